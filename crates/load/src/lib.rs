@@ -1,0 +1,1 @@
+//! Our load generator: open and closed loop, HDR histogram, no coordinated omission.

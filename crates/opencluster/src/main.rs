@@ -1,0 +1,2 @@
+//! The binary: command line, configuration, and the commands people type.
+fn main() {}

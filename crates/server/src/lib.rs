@@ -1,0 +1,1 @@
+//! A node: listeners, I/O threads, slot locks, HTTP; the shell around the thinking crates.

@@ -1,0 +1,1 @@
+//! What a node holds: slot tables, items, expiry, eviction. No locks, no clock.

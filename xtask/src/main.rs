@@ -1,0 +1,2 @@
+//! Every chore as `cargo xtask NAME`.
+fn main() {}
