@@ -5,9 +5,9 @@
 //! forms: an array of bulk strings, which every client library sends, or one line of words
 //! ("inline"), which people type; `request/inline.rs` splits the latter.
 //!
-//! There are two ways through an array. [`whole_array`] takes one that is all there and ordinary,
+//! There are two ways through an array. `whole_array` takes one that is all there and ordinary,
 //! which is nearly every one, and keeps no state. Anything else (cut off, malformed, oddly
-//! terminated) goes through [`RequestParser::resume_array`], which remembers where it stopped, so
+//! terminated) goes through `RequestParser::resume_array`, which remembers where it stopped, so
 //! that each byte is looked at a bounded number of times however the bytes arrive.
 //!
 //! We accept and refuse exactly what Redis 7.0 does, lenience included: it never looks at the byte
