@@ -1,0 +1,89 @@
+//! The table as documentation: the text of `docs/configuration.md`, which a test of the binary
+//! keeps equal to this.
+
+use std::fmt::Write;
+
+use super::table::{Change, Section, Setting, TABLE};
+
+const HEAD: &str = "\
+# Configuration
+
+Written from the table in `crates/commands/src/settings/table.rs`; after a change there, write it
+again with `UPDATE_DOCS=1 cargo test -p opencluster docs_configuration`.
+
+A node needs no configuration. What is given is taken in this order, the later over the earlier:
+
+1. a file: `opencluster --config opencluster.toml`, one `name = value` a line, in TOML
+2. the environment: `OPENCLUSTER_MAXMEMORY=1gb`
+3. flags: `--maxmemory 1gb`
+
+While the node runs, `CONFIG SET` changes those marked so below, and `CONFIG REWRITE` writes these
+changes into the file. Names are the same everywhere; in the environment `-` is written `_`.
+
+Sizes take `kb`, `mb` and `gb` (1024) or `k`, `m` and `g` (1000). Durations take `us`, `ms`, `s`,
+`m`, `h` and `d`; without one, the unit is the one given. A wrong name or value stops the start and
+says what is allowed.
+
+Secrets come from a file or the environment, never from a flag: arguments can be read by everyone
+on the machine.
+
+```toml
+# opencluster.toml
+port = 7000
+maxmemory = \"4gb\"
+maxmemory-policy = \"allkeys-lru\"
+requirepass-file = \"/etc/opencluster/password\"
+```
+";
+
+/// The whole of `docs/configuration.md`.
+pub fn document() -> String {
+    let mut page = HEAD.to_owned();
+    for section in Section::ALL {
+        let _ = write!(page, "\n## {}\n\n", section.title());
+        page.push_str(section_head(section));
+        for setting in TABLE.iter().filter(|setting| setting.section == section) {
+            page.push_str(&match setting.change() {
+                Change::AtRunTime | Change::AtStart => row(setting),
+                Change::Never => fixed_row(setting),
+            });
+        }
+    }
+    page
+}
+
+fn section_head(section: Section) -> &'static str {
+    match section {
+        Section::Network
+        | Section::Memory
+        | Section::Limits
+        | Section::Security
+        | Section::Watching => {
+            "| setting | default | what it does | takes | changed by |\n|---|---|---|---|---|\n"
+        }
+        Section::Compatibility => {
+            "`CONFIG GET` shows them because clients and tools ask; they cannot be changed.\n\n\
+             | setting | value | because |\n|---|---|---|\n"
+        }
+    }
+}
+
+fn row(setting: &Setting) -> String {
+    let default = default_of(setting);
+    let changed_by = match (setting.change(), setting.is_secret()) {
+        (Change::AtRunTime, false) => "start, `CONFIG SET`",
+        (Change::AtRunTime, true) => "start (no flag), `CONFIG SET`",
+        (Change::AtStart | Change::Never, _) => "start",
+    };
+    let (name, help, takes) = (setting.name, setting.help, setting.kind.allowed());
+    format!("| `{name}` | {default} | {help} | {takes} | {changed_by} |\n")
+}
+
+fn fixed_row(setting: &Setting) -> String {
+    format!("| `{}` | {} | {} |\n", setting.name, default_of(setting), setting.help)
+}
+
+fn default_of(setting: &Setting) -> String {
+    let text = setting.kind.friendly(&setting.default_text());
+    if text.is_empty() { "(empty)".to_owned() } else { format!("`{text}`") }
+}

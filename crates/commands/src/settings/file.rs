@@ -1,0 +1,102 @@
+//! The configuration file: TOML, one `name = value` a line, and back for `CONFIG REWRITE`.
+//!
+//! Called by `opencluster/src/config` at start and by `CONFIG REWRITE`. Only text goes in and out
+//! of here; whoever calls reads and writes the file.
+
+use std::fmt;
+
+use toml_edit::{Document, DocumentMut, Item, Value};
+
+use super::{Settings, find};
+
+/// One `name = value` of a file, with the line it stands in, counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEntry {
+    pub name: String,
+    pub text: String,
+    pub line: usize,
+}
+
+/// What is wrong with a configuration file, and in which line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError {
+    pub line: usize,
+    pub reason: String,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.reason)
+    }
+}
+
+/// Reads a file's entries, in order. Whether names and values are right is not looked at yet.
+pub fn parse_file(text: &str) -> Result<Vec<FileEntry>, FileError> {
+    let document = parse(text)?;
+    let mut entries = Vec::new();
+    for (name, item) in document.iter() {
+        let line = item.span().map_or(1, |span| line_of(text, span.start));
+        let value = plain_text(item).ok_or_else(|| FileError {
+            line,
+            reason: format!("{name}: must be one value, such as {name} = \"...\""),
+        })?;
+        entries.push(FileEntry { name: name.to_owned(), text: value, line });
+    }
+    entries.sort_by_key(|entry| entry.line);
+    Ok(entries)
+}
+
+/// A file with the settings in `changed` at their present values. All else stays as it was
+/// written: order, comments, and what flags and the environment said over it.
+pub fn rewrite_file<'a>(
+    text: &str,
+    settings: &Settings,
+    changed: impl IntoIterator<Item = &'a str>,
+) -> Result<String, FileError> {
+    let mut document = parse(text)?.into_mut();
+    for name in changed {
+        let setting = find(name).expect("only settings of the table can be changed");
+        let value = setting.read(settings);
+        put(&mut document, setting.name, &setting.kind.friendly(&value));
+    }
+    Ok(document.to_string())
+}
+
+fn put(document: &mut DocumentMut, name: &str, text: &str) {
+    let mut value = match text.parse::<i64>() {
+        // Not a password such as 007, which would lose its zeros.
+        Ok(number) if number.to_string() == text => Value::from(number),
+        Ok(_) | Err(_) => Value::from(text),
+    };
+    match document.get_mut(name).and_then(Item::as_value_mut) {
+        Some(old) => {
+            *value.decor_mut() = old.decor().clone();
+            *old = value;
+        }
+        None => {
+            document.insert(name, Item::Value(value));
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<Document<String>, FileError> {
+    Document::parse(text.to_owned()).map_err(|error| FileError {
+        line: error.span().map_or(1, |span| line_of(text, span.start)),
+        reason: error.message().lines().collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The text of a value, as the other layers would give it.
+fn plain_text(item: &Item) -> Option<String> {
+    match item.as_value()? {
+        Value::String(text) => Some(text.value().clone()),
+        Value::Integer(number) => Some(number.value().to_string()),
+        Value::Boolean(flag) => Some(if *flag.value() { "yes" } else { "no" }.to_owned()),
+        Value::Float(number) => Some(number.value().to_string()),
+        Value::Datetime(_) | Value::Array(_) | Value::InlineTable(_) => None,
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+}

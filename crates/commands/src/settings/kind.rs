@@ -1,0 +1,316 @@
+//! What texts a kind of setting takes, and how its value is written out again.
+//!
+//! `table.rs` gives each setting its [`Kind`]; the trait [`Value`] joins a kind to the type of the
+//! field it fills. The values with a grammar of their own are in `types.rs`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a setting's text may be, as data: documentation and error messages come from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    YesNo,
+    Integer {
+        min: i64,
+        max: i64,
+    },
+    /// A number of bytes, or one with a unit: `100mb`, `1gb`.
+    Bytes {
+        min: u64,
+        max: u64,
+    },
+    /// A number of `unit`, or one with its own: `500ms`, `5m`.
+    Duration {
+        unit: Unit,
+        min: i64,
+        max: i64,
+    },
+    OneOf(&'static [&'static str]),
+    Address,
+    HostPort,
+    /// A port that follows the client port unless it is given: `auto`, `off` or a number.
+    SidePort {
+        offset: u16,
+    },
+    Name,
+    Path,
+    Secret,
+    NotifyClasses,
+    OutputLimits,
+}
+
+/// The unit of a duration that is given as a plain number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Microseconds,
+    Milliseconds,
+    Seconds,
+}
+
+impl Unit {
+    fn word(self) -> &'static str {
+        match self {
+            Unit::Microseconds => "microseconds",
+            Unit::Milliseconds => "milliseconds",
+            Unit::Seconds => "seconds",
+        }
+    }
+
+    fn micros(self) -> i64 {
+        match self {
+            Unit::Microseconds => 1,
+            Unit::Milliseconds => 1_000,
+            Unit::Seconds => 1_000_000,
+        }
+    }
+}
+
+impl Kind {
+    /// What is allowed, to follow "must be".
+    pub fn allowed(&self) -> String {
+        match *self {
+            Kind::YesNo => "yes or no".to_owned(),
+            Kind::Integer { min, max } => format!("a number{}", range(min, max)),
+            Kind::Bytes { min, .. } => {
+                let least =
+                    if min == 0 { String::new() } else { format!(", at least {}", size(min)) };
+                format!("a size such as 1048576, 100mb or 1gb{least}")
+            }
+            Kind::Duration { unit, min, max } => {
+                format!(
+                    "a number of {}{}, or one with a unit such as 500ms, 30s or 5m",
+                    unit.word(),
+                    range(min, max)
+                )
+            }
+            Kind::OneOf(words) => format!("one of {}", words.join(", ")),
+            Kind::Address => "an IP address such as 127.0.0.1, 0.0.0.0 or ::1".to_owned(),
+            Kind::HostPort => "HOST or HOST:PORT".to_owned(),
+            Kind::SidePort { offset } => {
+                format!("a port from 0 to 65535, auto (port + {offset}) or off")
+            }
+            Kind::Name => "1 to 64 letters, digits, dots, dashes or underscores".to_owned(),
+            Kind::Path => "a path".to_owned(),
+            Kind::Secret => "a text of at most 512 bytes".to_owned(),
+            Kind::NotifyClasses => "letters out of Ag$lshzxeKEtmdn, or empty for none".to_owned(),
+            Kind::OutputLimits => {
+                "CLASS HARD SOFT SECONDS, once or more, with CLASS normal, replica or pubsub \
+                 (such as 'pubsub 32mb 8mb 60')"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// A value for people to read: sizes with their unit, nothing as a word.
+    pub fn friendly(&self, text: &str) -> String {
+        match self {
+            Kind::Bytes { .. } => text.parse().map_or_else(|_| text.to_owned(), size),
+            Kind::YesNo
+            | Kind::Integer { .. }
+            | Kind::Duration { .. }
+            | Kind::OneOf(_)
+            | Kind::Address
+            | Kind::HostPort
+            | Kind::SidePort { .. }
+            | Kind::Name
+            | Kind::Path
+            | Kind::Secret
+            | Kind::NotifyClasses
+            | Kind::OutputLimits => text.to_owned(),
+        }
+    }
+}
+
+fn range(min: i64, max: i64) -> String {
+    // Nobody needs to read 9223372036854775807.
+    if max >= i64::from(u32::MAX >> 1) {
+        format!(", {min} or more")
+    } else {
+        format!(" from {min} to {max}")
+    }
+}
+
+/// A number of bytes with the largest unit that divides it.
+fn size(bytes: u64) -> String {
+    let units = [(30, "gb"), (20, "mb"), (10, "kb")];
+    let fits = |(shift, _): &(u32, &str)| bytes > 0 && bytes.trailing_zeros() >= *shift;
+    match units.into_iter().find(fits) {
+        Some((shift, unit)) => format!("{}{unit}", bytes >> shift),
+        None => bytes.to_string(),
+    }
+}
+
+/// A field's type: takes the texts of its kind, and gives them back.
+pub(super) trait Value {
+    /// Takes over `text`. An error holds Redis's words for it, and leaves the value as it was.
+    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String>;
+    fn show(&self, kind: &Kind) -> String;
+}
+
+macro_rules! number {
+    ($type:ty) => {
+        impl Value for $type {
+            fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+                let number = whole_number(text, kind)?;
+                *self = <$type>::try_from(number).expect("the kind's range fits the field");
+                Ok(())
+            }
+            fn show(&self, _: &Kind) -> String {
+                self.to_string()
+            }
+        }
+    };
+}
+number!(u16);
+number!(u32);
+number!(u64);
+
+/// A count or a size, within the range of its kind.
+fn whole_number(text: &str, kind: &Kind) -> Result<i128, String> {
+    if let Kind::Bytes { min, max } = *kind {
+        let bytes = parse_bytes(text).ok_or("argument must be a memory value")?;
+        return within(i128::from(bytes), i128::from(min), i128::from(max));
+    }
+    let Kind::Integer { min, max } = *kind else {
+        unreachable!("{kind:?} is not a kind of number")
+    };
+    within(parse_integer(text)?, i128::from(min), i128::from(max))
+}
+
+fn within(number: i128, min: i128, max: i128) -> Result<i128, String> {
+    if (min..=max).contains(&number) {
+        return Ok(number);
+    }
+    Err(format!("argument must be between {min} and {max} inclusive"))
+}
+
+fn parse_integer(text: &str) -> Result<i128, String> {
+    let number: Result<i64, _> = text.parse();
+    number.map(i128::from).map_err(|_| "argument couldn't be parsed into an integer".to_owned())
+}
+
+/// Reads a size as Redis does: `k`, `m` and `g` are powers of 1000, `kb`, `mb` and `gb` of 1024.
+pub(super) fn parse_bytes(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" => 1000,
+        "kb" => 1 << 10,
+        "m" => 1000 * 1000,
+        "mb" => 1 << 20,
+        "g" => 1000 * 1000 * 1000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Reads a duration in microseconds. A number without a unit has that of its kind.
+fn parse_micros(text: &str, plain: Unit) -> Result<i128, String> {
+    let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
+    let (number, unit) = text.split_at(digits);
+    let factor: i64 = match unit {
+        "" => plain.micros(),
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60 * 1_000_000,
+        "h" => 3600 * 1_000_000,
+        "d" => 24 * 3600 * 1_000_000,
+        _ => return Err("argument couldn't be parsed into an integer".to_owned()),
+    };
+    Ok(parse_integer(number)? * i128::from(factor))
+}
+
+/// `None` for a negative number, which stands for "off".
+fn duration(text: &str, kind: &Kind) -> Result<Option<Duration>, String> {
+    let Kind::Duration { unit, min, max } = *kind else {
+        unreachable!("{kind:?} is not a kind of duration")
+    };
+    let factor = i128::from(unit.micros());
+    let micros = parse_micros(text, unit)?;
+    within(micros.div_euclid(factor), i128::from(min), i128::from(max))?;
+    let Ok(micros) = u128::try_from(micros) else { return Ok(None) };
+    let seconds = u64::try_from(micros / 1_000_000).expect("the largest range ends at i64::MAX");
+    let rest = u64::try_from(micros % 1_000_000).expect("a remainder is below its divisor");
+    Ok(Some(Duration::from_secs(seconds) + Duration::from_micros(rest)))
+}
+
+fn show_duration(duration: Duration, kind: &Kind) -> String {
+    let Kind::Duration { unit, .. } = *kind else {
+        unreachable!("{kind:?} is not a kind of duration")
+    };
+    (duration.as_micros() / u128::from(unit.micros().unsigned_abs())).to_string()
+}
+
+impl Value for Duration {
+    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+        *self = duration(text, kind)?.expect("the kind's range has no negative numbers");
+        Ok(())
+    }
+    fn show(&self, kind: &Kind) -> String {
+        show_duration(*self, kind)
+    }
+}
+
+impl Value for Option<Duration> {
+    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+        *self = duration(text, kind)?;
+        Ok(())
+    }
+    fn show(&self, kind: &Kind) -> String {
+        self.map_or_else(|| "-1".to_owned(), |duration| show_duration(duration, kind))
+    }
+}
+
+impl Value for bool {
+    fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
+        *self = match text.to_ascii_lowercase().as_str() {
+            "yes" | "true" => true,
+            "no" | "false" => false,
+            _ => return Err("argument must be 'yes' or 'no'".to_owned()),
+        };
+        Ok(())
+    }
+    fn show(&self, _: &Kind) -> String {
+        if *self { "yes" } else { "no" }.to_owned()
+    }
+}
+
+impl Value for IpAddr {
+    fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
+        let text = if text == "localhost" { "127.0.0.1" } else { text };
+        *self = text.parse().map_err(|_| "Invalid bind address".to_owned())?;
+        Ok(())
+    }
+    fn show(&self, _: &Kind) -> String {
+        self.to_string()
+    }
+}
+
+/// The node's name, the only free text.
+impl Value for String {
+    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        if text.is_empty() || text.len() > 64 || !text.bytes().all(fits) {
+            return Err(format!("argument must be {}", kind.allowed()));
+        }
+        text.clone_into(self);
+        Ok(())
+    }
+    fn show(&self, _: &Kind) -> String {
+        self.clone()
+    }
+}
+
+impl Value for Option<PathBuf> {
+    fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
+        *self = (!text.is_empty()).then(|| PathBuf::from(text));
+        Ok(())
+    }
+    fn show(&self, _: &Kind) -> String {
+        self.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,225 @@
+//! The settings of a node: one table, one typed struct, and the texts that go in and out of it.
+//!
+//! Everybody who knows a setting knows it from here: the command line, the environment, the
+//! configuration file, `CONFIG GET`, `SET` and `REWRITE`, and `docs/configuration.md`. Adding one
+//! is a field of [`Settings`], its default, and a row of [`TABLE`]; all of the above follow.
+//! No environment and no files are read here: the binary does that, in `opencluster/src/config`.
+
+mod table; //    Start here: every setting, as data.
+mod kind; //     What texts a kind of setting takes, and how its value is written out.
+mod types; //    The values that are not plain numbers.
+mod file; //     The configuration file: text to settings, and CONFIG REWRITE back.
+mod document; // The table as docs/configuration.md.
+mod suggest; //  What an unknown name was probably meant to be.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use document::document;
+pub use file::{FileEntry, FileError, parse_file, rewrite_file};
+pub use kind::{Kind, Unit};
+pub use suggest::nearest;
+pub use table::{Change, Section, Setting, TABLE, find};
+pub use types::{
+    Advertise, CrossSlot, EvictionPolicy, LogLevel, NotifyClasses, OutputLimit, OutputLimits,
+    Secret, SidePort,
+};
+
+/// What a node was told, typed. The names are those of [`TABLE`] with `_` for `-`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Where clients connect. Only loopback unless told otherwise.
+    pub bind: IpAddr,
+    /// 0 lets the system pick a free one.
+    pub port: u16,
+    pub http_port: SidePort,
+    pub peer_port: SidePort,
+    /// The address given to clients, where it differs from `bind` and `port`.
+    pub advertise: Option<Advertise>,
+    /// Empty until the binary has filled in the host's name.
+    pub name: String,
+    pub tcp_backlog: u32,
+    /// Zero: no keepalive probes.
+    pub tcp_keepalive: Duration,
+    /// Zero: idle clients stay.
+    pub timeout: Duration,
+    /// 0: one a core, at most eight.
+    pub io_threads: u16,
+    pub cross_slot: CrossSlot,
+
+    /// Bytes; 0 for no limit.
+    pub maxmemory: u64,
+    pub maxmemory_policy: EvictionPolicy,
+    pub maxmemory_samples: u32,
+    pub lfu_log_factor: u32,
+    /// Minutes after which a key's counter has lost one.
+    pub lfu_decay_time: u32,
+
+    pub maxclients: u32,
+    /// Bytes of one client's unread requests.
+    pub client_query_buffer_limit: u64,
+    pub client_output_buffer_limit: OutputLimits,
+    /// Bytes of one argument.
+    pub proto_max_bulk_len: u64,
+
+    /// Empty: clients need no password.
+    pub requirepass: Secret,
+    pub requirepass_file: Option<PathBuf>,
+    pub secret_file: Option<PathBuf>,
+    /// What `secret_file` holds. Not in the table, so that nothing ever shows it.
+    pub secret: Secret,
+    pub insecure: bool,
+
+    pub loglevel: LogLevel,
+    pub notify_keyspace_events: NotifyClasses,
+    /// `None`: the slow log is off. Zero: it takes every command.
+    pub slowlog_log_slower_than: Option<Duration>,
+    pub slowlog_max_len: u64,
+    /// Zero: the latency monitor is off.
+    pub latency_monitor_threshold: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 6379,
+            http_port: SidePort::Offset,
+            peer_port: SidePort::Offset,
+            advertise: None,
+            name: String::new(),
+            tcp_backlog: 511,
+            tcp_keepalive: Duration::from_secs(300),
+            timeout: Duration::ZERO,
+            io_threads: 0,
+            cross_slot: CrossSlot::Allowed,
+            maxmemory: 0,
+            maxmemory_policy: EvictionPolicy::NoEviction,
+            maxmemory_samples: 5,
+            lfu_log_factor: 10,
+            lfu_decay_time: 1,
+            maxclients: 10_000,
+            client_query_buffer_limit: 1 << 30,
+            client_output_buffer_limit: OutputLimits::default(),
+            proto_max_bulk_len: 512 << 20,
+            requirepass: Secret::default(),
+            requirepass_file: None,
+            secret_file: None,
+            secret: Secret::default(),
+            insecure: false,
+            loglevel: LogLevel::Notice,
+            notify_keyspace_events: NotifyClasses::NONE,
+            slowlog_log_slower_than: Some(Duration::from_millis(10)),
+            slowlog_max_len: 128,
+            latency_monitor_threshold: Duration::ZERO,
+        }
+    }
+}
+
+impl Settings {
+    /// The port for HTTP beside a client port: `None` when it is off or there is no room for it.
+    /// A client port that the system picked gives no hint, so the system picks this one too.
+    pub fn effective_http_port(&self) -> Option<u16> {
+        self.http_port.beside(self.port, SidePort::HTTP_OFFSET)
+    }
+
+    /// The port other nodes are told for this one. See [`Settings::http_port`].
+    pub fn effective_peer_port(&self) -> Option<u16> {
+        self.peer_port.beside(self.port, SidePort::PEER_OFFSET)
+    }
+
+    /// The value of a setting as `CONFIG GET` shows it; `None` if there is no such setting.
+    pub fn get(&self, name: &str) -> Option<String> {
+        Some(find(name)?.read(self))
+    }
+
+    /// Sets one from a text, at start. An error changes nothing.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
+        let Some(setting) = find(name) else {
+            let suggestion = nearest(name, TABLE.iter().map(|setting| setting.name));
+            return Err(SettingError::Unknown { name: name.to_owned(), suggestion });
+        };
+        setting.write(self, text)
+    }
+
+    /// Sets one while the node runs, as `CONFIG SET` does: what needs a restart is refused.
+    pub fn change(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
+        match find(name).map(|setting| (setting.change(), setting.name)) {
+            Some((Change::AtStart, name)) => Err(SettingError::NeedsRestart { name }),
+            Some((Change::AtRunTime | Change::Never, _)) | None => self.set(name, text),
+        }
+    }
+}
+
+/// Why a setting was not set. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingError {
+    Unknown {
+        name: String,
+        suggestion: Option<&'static str>,
+    },
+    Invalid {
+        name: &'static str,
+        /// As it was given; a secret is not repeated.
+        value: String,
+        /// "must be ..." for people.
+        allowed: String,
+        /// What Redis answers to `CONFIG SET` for the same mistake.
+        redis: String,
+    },
+    /// Only known at start: `CONFIG SET` cannot change it.
+    NeedsRestart {
+        name: &'static str,
+    },
+    /// One of Redis's settings that has a single value here.
+    Fixed {
+        name: &'static str,
+        value: &'static str,
+    },
+}
+
+impl SettingError {
+    /// The error line of `CONFIG SET`, as Redis words it, with the name as the client wrote it.
+    pub fn redis_error(&self, name: &str) -> String {
+        let reason = match self {
+            SettingError::Unknown { .. } => {
+                return format!(
+                    "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
+                );
+            }
+            SettingError::Invalid { redis, .. } => redis.clone(),
+            SettingError::NeedsRestart { .. } => "can't set immutable config".to_owned(),
+            SettingError::Fixed { value, .. } => format!("only '{value}' is supported here"),
+        };
+        format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")
+    }
+}
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingError::Unknown { name, suggestion: Some(near) } => {
+                write!(f, "there is no setting '{name}'; did you mean '{near}'?")
+            }
+            SettingError::Unknown { name, suggestion: None } => {
+                write!(f, "there is no setting '{name}'; docs/configuration.md lists them all")
+            }
+            SettingError::Invalid { name, value, allowed, .. } => {
+                write!(f, "{name} = '{value}': must be {allowed}")
+            }
+            SettingError::NeedsRestart { name } => {
+                write!(f, "{name} can only be set when the node starts")
+            }
+            SettingError::Fixed { name, value } => {
+                write!(f, "{name} is always '{value}' here; it is there for Redis clients to read")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SettingError {}
+
+#[cfg(test)]
+mod tests;

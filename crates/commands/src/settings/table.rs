@@ -1,0 +1,242 @@
+//! Every setting of a node, as data. Called by `Settings::get` and `set`, and walked by whoever
+//! lists settings: flags, `CONFIG GET` patterns, the documentation.
+
+use super::kind::{Kind, Unit, Value};
+use super::types::{CrossSlot, EvictionPolicy, LogLevel, SidePort};
+use super::{SettingError, Settings};
+
+/// One row: what the setting is called, what it takes, and where its value is kept.
+pub struct Setting {
+    pub name: &'static str,
+    pub section: Section,
+    pub kind: Kind,
+    /// One line for people, without a full stop.
+    pub help: &'static str,
+    held: Held,
+}
+
+/// The part of the documentation, and of `--help`, in which a setting stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    Network,
+    Memory,
+    Limits,
+    Security,
+    Watching,
+    /// Redis's own, with one value each: there because clients and tools read them.
+    Compatibility,
+}
+
+impl Section {
+    pub const ALL: [Section; 6] = [
+        Section::Network,
+        Section::Memory,
+        Section::Limits,
+        Section::Security,
+        Section::Watching,
+        Section::Compatibility,
+    ];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Section::Network => "Network",
+            Section::Memory => "Memory",
+            Section::Limits => "Limits",
+            Section::Security => "Security",
+            Section::Watching => "Watching",
+            Section::Compatibility => "Read-only, for Redis clients",
+        }
+    }
+}
+
+/// When a setting can be given another value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// At start, and by `CONFIG SET` while the node runs.
+    AtRunTime,
+    /// Only at start: file, environment, flags.
+    AtStart,
+    /// It has one value.
+    Never,
+}
+
+/// Where a setting's value is kept.
+enum Held {
+    RunTime(Field),
+    Start(Field),
+    Fixed(&'static str),
+}
+
+/// A field of [`Settings`], as text.
+struct Field {
+    read: fn(&Settings, &Kind) -> String,
+    write: fn(&mut Settings, &str, &Kind) -> Result<(), String>,
+}
+
+impl Setting {
+    pub fn change(&self) -> Change {
+        match self.held {
+            Held::RunTime(_) => Change::AtRunTime,
+            Held::Start(_) => Change::AtStart,
+            Held::Fixed(_) => Change::Never,
+        }
+    }
+
+    /// A secret is taken from a file or the environment, never from an argument, and no message
+    /// repeats it.
+    pub fn is_secret(&self) -> bool {
+        self.kind == Kind::Secret
+    }
+
+    /// The environment variable of this setting.
+    pub fn env_name(&self) -> String {
+        format!("OPENCLUSTER_{}", self.name.replace('-', "_").to_ascii_uppercase())
+    }
+
+    /// The value a node has when nobody says anything, as `CONFIG GET` shows it.
+    pub fn default_text(&self) -> String {
+        self.read(&Settings::default())
+    }
+
+    pub(super) fn read(&self, settings: &Settings) -> String {
+        match &self.held {
+            Held::RunTime(field) | Held::Start(field) => (field.read)(settings, &self.kind),
+            Held::Fixed(value) => (*value).to_owned(),
+        }
+    }
+
+    pub(super) fn write(&self, settings: &mut Settings, text: &str) -> Result<(), SettingError> {
+        match &self.held {
+            Held::RunTime(field) | Held::Start(field) => {
+                (field.write)(settings, text, &self.kind).map_err(|redis| self.invalid(text, redis))
+            }
+            // Many a script says `CONFIG SET save ""`: what is so already may be said.
+            Held::Fixed(value) if text.eq_ignore_ascii_case(value) => Ok(()),
+            Held::Fixed(value) => Err(SettingError::Fixed { name: self.name, value }),
+        }
+    }
+
+    fn invalid(&self, text: &str, redis: String) -> SettingError {
+        let value = if self.is_secret() { "***" } else { text }.to_owned();
+        SettingError::Invalid { name: self.name, value, allowed: self.kind.allowed(), redis }
+    }
+}
+
+/// The setting of that name, in any case.
+pub fn find(name: &str) -> Option<&'static Setting> {
+    TABLE.iter().find(|setting| setting.name.eq_ignore_ascii_case(name))
+}
+
+macro_rules! field {
+    ($field:ident) => {
+        Field {
+            read: |settings, kind| settings.$field.show(kind),
+            write: |settings, text, kind| settings.$field.assign(text, kind),
+        }
+    };
+}
+
+/// One row of the table: `name, when it can change and its field, kind, "help"`.
+macro_rules! row {
+    ($section:ident $name:literal RunTime $field:ident, $kind:expr, $help:literal) => {
+        row!(@ $section $name $kind, $help, Held::RunTime(field!($field)))
+    };
+    ($section:ident $name:literal Start $field:ident, $kind:expr, $help:literal) => {
+        row!(@ $section $name $kind, $help, Held::Start(field!($field)))
+    };
+    ($section:ident $name:literal Fixed $value:literal, $kind:expr, $help:literal) => {
+        row!(@ $section $name $kind, $help, Held::Fixed($value))
+    };
+    (@ $section:ident $name:literal $kind:expr, $help:literal, $held:expr) => {
+        Setting { name: $name, section: Section::$section, kind: $kind, help: $help, held: $held }
+    };
+}
+
+const INT_MAX: i64 = i32::MAX as i64;
+const COUNT: Kind = Kind::Integer { min: 0, max: INT_MAX };
+const PORT: Kind = Kind::Integer { min: 0, max: u16::MAX as i64 };
+const SECONDS: Kind = Kind::Duration { unit: Unit::Seconds, min: 0, max: INT_MAX };
+const MILLISECONDS: Kind = Kind::Duration { unit: Unit::Milliseconds, min: 0, max: i64::MAX };
+/// Smaller buffers could not hold the requests that Redis's own tools send.
+const BUFFER: Kind = Kind::Bytes { min: 1 << 20, max: i64::MAX as u64 };
+const ANY_SIZE: Kind = Kind::Bytes { min: 0, max: u64::MAX };
+
+/// All settings, grouped by section.
+#[rustfmt::skip] // One row a line or two: a table is read in columns.
+pub static TABLE: &[Setting] = &[
+    row!(Network "bind" Start bind, Kind::Address,
+        "The address to listen on; anything but loopback needs a password and a secret"),
+    row!(Network "port" Start port, PORT,
+        "The port for clients; 0 takes a free one"),
+    row!(Network "http-port" Start http_port, Kind::SidePort { offset: SidePort::HTTP_OFFSET },
+        "The port for the start page, metrics and health checks"),
+    row!(Network "peer-port" Start peer_port, Kind::SidePort { offset: SidePort::PEER_OFFSET },
+        "The port for other nodes, as CLUSTER NODES tells it"),
+    row!(Network "advertise" Start advertise, Kind::HostPort,
+        "The address others reach this node under, if not the one it listens on"),
+    row!(Network "name" Start name, Kind::Name,
+        "What this node is called in listings; by default the host's name and the port"),
+    row!(Network "io-threads" Start io_threads, Kind::Integer { min: 0, max: 128 },
+        "Threads that serve clients; 0 takes one a core, at most 8"),
+    row!(Network "tcp-backlog" Start tcp_backlog, COUNT,
+        "Connections that may wait to be accepted"),
+    row!(Network "tcp-keepalive" RunTime tcp_keepalive, SECONDS,
+        "How often a silent connection is probed; 0 for never"),
+    row!(Network "timeout" RunTime timeout, SECONDS,
+        "After how long an idle client is disconnected; 0 for never"),
+    row!(Network "cross-slot" RunTime cross_slot, Kind::OneOf(CrossSlot::WORDS),
+        "Whether one command or MULTI may touch several slots; never refuses it as several nodes would"),
+
+    row!(Memory "maxmemory" RunTime maxmemory, ANY_SIZE,
+        "Memory for data before keys are evicted or writes refused; 0 for no limit"),
+    row!(Memory "maxmemory-policy" RunTime maxmemory_policy, Kind::OneOf(EvictionPolicy::WORDS),
+        "Which keys make room when maxmemory is reached"),
+    row!(Memory "maxmemory-samples" RunTime maxmemory_samples, Kind::Integer { min: 1, max: INT_MAX },
+        "Keys looked at to find one to evict; more is more exact and slower"),
+    row!(Memory "lfu-log-factor" RunTime lfu_log_factor, COUNT,
+        "How slowly the counter of accesses grows under an lfu policy"),
+    row!(Memory "lfu-decay-time" RunTime lfu_decay_time, COUNT,
+        "Minutes until the counter of accesses has lost one; 0 for never"),
+
+    row!(Limits "maxclients" RunTime maxclients, Kind::Integer { min: 1, max: u32::MAX as i64 },
+        "Clients that may be connected at a time"),
+    row!(Limits "client-query-buffer-limit" RunTime client_query_buffer_limit, BUFFER,
+        "Unfinished requests of one client before it is disconnected"),
+    row!(Limits "client-output-buffer-limit" RunTime client_output_buffer_limit, Kind::OutputLimits,
+        "Unread replies of one client before it is disconnected: at once above the hard limit, after some seconds above the soft one"),
+    row!(Limits "proto-max-bulk-len" RunTime proto_max_bulk_len, BUFFER,
+        "The largest single argument, and so the largest string"),
+
+    row!(Security "requirepass" RunTime requirepass, Kind::Secret,
+        "The password for clients; empty for none"),
+    row!(Security "requirepass-file" Start requirepass_file, Kind::Path,
+        "A file that holds the password for clients"),
+    row!(Security "secret-file" Start secret_file, Kind::Path,
+        "A file that holds the secret shared by the nodes of a cluster"),
+    row!(Security "insecure" Start insecure, Kind::YesNo,
+        "Start even if anyone on the network could read and change everything"),
+
+    row!(Watching "loglevel" RunTime loglevel, Kind::OneOf(LogLevel::WORDS),
+        "The least important line that is logged"),
+    row!(Watching "notify-keyspace-events" RunTime notify_keyspace_events, Kind::NotifyClasses,
+        "Events about keys to publish: K or E for the channel, then classes, A for all"),
+    row!(Watching "slowlog-log-slower-than" RunTime slowlog_log_slower_than,
+        Kind::Duration { unit: Unit::Microseconds, min: -1, max: i64::MAX },
+        "Commands slower than this go to the slow log; 0 for all, -1 for none"),
+    row!(Watching "slowlog-max-len" RunTime slowlog_max_len, Kind::Integer { min: 0, max: i64::MAX },
+        "Entries the slow log keeps"),
+    row!(Watching "latency-monitor-threshold" RunTime latency_monitor_threshold, MILLISECONDS,
+        "Events slower than this are recorded for LATENCY; 0 for none"),
+
+    row!(Compatibility "databases" Fixed "1", COUNT, "There is database 0 and no other, as in Redis Cluster"),
+    row!(Compatibility "save" Fixed "", Kind::Path, "Data is in memory only"),
+    row!(Compatibility "appendonly" Fixed "no", Kind::YesNo, "Data is in memory only"),
+    row!(Compatibility "hz" Fixed "10", COUNT, "Nothing here runs by a fixed beat"),
+    row!(Compatibility "active-expire-effort" Fixed "1", COUNT, "Keys expire when they are due, without searching for them"),
+    row!(Compatibility "activedefrag" Fixed "no", Kind::YesNo, "Memory is not defragmented"),
+    row!(Compatibility "lazyfree-lazy-eviction" Fixed "yes", Kind::YesNo, "Large values are freed in the background"),
+    row!(Compatibility "lazyfree-lazy-expire" Fixed "yes", Kind::YesNo, "Large values are freed in the background"),
+    row!(Compatibility "lazyfree-lazy-server-del" Fixed "yes", Kind::YesNo, "Large values are freed in the background"),
+    row!(Compatibility "lazyfree-lazy-user-del" Fixed "yes", Kind::YesNo, "Large values are freed in the background"),
+    row!(Compatibility "lazyfree-lazy-user-flush" Fixed "yes", Kind::YesNo, "Large values are freed in the background"),
+];
