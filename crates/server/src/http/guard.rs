@@ -1,0 +1,137 @@
+//! Which requests are meant for us. Called by `routes.rs` before any of its pages.
+//!
+//! A web page on the internet may let its own name point at 127.0.0.1 and then read what answers
+//! there as if it were its own (DNS rebinding). Such a request carries the page's name as its
+//! Host: so we answer only to addresses, to `localhost` and to names this node was given. And a
+//! request that a browser sends for another site's page says so in Origin.
+
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+/// The largest body we would read; no page of ours asks for one yet.
+const BODY_BYTES_MAX: u64 = 64 * 1024;
+
+/// The names this node answers to, besides addresses.
+#[derive(Clone, Debug)]
+pub(super) struct Names(Vec<String>);
+
+impl Names {
+    pub(super) fn new(mut names: Vec<String>) -> Names {
+        names.push("localhost".to_owned());
+        Names(names)
+    }
+
+    fn includes(&self, host: &str) -> bool {
+        host.parse::<IpAddr>().is_ok() || self.0.iter().any(|name| name.eq_ignore_ascii_case(host))
+    }
+}
+
+pub(super) async fn check(State(names): State<Names>, request: Request, next: Next) -> Response {
+    match refusal(&names, request.headers()) {
+        Some(refusal) => refusal.into_response(),
+        None => next.run(request).await,
+    }
+}
+
+fn refusal(names: &Names, headers: &HeaderMap) -> Option<(StatusCode, String)> {
+    let Some(host) = text(headers, header::HOST) else {
+        return Some((StatusCode::BAD_REQUEST, "a request needs a Host header\n".to_owned()));
+    };
+    let name = host_name(host);
+    if !names.includes(name) {
+        let reason = format!(
+            "this node does not answer to the name '{name}': ask for its address, or start it \
+             with --advertise {name}\n"
+        );
+        return Some((StatusCode::MISDIRECTED_REQUEST, reason));
+    }
+    if text(headers, header::ORIGIN).is_some_and(|origin| !is_from(origin, host)) {
+        let reason = "requests from pages of other sites are refused\n";
+        return Some((StatusCode::FORBIDDEN, reason.to_owned()));
+    }
+    let length = text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    if length.is_some_and(|length: u64| length > BODY_BYTES_MAX) {
+        let reason = format!("a body has at most {BODY_BYTES_MAX} bytes\n");
+        return Some((StatusCode::PAYLOAD_TOO_LARGE, reason));
+    }
+    None
+}
+
+/// A header as text. One that is not even text matches nothing, and is refused as such.
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("?"))
+}
+
+/// The Host without its port, and an IPv6 address without its brackets.
+fn host_name(host: &str) -> &str {
+    match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    }
+}
+
+fn is_from(origin: &str, host: &str) -> bool {
+    let site = origin.split_once("://").map(|(_, site)| site);
+    site.is_some_and(|site| site.eq_ignore_ascii_case(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(headers: &[(header::HeaderName, &str)]) -> u16 {
+        let names = Names::new(vec!["db1.example".to_owned()]);
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(name.clone(), value.parse().expect("a header"));
+        }
+        refusal(&names, &map).map_or(200, |(status, _)| status.as_u16())
+    }
+
+    #[test]
+    fn only_addresses_localhost_and_our_own_names_are_answered() {
+        let cases = [
+            ("127.0.0.1:7379", 200),
+            ("10.1.2.3", 200),
+            ("[::1]:7379", 200),
+            ("localhost:7379", 200),
+            ("LOCALHOST", 200),
+            ("db1.example:7379", 200),
+            ("evil.example:7379", 421),
+            ("localhost.evil.example", 421),
+            ("127.0.0.1.evil.example", 421),
+            ("", 421),
+        ];
+        for (host, expected) in cases {
+            assert_eq!(status(&[(header::HOST, host)]), expected, "{host}");
+        }
+        assert_eq!(status(&[]), 400);
+    }
+
+    #[test]
+    fn only_our_own_page_may_ask_from_a_browser() {
+        let cases = [
+            ("http://localhost:7379", 200),
+            ("http://LOCALHOST:7379", 200),
+            ("http://localhost:8080", 403),
+            ("https://evil.example", 403),
+            ("null", 403),
+        ];
+        for (origin, expected) in cases {
+            let headers = [(header::HOST, "localhost:7379"), (header::ORIGIN, origin)];
+            assert_eq!(status(&headers), expected, "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_large_body_is_refused_before_it_is_sent() {
+        let with =
+            |length| status(&[(header::HOST, "localhost"), (header::CONTENT_LENGTH, length)]);
+        assert_eq!(with("65536"), 200);
+        assert_eq!(with("65537"), 413);
+    }
+}

@@ -1,0 +1,187 @@
+//! The numbers of a node as plain data, and the two forms they go out in: Prometheus's text for
+//! `/metrics` and JSON for `/api/node`. Filled by whoever implements `HttpSource`.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// Whether clients should be sent here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    Ready,
+    /// Why not, in a few words: "stopping".
+    NotReady(&'static str),
+}
+
+/// A node's numbers at one moment. Counters count from the start of the process.
+#[derive(Clone, Debug)]
+pub struct NodeMetrics {
+    pub name: String,
+    pub client_addr: SocketAddr,
+    pub uptime: Duration,
+    pub io_threads: u16,
+
+    pub clients_connected: u64,
+    pub clients_max: u64,
+    pub connections_accepted: u64,
+    pub connections_refused: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+
+    /// Commands by class: "read", "write", "pubsub", ...
+    pub commands: Vec<CommandClass>,
+
+    pub keys: u64,
+    pub keys_with_expiry: u64,
+    pub keys_expired: u64,
+    pub keys_evicted: u64,
+    pub lookups_hit: u64,
+    pub lookups_missed: u64,
+
+    pub memory: MemoryMetrics,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandClass {
+    pub class: &'static str,
+    pub calls: u64,
+    /// Of these, the ones answered with an error.
+    pub failed: u64,
+}
+
+/// In bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryMetrics {
+    pub allocated: u64,
+    pub resident: u64,
+    /// `maxmemory`; 0 for no limit.
+    pub max: u64,
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+impl NodeMetrics {
+    /// The text format of Prometheus, version 0.0.4.
+    pub(super) fn prometheus(&self) -> String {
+        let mut page = Page(String::with_capacity(4096));
+        page.family("info", "gauge", "What runs here; always 1.");
+        page.labelled("info", &[("version", VERSION), ("name", &self.name)], 1);
+        page.family("uptime_seconds", "gauge", "Seconds since the process started.");
+        page.value("uptime_seconds", format_args!("{:.3}", self.uptime.as_secs_f64()));
+        page.gauge("io_threads", "Threads that serve clients.", u64::from(self.io_threads));
+        self.prometheus_clients(&mut page);
+        self.prometheus_commands(&mut page);
+        self.prometheus_keys(&mut page);
+        self.prometheus_memory(&mut page);
+        page.0
+    }
+
+    fn prometheus_clients(&self, page: &mut Page) {
+        page.gauge("clients_connected", "Clients connected now.", self.clients_connected);
+        page.gauge("clients_max", "Clients that may be connected.", self.clients_max);
+        let accepted = "Client connections accepted.";
+        page.counter("connections_accepted_total", accepted, self.connections_accepted);
+        let refused = "Client connections refused because clients_max was reached.";
+        page.counter("connections_refused_total", refused, self.connections_refused);
+        page.counter("network_in_bytes_total", "Bytes read from clients.", self.bytes_in);
+        page.counter("network_out_bytes_total", "Bytes written to clients.", self.bytes_out);
+    }
+
+    fn prometheus_commands(&self, page: &mut Page) {
+        page.family("commands_total", "counter", "Commands run, by class.");
+        for class in &self.commands {
+            page.labelled("commands_total", &[("class", class.class)], class.calls);
+        }
+        page.family("commands_failed_total", "counter", "Commands answered with an error.");
+        for class in &self.commands {
+            page.labelled("commands_failed_total", &[("class", class.class)], class.failed);
+        }
+    }
+
+    fn prometheus_keys(&self, page: &mut Page) {
+        page.gauge("keys", "Keys held.", self.keys);
+        page.gauge("keys_with_expiry", "Keys that will expire.", self.keys_with_expiry);
+        page.counter("keys_expired_total", "Keys that expired.", self.keys_expired);
+        page.counter("keys_evicted_total", "Keys evicted for maxmemory.", self.keys_evicted);
+        page.family("lookups_total", "counter", "Keys looked up by reading commands.");
+        page.labelled("lookups_total", &[("result", "hit")], self.lookups_hit);
+        page.labelled("lookups_total", &[("result", "miss")], self.lookups_missed);
+    }
+
+    fn prometheus_memory(&self, page: &mut Page) {
+        let memory = &self.memory;
+        page.gauge("memory_allocated_bytes", "Memory in use, by the allocator.", memory.allocated);
+        page.gauge("memory_resident_bytes", "Physical memory mapped.", memory.resident);
+        page.gauge("memory_max_bytes", "maxmemory; 0 for no limit.", memory.max);
+    }
+
+    /// What the start page shows.
+    pub(super) fn json(&self) -> Value {
+        let total = |count: fn(&CommandClass) -> u64| self.commands.iter().map(count).sum::<u64>();
+        let by_class =
+            self.commands.iter().map(|class| (class.class.to_owned(), class.calls.into()));
+        json!({
+            "name": self.name,
+            "version": VERSION,
+            "address": self.client_addr.to_string(),
+            "port": self.client_addr.port(),
+            "uptime_ms": u64::try_from(self.uptime.as_millis()).unwrap_or(u64::MAX),
+            "io_threads": self.io_threads,
+            "clients": { "connected": self.clients_connected, "max": self.clients_max },
+            "commands": {
+                "total": total(|class| class.calls),
+                "failed": total(|class| class.failed),
+                "by_class": Value::Object(by_class.collect()),
+            },
+            "network": { "in_bytes": self.bytes_in, "out_bytes": self.bytes_out },
+            "keys": {
+                "held": self.keys,
+                "with_expiry": self.keys_with_expiry,
+                "expired": self.keys_expired,
+                "evicted": self.keys_evicted,
+            },
+            "lookups": { "hit": self.lookups_hit, "miss": self.lookups_missed },
+            "memory": {
+                "allocated_bytes": self.memory.allocated,
+                "resident_bytes": self.memory.resident,
+                "max_bytes": self.memory.max,
+            },
+        })
+    }
+}
+
+/// A page of metrics as it grows. Every name gets the same prefix.
+struct Page(String);
+
+impl Page {
+    fn gauge(&mut self, name: &str, help: &str, value: u64) {
+        self.family(name, "gauge", help);
+        self.value(name, format_args!("{value}"));
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.family(name, "counter", help);
+        self.value(name, format_args!("{value}"));
+    }
+
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP opencluster_{name} {help}");
+        let _ = writeln!(self.0, "# TYPE opencluster_{name} {kind}");
+    }
+
+    fn value(&mut self, name: &str, value: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.0, "opencluster_{name} {value}");
+    }
+
+    fn labelled(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+        let labels: Vec<String> =
+            labels.iter().map(|(label, text)| format!("{label}=\"{}\"", escape(text))).collect();
+        let _ = writeln!(self.0, "opencluster_{name}{{{}}} {value}", labels.join(","));
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
+}

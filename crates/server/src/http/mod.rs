@@ -1,0 +1,151 @@
+//! A node's HTTP surface: health checks, metrics and the start page, on a thread of its own.
+//!
+//! Started by `Node::start`; the numbers come from whoever implements [`HttpSource`]. Nothing here
+//! is on the way of a command: a slow or hostile HTTP client costs one of a bounded number of
+//! connections, and each of them has its time.
+
+mod routes; //  Start here: which path answers what.
+mod guard; //   Host and Origin: which requests are meant for us.
+mod metrics; // The numbers, and how Prometheus and the page want them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+
+pub use metrics::{CommandClass, MemoryMetrics, NodeMetrics, Readiness};
+
+/// Connections at a time. More wait in the kernel's queue until one of these ends.
+const CONNECTIONS_MAX: usize = 128;
+/// For one request's head, and for a kept-alive connection to send its next one.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// A connection is closed after this even when it behaves, so that none is held for ever by a
+/// client that reads one byte a minute.
+const CONNECTION_FOR: Duration = Duration::from_secs(120);
+/// How long a connection has to finish what it is doing once it was told to close.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+/// The head of a request: our own are a few hundred bytes, a browser's with cookies a few thousand.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+const HEADERS_MAX: usize = 64;
+/// After a failed accept, mostly for want of file descriptors: trying again at once would spin.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// Who knows the node's numbers. Called on the HTTP thread, once a request.
+pub trait HttpSource: Send + Sync + 'static {
+    fn metrics(&self) -> NodeMetrics;
+    fn readiness(&self) -> Readiness;
+}
+
+/// What to listen on, and under which names.
+pub struct HttpOptions {
+    pub addr: SocketAddr,
+    /// Host names besides `localhost` and addresses under which this node may be asked.
+    pub host_names: Vec<String>,
+}
+
+/// The running surface. Dropping it stops it.
+pub struct HttpServer {
+    addr: SocketAddr,
+    stop: watch::Sender<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Listens and serves. An error is that of binding, or of starting the thread.
+pub fn start(options: HttpOptions, source: Arc<dyn HttpSource>) -> io::Result<HttpServer> {
+    let listener = std::net::TcpListener::bind(options.addr)?;
+    listener.set_nonblocking(true)?;
+    let addr = listener.local_addr()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (stop, stopped) = watch::channel(());
+    let router = routes::router(source, guard::Names::new(options.host_names));
+    let serve = async move {
+        let listener = TcpListener::from_std(listener)?;
+        accept(listener, router, stopped).await;
+        io::Result::Ok(())
+    };
+    let thread = std::thread::Builder::new().name("http".to_owned()).spawn(move || {
+        runtime.block_on(serve).expect("a bound listener joins the runtime");
+    })?;
+    Ok(HttpServer { addr, stop, thread: Some(thread) })
+}
+
+impl HttpServer {
+    /// Where it listens: with port 0 asked for, the one the system picked.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Stops accepting, lets what is under way finish for a moment, and ends the thread.
+    pub fn shutdown(&mut self) {
+        self.stop.send_replace(());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // A panic there was reported where it happened.
+        }
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+async fn accept(listener: TcpListener, router: Router, mut stopped: watch::Receiver<()>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let place = Arc::clone(&places).acquire_owned();
+        let accepted = async { (place.await, listener.accept().await) };
+        let (place, stream) = tokio::select! {
+            _ = stopped.changed() => break,
+            (place, stream) = accepted => (place.expect("nobody closes the semaphore"), stream),
+        };
+        match stream {
+            Ok((stream, _)) => {
+                tokio::spawn(connection(stream, router.clone(), stopped.clone(), place));
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_AGAIN_AFTER).await,
+        }
+    }
+    drop(listener);
+    // The connections have seen the same signal; every one that ends gives its place back.
+    let all = u32::try_from(CONNECTIONS_MAX).expect("a small constant");
+    let _ = timeout(CLOSE_WITHIN, places.acquire_many(all)).await;
+}
+
+/// Serves one connection until it ends, its time is up or the node stops.
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    mut stopped: watch::Receiver<()>,
+    _place: OwnedSemaphorePermit,
+) {
+    let _ = stream.set_nodelay(true); // Only speed depends on it.
+    let service = TowerToHyperService::new(router);
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut serving = std::pin::pin!(serving);
+    tokio::select! {
+        // Whatever goes wrong on a connection ends it; there is nobody else to tell.
+        _ = serving.as_mut() => return,
+        _ = stopped.changed() => {}
+        () = tokio::time::sleep(CONNECTION_FOR) => {}
+    }
+    serving.as_mut().graceful_shutdown();
+    let _ = timeout(CLOSE_WITHIN, serving).await;
+}
+
+#[cfg(test)]
+mod tests;

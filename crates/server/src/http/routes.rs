@@ -1,0 +1,77 @@
+//! Which path answers what. Called by `mod.rs` for every request; the guard stands in front.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderName, StatusCode, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use super::guard::{self, Names};
+use super::{HttpSource, Readiness};
+
+type Source = Arc<dyn HttpSource>;
+
+pub(super) fn router(source: Source, names: Names) -> Router {
+    let guarded = Router::new()
+        .route("/", get(start_page))
+        .route("/metrics", get(metrics))
+        .route("/api/node", get(api_node))
+        .fallback(not_found)
+        .layer(middleware::from_fn_with_state(names, guard::check));
+    // Health checks come from machines that use whatever name they like, and give nothing away.
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .merge(guarded)
+        .with_state(source)
+}
+
+async fn start_page() -> Response {
+    const PAGE: &str = include_str!("page.html");
+    // The page brings all it needs and may talk to nobody but this node.
+    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
+                          script-src 'unsafe-inline'; connect-src 'self'; img-src data:; \
+                          base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    let headers = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, typed("text/html; charset=utf-8", PAGE.to_owned())).into_response()
+}
+
+/// The process is alive: it says so.
+async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+async fn readyz(State(source): State<Source>) -> Response {
+    match source.readiness() {
+        Readiness::Ready => "ready\n".into_response(),
+        Readiness::NotReady(why) => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")).into_response()
+        }
+    }
+}
+
+async fn metrics(State(source): State<Source>) -> Response {
+    typed("text/plain; version=0.0.4; charset=utf-8", source.metrics().prometheus())
+}
+
+async fn api_node(State(source): State<Source>) -> Response {
+    typed("application/json", source.metrics().json().to_string())
+}
+
+async fn not_found() -> (StatusCode, &'static str) {
+    let known = "not found; there are /, /healthz, /readyz, /metrics and /api/node\n";
+    (StatusCode::NOT_FOUND, known)
+}
+
+fn typed(content_type: &'static str, body: String) -> Response {
+    let headers: [(HeaderName, &str); 2] =
+        [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")];
+    (headers, body).into_response()
+}

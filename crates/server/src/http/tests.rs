@@ -1,0 +1,246 @@
+//! The HTTP surface over real sockets, with a source of made-up numbers.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::*;
+
+#[derive(Default)]
+struct Fake {
+    stopping: AtomicBool,
+}
+
+impl HttpSource for Fake {
+    fn metrics(&self) -> NodeMetrics {
+        NodeMetrics {
+            name: "a\"b".to_owned(),
+            client_addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 6379)),
+            uptime: Duration::from_millis(61_500),
+            io_threads: 2,
+            clients_connected: 3,
+            clients_max: 10_000,
+            connections_accepted: 8,
+            connections_refused: 1,
+            bytes_in: 1000,
+            bytes_out: 2000,
+            commands: vec![
+                CommandClass { class: "read", calls: 70, failed: 0 },
+                CommandClass { class: "write", calls: 30, failed: 2 },
+            ],
+            keys: 12,
+            keys_with_expiry: 4,
+            keys_expired: 5,
+            keys_evicted: 6,
+            lookups_hit: 60,
+            lookups_missed: 10,
+            memory: MemoryMetrics { allocated: 111, resident: 222, max: 333 },
+        }
+    }
+
+    fn readiness(&self) -> Readiness {
+        if self.stopping.load(Ordering::SeqCst) {
+            return Readiness::NotReady("stopping");
+        }
+        Readiness::Ready
+    }
+}
+
+fn server() -> (HttpServer, Arc<Fake>) {
+    let source = Arc::new(Fake::default());
+    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let options = HttpOptions { addr, host_names: vec!["db1.example".to_owned()] };
+    (start(options, Arc::<Fake>::clone(&source)).expect("a free port"), source)
+}
+
+/// Sends `request` as it is and returns all that comes back until the connection closes.
+fn send(server: &HttpServer, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(server.addr()).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+    let _ = stream.write_all(request); // A refusal may come before the last byte has gone.
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).expect("our answers are text")
+}
+
+fn get(server: &HttpServer, path: &str, headers: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
+    send(server, request.as_bytes())
+}
+
+fn status(answer: &str) -> u16 {
+    let status = answer.split(' ').nth(1).unwrap_or("0");
+    status.parse().expect("a status is a number")
+}
+
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").expect("a head and a body").1
+}
+
+const LOCAL: &str = "Host: localhost\r\n";
+
+#[test]
+fn a_node_is_healthy_whatever_name_it_is_asked_by() {
+    let (server, _) = server();
+    for headers in [LOCAL, "Host: anything.example\r\n"] {
+        let answer = get(&server, "/healthz", headers);
+        assert_eq!((status(&answer), body(&answer)), (200, "ok\n"));
+    }
+}
+
+#[test]
+fn a_node_that_stops_is_healthy_but_not_ready() {
+    let (server, source) = server();
+    assert_eq!(body(&get(&server, "/readyz", LOCAL)), "ready\n");
+    source.stopping.store(true, Ordering::SeqCst);
+    let answer = get(&server, "/readyz", LOCAL);
+    assert_eq!((status(&answer), body(&answer)), (503, "not ready: stopping\n"));
+    assert_eq!(status(&get(&server, "/healthz", LOCAL)), 200);
+}
+
+#[test]
+fn metrics_are_prometheus_text() {
+    let (server, _) = server();
+    let answer = get(&server, "/metrics", LOCAL);
+    assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
+    let version = env!("CARGO_PKG_VERSION");
+    let expected = [
+        &format!("opencluster_info{{version=\"{version}\",name=\"a\\\"b\"}} 1"),
+        "opencluster_uptime_seconds 61.500",
+        "# TYPE opencluster_commands_total counter",
+        "opencluster_commands_total{class=\"read\"} 70",
+        "opencluster_commands_failed_total{class=\"write\"} 2",
+        "opencluster_clients_connected 3",
+        "opencluster_connections_refused_total 1",
+        "opencluster_network_in_bytes_total 1000",
+        "opencluster_network_out_bytes_total 2000",
+        "# TYPE opencluster_keys gauge",
+        "opencluster_keys 12",
+        "opencluster_keys_expired_total 5",
+        "opencluster_keys_evicted_total 6",
+        "opencluster_lookups_total{result=\"hit\"} 60",
+        "opencluster_lookups_total{result=\"miss\"} 10",
+        "opencluster_memory_allocated_bytes 111",
+        "opencluster_memory_resident_bytes 222",
+        "opencluster_memory_max_bytes 333",
+    ];
+    let lines: Vec<&str> = body(&answer).lines().collect();
+    for line in expected {
+        assert!(lines.contains(&line), "{line}\nis not in\n{answer}");
+    }
+}
+
+#[test]
+fn every_sample_has_its_type_above_it() {
+    let (server, _) = server();
+    let answer = get(&server, "/metrics", LOCAL);
+    let mut family = "";
+    for line in body(&answer).lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            family = rest.split(' ').next().expect("a name");
+        } else if !line.starts_with('#') {
+            let name = line.split(['{', ' ']).next().expect("a name");
+            assert_eq!(name, family);
+        }
+    }
+}
+
+#[test]
+fn the_start_page_brings_all_it_needs() {
+    let (server, _) = server();
+    let answer = get(&server, "/", LOCAL);
+    assert_eq!(status(&answer), 200);
+    assert!(answer.contains("content-security-policy: default-src 'none'"));
+    let page = body(&answer);
+    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+    for outside in ["src=", "@import", "href=\"http", "url("] {
+        assert!(!page.contains(outside), "the page must not load anything: {outside}");
+    }
+    // Every number the script fills in has a place on the page.
+    for id in page.split("show(\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+}
+
+#[test]
+fn the_page_gets_its_numbers_as_json() {
+    let (server, _) = server();
+    let answer = get(&server, "/api/node", LOCAL);
+    let node: serde_json::Value = serde_json::from_str(body(&answer)).expect("JSON");
+    assert_eq!(node["name"], "a\"b");
+    assert_eq!(node["port"], 6379);
+    assert_eq!(node["uptime_ms"], 61_500);
+    assert_eq!(node["commands"]["total"], 100);
+    assert_eq!(node["commands"]["failed"], 2);
+    assert_eq!(node["commands"]["by_class"]["write"], 30);
+    assert_eq!(node["keys"]["held"], 12);
+    assert_eq!(node["memory"]["allocated_bytes"], 111);
+    assert_eq!(node["lookups"]["miss"], 10);
+}
+
+#[test]
+fn strangers_names_and_pages_are_refused_everywhere_else() {
+    let (server, _) = server();
+    for path in ["/", "/metrics", "/api/node", "/nowhere"] {
+        let rebound = get(&server, path, "Host: evil.example\r\n");
+        assert_eq!(status(&rebound), 421, "{path}");
+        assert!(body(&rebound).contains("--advertise evil.example"));
+        let headers = "Host: localhost\r\nOrigin: https://evil.example\r\n";
+        assert_eq!(status(&get(&server, path, headers)), 403, "{path}");
+        assert_eq!(status(&get(&server, path, "")), 400, "{path}");
+    }
+    assert_eq!(status(&get(&server, "/metrics", "Host: db1.example:7379\r\n")), 200);
+}
+
+#[test]
+fn bad_requests_get_a_status_and_no_more() {
+    let (server, _) = server();
+    let long = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(64 * 1024));
+    let many = "X: y\r\n".repeat(HEADERS_MAX + 1);
+    let many = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{many}\r\n");
+    let post = "POST /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
+    let large = "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999\r\n\r\n";
+    let cases = [
+        ("GET /nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 404),
+        (post, 405),
+        (large, 413),
+        (&long, 431),
+        (&many, 431),
+        ("*1\r\n$4\r\nPING\r\n", 400),
+        ("GET / HTTP/9.9\r\n\r\n", 400),
+    ];
+    for (request, expected) in cases {
+        let answer = send(&server, request.as_bytes());
+        assert_eq!(status(&answer), expected, "{:.60}", request.escape_debug().to_string());
+    }
+}
+
+#[test]
+fn a_node_that_stops_waits_for_no_slow_client() {
+    let (mut server, _) = server();
+    let mut slow = TcpStream::connect(server.addr()).expect("it listens");
+    slow.write_all(b"GET / HT").expect("half a request");
+    let addr = server.addr();
+    let began = Instant::now();
+    server.shutdown();
+    assert!(began.elapsed() < CLOSE_WITHIN + Duration::from_secs(3));
+    assert!(TcpStream::connect(addr).is_err(), "nobody listens any more");
+}
+
+#[test]
+fn more_connections_than_places_wait_their_turn() {
+    let (server, _) = server();
+    let held: Vec<TcpStream> = (0..CONNECTIONS_MAX)
+        .map(|_| TcpStream::connect(server.addr()).expect("it listens"))
+        .collect();
+    let mut waiting = TcpStream::connect(server.addr()).expect("the kernel takes it");
+    waiting.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").expect("a request");
+    waiting.set_read_timeout(Some(Duration::from_millis(200))).expect("a timeout");
+    let mut answer = [0; 12];
+    assert!(waiting.read_exact(&mut answer).is_err(), "all places are taken");
+    drop(held);
+    waiting.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+    waiting.read_exact(&mut answer).expect("a place became free");
+    assert_eq!(&answer, b"HTTP/1.0 200");
+}
