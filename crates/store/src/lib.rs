@@ -1,1 +1,40 @@
-//! What a node holds: slot tables, items, expiry, eviction. No locks, no clock.
+//! What a node holds: one table a slot, the items in it, their expiry and eviction.
+//!
+//! No locks and no clock: whoever calls holds the slot's lock and brings the time, the hash seed and
+//! the random numbers along. `commands` decides on an [`Effect`] and [`SlotTable::apply`] carries it
+//! out; a backup applies the very same effects with the very same function.
+//!
+//! Read `effect.rs` first (everything that can change a slot), then `slot_table.rs` (one slot),
+//! `index.rs` and `segment.rs` (how a key is found), `item.rs` (one item's bytes; the `unsafe`).
+mod effect; //      Everything that can happen to a slot.
+mod slot_table; //  One slot: its index, version, expiry, counters. `apply` is the one way to change it.
+mod change; //      `apply`, effect by effect.
+mod index; //       From hash to item: one segment, or a directory of them.
+mod segment; //     A sorted open-addressing table of 8-byte entries, with expiry times beside it.
+mod item; //        One item in one heap block.
+mod value; //       A value as it is read, and as it is written.
+mod key; //         A key with its slot and hash; the hash seed.
+mod version; //     Time and versions: the hybrid logical clock.
+mod access; //      When and how often an item was used: LRU and LFU.
+mod evict; //       Whom to evict when memory is short.
+mod encoding; //    Items and effects as bytes.
+mod digest; //      A fingerprint of content, independent of order and seed.
+mod memory; //      What a block really takes in the allocator.
+mod prefetch; //    Ask the processor for a cache line before it is needed.
+
+pub use access::{Access, AccessMark, LfuTuning, Touch};
+pub use digest::{Digest, digest_of};
+pub use effect::{Cause, Effect};
+pub use encoding::{
+    DecodeError, DecodedItem, decode_effect, decode_item, encode_effect, encode_item,
+};
+pub use evict::{Candidate, EvictionPool, Policy, SAMPLES_MAX};
+pub use index::At;
+pub use item::{ItemRef, SharedValue};
+pub use key::{Key, Seed};
+pub use memory::block_bytes;
+pub use slot_table::{
+    Applied, Expired, Found, Garbage, SHARED_FROM_BYTES, ScanPosition, SlotTable,
+};
+pub use value::{Encoding, NewValue, Value, parse_integer};
+pub use version::{UnixMillis, Version};

@@ -1,0 +1,38 @@
+//! A fingerprint of content: equal for equal keys, values and expiry times, whatever the order, the
+//! hash seed or the versions. Behind `DEBUG DIGEST`, and in tests that compare two copies.
+
+use core::hash::{BuildHasher, Hasher};
+
+use crate::{Found, SlotTable};
+
+/// The fingerprint of a set of items: 128 bits, combined without regard to order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Digest(pub [u64; 2]);
+
+impl Digest {
+    pub fn add(&mut self, other: Digest) {
+        for (sum, term) in self.0.iter_mut().zip(other.0) {
+            *sum = sum.wrapping_add(term);
+        }
+    }
+
+    /// The fingerprint of one item.
+    pub fn of_item(found: &Found<'_>) -> Digest {
+        Digest([1, 2].map(|seed| {
+            let mut hasher = foldhash::quality::FixedState::with_seed(seed).build_hasher();
+            let key = found.item.key();
+            hasher.write_usize(key.len());
+            hasher.write(key);
+            hasher.write(&found.value().to_bytes());
+            hasher.write_u64(found.expires_at.map_or(0, |at| at.0));
+            hasher.finish()
+        }))
+    }
+}
+
+/// The fingerprint of a slot's content.
+pub fn digest_of(table: &SlotTable) -> Digest {
+    let mut sum = Digest::default();
+    table.for_each(|found| sum.add(Digest::of_item(&found)));
+    sum
+}

@@ -1,0 +1,270 @@
+//! Items and effects as bytes: for links between nodes, fills, snapshots and logs alike.
+//!
+//! Every item and every effect begins with a tag byte that also tells its version; a format once
+//! written keeps its tag for ever, a new one gets a new tag. Numbers are little-endian; lengths are
+//! LEB128. Decoding never trusts a length further than the bytes at hand.
+
+use crate::item::ItemRef;
+use crate::{
+    AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, Seed, UnixMillis, Value, Version,
+};
+
+/// The bytes were not written by us, or not all of them are here. Nothing was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DecodeError {
+    /// They end in the middle.
+    Truncated,
+    /// A tag that this version does not know.
+    UnknownTag(u8),
+    /// A length or number out of its range.
+    BadNumber,
+}
+
+const ITEM_V1: u8 = 0x11;
+
+const PUT_V1: u8 = 0x21;
+const APPEND_V1: u8 = 0x22;
+const OVERWRITE_V1: u8 = 0x23;
+const EXPIRE_V1: u8 = 0x24;
+const MARK_V1: u8 = 0x25;
+const REMOVE_V1: u8 = 0x26;
+const CLEAR_V1: u8 = 0x27;
+
+const VALUE_PLAIN: u8 = 0;
+const VALUE_RAW: u8 = 1;
+const VALUE_INTEGER: u8 = 2;
+
+/// An item as it stands in a fill or a snapshot.
+#[derive(Debug)]
+pub struct DecodedItem<'a> {
+    pub key: &'a [u8],
+    pub value: NewValue<'a>,
+    pub version: Version,
+    pub mark: AccessMark,
+    pub expires_at: Option<UnixMillis>,
+}
+
+/// Appends an item.
+pub fn encode_item(found: &Found<'_>, out: &mut Vec<u8>) {
+    let item = found.item;
+    out.push(ITEM_V1);
+    put_u64(out, item.version().0);
+    put_varint(out, u64::from(item.mark().0));
+    put_expiry(out, found.expires_at);
+    put_bytes(out, item.key());
+    put_stored_value(out, item);
+}
+
+/// Reads an item, and says what follows it.
+pub fn decode_item(bytes: &[u8]) -> Result<(DecodedItem<'_>, &[u8]), DecodeError> {
+    let mut input = Input(bytes);
+    match input.u8()? {
+        ITEM_V1 => {}
+        tag => return Err(DecodeError::UnknownTag(tag)),
+    }
+    let version = Version(input.u64()?);
+    let mark = input.mark()?;
+    let expires_at = input.expiry()?;
+    let key = input.bytes()?;
+    let value = input.value()?;
+    Ok((DecodedItem { key, value, version, mark, expires_at }, input.0))
+}
+
+/// Appends an effect.
+pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
+    match effect {
+        Effect::Put { key, value, expires_at } => {
+            put_tag_key(out, PUT_V1, key);
+            put_expiry(out, *expires_at);
+            put_new_value(out, value);
+        }
+        Effect::Append { key, tail } => {
+            put_tag_key(out, APPEND_V1, key);
+            put_bytes(out, tail);
+        }
+        Effect::Overwrite { key, offset, bytes } => {
+            put_tag_key(out, OVERWRITE_V1, key);
+            put_varint(out, *offset as u64);
+            put_bytes(out, bytes);
+        }
+        Effect::Expire { key, at } => {
+            put_tag_key(out, EXPIRE_V1, key);
+            put_expiry(out, *at);
+        }
+        Effect::Mark { key, mark } => {
+            put_tag_key(out, MARK_V1, key);
+            put_varint(out, u64::from(mark.0));
+        }
+        Effect::Remove { key, cause } => {
+            put_tag_key(out, REMOVE_V1, key);
+            out.push(match cause {
+                Cause::Deleted => 0,
+                Cause::Expired => 1,
+                Cause::Evicted => 2,
+            });
+        }
+        Effect::Clear => out.push(CLEAR_V1),
+    }
+}
+
+/// Reads an effect, and says what follows it.
+pub fn decode_effect<'a>(
+    bytes: &'a [u8],
+    seed: &Seed,
+) -> Result<(Effect<'a>, &'a [u8]), DecodeError> {
+    let mut input = Input(bytes);
+    let effect = match input.u8()? {
+        PUT_V1 => {
+            let key = input.key(seed)?;
+            let expires_at = input.expiry()?;
+            Effect::Put { key, expires_at, value: input.value()? }
+        }
+        APPEND_V1 => Effect::Append { key: input.key(seed)?, tail: input.bytes()? },
+        OVERWRITE_V1 => {
+            let key = input.key(seed)?;
+            let offset = usize::try_from(input.varint()?).ok().filter(|at| *at <= OFFSET_MAX);
+            let offset = offset.ok_or(DecodeError::BadNumber)?;
+            Effect::Overwrite { key, offset, bytes: input.bytes()? }
+        }
+        EXPIRE_V1 => Effect::Expire { key: input.key(seed)?, at: input.expiry()? },
+        MARK_V1 => Effect::Mark { key: input.key(seed)?, mark: input.mark()? },
+        REMOVE_V1 => Effect::Remove { key: input.key(seed)?, cause: input.cause()? },
+        CLEAR_V1 => Effect::Clear,
+        tag => return Err(DecodeError::UnknownTag(tag)),
+    };
+    Ok((effect, input.0))
+}
+
+/// No string is longer, so no effect writes behind it.
+const OFFSET_MAX: usize = 512 * 1024 * 1024;
+
+fn put_u64(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "seven bits at a time")]
+fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn put_tag_key(out: &mut Vec<u8>, tag: u8, key: &Key<'_>) {
+    out.push(tag);
+    put_bytes(out, key.bytes());
+}
+
+/// Zero for none: nothing expires in 1970.
+fn put_expiry(out: &mut Vec<u8>, expires_at: Option<UnixMillis>) {
+    put_varint(out, expires_at.map_or(0, |at| at.0.max(1)));
+}
+
+fn put_integer(out: &mut Vec<u8>, number: i64) {
+    out.push(VALUE_INTEGER);
+    put_u64(out, number.cast_unsigned());
+}
+
+fn put_string(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
+    out.push(tag);
+    put_bytes(out, bytes);
+}
+
+fn put_new_value(out: &mut Vec<u8>, value: &NewValue<'_>) {
+    match value {
+        NewValue::Plain(bytes) => put_string(out, VALUE_PLAIN, bytes),
+        NewValue::Raw(bytes) => put_string(out, VALUE_RAW, bytes),
+        NewValue::Shared(shared) => put_string(out, VALUE_RAW, shared),
+        NewValue::Integer(number) => put_integer(out, *number),
+    }
+}
+
+fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
+    let tag = if item.encoding() == Encoding::Raw { VALUE_RAW } else { VALUE_PLAIN };
+    match item.value() {
+        Value::Bytes(bytes) => put_string(out, tag, bytes),
+        Value::Shared(shared) => put_string(out, VALUE_RAW, shared.bytes()),
+        Value::Integer(number) => put_integer(out, number),
+    }
+}
+
+/// The bytes not yet read.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn u8(&mut self) -> Result<u8, DecodeError> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn u64(&mut self) -> Result<u64, DecodeError> {
+        let bytes = self.take(size_of::<u64>())?;
+        Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes were taken")))
+    }
+
+    fn varint(&mut self) -> Result<u64, DecodeError> {
+        let mut number = 0u64;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7F);
+            if bits.leading_zeros() < shift && bits << shift >> shift != bits {
+                return Err(DecodeError::BadNumber);
+            }
+            number |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(DecodeError::BadNumber)
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(DecodeError::Truncated)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
+        let len = usize::try_from(self.varint()?).map_err(|_| DecodeError::BadNumber)?;
+        self.take(len)
+    }
+
+    fn key(&mut self, seed: &Seed) -> Result<Key<'a>, DecodeError> {
+        Ok(seed.key(self.bytes()?))
+    }
+
+    fn expiry(&mut self) -> Result<Option<UnixMillis>, DecodeError> {
+        Ok(match self.varint()? {
+            0 => None,
+            at => Some(UnixMillis(at)),
+        })
+    }
+
+    fn mark(&mut self) -> Result<AccessMark, DecodeError> {
+        let bits = u32::try_from(self.varint()?).ok().filter(|bits| bits >> 24 == 0);
+        bits.map(AccessMark).ok_or(DecodeError::BadNumber)
+    }
+
+    fn cause(&mut self) -> Result<Cause, DecodeError> {
+        match self.u8()? {
+            0 => Ok(Cause::Deleted),
+            1 => Ok(Cause::Expired),
+            2 => Ok(Cause::Evicted),
+            tag => Err(DecodeError::UnknownTag(tag)),
+        }
+    }
+
+    fn value(&mut self) -> Result<NewValue<'a>, DecodeError> {
+        match self.u8()? {
+            VALUE_PLAIN => Ok(NewValue::Plain(self.bytes()?)),
+            VALUE_RAW => Ok(NewValue::Raw(self.bytes()?)),
+            VALUE_INTEGER => Ok(NewValue::Integer(self.u64()?.cast_signed())),
+            tag => Err(DecodeError::UnknownTag(tag)),
+        }
+    }
+}

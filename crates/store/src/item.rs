@@ -1,0 +1,422 @@
+//! One item in one heap block: version, access mark, kind, lengths, key, value. All of this crate's
+//! `unsafe` but the prefetch is here.
+//!
+//! ~~~text
+//! 0        8       11      12            15 (short form)
+//! version  access  kind    klen vlen     key... value...
+//!   8        3       1      1    2
+//!                          klen vlen     key... value...
+//!                           4    4       20 (long form, by a bit in `kind`)
+//! ~~~
+//!
+//! The short form serves keys to 255 and values to 65,535 bytes. So a 16-byte key with a 32-byte
+//! value takes 63 bytes: one cache line, and the allocator's 64-byte block. Blocks are always asked
+//! for in the allocator's own sizes (`memory.rs`), so a value that still fits is overwritten in place.
+//!
+//! An expiry time is not here but beside the entry in `segment.rs`.
+#![expect(unsafe_code, reason = "an item is a variable-length block behind a 48-bit pointer")]
+
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use std::alloc::{self, Layout};
+use std::sync::Arc;
+
+use crate::access::AccessMark;
+use crate::memory::block_bytes;
+use crate::value::{Encoding, NewValue, Value};
+use crate::version::Version;
+
+const ACCESS_AT: usize = 8;
+const KIND_AT: usize = 11;
+const KEY_LEN_AT: usize = 12;
+const SHORT_VALUE_LEN_AT: usize = 13;
+const SHORT_DATA_AT: usize = 15;
+const LONG_VALUE_LEN_AT: usize = 16;
+const LONG_DATA_AT: usize = 20;
+const BLOCK_ALIGN: usize = 8;
+
+/// The longest string that Redis keeps in one block with its header; only `OBJECT ENCODING` cares.
+const EMBSTR_BYTES_MAX: usize = 44;
+/// Longer keys and values than a client may send (512 MiB) do not exist.
+const LEN_MAX: usize = u32::MAX as usize;
+
+/// Set in the kind byte of an item in the long form.
+const LONG_FORM: u8 = 0x80;
+
+/// What the value bytes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Kind {
+    /// The string itself.
+    Plain = 0,
+    /// The string itself, as some command computed it.
+    Raw = 1,
+    /// An `i64`.
+    Integer = 2,
+    /// A pointer from `Arc<Vec<u8>>::into_raw`; the item owns one count.
+    Shared = 3,
+}
+
+/// An item, owned. Dropping it frees the block.
+pub(crate) struct Item(NonNull<u8>);
+
+// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>` inside is `Send`.
+unsafe impl Send for Item {}
+
+/// The lengths that decide a block's form and size.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    key_len: usize,
+    value_len: usize,
+}
+
+impl Shape {
+    fn is_long(self) -> bool {
+        self.key_len > u8::MAX as usize || self.value_len > u16::MAX as usize
+    }
+
+    fn data_at(self) -> usize {
+        if self.is_long() { LONG_DATA_AT } else { SHORT_DATA_AT }
+    }
+
+    fn block(self) -> usize {
+        block_bytes(self.data_at() + self.key_len + self.value_len)
+    }
+
+    fn layout(self) -> Layout {
+        Layout::from_size_align(self.block(), BLOCK_ALIGN).expect("lengths are below 4 GiB")
+    }
+}
+
+impl Item {
+    pub(crate) fn new(key: &[u8], value: NewValue<'_>, version: Version, mark: AccessMark) -> Item {
+        let shape = Shape { key_len: key.len(), value_len: stored_len(&value) };
+        assert!(shape.key_len <= LEN_MAX && shape.value_len <= LEN_MAX, "the parser limits both");
+        let layout = shape.layout();
+        // SAFETY: the layout is never empty: a header alone takes 15 bytes.
+        let block = unsafe { alloc::alloc(layout) };
+        let Some(block) = NonNull::new(block) else { alloc::handle_alloc_error(layout) };
+        let mut item = Item(block);
+        item.write_header(shape, version, mark);
+        item.write_at(shape.data_at(), key);
+        item.write_value(shape, value);
+        item
+    }
+
+    /// Writes `value` over the present one if the block is of the right size for it, and gives it
+    /// back otherwise. The key stays; version and mark are set.
+    pub(crate) fn overwrite<'v>(
+        &mut self,
+        value: NewValue<'v>,
+        version: Version,
+        mark: AccessMark,
+    ) -> Result<(), NewValue<'v>> {
+        let old = self.as_ref().shape();
+        let new = Shape { key_len: old.key_len, value_len: stored_len(&value) };
+        if new.is_long() != old.is_long() || new.block() != old.block() {
+            return Err(value);
+        }
+        self.drop_shared();
+        self.write_header(new, version, mark);
+        self.write_value(new, value);
+        Ok(())
+    }
+
+    /// The bytes of a string that lies in this block, to be changed without changing their number.
+    pub(crate) fn inline_bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let (shape, kind) = (self.as_ref().shape(), self.as_ref().kind());
+        match kind {
+            Kind::Plain | Kind::Raw => {
+                self.write_at(KIND_AT, &[Kind::Raw as u8 | long_bit(shape)]);
+                let start = shape.data_at() + shape.key_len;
+                // SAFETY: the block holds `value_len` initialised bytes from `start` on, and `self`
+                // is borrowed for as long as the slice lives.
+                Some(unsafe {
+                    core::slice::from_raw_parts_mut(self.0.as_ptr().add(start), shape.value_len)
+                })
+            }
+            Kind::Integer | Kind::Shared => None,
+        }
+    }
+
+    /// Takes a large value out, leaving an empty string behind.
+    pub(crate) fn take_shared(&mut self) -> Option<Arc<Vec<u8>>> {
+        let item = self.as_ref();
+        if item.kind() != Kind::Shared {
+            return None;
+        }
+        let (shape, pointer) = (item.shape(), item.shared_pointer());
+        // The block keeps its shape (eight value bytes), so that it is freed as it was allocated.
+        self.write_at(KIND_AT, &[Kind::Integer as u8 | long_bit(shape)]);
+        // SAFETY: the pointer came from `Arc::into_raw` in `write_value`, the item owned that count,
+        // and the kind just written says that it no longer does.
+        Some(unsafe { Arc::from_raw(pointer) })
+    }
+
+    /// Puts a large value where `take_shared` left its place.
+    pub(crate) fn put_shared(&mut self, shared: Arc<Vec<u8>>) {
+        let shape = self.as_ref().shape();
+        assert_eq!(self.as_ref().kind(), Kind::Integer, "only where take_shared made room");
+        self.write_value(shape, NewValue::Shared(shared));
+    }
+
+    pub(crate) fn set_version(&mut self, version: Version) {
+        self.write_at(0, &version.0.to_ne_bytes());
+    }
+
+    #[inline]
+    pub(crate) fn set_mark(&mut self, mark: AccessMark) {
+        let [a, b, c, _] = mark.0.to_le_bytes();
+        self.write_at(ACCESS_AT, &[a, b, c]);
+    }
+
+    #[inline]
+    pub(crate) fn as_ref(&self) -> ItemRef<'_> {
+        ItemRef { block: self.0, item: PhantomData }
+    }
+
+    /// The block's address as an index entry keeps it: the low 48 bits. Forgets the item.
+    pub(crate) fn into_address(self) -> u64 {
+        let address = self.0.as_ptr().expose_provenance() as u64;
+        assert_eq!(address >> 48, 0, "user-space addresses have 48 bits");
+        core::mem::forget(self);
+        address
+    }
+
+    /// Undoes `into_address`.
+    ///
+    /// # Safety
+    /// `address` is from `into_address`, and its item is owned by nobody else.
+    pub(crate) unsafe fn from_address(address: u64) -> Item {
+        let block = core::ptr::with_exposed_provenance_mut::<u8>(address as usize);
+        Item(NonNull::new(block).expect("no item lives at zero"))
+    }
+
+    fn write_header(&mut self, shape: Shape, version: Version, mark: AccessMark) {
+        self.set_version(version);
+        self.set_mark(mark);
+        self.write_at(KIND_AT, &[long_bit(shape)]);
+        if shape.is_long() {
+            self.write_at(KEY_LEN_AT, &low_u32(shape.key_len).to_ne_bytes());
+            self.write_at(LONG_VALUE_LEN_AT, &low_u32(shape.value_len).to_ne_bytes());
+        } else {
+            self.write_at(KEY_LEN_AT, &[low_u32(shape.key_len) as u8]);
+            self.write_at(SHORT_VALUE_LEN_AT, &(low_u32(shape.value_len) as u16).to_ne_bytes());
+        }
+    }
+
+    fn write_value(&mut self, shape: Shape, value: NewValue<'_>) {
+        let at = shape.data_at() + shape.key_len;
+        let kind = match value {
+            NewValue::Plain(bytes) => {
+                self.write_at(at, bytes);
+                Kind::Plain
+            }
+            NewValue::Raw(bytes) => {
+                self.write_at(at, bytes);
+                Kind::Raw
+            }
+            NewValue::Integer(number) => {
+                self.write_at(at, &number.to_ne_bytes());
+                Kind::Integer
+            }
+            NewValue::Shared(shared) => {
+                let address = Arc::into_raw(shared).expose_provenance() as u64;
+                self.write_at(at, &address.to_ne_bytes());
+                Kind::Shared
+            }
+        };
+        self.write_at(KIND_AT, &[kind as u8 | long_bit(shape)]);
+    }
+
+    #[inline(always)]
+    fn write_at(&mut self, at: usize, bytes: &[u8]) {
+        // SAFETY: every caller writes within the header (the block is larger) or within the key and
+        // value bytes that the block was sized for; `bytes` cannot overlap a block we own.
+        unsafe {
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.as_ptr().add(at), bytes.len());
+        }
+    }
+
+    fn drop_shared(&mut self) {
+        drop(self.take_shared());
+    }
+}
+
+impl Drop for Item {
+    fn drop(&mut self) {
+        let layout = self.as_ref().shape().layout();
+        self.drop_shared();
+        // SAFETY: allocated in `new` with the layout of its shape; `overwrite` only lets in shapes of
+        // the same block size.
+        unsafe { alloc::dealloc(self.0.as_ptr(), layout) }
+    }
+}
+
+/// An item, read.
+#[derive(Clone, Copy)]
+pub struct ItemRef<'a> {
+    block: NonNull<u8>,
+    item: PhantomData<&'a Item>,
+}
+
+impl<'a> ItemRef<'a> {
+    /// The item behind an index entry's address.
+    ///
+    /// # Safety
+    /// `address` is from `Item::into_address`, and the item lives and is not changed during `'a`.
+    #[inline]
+    pub(crate) unsafe fn from_address(address: u64) -> ItemRef<'a> {
+        let block = core::ptr::with_exposed_provenance_mut::<u8>(address as usize);
+        ItemRef { block: NonNull::new(block).expect("no item lives at zero"), item: PhantomData }
+    }
+
+    #[inline]
+    pub fn key(self) -> &'a [u8] {
+        let shape = self.shape();
+        self.slice(shape.data_at(), shape.key_len)
+    }
+
+    #[inline]
+    pub fn value(self) -> Value<'a> {
+        let shape = self.shape();
+        let bytes = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+        match self.kind() {
+            Kind::Plain | Kind::Raw => Value::Bytes(bytes),
+            Kind::Integer => {
+                Value::Integer(i64::from_ne_bytes(bytes.try_into().expect("eight bytes")))
+            }
+            Kind::Shared => {
+                Value::Shared(SharedValue { vec: self.shared_pointer(), item: PhantomData })
+            }
+        }
+    }
+
+    pub fn encoding(self) -> Encoding {
+        match self.kind() {
+            Kind::Integer => Encoding::Int,
+            Kind::Plain if self.shape().value_len <= EMBSTR_BYTES_MAX => Encoding::Embstr,
+            Kind::Plain | Kind::Raw | Kind::Shared => Encoding::Raw,
+        }
+    }
+
+    pub fn version(self) -> Version {
+        Version(u64::from_ne_bytes(self.array(0)))
+    }
+
+    #[inline]
+    pub fn mark(self) -> AccessMark {
+        let [a, b, c] = self.array(ACCESS_AT);
+        AccessMark(u32::from_le_bytes([a, b, c, 0]))
+    }
+
+    /// What this item takes in the allocator, a large value's own block included.
+    pub fn bytes(self) -> usize {
+        let block = self.shape().block();
+        match self.value() {
+            Value::Bytes(_) | Value::Integer(_) => block,
+            Value::Shared(shared) => block + shared.block_bytes(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn address(self) -> *const u8 {
+        self.block.as_ptr()
+    }
+
+    #[inline]
+    fn shape(self) -> Shape {
+        let [kind] = self.array(KIND_AT);
+        if kind & LONG_FORM == 0 {
+            let [key_len] = self.array(KEY_LEN_AT);
+            let value_len = u16::from_ne_bytes(self.array(SHORT_VALUE_LEN_AT));
+            Shape { key_len: key_len.into(), value_len: value_len.into() }
+        } else {
+            let key_len = u32::from_ne_bytes(self.array(KEY_LEN_AT));
+            let value_len = u32::from_ne_bytes(self.array(LONG_VALUE_LEN_AT));
+            Shape { key_len: key_len as usize, value_len: value_len as usize }
+        }
+    }
+
+    #[inline]
+    fn kind(self) -> Kind {
+        let [kind] = self.array(KIND_AT);
+        match kind & !LONG_FORM {
+            0 => Kind::Plain,
+            1 => Kind::Raw,
+            2 => Kind::Integer,
+            3 => Kind::Shared,
+            other => unreachable!("an item of kind {other} was never written"),
+        }
+    }
+
+    fn shared_pointer(self) -> *const Vec<u8> {
+        let shape = self.shape();
+        let address = u64::from_ne_bytes(self.array(shape.data_at() + shape.key_len));
+        core::ptr::with_exposed_provenance(address as usize)
+    }
+
+    #[inline(always)]
+    fn array<const N: usize>(self, at: usize) -> [u8; N] {
+        // SAFETY: callers read header fields, or the eight value bytes of an item whose kind says so.
+        unsafe { self.block.as_ptr().add(at).cast::<[u8; N]>().read() }
+    }
+
+    #[inline(always)]
+    fn slice(self, at: usize, len: usize) -> &'a [u8] {
+        // SAFETY: callers take `at` and `len` from this item's own shape, all of it initialised; the
+        // item lives unchanged during `'a`.
+        unsafe { core::slice::from_raw_parts(self.block.as_ptr().add(at), len) }
+    }
+}
+
+/// A large value, with the right to keep it beyond the lock by [`SharedValue::to_arc`].
+#[derive(Clone, Copy)]
+pub struct SharedValue<'a> {
+    vec: *const Vec<u8>,
+    item: PhantomData<&'a Item>,
+}
+
+impl<'a> SharedValue<'a> {
+    pub fn bytes(self) -> &'a [u8] {
+        self.vec().as_slice()
+    }
+
+    pub fn to_arc(self) -> Arc<Vec<u8>> {
+        // SAFETY: the pointer is from `Arc::into_raw`, and the item's own count keeps it alive
+        // during `'a`.
+        unsafe {
+            Arc::increment_strong_count(self.vec);
+            Arc::from_raw(self.vec)
+        }
+    }
+
+    fn block_bytes(self) -> usize {
+        block_bytes(self.vec().capacity())
+    }
+
+    fn vec(self) -> &'a Vec<u8> {
+        // SAFETY: as in `to_arc`; nobody changes it while the slot is borrowed for reading.
+        unsafe { &*self.vec }
+    }
+}
+
+/// The bytes that `value` takes inside the block.
+fn stored_len(value: &NewValue<'_>) -> usize {
+    match value {
+        NewValue::Plain(bytes) | NewValue::Raw(bytes) => bytes.len(),
+        NewValue::Integer(_) | NewValue::Shared(_) => size_of::<u64>(),
+    }
+}
+
+fn long_bit(shape: Shape) -> u8 {
+    if shape.is_long() { LONG_FORM } else { 0 }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "`new` asserts that lengths fit 32 bits")]
+fn low_u32(len: usize) -> u32 {
+    len as u32
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,361 @@
+//! A sorted open-addressing table: 8-byte entries (16 bits of hash, 48 bits of address) in the order
+//! of their hash bits, with gaps. Called by `index.rs` only.
+//!
+//! An entry stands at its home or, if that is taken, as little behind it as the order allows (that is
+//! Robin Hood hashing with linear probing, without wrapping around). Three things follow: a search
+//! ends at the first larger tag; growing needs no look at the items, only at the tags; and a scan
+//! can go on from a tag, whatever happened to the table meanwhile.
+//!
+//! Times of expiry stand in an array beside the entries, made when the first item of the segment
+//! expires: finding what is due reads that array and no item.
+
+use core::mem::ManuallyDrop;
+
+use crate::UnixMillis;
+use crate::item::{Item, ItemRef};
+use crate::memory::block_bytes;
+use crate::prefetch::prefetch;
+
+/// The top 16 bits of what the directory has left of a hash.
+pub(crate) type Tag = u16;
+
+/// No expiry, in the array of expiry times.
+const NEVER: u64 = u64::MAX;
+/// A segment that would need more entries than this is split by `index.rs`, so that no single write
+/// ever moves more than this many.
+pub(crate) const ENTRIES_MAX: usize = 8_192;
+const ENTRIES_MIN: usize = 4;
+
+/// 16 bits of tag above 48 bits of address; zero where nobody is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+struct Entry(u64);
+
+const EMPTY: Entry = Entry(0);
+const ADDRESS_BITS: u32 = 48;
+const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
+
+impl Entry {
+    fn new(tag: Tag, item: Item) -> Entry {
+        Entry((u64::from(tag) << ADDRESS_BITS) | item.into_address())
+    }
+
+    #[inline(always)]
+    fn tag(self) -> Tag {
+        (self.0 >> ADDRESS_BITS) as Tag
+    }
+
+    #[inline(always)]
+    fn address(self) -> u64 {
+        self.0 & ADDRESS_MASK
+    }
+}
+
+/// The place of an entry; good until the segment is changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place(usize);
+
+/// What came of an insertion.
+pub(crate) enum Inserted {
+    At(Place),
+    /// The segment is as large as a segment may be. The item is given back, nothing was changed.
+    Full(Item),
+}
+
+#[derive(Default)]
+pub(crate) struct Segment {
+    /// Sorted by tag, gaps aside.
+    entries: Box<[Entry]>,
+    /// Beside each entry, when it expires; empty as long as nothing in this segment does.
+    expiries: Box<[u64]>,
+    len: u32,
+    expiring: u32,
+}
+
+impl Segment {
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub(crate) fn expiring(&self) -> usize {
+        self.expiring as usize
+    }
+
+    /// What the arrays take in the allocator.
+    pub(crate) fn bytes(&self) -> usize {
+        let array = |len: usize| if len == 0 { 0 } else { block_bytes(len * size_of::<u64>()) };
+        array(self.entries.len()) + array(self.expiries.len())
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, tag: Tag, key: &[u8]) -> Option<Place> {
+        let mut at = self.home(tag);
+        while let Some(entry) = self.entries.get(at) {
+            if *entry == EMPTY || entry.tag() > tag {
+                return None;
+            }
+            if entry.tag() == tag && item_at(*entry).key() == key {
+                return Some(Place(at));
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Asks for the cache line in which a search for `tag` begins.
+    #[inline]
+    pub(crate) fn prefetch_home(&self, tag: Tag) {
+        prefetch(self.entries.as_ptr().wrapping_add(self.home(tag)));
+    }
+
+    /// Asks for the cache line of the item that a search for `tag` will most likely compare.
+    #[inline]
+    pub(crate) fn prefetch_item(&self, tag: Tag) {
+        let mut at = self.home(tag);
+        while let Some(entry) = self.entries.get(at) {
+            if *entry == EMPTY || entry.tag() > tag {
+                return;
+            }
+            if entry.tag() == tag {
+                return prefetch(item_at(*entry).address());
+            }
+            at += 1;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn item(&self, place: Place) -> ItemRef<'_> {
+        item_at(self.entries[place.0])
+    }
+
+    pub(crate) fn expiry(&self, place: Place) -> Option<UnixMillis> {
+        match self.expiries.get(place.0) {
+            None | Some(&NEVER) => None,
+            Some(&at) => Some(UnixMillis(at)),
+        }
+    }
+
+    pub(crate) fn set_expiry(&mut self, place: Place, expiry: Option<UnixMillis>) {
+        let had = self.expiry(place).is_some();
+        if !had && expiry.is_none() {
+            return;
+        }
+        if self.expiries.is_empty() {
+            self.expiries = vec![NEVER; self.entries.len()].into_boxed_slice();
+        }
+        self.expiries[place.0] = expiry.map_or(NEVER, |at| at.0.min(NEVER - 1));
+        self.expiring = self.expiring + u32::from(expiry.is_some()) - u32::from(had);
+        if self.expiring == 0 {
+            self.expiries = Box::default();
+        }
+    }
+
+    /// Lets `change` work on the item in its place, or replace it by another with the same key.
+    #[inline]
+    pub(crate) fn change<R>(&mut self, place: Place, change: impl FnOnce(&mut Item) -> R) -> R {
+        let entry = &mut self.entries[place.0];
+        // Not dropped should `change` panic: the entry still owns it then.
+        let mut item = ManuallyDrop::new(own_item(*entry));
+        let result = change(&mut item);
+        *entry = Entry::new(entry.tag(), ManuallyDrop::into_inner(item));
+        result
+    }
+
+    /// Puts an item in that is known not to be there.
+    pub(crate) fn insert(&mut self, tag: Tag, item: Item) -> Inserted {
+        let mut capacity = self.entries.len();
+        if self.is_crowded_at(capacity) {
+            capacity = larger(capacity);
+        }
+        loop {
+            if capacity > ENTRIES_MAX {
+                return Inserted::Full(item);
+            }
+            let fits = capacity == self.entries.len() || self.rebuild(capacity);
+            if let Some(place) = fits.then(|| self.make_room(tag)).flatten() {
+                self.entries[place.0] = Entry::new(tag, item);
+                self.len += 1;
+                return Inserted::At(place);
+            }
+            capacity = larger(capacity);
+        }
+    }
+
+    /// Takes an item out.
+    pub(crate) fn remove(&mut self, place: Place) -> Item {
+        self.set_expiry(place, None);
+        let item = own_item(self.entries[place.0]);
+        let mut end = place.0 + 1;
+        while end < self.entries.len()
+            && self.entries[end] != EMPTY
+            && self.home(self.entries[end].tag()) < end
+        {
+            end += 1;
+        }
+        self.entries.copy_within(place.0 + 1..end, place.0);
+        self.entries[end - 1] = EMPTY;
+        if !self.expiries.is_empty() {
+            self.expiries.copy_within(place.0 + 1..end, place.0);
+            self.expiries[end - 1] = NEVER;
+        }
+        self.len -= 1;
+        self.shrink();
+        item
+    }
+
+    /// The first entry at or behind `from`, in the order of tags.
+    pub(crate) fn next_from(&self, from: Place) -> Option<(Place, Tag)> {
+        let behind = self.entries.get(from.0..)?;
+        let gap = behind.iter().position(|entry| *entry != EMPTY)?;
+        Some((Place(from.0 + gap), behind[gap].tag()))
+    }
+
+    /// The first entry whose tag is `tag` or larger.
+    pub(crate) fn first_with(&self, tag: Tag) -> Option<(Place, Tag)> {
+        let mut at = Place(self.home(tag));
+        loop {
+            let (place, found) = self.next_from(at)?;
+            if found >= tag {
+                return Some((place, found));
+            }
+            at = place.next();
+        }
+    }
+
+    /// The first entry at or behind place number `from` that expires at all.
+    pub(crate) fn next_expiring(&self, from: Place) -> Option<Place> {
+        let behind = self.expiries.get(from.0..)?;
+        behind.iter().position(|at| *at != NEVER).map(|gap| Place(from.0 + gap))
+    }
+
+    /// The first entry at or behind `from` that is due at `now`.
+    pub(crate) fn next_due(&self, from: Place, now: UnixMillis) -> Option<Place> {
+        let behind = self.expiries.get(from.0..)?;
+        behind.iter().position(|at| *at <= now.0).map(|gap| Place(from.0 + gap))
+    }
+
+    /// The earliest time at which something in here expires.
+    pub(crate) fn earliest_expiry(&self) -> Option<UnixMillis> {
+        self.expiries.iter().min().filter(|at| **at != NEVER).map(|at| UnixMillis(*at))
+    }
+
+    /// A place chosen by a random number; nobody may be there.
+    pub(crate) fn random_place(&self, roll: u64) -> Place {
+        let scaled = u128::from(roll) * self.entries.len() as u128;
+        Place(usize::try_from(scaled >> 64).expect("below the length"))
+    }
+
+    /// Takes all items out, in order, with their expiry.
+    pub(crate) fn drain(&mut self) -> Vec<(Item, Option<UnixMillis>)> {
+        let count = self.entries.len();
+        let entries: Vec<(Entry, Option<UnixMillis>)> =
+            (0..count).map(|at| (self.entries[at], self.expiry(Place(at)))).collect();
+        // Emptied before an item is owned anew, so that none has two owners.
+        self.entries = Box::default();
+        *self = Segment::default();
+        let there = entries.into_iter().filter(|(entry, _)| *entry != EMPTY);
+        there.map(|(entry, expiry)| (own_item(entry), expiry)).collect()
+    }
+
+    /// Where a tag would like to stand. A sixteenth at the end is nobody's home, for those who are
+    /// pushed behind the last.
+    #[inline(always)]
+    fn home(&self, tag: Tag) -> usize {
+        (usize::from(tag) * homes(self.entries.len())) >> Tag::BITS
+    }
+
+    /// Above seven eighths searches become long.
+    fn is_crowded_at(&self, capacity: usize) -> bool {
+        (self.len() + 1) * 8 > capacity * 7
+    }
+
+    /// Opens a gap where `tag` belongs. `None` if the entries behind reach to the end.
+    fn make_room(&mut self, tag: Tag) -> Option<Place> {
+        let mut at = self.home(tag);
+        while *self.entries.get(at)? != EMPTY && self.entries[at].tag() <= tag {
+            at += 1;
+        }
+        let gap = at + self.entries[at..].iter().position(|entry| *entry == EMPTY)?;
+        self.entries.copy_within(at..gap, at + 1);
+        if !self.expiries.is_empty() {
+            self.expiries.copy_within(at..gap, at + 1);
+            self.expiries[at] = NEVER;
+        }
+        Some(Place(at))
+    }
+
+    /// Lays the entries out anew in `capacity` places. False, and nothing changed, if they do not
+    /// fit in their order.
+    fn rebuild(&mut self, capacity: usize) -> bool {
+        let mut entries = vec![EMPTY; capacity].into_boxed_slice();
+        let mut expiries = vec![NEVER; if self.expiring > 0 { capacity } else { 0 }];
+        let mut free = 0;
+        for (from, entry) in self.entries.iter().enumerate().filter(|(_, entry)| **entry != EMPTY) {
+            let at = ((usize::from(entry.tag()) * homes(capacity)) >> Tag::BITS).max(free);
+            if at >= capacity {
+                return false;
+            }
+            entries[at] = *entry;
+            if self.expiring > 0 {
+                expiries[at] = self.expiries[from];
+            }
+            free = at + 1;
+        }
+        self.entries = entries;
+        self.expiries = expiries.into_boxed_slice();
+        true
+    }
+
+    fn shrink(&mut self) {
+        if self.len == 0 {
+            self.entries = Box::default();
+        } else if self.len() * 4 < self.entries.len() && self.entries.len() > ENTRIES_MIN {
+            self.rebuild(self.entries.len() / 2);
+        }
+    }
+}
+
+impl Place {
+    pub(crate) const FIRST: Place = Place(0);
+
+    pub(crate) fn next(self) -> Place {
+        Place(self.0 + 1)
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        for entry in self.entries.iter().filter(|entry| **entry != EMPTY) {
+            drop(own_item(*entry));
+        }
+    }
+}
+
+fn homes(capacity: usize) -> usize {
+    capacity - (capacity / 16).max(usize::from(capacity > 0))
+}
+
+/// The next number of entries that fills a block of the allocator.
+fn larger(capacity: usize) -> usize {
+    let bytes = capacity.max(ENTRIES_MIN - 1) * size_of::<Entry>();
+    block_bytes(bytes + size_of::<Entry>()) / size_of::<Entry>()
+}
+
+#[inline(always)]
+#[expect(unsafe_code, reason = "an entry is a packed pointer")]
+fn item_at<'a>(entry: Entry) -> ItemRef<'a> {
+    // SAFETY: entries are made from items alone, the segment owns the items of its entries, and every
+    // caller binds the result to its own borrow of the segment or drops it before it returns.
+    unsafe { ItemRef::from_address(entry.address()) }
+}
+
+#[inline(always)]
+#[expect(unsafe_code, reason = "an entry is a packed pointer")]
+fn own_item(entry: Entry) -> Item {
+    // SAFETY: the caller takes the entry out of the table (or puts the item back over it, or drops
+    // the table), so the item has one owner.
+    unsafe { Item::from_address(entry.address()) }
+}
+
+#[cfg(test)]
+mod tests;

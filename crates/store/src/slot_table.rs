@@ -1,0 +1,220 @@
+//! One slot: its index of items, its version, what expires next, what it takes. Called by `commands`
+//! under the slot's lock. Reading is here; the one way to change is `apply`, in `change.rs`.
+
+use std::sync::Arc;
+
+use crate::index::{At, Index};
+use crate::item::ItemRef;
+use crate::{Key, Touch, UnixMillis, Value, Version};
+
+/// Values of this size and more have a block of their own that replies and fills share, so that
+/// nothing large is ever copied under a slot's lock.
+pub const SHARED_FROM_BYTES: usize = 16 * 1024;
+
+/// The items of one slot.
+#[derive(Default)]
+pub struct SlotTable {
+    pub(crate) index: Index,
+    /// The version of the last change.
+    pub(crate) version: Version,
+    /// The version of the last change that took a key away: who watched a missing key compares it.
+    pub(crate) last_removal: Version,
+    /// Nothing expires before this. It may be too early (a key was taken away or prolonged), never
+    /// too late.
+    pub(crate) expires_from: Option<UnixMillis>,
+    /// What the items take in the allocator.
+    pub(crate) item_bytes: usize,
+}
+
+/// An item that was found, borrowed from its slot.
+#[derive(Clone, Copy)]
+pub struct Found<'a> {
+    pub item: ItemRef<'a>,
+    pub expires_at: Option<UnixMillis>,
+}
+
+impl<'a> Found<'a> {
+    pub fn value(&self) -> Value<'a> {
+        self.item.value()
+    }
+
+    pub fn is_expired(&self, now: UnixMillis) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+}
+
+/// What applying an effect did besides changing the slot.
+#[derive(Default)]
+#[must_use]
+pub struct Applied {
+    /// By how much the memory in use rose or fell.
+    pub grown_bytes: i64,
+    /// What is better freed elsewhere, not under the slot's lock.
+    pub garbage: Option<Garbage>,
+}
+
+/// Something large that nobody can reach any more; dropping it takes a while.
+pub enum Garbage {
+    Value(Arc<Vec<u8>>),
+    /// A slot's whole content.
+    Items(Box<SlotTable>),
+}
+
+/// Keys that are due.
+pub struct Expired {
+    pub keys: Vec<Vec<u8>>,
+    /// There may be more.
+    pub more: bool,
+}
+
+/// A place in the order of hashes, for walks over a slot that survive its changes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct ScanPosition(u64);
+
+impl ScanPosition {
+    /// How many bits of a hash a position has; all items that share them are visited together.
+    pub const BITS: u32 = 34;
+    pub const START: ScanPosition = ScanPosition(0);
+
+    /// Undoes [`ScanPosition::number`]. `None` if no position has this number.
+    pub fn from_number(number: u64) -> Option<ScanPosition> {
+        (number >> Self::BITS == 0).then_some(ScanPosition(number))
+    }
+
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn of_hash(hash: u64) -> ScanPosition {
+        ScanPosition(hash >> (u64::BITS - Self::BITS))
+    }
+
+    pub(crate) fn first_hash(self) -> u64 {
+        self.0 << (u64::BITS - Self::BITS)
+    }
+}
+
+impl SlotTable {
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many of the items expire.
+    pub fn expiring(&self) -> usize {
+        self.index.expiring()
+    }
+
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    pub fn last_removal(&self) -> Version {
+        self.last_removal
+    }
+
+    /// The version for a change made now, and the time that counts in this slot: never before that
+    /// of an earlier change, so that time does not run back when another machine takes over.
+    pub fn next_version(&self, now: UnixMillis) -> Version {
+        self.version.next(now)
+    }
+
+    /// What the slot takes in the allocator.
+    pub fn bytes(&self) -> usize {
+        self.item_bytes + self.index.bytes()
+    }
+
+    /// Where the key stands, expired or not.
+    #[inline]
+    pub fn locate(&self, key: &Key<'_>) -> Option<At> {
+        self.index.find(key.hash(), key.bytes())
+    }
+
+    #[inline]
+    pub fn found(&self, at: At) -> Found<'_> {
+        Found { item: self.index.item(at), expires_at: self.index.expiry(at) }
+    }
+
+    #[inline]
+    pub fn expiry(&self, at: At) -> Option<UnixMillis> {
+        self.index.expiry(at)
+    }
+
+    /// Notes a use of the item. Writes to it only if that changes anything.
+    #[inline]
+    pub fn touch(&mut self, at: At, touch: Touch) {
+        let old = self.index.item(at).mark();
+        let new = touch.used(old);
+        if new != old {
+            self.index.change(at, |item| item.set_mark(new));
+        }
+    }
+
+    /// Looks a key up without noting a use.
+    pub fn peek(&self, key: &Key<'_>) -> Option<Found<'_>> {
+        self.locate(key).map(|at| self.found(at))
+    }
+
+    /// Asks for the cache line where a search for the key begins.
+    #[inline]
+    pub fn prefetch_entry(&self, key: &Key<'_>) {
+        self.index.prefetch_home(key.hash());
+    }
+
+    /// Asks for the cache line of the item itself.
+    #[inline]
+    pub fn prefetch_item(&self, key: &Key<'_>) {
+        self.index.prefetch_item(key.hash());
+    }
+
+    /// Visits at least `count` items from `from` on, and says where to go on; `None` at the end.
+    pub fn scan(
+        &self,
+        from: ScanPosition,
+        count: usize,
+        mut visit: impl FnMut(Found<'_>),
+    ) -> Option<ScanPosition> {
+        self.index.scan(from, count, &mut |item, expires_at| visit(Found { item, expires_at }))
+    }
+
+    /// Visits all items.
+    pub fn for_each(&self, visit: impl FnMut(Found<'_>)) {
+        let end = self.scan(ScanPosition::START, usize::MAX, visit);
+        debug_assert!(end.is_none());
+    }
+
+    /// Some item, chosen by a random number.
+    pub fn random(&self, roll: u64) -> Option<Found<'_>> {
+        self.index.random(roll).map(|at| self.found(at))
+    }
+
+    /// Some item among those that expire.
+    pub fn random_expiring(&self, roll: u64) -> Option<Found<'_>> {
+        self.index.random_expiring(roll).map(|at| self.found(at))
+    }
+
+    /// When to look for expired keys next; possibly too early.
+    pub fn expires_from(&self) -> Option<UnixMillis> {
+        self.expires_from
+    }
+
+    /// The keys that are due, at most `max` of them. They are still there: each is to be taken away
+    /// by an effect of its own.
+    pub fn due(&mut self, now: UnixMillis, max: usize) -> Expired {
+        if self.expires_from.is_none_or(|from| from > now) {
+            return Expired { keys: Vec::new(), more: false };
+        }
+        let keys = self.index.due(now, max);
+        let more = keys.len() == max;
+        if keys.is_empty() {
+            self.expires_from = self.index.earliest_expiry();
+        }
+        Expired { keys, more }
+    }
+}
+
+#[cfg(test)]
+mod tests;
