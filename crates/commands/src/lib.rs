@@ -1,2 +1,31 @@
-//! What a command does: table entry, parse, run on locked slots, reply and effects; a connection's state. Pure.
-pub mod settings; // What a node was told: one table for flags, files, environment and CONFIG.
+//! What a command does: its entry in the table, its parsing, its run on locked slots, which leaves a
+//! reply and effects; and the state of a connection. Pure: sockets, locks, the clock and chance belong
+//! to whoever calls (`server/src/worker/execute.rs`, and tests).
+//!
+//! The way of one command: [`Request::prepare`] (which command, which keys), [`admit`] (may it run
+//! now, and which slots must be locked), then [`run`], which calls the function named in the table.
+//! To add a command: one entry in the `SPECS` of a family below, one function beside it.
+pub mod settings; // What can be configured: names, kinds, defaults, help.
+mod spec; //        A command as data, and the table of all of them.
+mod request; //     A request that has found its command and its keys.
+mod args; //        Arguments: places in a buffer.
+mod admit; //       May this command run now, on this connection? Which slots does it need?
+mod context; //     What a running command has at hand.
+mod keys; //        The locked slots, as commands see them: read, write, notify.
+mod outcome; //     What a command leaves behind besides its reply.
+mod session; //     A connection's state.
+mod host; //        What a command may ask of the node around it.
+mod error; //       Error replies, in Redis's words.
+mod strings; //     SET, GET and their kin.
+mod connection; //  PING, ECHO, QUIT.
+
+pub use admit::{Locks, Verdict, admit};
+pub use args::{Args, OwnedArgs};
+pub use context::{Context, Run, run};
+pub use error::Error;
+pub use host::Host;
+pub use keys::{Keys, Slots, Surroundings, roll};
+pub use outcome::{EffectLog, Event, Outcome, Recorded};
+pub use request::Request;
+pub use session::{Queued, Session, Watched};
+pub use spec::{Flag, Flags, Group, KeySpec, Spec, Table};

@@ -36,5 +36,5 @@ pub use memory::block_bytes;
 pub use slot_table::{
     Applied, Expired, Found, Garbage, SHARED_FROM_BYTES, ScanPosition, SlotTable,
 };
-pub use value::{Encoding, NewValue, Value, parse_integer};
+pub use value::{Encoding, NewValue, Value};
 pub use version::{UnixMillis, Version};

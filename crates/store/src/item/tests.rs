@@ -62,8 +62,8 @@ fn encodings_are_told_as_redis_tells_them() {
     let encoding = |value: NewValue<'_>| {
         Item::new(b"k", value, Version(0), AccessMark(0)).as_ref().encoding().name()
     };
-    assert_eq!(encoding(NewValue::text(b"12")), "int");
-    assert_eq!(encoding(NewValue::text(&[b'a'; 44])), "embstr");
-    assert_eq!(encoding(NewValue::text(&[b'a'; 45])), "raw");
+    assert_eq!(encoding(NewValue::Integer(12)), "int");
+    assert_eq!(encoding(NewValue::Plain(&[b'a'; 44])), "embstr");
+    assert_eq!(encoding(NewValue::Plain(&[b'a'; 45])), "raw");
     assert_eq!(encoding(NewValue::Raw(b"a")), "raw");
 }

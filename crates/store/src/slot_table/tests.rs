@@ -32,7 +32,7 @@ impl Recorded {
     fn put(&mut self, key: &[u8], value: &[u8], expires_at: Option<u64>) {
         let key = self.seed.key(key);
         let expires_at = expires_at.map(UnixMillis);
-        self.apply(&Effect::Put { key, value: NewValue::text(value), expires_at });
+        self.apply(&Effect::Put { key, value: new_value(value), expires_at });
     }
 
     fn remove(&mut self, key: &[u8]) {
@@ -61,6 +61,15 @@ impl Recorded {
             rest = behind;
         }
         copy
+    }
+}
+
+/// A value as a command would hand it in.
+fn new_value(bytes: &[u8]) -> NewValue<'_> {
+    let number = core::str::from_utf8(bytes).ok().and_then(|text| text.parse::<i64>().ok());
+    match number.filter(|number| number.to_string().as_bytes() == bytes) {
+        Some(number) => NewValue::Integer(number),
+        None => NewValue::Plain(bytes),
     }
 }
 

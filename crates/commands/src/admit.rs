@@ -1,0 +1,210 @@
+//! May this command run now, on this connection? And which slots does it need? The checks come in the
+//! order in which Redis makes them, so that of several faults the same one is told.
+
+use placement::Slot;
+use resp::{Protocol, Reply};
+use store::Key;
+
+use crate::session::Queued;
+use crate::{Error, Flag, OwnedArgs, Request, Session, Spec, Surroundings};
+
+/// The slots to lock before [`crate::run`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Locks {
+    None,
+    One(Slot),
+    /// In ascending order, each once.
+    Several(Vec<Slot>),
+    /// The command walks over the slots, one lock at a time.
+    AsNeeded,
+    All,
+}
+
+pub enum Verdict {
+    Run(&'static Spec, Locks),
+    /// Refused or queued; the reply is written.
+    Answered,
+}
+
+/// Decides on a request. Errors are written to `reply` and change nothing but the fate of a
+/// transaction under way.
+pub fn admit(
+    request: &Request<'_>,
+    session: &mut Session,
+    around: &Surroundings,
+    reply: &mut Reply<'_>,
+) -> Verdict {
+    let spec = match check(request, session, around) {
+        Ok(spec) => spec,
+        Err(error) => {
+            session.refused();
+            reply.error(error.text());
+            return Verdict::Answered;
+        }
+    };
+    if session.queue.is_some() && !spec.has(Flag::NotQueued) {
+        match queue(spec, request, session) {
+            Ok(()) => reply.queued(),
+            Err(error) => reply.error(error.text()),
+        }
+        return Verdict::Answered;
+    }
+    match locks(spec, request, session, around) {
+        Ok(locks) => Verdict::Run(spec, locks),
+        Err(error) => {
+            session.refused();
+            reply.error(error.text());
+            Verdict::Answered
+        }
+    }
+}
+
+#[inline]
+fn check(
+    request: &Request<'_>,
+    session: &Session,
+    around: &Surroundings,
+) -> Result<&'static Spec, Error> {
+    let Some(spec) = request.spec else { return Err(unknown(request)) };
+    if !spec.accepts(request.args.len()) {
+        return Err(Error::wrong_arity(spec.full_name));
+    }
+    if around.password_required && !session.authenticated && !spec.has(Flag::NoAuth) {
+        return Err(Error::NO_AUTH);
+    }
+    if around.out_of_memory && spec.has(Flag::DenyOom) {
+        return Err(Error::OUT_OF_MEMORY);
+    }
+    if session.subscriptions > 0
+        && session.protocol == Protocol::Resp2
+        && !spec.has(Flag::InSubscribed)
+    {
+        return Err(only_subscribed_commands(spec));
+    }
+    Ok(spec)
+}
+
+/// Most commands of one transaction, and most bytes: a client cannot queue without end.
+const QUEUED_MAX: usize = 1_000_000;
+const QUEUED_BYTES_MAX: usize = 1 << 30;
+
+fn queue(spec: &'static Spec, request: &Request<'_>, session: &mut Session) -> Result<(), Error> {
+    let queue = session.queue.as_mut().expect("the caller has looked");
+    if spec.has(Flag::NoMulti) {
+        queue.broken = true;
+        return Err(Error::fixed("ERR Command not allowed inside a transaction"));
+    }
+    let args = OwnedArgs::new(request.args.iter());
+    if queue.commands.len() >= QUEUED_MAX || queue.bytes + args.bytes() > QUEUED_BYTES_MAX {
+        queue.broken = true;
+        return Err(Error::fixed("ERR transaction too large, DISCARD it and send fewer commands"));
+    }
+    queue.bytes += args.bytes();
+    queue.commands.push(Queued { spec, args });
+    Ok(())
+}
+
+#[inline]
+fn locks(
+    spec: &'static Spec,
+    request: &Request<'_>,
+    session: &Session,
+    around: &Surroundings,
+) -> Result<Locks, Error> {
+    if spec.has(Flag::WholeKeyspace) {
+        return Ok(Locks::AsNeeded);
+    }
+    if let Some(key) = &request.key {
+        return key_locks(spec, request, key, around);
+    }
+    if let Some(queue) = session.queue.as_ref().filter(|_| spec.name == "exec") {
+        return queue_locks(&queue.commands, session, around);
+    }
+    Ok(Locks::None)
+}
+
+#[inline]
+fn key_locks(
+    spec: &Spec,
+    request: &Request<'_>,
+    first: &Key<'_>,
+    around: &Surroundings,
+) -> Result<Locks, Error> {
+    if spec.keys.last == i32::try_from(spec.keys.first).unwrap_or(0) {
+        return Ok(Locks::One(first.slot()));
+    }
+    let slots = slots_of(spec, request);
+    several(slots.collect(), around)
+}
+
+fn queue_locks(
+    queued: &[Queued],
+    session: &Session,
+    around: &Surroundings,
+) -> Result<Locks, Error> {
+    if queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace)) {
+        return Ok(Locks::All);
+    }
+    let mut slots: Vec<Slot> = session.watched.iter().map(|watched| watched.slot).collect();
+    for command in queued {
+        let args = command.args.args();
+        let keys = command.spec.keys.indices(args.len());
+        slots.extend(keys.map(|index| Slot::of(args.at(index))));
+    }
+    several(slots, around)
+}
+
+fn slots_of(spec: &Spec, request: &Request<'_>) -> impl Iterator<Item = Slot> {
+    let args = request.args;
+    spec.keys.indices(args.len()).map(move |index| Slot::of(args.at(index)))
+}
+
+fn several(mut slots: Vec<Slot>, around: &Surroundings) -> Result<Locks, Error> {
+    slots.sort_unstable();
+    slots.dedup();
+    match slots.as_slice() {
+        [] => Ok(Locks::None),
+        [slot] => Ok(Locks::One(*slot)),
+        _ if around.one_slot_only => Err(Error::CROSS_SLOT),
+        _ => Ok(Locks::Several(slots)),
+    }
+}
+
+/// How many arguments, and how many bytes of them, an error reply repeats.
+const UNKNOWN_BYTES_MAX: usize = 128;
+
+fn unknown(request: &Request<'_>) -> Error {
+    let args = request.args;
+    let name = lossy(args.at(0), UNKNOWN_BYTES_MAX);
+    if let (Some(sub), true) = (args.get(1), is_container(args.at(0))) {
+        let sub = lossy(sub, UNKNOWN_BYTES_MAX);
+        let upper = name.to_uppercase();
+        return Error::new(format!("ERR unknown subcommand '{sub}'. Try {upper} HELP."));
+    }
+    let mut listed = String::new();
+    for arg in args.from(1) {
+        if listed.len() >= UNKNOWN_BYTES_MAX {
+            break;
+        }
+        let room = UNKNOWN_BYTES_MAX - listed.len();
+        listed.push_str(&format!("'{}' ", lossy(arg, room)));
+    }
+    Error::new(format!("ERR unknown command '{name}', with args beginning with: {listed}"))
+}
+
+fn is_container(name: &[u8]) -> bool {
+    // Only asked on the way to an error, so the table may as well be made for it.
+    crate::Table::default().find(name).is_some_and(|spec| !spec.subcommands.is_empty())
+}
+
+fn lossy(bytes: &[u8], bytes_max: usize) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(bytes_max)]).into_owned()
+}
+
+fn only_subscribed_commands(spec: &Spec) -> Error {
+    let name = spec.full_name;
+    Error::new(format!(
+        "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+         are allowed in this context"
+    ))
+}

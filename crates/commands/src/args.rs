@@ -1,0 +1,88 @@
+//! Arguments: places in a buffer, so that parsing a command copies and allocates nothing.
+
+use core::ops::Index;
+
+use resp::Span;
+
+/// A command's arguments, its name first.
+#[derive(Clone, Copy, Debug)]
+pub struct Args<'a> {
+    buffer: &'a [u8],
+    spans: &'a [Span],
+}
+
+impl<'a> Args<'a> {
+    pub fn new(buffer: &'a [u8], spans: &'a [Span]) -> Args<'a> {
+        Args { buffer, spans }
+    }
+
+    #[inline]
+    pub fn len(self) -> usize {
+        self.spans.len()
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.spans.is_empty()
+    }
+
+    #[inline]
+    pub fn get(self, index: usize) -> Option<&'a [u8]> {
+        self.spans.get(index).map(|span| span.of(self.buffer))
+    }
+
+    /// The argument at `index`, which the command's arity says is there.
+    #[inline]
+    pub fn at(self, index: usize) -> &'a [u8] {
+        self.spans[index].of(self.buffer)
+    }
+
+    /// The arguments from `start` on.
+    pub fn from(self, start: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone {
+        self.spans[start..].iter().map(move |span| span.of(self.buffer))
+    }
+
+    pub fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone {
+        self.from(0)
+    }
+}
+
+impl Index<usize> for Args<'_> {
+    type Output = [u8];
+
+    #[inline]
+    fn index(&self, index: usize) -> &[u8] {
+        self.at(index)
+    }
+}
+
+/// Arguments that outlive their buffer: a command queued by MULTI, an entry of the slow log.
+#[derive(Clone, Debug, Default)]
+pub struct OwnedArgs {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+impl OwnedArgs {
+    pub fn new<'a>(args: impl IntoIterator<Item = &'a [u8]>) -> OwnedArgs {
+        let mut owned = OwnedArgs::default();
+        for arg in args {
+            let span = Span { start: narrow(owned.bytes.len()), len: narrow(arg.len()) };
+            owned.bytes.extend_from_slice(arg);
+            owned.spans.push(span);
+        }
+        owned
+    }
+
+    pub fn args(&self) -> Args<'_> {
+        Args::new(&self.bytes, &self.spans)
+    }
+
+    /// What it takes in memory, nearly.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() + self.spans.len() * size_of::<Span>()
+    }
+}
+
+fn narrow(len: usize) -> u32 {
+    u32::try_from(len).expect("the parser takes no request of 4 GiB")
+}

@@ -1,0 +1,49 @@
+//! What a running command has at hand, and [`run`], which starts it.
+
+use resp::Reply;
+use store::Key;
+
+use crate::keys::Keys;
+use crate::{Args, Error, Host, Session, Spec};
+
+/// Runs a command. `Err` means that nothing was changed and nothing was replied yet.
+pub type Run = fn(&mut Context<'_>) -> Result<(), Error>;
+
+/// The fields are apart so that a value borrowed from `keys` can be written to `reply`.
+pub struct Context<'a> {
+    pub args: Args<'a>,
+    pub keys: Keys<'a>,
+    pub reply: Reply<'a>,
+    pub session: &'a mut Session,
+    pub host: &'a mut dyn Host,
+    /// The command that runs, for its name in errors.
+    pub spec: &'static Spec,
+    /// The first key with its slot and hash, computed when the request was prepared.
+    pub first_key: Option<Key<'a>>,
+}
+
+impl<'a> Context<'a> {
+    /// The argument at `index` as a key.
+    #[inline]
+    pub fn key(&self, index: usize) -> Key<'a> {
+        match self.first_key {
+            Some(key) if index == self.spec.keys.first => key,
+            Some(_) | None => self.keys.key(self.args.at(index)),
+        }
+    }
+
+    /// The argument at `index` as an integer, in the strict form that Redis wants.
+    pub fn integer(&self, index: usize) -> Result<i64, Error> {
+        resp::parse_integer(self.args.at(index)).ok_or(Error::NOT_AN_INTEGER)
+    }
+}
+
+/// Runs an admitted command whose slots are locked. An error becomes its reply.
+#[inline]
+pub fn run(context: &mut Context<'_>) {
+    let run = context.spec.run.expect("a container without a subcommand is not admitted");
+    context.keys.no_touch = context.session.no_touch;
+    if let Err(error) = run(context) {
+        context.reply.error(error.text());
+    }
+}

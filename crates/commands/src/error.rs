@@ -1,0 +1,45 @@
+//! Error replies. An error means: the command was not done, nothing was changed.
+
+use std::borrow::Cow;
+
+/// The text of an error reply, its code first, in Redis's own words where it has some.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Error(Cow<'static, str>);
+
+impl Error {
+    pub const SYNTAX: Error = Error::fixed("ERR syntax error");
+    pub const NOT_AN_INTEGER: Error = Error::fixed("ERR value is not an integer or out of range");
+    pub const NOT_A_FLOAT: Error = Error::fixed("ERR value is not a valid float");
+    pub const OUT_OF_RANGE: Error = Error::fixed("ERR value is out of range");
+    pub const NO_SUCH_KEY: Error = Error::fixed("ERR no such key");
+    pub const OVERFLOW: Error = Error::fixed("ERR increment or decrement would overflow");
+    pub const STRING_TOO_LONG: Error =
+        Error::fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+    pub const WRONG_TYPE: Error =
+        Error::fixed("WRONGTYPE Operation against a key holding the wrong kind of value");
+    pub const OUT_OF_MEMORY: Error =
+        Error::fixed("OOM command not allowed when used memory > 'maxmemory'.");
+    pub const NO_AUTH: Error = Error::fixed("NOAUTH Authentication required.");
+    pub const CROSS_SLOT: Error =
+        Error::fixed("CROSSSLOT Keys in request don't hash to the same slot");
+
+    pub const fn fixed(text: &'static str) -> Error {
+        Error(Cow::Borrowed(text))
+    }
+
+    pub fn new(text: String) -> Error {
+        Error(Cow::Owned(text))
+    }
+
+    pub fn wrong_arity(full_name: &str) -> Error {
+        Error::new(format!("ERR wrong number of arguments for '{full_name}' command"))
+    }
+
+    pub fn invalid_expire(full_name: &str) -> Error {
+        Error::new(format!("ERR invalid expire time in '{full_name}' command"))
+    }
+
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}

@@ -1,0 +1,221 @@
+//! The locked slots, as commands see them: read a key, apply an effect, tell of an event. Expired
+//! keys are never seen: finding one takes it away first, by an effect like any other.
+
+use placement::Slot;
+use store::{Access, Cause, Effect, Found, Key, LfuTuning, Seed, SlotTable, Touch, UnixMillis};
+
+use crate::outcome::{Event, Outcome};
+use crate::settings::NotifyClasses;
+
+/// The tables of the slots whose locks the caller holds.
+pub trait Slots {
+    /// The table of a slot. With [`crate::Locks::AsNeeded`] the lock is taken here, and the one
+    /// before let go.
+    fn table(&mut self, slot: Slot) -> &mut SlotTable;
+}
+
+/// What is the same for all commands of a batch.
+#[derive(Clone)]
+pub struct Surroundings {
+    pub now: UnixMillis,
+    pub seed: Seed,
+    pub access: Access,
+    pub notify: NotifyClasses,
+    /// Memory is short and nothing more can be evicted.
+    pub out_of_memory: bool,
+    /// Keys of one command must share a slot.
+    pub one_slot_only: bool,
+    pub password_required: bool,
+    /// The longest string a command may make.
+    pub string_bytes_max: usize,
+}
+
+/// What a command does to keys goes through here.
+pub struct Keys<'a> {
+    pub(crate) slots: &'a mut dyn Slots,
+    pub(crate) around: &'a Surroundings,
+    pub(crate) outcome: &'a mut Outcome,
+    /// The connection asked that its reads leave no trace (`CLIENT NO-TOUCH`).
+    pub(crate) no_touch: bool,
+    /// The state of a small generator, seeded by the server.
+    pub(crate) chance: &'a mut u64,
+}
+
+impl<'a> Keys<'a> {
+    pub fn new(
+        slots: &'a mut dyn Slots,
+        around: &'a Surroundings,
+        outcome: &'a mut Outcome,
+        chance: &'a mut u64,
+    ) -> Keys<'a> {
+        Keys { slots, around, outcome, no_touch: false, chance }
+    }
+
+    #[inline]
+    pub fn now(&self) -> UnixMillis {
+        self.around.now
+    }
+
+    pub fn around(&self) -> &'a Surroundings {
+        self.around
+    }
+
+    #[inline]
+    pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        self.around.seed.key(bytes)
+    }
+
+    /// Reads a key for a client: notes the use, counts hit or miss.
+    #[inline]
+    pub fn read(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
+        if !self.is_live(key) {
+            self.outcome.misses += 1;
+            self.notify(NotifyClasses::KEY_MISS, "keymiss", key.bytes());
+            return None;
+        }
+        self.outcome.hits += 1;
+        self.touch_and_find(key)
+    }
+
+    /// Looks a key up for a command that is about to write it: notes the use, counts nothing.
+    #[inline]
+    pub fn find(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
+        if !self.is_live(key) {
+            return None;
+        }
+        self.touch_and_find(key)
+    }
+
+    /// Looks a key up and leaves no trace of it.
+    pub fn peek(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
+        if !self.is_live(key) {
+            return None;
+        }
+        self.slots.table(key.slot()).peek(key)
+    }
+
+    pub fn exists(&mut self, key: &Key<'_>) -> bool {
+        self.is_live(key)
+    }
+
+    /// Carries an effect out and records it for the backups.
+    #[inline]
+    pub fn apply(&mut self, effect: &Effect<'_>) {
+        let Some(slot) = slot_of(effect) else {
+            unreachable!("a whole slot is emptied by `clear`");
+        };
+        self.apply_to(slot, effect);
+    }
+
+    /// Takes all keys of a slot away.
+    pub fn clear(&mut self, slot: Slot) {
+        self.apply_to(slot, &Effect::Clear);
+    }
+
+    /// Takes a key away, if it is there.
+    pub fn remove(&mut self, key: &Key<'_>) -> bool {
+        let there = self.is_live(key);
+        if there {
+            self.apply(&Effect::Remove { key: *key, cause: Cause::Deleted });
+        }
+        there
+    }
+
+    /// Tells those who listen that something happened to a key.
+    #[inline]
+    pub fn notify(&mut self, class: NotifyClasses, name: &'static str, key: &[u8]) {
+        if self.around.notify.publishes(class) {
+            self.outcome.events.push(Event { class, name, key: key.to_vec() });
+        }
+    }
+
+    /// A random number.
+    pub fn roll(&mut self) -> u64 {
+        roll(self.chance)
+    }
+
+    /// The table of a slot, for commands that walk over all of them.
+    pub fn table(&mut self, slot: Slot) -> &mut SlotTable {
+        self.slots.table(slot)
+    }
+
+    pub fn lfu_tuning(&self) -> LfuTuning {
+        match self.around.access {
+            Access::Lfu(tuning) => tuning,
+            Access::Lru => LfuTuning { log_factor: 10, decay_minutes: 1 },
+        }
+    }
+
+    /// True if the key is there. One that has expired is taken away first.
+    #[inline]
+    fn is_live(&mut self, key: &Key<'_>) -> bool {
+        let now = self.around.now;
+        let table = self.slots.table(key.slot());
+        let Some(at) = table.locate(key) else { return false };
+        match table.expiry(at) {
+            Some(expiry) if expiry <= now.max(table.version().time()) => {
+                self.expire(key);
+                false
+            }
+            Some(_) | None => true,
+        }
+    }
+
+    /// Takes away a key that is due.
+    pub fn expire(&mut self, key: &Key<'_>) {
+        self.outcome.expired += 1;
+        self.apply(&Effect::Remove { key: *key, cause: Cause::Expired });
+        self.notify(NotifyClasses::EXPIRED, "expired", key.bytes());
+    }
+
+    fn touch_and_find(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
+        let touch = self.touch();
+        let table = self.slots.table(key.slot());
+        let at = table.locate(key)?;
+        table.touch(at, touch);
+        Some(table.found(at))
+    }
+
+    fn apply_to(&mut self, slot: Slot, effect: &Effect<'_>) {
+        let touch = self.touch();
+        let table = self.slots.table(slot);
+        let previous = table.version();
+        let version = table.next_version(self.around.now);
+        let applied = table.apply(effect, version, touch, &self.around.seed);
+        self.outcome.effects.record(slot, previous, version, effect);
+        self.outcome.applied(applied);
+        self.outcome.changes += 1;
+    }
+
+    fn touch(&mut self) -> Touch {
+        if self.no_touch {
+            return Touch::Nothing;
+        }
+        let roll = match self.around.access {
+            Access::Lru => 0,
+            Access::Lfu(_) => (self.roll() >> 32) as u32,
+        };
+        Touch::at(self.around.now, self.around.access, roll)
+    }
+}
+
+fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
+    match effect {
+        Effect::Put { key, .. }
+        | Effect::Append { key, .. }
+        | Effect::Overwrite { key, .. }
+        | Effect::Expire { key, .. }
+        | Effect::Mark { key, .. }
+        | Effect::Remove { key, .. } => Some(key.slot()),
+        Effect::Clear => None,
+    }
+}
+
+/// The next number of a small generator (splitmix64); good enough to choose whom to evict.
+pub fn roll(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *state;
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ mixed >> 31
+}

@@ -1,0 +1,41 @@
+//! A request that has found its command and its first key. Preparing depends on nothing but the
+//! bytes, so a whole batch is prepared before the first of it runs.
+
+use store::{Key, Seed};
+
+use crate::{Args, Spec, Table};
+
+/// A request on its way to run.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    pub args: Args<'a>,
+    /// The command, or the subcommand if it has one; `None` if there is no such.
+    pub spec: Option<&'static Spec>,
+    /// The first key, if the command has keys and enough arguments.
+    pub key: Option<Key<'a>>,
+}
+
+impl<'a> Request<'a> {
+    #[inline]
+    pub fn prepare(args: Args<'a>, table: &Table, seed: &Seed) -> Request<'a> {
+        let spec = table.find(args.at(0)).and_then(|spec| resolve(spec, args));
+        let key = spec.and_then(|spec| {
+            let has_key = !spec.keys.is_none() && spec.accepts(args.len());
+            if has_key { args.get(spec.keys.first).map(|bytes| seed.key(bytes)) } else { None }
+        });
+        Request { args, spec, key }
+    }
+}
+
+/// The subcommand if the command is a container and one is named. A container that can run alone
+/// (`COMMAND`) stands for itself when nothing follows it.
+#[inline]
+fn resolve(spec: &'static Spec, args: Args<'_>) -> Option<&'static Spec> {
+    if spec.subcommands.is_empty() {
+        return Some(spec);
+    }
+    match args.get(1) {
+        None => Some(spec),
+        Some(name) => spec.subcommand(name),
+    }
+}

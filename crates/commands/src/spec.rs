@@ -1,0 +1,303 @@
+//! A command as data: what `COMMAND` tells, what the help says, how many arguments, where the keys
+//! are, and the function that runs it. [`Table`] finds one by its name.
+
+use core::ops::BitOr;
+
+use crate::context::Run;
+
+/// A command, or a subcommand of one (`CLIENT LIST`).
+pub struct Spec {
+    /// In lower case, as Redis prints it; of a subcommand only its own part.
+    pub name: &'static str,
+    /// With the container in front: `client|list`.
+    pub full_name: &'static str,
+    pub summary: &'static str,
+    /// The version of Redis whose command this is.
+    pub since: &'static str,
+    pub group: Group,
+    pub complexity: &'static str,
+    /// Exact number of arguments with the name, or the least number as a negative one.
+    pub arity: i32,
+    pub flags: Flags,
+    pub keys: KeySpec,
+    /// A container's subcommands. A container whose `run` is `None` needs one of them.
+    pub subcommands: &'static [Spec],
+    pub run: Option<Run>,
+}
+
+/// What most commands have in common; each entry of a table overrides what is different.
+pub(crate) const BLANK: Spec = Spec {
+    name: "",
+    full_name: "",
+    summary: "",
+    since: "1.0.0",
+    group: Group::Generic,
+    complexity: "O(1)",
+    arity: 1,
+    flags: Flags::NONE,
+    keys: KeySpec::NONE,
+    subcommands: &[],
+    run: None,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    Generic,
+    String,
+    Bitmap,
+    Connection,
+    Server,
+    Transactions,
+    PubSub,
+    Cluster,
+}
+
+impl Group {
+    /// As `COMMAND DOCS` names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Generic => "generic",
+            Group::String => "string",
+            Group::Bitmap => "bitmap",
+            Group::Connection => "connection",
+            Group::Server => "server",
+            Group::Transactions => "transactions",
+            Group::PubSub => "pubsub",
+            Group::Cluster => "cluster",
+        }
+    }
+}
+
+/// One property of a command. The words are Redis's, as `COMMAND INFO` prints them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Flag {
+    Write = 1 << 0,
+    ReadOnly = 1 << 1,
+    /// Refused when memory is short.
+    DenyOom = 1 << 2,
+    Admin = 1 << 3,
+    PubSub = 1 << 4,
+    NoScript = 1 << 5,
+    Blocking = 1 << 6,
+    Loading = 1 << 7,
+    Stale = 1 << 8,
+    SkipMonitor = 1 << 9,
+    SkipSlowlog = 1 << 10,
+    Fast = 1 << 11,
+    /// Allowed before AUTH.
+    NoAuth = 1 << 12,
+    MayReplicate = 1 << 13,
+    NoMulti = 1 << 14,
+    MovableKeys = 1 << 15,
+    /// Reads or writes slots that no argument names (KEYS, FLUSHALL). Not one of Redis's.
+    WholeKeyspace = 1 << 16,
+    /// Dangerous in the sense of ACL categories.
+    Dangerous = 1 << 17,
+    /// Allowed although the connection is in RESP2's subscribed mode. Not one of Redis's.
+    InSubscribed = 1 << 18,
+    /// Runs at once inside MULTI instead of being queued (EXEC, DISCARD, ...). Not one of Redis's.
+    NotQueued = 1 << 19,
+    AllowBusy = 1 << 20,
+}
+
+/// A set of flags.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flags(u32);
+
+impl Flags {
+    pub const NONE: Flags = Flags(0);
+
+    pub const fn of(flags: &[Flag]) -> Flags {
+        let mut bits = 0;
+        let mut at = 0;
+        while at < flags.len() {
+            bits |= flags[at] as u32;
+            at += 1;
+        }
+        Flags(bits)
+    }
+
+    #[inline(always)]
+    pub const fn has(self, flag: Flag) -> bool {
+        self.0 & flag as u32 != 0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Flags;
+
+    fn bitor(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+/// Where a command's keys are: from the argument `first` to `last` (negative: from the end), every
+/// `step`-th. `first` 0: none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeySpec {
+    pub first: usize,
+    pub last: i32,
+    pub step: usize,
+}
+
+impl KeySpec {
+    pub const NONE: KeySpec = KeySpec { first: 0, last: 0, step: 0 };
+    /// The first argument.
+    pub const FIRST: KeySpec = KeySpec { first: 1, last: 1, step: 1 };
+    /// The second one, behind a subcommand's name.
+    pub const SECOND: KeySpec = KeySpec { first: 2, last: 2, step: 1 };
+    pub const FIRST_TWO: KeySpec = KeySpec { first: 1, last: 2, step: 1 };
+    pub const ALL: KeySpec = KeySpec { first: 1, last: -1, step: 1 };
+
+    pub const fn is_none(self) -> bool {
+        self.first == 0
+    }
+
+    /// The indices of the keys among `count` arguments.
+    pub fn indices(self, count: usize) -> impl Iterator<Item = usize> {
+        let last = if self.last < 0 {
+            count.saturating_sub(self.last.unsigned_abs() as usize)
+        } else {
+            (self.last as usize).min(count.saturating_sub(1))
+        };
+        let end = if self.is_none() { 0 } else { last + 1 };
+        (self.first.min(end)..end).step_by(self.step.max(1))
+    }
+}
+
+impl Spec {
+    pub fn has(&self, flag: Flag) -> bool {
+        self.flags.has(flag)
+    }
+
+    /// Whether `count` arguments, the name included, are a right number.
+    #[inline]
+    pub fn accepts(&self, count: usize) -> bool {
+        let wanted = self.arity.unsigned_abs() as usize;
+        if self.arity < 0 { count >= wanted } else { count == wanted }
+    }
+}
+
+/// All commands, found by name. Made once at start.
+pub struct Table {
+    /// Open addressing over the folded names; a power of two, at most half full.
+    places: Vec<Option<&'static Spec>>,
+    count: usize,
+}
+
+/// The families of commands, in the order `COMMAND` lists them.
+const FAMILIES: &[&[Spec]] = &[crate::strings::SPECS, crate::connection::SPECS];
+
+/// Longer than any command's name; longer words are not looked up.
+const NAME_BYTES_MAX: usize = 32;
+
+impl Default for Table {
+    fn default() -> Table {
+        let specs: Vec<&'static Spec> = FAMILIES.iter().flat_map(|family| family.iter()).collect();
+        let mut table =
+            Table { places: vec![None; (specs.len() * 2).next_power_of_two()], count: specs.len() };
+        for spec in specs {
+            let place = table.place_of(spec.name.as_bytes());
+            assert!(table.places[place].is_none(), "{} stands in the table twice", spec.name);
+            table.places[place] = Some(spec);
+        }
+        table
+    }
+}
+
+impl Table {
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &'static Spec> {
+        FAMILIES.iter().flat_map(|family| family.iter())
+    }
+
+    /// The command of this name, in any case of letters.
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<&'static Spec> {
+        if name.len() > NAME_BYTES_MAX {
+            return None;
+        }
+        self.places[self.place_of(name)]
+    }
+
+    /// Where the name stands, or the empty place where it would.
+    #[inline]
+    fn place_of(&self, name: &[u8]) -> usize {
+        let mask = self.places.len() - 1;
+        let mut place = folded_hash(name) & mask;
+        while let Some(spec) = self.places[place] {
+            if spec.name.as_bytes().eq_ignore_ascii_case(name) {
+                return place;
+            }
+            place = (place + 1) & mask;
+        }
+        place
+    }
+}
+
+impl Spec {
+    /// The subcommand of this name.
+    pub fn subcommand(&self, name: &[u8]) -> Option<&'static Spec> {
+        self.subcommands.iter().find(|spec| spec.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+}
+
+/// A hash of the letters that does not tell upper from lower case.
+#[inline]
+fn folded_hash(name: &[u8]) -> usize {
+    let folded = name.iter().fold(0xCBF2_9CE4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte | 0x20)).wrapping_mul(0x0000_0100_0000_01B3)
+    });
+    (folded ^ folded >> 32) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_found_in_any_case() {
+        let table = Table::default();
+        assert_eq!(table.find(b"GeT").map(|spec| spec.name), Some("get"));
+        assert!(table.find(b"gett").is_none());
+        assert!(table.find(&[b'x'; 100]).is_none());
+        assert!(table.iter().all(|spec| table.find(spec.name.as_bytes()).is_some()));
+    }
+
+    #[test]
+    fn key_positions_are_counted_as_redis_counts_them() {
+        let indices = |spec: KeySpec, count| spec.indices(count).collect::<Vec<_>>();
+        assert_eq!(indices(KeySpec::FIRST, 3), [1]);
+        assert_eq!(indices(KeySpec::ALL, 4), [1, 2, 3]);
+        assert_eq!(indices(KeySpec { first: 1, last: -1, step: 2 }, 5), [1, 3]);
+        assert_eq!(indices(KeySpec { first: 2, last: -1, step: 1 }, 4), [2, 3]);
+        assert_eq!(indices(KeySpec::NONE, 4), [0usize; 0]);
+        assert_eq!(indices(KeySpec::SECOND, 2), [0usize; 0]);
+    }
+
+    #[test]
+    fn every_entry_is_complete() {
+        fn check(spec: &Spec, prefix: &str) {
+            let full = if prefix.is_empty() {
+                spec.name.into()
+            } else {
+                format!("{prefix}|{}", spec.name)
+            };
+            assert_eq!(spec.full_name, full);
+            assert!(!spec.summary.is_empty(), "{full} has no summary");
+            assert!(spec.name.len() <= NAME_BYTES_MAX);
+            assert!(spec.run.is_some() || !spec.subcommands.is_empty(), "{full} does nothing");
+            assert!(spec.subcommands.iter().all(|sub| sub.subcommands.is_empty()));
+            spec.subcommands.iter().for_each(|sub| check(sub, spec.name));
+        }
+        Table::default().iter().for_each(|spec| check(spec, ""));
+    }
+}
