@@ -1,0 +1,120 @@
+//! `bench`: what our node costs beside Redis and Valkey, on this machine, now.
+//!
+//! `cargo run --release -p load --bin bench -- node` and so on; see docs/benchmarks.md, which
+//! `--report` writes. Absolute figures on a shared machine mean little, so servers are measured in
+//! turn, round after round, and what counts is CPU per operation and its ratio.
+mod node; //      Start here: the grid of GETs and SETs, three servers in turn.
+mod memory; //    Bytes per key.
+mod threads; //   Two I/O threads beside one, and a hot key.
+mod latency; //   How long users wait at a moderate rate: open loop.
+mod generator; // What the load generator itself costs, beside redis-benchmark.
+mod measure; //   One measured run, and the middle of several.
+mod servers; //   The servers: found, installed, started, stopped.
+mod report; //    docs/benchmarks.md and the JSON beside it.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use load::process;
+use measure::LOAD_CORE;
+use servers::{Kind, Tools};
+
+#[derive(Parser)]
+#[command(about = "What our node costs beside Redis and Valkey")]
+struct Arguments {
+    #[command(subcommand)]
+    part: Part,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(Subcommand, Clone, Copy)]
+enum Part {
+    /// CPU per operation, throughput and latency: values x keys x popularity x pipeline x GET/SET.
+    Node,
+    /// Bytes per key, with and without a time to live.
+    Memory,
+    /// Our node with two I/O threads beside one, and a hot key.
+    Threads,
+    /// Latency at a fixed rate, counted from when each request was due.
+    Latency,
+    /// The load generator's own cost beside redis-benchmark's.
+    Generator,
+    /// All of the above.
+    All,
+}
+
+#[derive(Args, Clone, Debug)]
+struct Options {
+    /// Shorter and fewer runs: a first look, not a result.
+    #[arg(long, global = true)]
+    quick: bool,
+    /// How often each server runs each case; the median counts.
+    #[arg(long, global = true, default_value_t = 5)]
+    rounds: usize,
+    /// Only the cases with all these words, as in `--only GET,P16,1M`.
+    #[arg(long, global = true, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only these servers.
+    #[arg(long, global = true, value_enum, value_delimiter = ',',
+          default_values_t = [Kind::Ours, Kind::Valkey, Kind::Redis])]
+    servers: Vec<Kind>,
+    /// Our binary, if not the one that `cargo build --release` makes here.
+    #[arg(long, global = true)]
+    binary: Option<PathBuf>,
+    /// Keep the results in docs/bench and write docs/benchmarks.md anew.
+    #[arg(long, global = true)]
+    report: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments.part, &arguments.options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(part: Part, options: &Options) -> io::Result<()> {
+    process::pin_this_thread(&[LOAD_CORE])?;
+    let tools = Tools::prepare(&options.servers, options.binary.as_ref())?;
+    match part {
+        Part::Node => run_node(&tools, options),
+        Part::Memory => run_memory(&tools, options),
+        Part::Threads => run_threads(&tools, options),
+        Part::Latency => run_latency(&tools, options),
+        Part::Generator => run_generator(&tools, options),
+        Part::All => {
+            run_node(&tools, options)?;
+            run_memory(&tools, options)?;
+            run_threads(&tools, options)?;
+            run_latency(&tools, options)?;
+            run_generator(&tools, options)
+        }
+    }
+}
+
+fn run_node(tools: &Tools, options: &Options) -> io::Result<()> {
+    report::keep("node", &node::run(tools, options)?, options)
+}
+
+fn run_memory(tools: &Tools, options: &Options) -> io::Result<()> {
+    report::keep("memory", &memory::run(tools, options)?, options)
+}
+
+fn run_threads(tools: &Tools, options: &Options) -> io::Result<()> {
+    report::keep("threads", &threads::run(tools, options)?, options)
+}
+
+fn run_latency(tools: &Tools, options: &Options) -> io::Result<()> {
+    report::keep("latency", &latency::run(tools, options)?, options)
+}
+
+fn run_generator(tools: &Tools, options: &Options) -> io::Result<()> {
+    report::keep("generator", &generator::run(tools, options)?, options)
+}

@@ -1,0 +1,114 @@
+//! One measured run, and the middle of several. Called by `node`, `threads` and `latency`.
+use std::io;
+use std::time::Duration;
+
+use load::process::{Core, CpuClock};
+use load::{KeySpace, Load, Plan, Tally, Until};
+use serde::{Deserialize, Serialize};
+
+use crate::servers::{Placement, Server};
+
+pub(crate) const SERVER_CORE: Core = Core(0);
+pub(crate) const LOAD_CORE: Core = Core(1);
+pub(crate) const CONNECTIONS: usize = 50;
+
+/// One I/O thread on a core of its own, the load on the other.
+pub(crate) fn alone() -> Placement {
+    Placement { cores: vec![SERVER_CORE], io_threads: 1 }
+}
+
+/// What one server did in one run, or in the median of several.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    /// The server's own CPU time, user and system.
+    pub(crate) cpu_micros_per_op: f64,
+    pub(crate) ops_per_second: f64,
+    pub(crate) p50_micros: f64,
+    pub(crate) p99_micros: f64,
+    pub(crate) p999_micros: f64,
+    pub(crate) slowest_micros: f64,
+}
+
+impl Figures {
+    fn of(tally: &Tally, cpu: Duration) -> Figures {
+        let micros = |time: Duration| time.as_secs_f64() * 1e6;
+        Figures {
+            cpu_micros_per_op: micros(cpu) / tally.answered as f64,
+            ops_per_second: tally.per_second(),
+            p50_micros: micros(tally.percentile(50.0)),
+            p99_micros: micros(tally.percentile(99.0)),
+            p999_micros: micros(tally.percentile(99.9)),
+            slowest_micros: micros(tally.slowest()),
+        }
+    }
+
+    /// Each figure's own median over the rounds.
+    pub(crate) fn median(rounds: &[Figures]) -> Figures {
+        let of = |figure: fn(&Figures) -> f64| median(rounds.iter().map(figure).collect());
+        Figures {
+            cpu_micros_per_op: of(|f| f.cpu_micros_per_op),
+            ops_per_second: of(|f| f.ops_per_second),
+            p50_micros: of(|f| f.p50_micros),
+            p99_micros: of(|f| f.p99_micros),
+            p999_micros: of(|f| f.p999_micros),
+            slowest_micros: of(|f| f.slowest_micros),
+        }
+    }
+}
+
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    assert!(!values.is_empty(), "a median of nothing");
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { values[middle - 1].midpoint(values[middle]) }
+}
+
+/// Runs a connected load and returns what it cost the server. Errors and misses void a run: they
+/// are cheaper than the work that was asked for.
+pub(crate) fn measured(
+    server: &Server,
+    run: impl FnOnce() -> io::Result<Tally>,
+) -> io::Result<Figures> {
+    let clock = CpuClock::of(server.pid())?;
+    let before = clock.spent()?;
+    let tally = run()?;
+    let cpu = clock.spent()? - before;
+    sound(server, &tally)?;
+    Ok(Figures::of(&tally, cpu))
+}
+
+/// Connects, warms up and measures one load from this thread.
+pub(crate) fn measure(server: &Server, plan: Plan, time: Duration) -> io::Result<Figures> {
+    let mut load = Load::connect(plan)?;
+    load.run(Until::Elapsed(time / 10))?;
+    measured(server, || load.run(Until::Elapsed(time)))
+}
+
+/// SETs every key of the plan's key space once.
+pub(crate) fn fill(server: &Server, plan: Plan) -> io::Result<()> {
+    let KeySpace { keys, .. } = plan.requests.keys;
+    let tally = Load::connect(plan.filling())?.run(Until::Requests(keys))?;
+    sound(server, &tally)
+}
+
+pub(crate) fn sound(server: &Server, tally: &Tally) -> io::Result<()> {
+    if tally.errors == 0 && tally.misses == 0 {
+        return Ok(());
+    }
+    let (name, error) = (server.kind.name(), tally.first_error.as_deref().unwrap_or("no error"));
+    Err(io::Error::other(format!(
+        "{name} answered with {} misses and {} errors ({error}): nothing to compare",
+        tally.misses, tally.errors
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_of_any_order() {
+        assert!((median(vec![9.0, 1.0, 5.0]) - 5.0).abs() < f64::EPSILON);
+        assert!((median(vec![4.0, 1.0, 2.0, 8.0]) - 3.0).abs() < f64::EPSILON);
+    }
+}

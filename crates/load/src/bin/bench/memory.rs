@@ -1,0 +1,133 @@
+//! Bytes per key: a million keys of 16 bytes with values of 32, with and without a time to live.
+use std::io;
+use std::time::Duration;
+
+use load::process;
+use load::request::Requests;
+use load::{KeySpace, Load, Loop, Operation, Plan, Popularity, Until};
+use serde::{Deserialize, Serialize};
+
+use crate::Options;
+use crate::measure::{self, CONNECTIONS};
+use crate::servers::{Kind, Server, Tools};
+
+const KEYS: u64 = 1_000_000;
+const KEYS_QUICK: u64 = 100_000;
+const VALUE_BYTES: usize = 32;
+/// Tables that grow in the background have done so when two looks this far apart agree.
+const SETTLE: Duration = Duration::from_millis(500);
+const LOOKS_MAX: usize = 20;
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct MemoryResults {
+    pub(crate) keys: u64,
+    pub(crate) rows: Vec<MemoryRow>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct MemoryRow {
+    pub(crate) server: Kind,
+    pub(crate) version: String,
+    pub(crate) allocator: String,
+    pub(crate) plain: PerKey,
+    pub(crate) expiring: PerKey,
+}
+
+/// Growth through the filling, divided by the keys.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct PerKey {
+    /// By INFO's `used_memory`: what the server asked its allocator for.
+    pub(crate) used_bytes: f64,
+    /// By the kernel: what the process holds.
+    pub(crate) resident_bytes: f64,
+}
+
+pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<MemoryResults> {
+    let keys = if options.quick { KEYS_QUICK } else { KEYS };
+    let mut rows = Vec::new();
+    for kind in tools.kinds() {
+        let row = measure_kind(tools, kind, keys)?;
+        print(&row);
+        rows.push(row);
+    }
+    Ok(MemoryResults { keys, rows })
+}
+
+fn measure_kind(tools: &Tools, kind: Kind, keys: u64) -> io::Result<MemoryRow> {
+    let plain = filled(&tools.start(kind, &measure::alone())?, Operation::Set, keys)?;
+    let server = tools.start(kind, &measure::alone())?;
+    let expiring = filled(&server, Operation::SetExpiring, keys)?;
+    let allocator = server.client()?.info("memory", "mem_allocator")?;
+    Ok(MemoryRow {
+        server: kind,
+        version: server.version()?,
+        allocator: allocator.unwrap_or_else(|| "unknown".to_owned()),
+        plain,
+        expiring,
+    })
+}
+
+fn filled(server: &Server, operation: Operation, keys: u64) -> io::Result<PerKey> {
+    let space = KeySpace { keys, popularity: Popularity::Sequence };
+    let plan = Plan {
+        address: server.address,
+        connections: CONNECTIONS,
+        requests: Requests { operation, keys: space, value_bytes: VALUE_BYTES },
+        style: Loop::Closed { pipeline: 64 },
+        seed: 0,
+    };
+    // The connections are open at both looks, so that their buffers do not count as keys.
+    let mut load = Load::connect(plan)?;
+    let before = Look::settled(server)?;
+    measure::sound(server, &load.run(Until::Requests(keys))?)?;
+    let after = Look::settled(server)?;
+    let per_key = |after: u64, before: u64| after.saturating_sub(before) as f64 / keys as f64;
+    Ok(PerKey {
+        used_bytes: per_key(after.used, before.used),
+        resident_bytes: per_key(after.resident, before.resident),
+    })
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Look {
+    used: u64,
+    resident: u64,
+}
+
+impl Look {
+    fn now(server: &Server) -> io::Result<Look> {
+        let used = server.client()?.info("memory", "used_memory")?;
+        let used = used.and_then(|used| used.parse().ok());
+        Ok(Look {
+            used: used.ok_or_else(|| io::Error::other("INFO memory has no used_memory"))?,
+            resident: process::resident_bytes(server.pid())?,
+        })
+    }
+
+    /// The last of two looks that differ by less than a hundredth, or of as many as we have time for.
+    fn settled(server: &Server) -> io::Result<Look> {
+        let mut last = Look::now(server)?;
+        for _ in 0..LOOKS_MAX {
+            std::thread::sleep(SETTLE);
+            let look = Look::now(server)?;
+            let calm = look.used.abs_diff(last.used) < last.used / 100;
+            last = look;
+            if calm {
+                break;
+            }
+        }
+        Ok(last)
+    }
+}
+
+fn print(row: &MemoryRow) {
+    println!(
+        "{:<20} {:<16} plain {:6.1} used {:6.1} resident   with a TTL {:6.1} used {:6.1} resident",
+        row.version,
+        row.allocator,
+        row.plain.used_bytes,
+        row.plain.resident_bytes,
+        row.expiring.used_bytes,
+        row.expiring.resident_bytes
+    );
+}

