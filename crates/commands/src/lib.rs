@@ -18,6 +18,8 @@ mod host; //        What a command may ask of the node around it.
 mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and their kin.
 mod connection; //  PING, ECHO, QUIT.
+#[cfg(any(test, feature = "testing"))]
+pub mod testing; // A node without sockets, for tests and fuzzing.
 
 pub use admit::{Locks, Verdict, admit};
 pub use args::{Args, OwnedArgs};

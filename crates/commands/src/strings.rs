@@ -71,3 +71,30 @@ pub(crate) fn text_value(bytes: &[u8]) -> NewValue<'_> {
         None => NewValue::Plain(bytes),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn what_was_set_is_got() {
+        check(
+            r#"
+            > SET k v
+            OK
+            > GET k
+            "v"
+            > SET n 12
+            OK
+            > GET n
+            "12"
+            > GET missing
+            (nil)
+            > GET
+            (error) ERR wrong number of arguments for 'get' command
+            > NOSUCH a b
+            (error) ERR unknown command 'NOSUCH', with args beginning with: 'a' 'b'
+            "#,
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! A node without sockets, for tests: text in, replies as text out, virtual time, effects recorded.
+//! It runs commands just as the server does: prepare, admit, run.
+
+use std::collections::BTreeMap;
+
+use placement::Slot;
+use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
+use store::{Access, Digest, Seed, SlotTable, Touch, UnixMillis, digest_of};
+
+use crate::settings::NotifyClasses;
+use crate::{
+    Args, Context, EffectLog, Event, Host, Keys, Outcome, Request, Session, Slots, Surroundings,
+    Table, Verdict, admit, run,
+};
+
+/// The tables of all slots, made when first asked for.
+#[derive(Default)]
+pub struct TestSlots(BTreeMap<Slot, SlotTable>);
+
+impl Slots for TestSlots {
+    fn table(&mut self, slot: Slot) -> &mut SlotTable {
+        self.0.entry(slot).or_default()
+    }
+}
+
+impl TestSlots {
+    pub fn digest(&self) -> Digest {
+        let mut sum = Digest::default();
+        self.0.values().for_each(|table| sum.add(digest_of(table)));
+        sum
+    }
+}
+
+/// A node with one connection (and more on demand, see [`TestNode::on`]).
+pub struct TestNode {
+    pub slots: TestSlots,
+    pub around: Surroundings,
+    pub outcome: Outcome,
+    pub host: TestHost,
+    /// All effects recorded so far.
+    pub log: Vec<u8>,
+    sessions: BTreeMap<u64, Session>,
+    table: Table,
+    chance: u64,
+}
+
+/// The node around a command, as far as tests need one.
+#[derive(Default)]
+pub struct TestHost {}
+
+impl Host for TestHost {}
+
+impl Default for TestNode {
+    fn default() -> TestNode {
+        let around = Surroundings {
+            now: UnixMillis(1_700_000_000_000),
+            seed: Seed::new(1),
+            access: Access::Lru,
+            notify: NotifyClasses::NONE,
+            out_of_memory: false,
+            one_slot_only: false,
+            password_required: false,
+            string_bytes_max: 512 * 1024 * 1024,
+        };
+        let mut outcome = Outcome::default();
+        outcome.effects.recording = true;
+        TestNode {
+            slots: TestSlots::default(),
+            around,
+            outcome,
+            host: TestHost::default(),
+            log: Vec::new(),
+            sessions: BTreeMap::new(),
+            table: Table::default(),
+            chance: 1,
+        }
+    }
+}
+
+impl TestNode {
+    /// Runs one line, as typed in redis-cli, on the first connection; the reply as text.
+    pub fn run(&mut self, line: &str) -> String {
+        self.on(1, line)
+    }
+
+    /// The same on another connection.
+    pub fn on(&mut self, connection: u64, line: &str) -> String {
+        let values = self.raw(connection, format!("{line}\r\n").into_bytes());
+        values.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Runs a request given as arguments, which need not be text.
+    pub fn args(&mut self, connection: u64, args: &[&[u8]]) -> Vec<Value> {
+        let mut request = Vec::new();
+        resp::encode_command(&mut request, args);
+        self.raw(connection, request)
+    }
+
+    /// Runs all whole requests in `bytes`, and returns the replies. A protocol error is one too.
+    pub fn raw(&mut self, connection: u64, mut bytes: Vec<u8>) -> Vec<Value> {
+        let mut output = Output::default();
+        let mut parser = RequestParser::default();
+        let mut at = 0;
+        loop {
+            let mut spans = Vec::new();
+            match parser.next(&mut bytes, at, &Limits::FULL, &mut spans) {
+                Ok(Parsed::Request { end, .. }) => {
+                    if !spans.is_empty() {
+                        self.execute(connection, Args::new(&bytes, &spans), &mut output);
+                    }
+                    at = end;
+                }
+                Ok(Parsed::Incomplete { .. }) => break,
+                Err(error) => {
+                    Reply::new(&mut output, Protocol::Resp2).error(error.reply());
+                    break;
+                }
+            }
+        }
+        parse_replies(&mut output)
+    }
+
+    /// What happened to keys since the last call.
+    pub fn events(&mut self) -> Vec<Event> {
+        core::mem::take(&mut self.outcome.events)
+    }
+
+    pub fn advance(&mut self, millis: u64) {
+        self.around.now.0 += millis;
+    }
+
+    pub fn session(&mut self, connection: u64) -> &mut Session {
+        self.sessions.entry(connection).or_insert_with(|| Session::new(connection))
+    }
+
+    /// Other slots that have applied all recorded effects, as a backup would.
+    pub fn replayed(&self) -> TestSlots {
+        let seed = Seed::new(99);
+        let mut slots = TestSlots::default();
+        let mut rest = self.log.as_slice();
+        while !rest.is_empty() {
+            let (recorded, behind) = EffectLog::read(rest, &seed).expect("what was recorded");
+            let table = slots.table(recorded.slot);
+            assert_eq!(table.version(), recorded.previous, "effects follow each other in a slot");
+            let _ = table.apply(&recorded.effect, recorded.version, Touch::Nothing, &seed);
+            rest = behind;
+        }
+        slots
+    }
+
+    fn execute(&mut self, connection: u64, args: Args<'_>, output: &mut Output) {
+        let mut session =
+            self.sessions.remove(&connection).unwrap_or_else(|| Session::new(connection));
+        let request = Request::prepare(args, &self.table, &self.around.seed);
+        let mut reply = Reply::new(output, session.protocol);
+        if let Verdict::Run(spec, _) = admit(&request, &mut session, &self.around, &mut reply) {
+            let keys =
+                Keys::new(&mut self.slots, &self.around, &mut self.outcome, &mut self.chance);
+            let mut context = Context {
+                args,
+                keys,
+                reply,
+                session: &mut session,
+                host: &mut self.host,
+                spec,
+                first_key: request.key,
+            };
+            run(&mut context);
+        }
+        self.log.extend(self.outcome.effects.take());
+        self.sessions.insert(connection, session);
+    }
+}
+
+fn parse_replies(output: &mut Output) -> Vec<Value> {
+    let bytes: Vec<u8> = output.chunks(output.mark()).flatten().copied().collect();
+    let mut parser = ReplyParser::default();
+    let mut values = Vec::new();
+    let mut at = 0;
+    while let Some((value, end)) = parser.next(&bytes, at).expect("our own replies are well formed")
+    {
+        values.push(value);
+        at = end;
+    }
+    values
+}
+
+/// Runs a script on a fresh node: lines that begin with `>` are commands (`2>` on connection 2, `+5s`
+/// or `+20ms` lets time pass), the lines that follow are their replies.
+pub fn check(script: &str) {
+    let mut node = TestNode::default();
+    check_on(&mut node, script);
+    assert_eq!(node.slots.digest(), node.replayed().digest(), "a backup would hold something else");
+}
+
+/// [`check`] on a node of your own.
+pub fn check_on(node: &mut TestNode, script: &str) {
+    let mut told = String::new();
+    let mut expected = String::new();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if let Some(pause) = line.strip_prefix('+') {
+            node.advance(millis(pause));
+        } else if let Some((connection, command)) = command_of(line) {
+            told.push_str(&format!("{line}\n{}\n", node.on(connection, command)));
+        } else {
+            expected.push_str(&format!("{line}\n"));
+            continue;
+        }
+        expected.push_str(&format!("{line}\n"));
+    }
+    let told: String = told.lines().map(|line| format!("{}\n", line.trim())).collect();
+    let expected: String = expected
+        .lines()
+        .filter(|line| !line.starts_with('+'))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert!(told == expected, "expected:\n{expected}\ntold:\n{told}");
+}
+
+fn command_of(line: &str) -> Option<(u64, &str)> {
+    let (connection, command) = line.split_once("> ")?;
+    if connection.is_empty() {
+        return Some((1, command));
+    }
+    connection.parse().ok().map(|number| (number, command))
+}
+
+fn millis(pause: &str) -> u64 {
+    let (number, factor) = match pause.strip_suffix("ms") {
+        Some(number) => (number, 1),
+        None => (pause.strip_suffix('s').expect("a pause is +5s or +20ms"), 1_000),
+    };
+    number.parse::<u64>().expect("a pause is +5s or +20ms") * factor
+}
