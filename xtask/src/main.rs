@@ -1,2 +1,46 @@
-//! Every chore as `cargo xtask NAME`.
-fn main() {}
+//! Every chore as `cargo xtask NAME`. `main` only picks the chore; each has its own file.
+//!
+//! Start at `check.rs` (what `test` and `nightly` run, in order), then `tidy.rs`.
+mod workspace; // where things lie, and how a command is run
+mod tally; //     what has passed and what has failed
+mod check; //     test and nightly
+mod tools; //     what the tests need from outside, and how it is installed
+mod tidy; //      the rules of this repository that a program can check
+mod bench; //     handed on to the load generator
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Every chore of the workspace.
+
+  cargo xtask test [--quick]                  install what the tests need, check and test everything
+  cargo xtask nightly                         the same with the long versions
+  cargo xtask tidy [--shrink]                 only the rules; --shrink lowers ratchet entries that fell
+  cargo xtask bench NAME [ARGS]...            a benchmark of crates/load
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = args.split_first() else {
+        eprint!("{HELP}");
+        return ExitCode::FAILURE;
+    };
+    let done = match name.as_str() {
+        "test" => check::test(rest),
+        "nightly" => check::nightly(rest),
+        "tidy" => tidy::chore(rest),
+        "bench" => bench::chore(rest),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("there is no chore named `{other}`\n\n{HELP}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! `cargo xtask bench NAME`: builds the node and the load generator as they are released, and
+//! hands everything on to `crates/load`, which knows the benchmarks.
+use crate::workspace::{cargo, run};
+
+pub(crate) fn chore(args: &[String]) -> Result<(), String> {
+    run(&mut cargo(&["build", "--release", "--quiet", "--package", "opencluster"]))?;
+    let mut command =
+        cargo(&["run", "--release", "--quiet", "--package", "load", "--bin", "bench", "--"]);
+    run(command.args(args))
+}

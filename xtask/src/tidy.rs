@@ -1,0 +1,70 @@
+//! The rules of this repository that a program can check. Each check is a function from the files
+//! (or the dependency graph) to what it finds wrong; `check` runs them all.
+//!
+//! Called by `check.rs`, and by hand as `cargo xtask tidy`.
+mod tree; //    the files that are checked
+mod code; //    Rust source with comments and strings blanked out
+mod text; //    heads, words, whitespace, what README must show
+mod sizes; //   files and functions that are too long, as a ratchet
+mod purity; //  thinking crates: what their source may not name
+mod deps; //    the dependency graph: directions, I/O, licences, bans
+mod licence; // licence expressions
+mod marks; //   coverage marks come in pairs
+
+use tree::Tree;
+
+/// One rule broken at one place.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    /// A file, a file and line, or a crate.
+    place: String,
+    what: String,
+}
+
+impl Finding {
+    fn new(place: impl Into<String>, what: impl Into<String>) -> Finding {
+        Finding { place: place.into(), what: what.into() }
+    }
+}
+
+/// The crates that think: no socket, no clock, no thread, no chance.
+const THINKING: [&str; 7] =
+    ["placement", "resp", "store", "commands", "cluster", "timers", "fleet"];
+
+pub(crate) fn chore(args: &[String]) -> Result<(), String> {
+    match args {
+        [] => check(),
+        [shrink] if shrink == "--shrink" => sizes::shrink(&Tree::read(crate::workspace::root())?),
+        [other, ..] => Err(format!("`tidy` takes --shrink or nothing, not `{other}`")),
+    }
+}
+
+pub(crate) fn check() -> Result<(), String> {
+    let root = crate::workspace::root();
+    let tree = Tree::read(root)?;
+    let graph = deps::Graph::read()?;
+    let ratchet = sizes::Ratchet::read(root)?;
+    let checks = [
+        text::module_heads(&tree),
+        text::trailing_whitespace(&tree),
+        text::banned_words(&tree),
+        text::ignored_tests(&tree),
+        text::readme_shows_both_commands(&tree),
+        sizes::check(&tree, &ratchet),
+        purity::impure_source(&tree),
+        purity::clippy_configs(&tree),
+        marks::unpaired(&tree),
+        deps::wrong_directions(&graph),
+        deps::impure_dependencies(&graph),
+        deps::banned_crates(&graph),
+        deps::licences(&graph),
+    ];
+    let mut findings: Vec<Finding> = checks.into_iter().flatten().collect();
+    findings.sort();
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> =
+        findings.iter().map(|finding| format!("{}: {}", finding.place, finding.what)).collect();
+    Err(format!("{}\ntidy: {} to mend", lines.join("\n"), lines.len()))
+}

@@ -1,0 +1,243 @@
+//! Checks on the dependency graph as `cargo metadata` tells it: which crate of ours may use which,
+//! that thinking crates reach nothing that does I/O, licences, and crates we do not take.
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{Finding, THINKING, licence};
+use crate::workspace::cargo;
+
+/// The arrows between crates of ours that think. Whoever touches the world may use any of these.
+const DIRECTIONS: [(&str, &[&str]); 7] = [
+    ("placement", &[]),
+    ("resp", &[]),
+    ("store", &["placement"]),
+    ("commands", &["placement", "resp", "store"]),
+    ("cluster", &["placement", "store"]),
+    ("timers", &["placement"]),
+    ("fleet", &["placement", "resp"]),
+];
+
+/// Crates that do I/O, read a clock or draw random numbers.
+const IMPURE: [&str; 20] = [
+    "async-io",
+    "async-std",
+    "chrono",
+    "fastrand",
+    "getrandom",
+    "hyper",
+    "memmap2",
+    "mio",
+    "num_cpus",
+    "polling",
+    "quanta",
+    "rand",
+    "redis",
+    "reqwest",
+    "signal-hook",
+    "smol",
+    "socket2",
+    "tempfile",
+    "time",
+    "tokio",
+];
+
+/// Crates that we do not take, anywhere, and why.
+const BANNED: [(&str, &str); 6] = [
+    ("bincode", "unmaintained; control messages are postcard, data frames are written by hand"),
+    ("openraft", "owns its event loop and has no pre-vote; the map's log is kept by `raft`"),
+    ("openssl-sys", "needs a system library; TLS is rustls"),
+    ("native-tls", "needs a system library; TLS is rustls"),
+    ("madsim", "replaces the runtime; our simulator runs the pure core as it is"),
+    ("lazy_static", "std::sync::LazyLock does it"),
+];
+
+pub(super) struct Package {
+    name: String,
+    version: String,
+    licence: Option<String>,
+    is_ours: bool,
+    /// Ids of what it uses when it is used, tests and build scripts apart.
+    uses: Vec<String>,
+}
+
+/// Packages by id.
+pub(super) struct Graph(BTreeMap<String, Package>);
+
+impl Graph {
+    pub(super) fn read() -> Result<Graph, String> {
+        let output = cargo(&["metadata", "--format-version", "1"])
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .map_err(|error| format!("cargo metadata could not be started: {error}"))?;
+        let parsed = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string());
+        parsed.and_then(|metadata| {
+            Graph::of(&metadata).ok_or_else(|| "cargo metadata left out what we look for".into())
+        })
+    }
+
+    fn of(metadata: &Value) -> Option<Graph> {
+        let members = metadata["workspace_members"].as_array()?;
+        let mut packages = BTreeMap::new();
+        for package in metadata["packages"].as_array()? {
+            let text = |field: &str| package[field].as_str().map(str::to_owned);
+            let described = Package {
+                name: text("name")?,
+                version: text("version")?,
+                licence: text("license"),
+                is_ours: members.contains(&package["id"]),
+                uses: Vec::new(),
+            };
+            packages.insert(text("id")?, described);
+        }
+        for node in metadata["resolve"]["nodes"].as_array()? {
+            let normal = node["deps"].as_array()?.iter().filter(|dep| is_normal(dep));
+            let uses = normal.filter_map(|dep| dep["pkg"].as_str().map(str::to_owned)).collect();
+            packages.get_mut(node["id"].as_str()?)?.uses = uses;
+        }
+        Some(Graph(packages))
+    }
+
+    fn ours(&self, name: &str) -> Option<&Package> {
+        self.0.values().find(|package| package.is_ours && package.name == name)
+    }
+
+    /// Everything reached from one package, each with the names on the way to it.
+    fn reached(&self, from: &Package) -> Vec<(&Package, String)> {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![(from, from.name.clone())];
+        let mut reached = Vec::new();
+        while let Some((package, way)) = open.pop() {
+            for id in package.uses.iter().filter(|id| seen.insert(id.as_str())) {
+                let used = &self.0[id];
+                let way = format!("{way} > {}", used.name);
+                reached.push((used, way.clone()));
+                open.push((used, way));
+            }
+        }
+        reached
+    }
+}
+
+/// A dependency of the code itself: not only of its tests or its build script.
+fn is_normal(dep: &Value) -> bool {
+    let kinds = dep["dep_kinds"].as_array();
+    kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind["kind"].is_null()))
+}
+
+/// A crate boundary stands where a dependency is forbidden: this is where it is.
+pub(super) fn wrong_directions(graph: &Graph) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, allowed) in DIRECTIONS {
+        let Some(package) = graph.ours(name) else { continue };
+        for used in package.uses.iter().map(|id| &graph.0[id]) {
+            if used.is_ours && !allowed.contains(&used.name.as_str()) {
+                let what = format!("may not use {}", used.name);
+                findings.push(Finding::new(format!("crates/{name}"), what));
+            }
+        }
+    }
+    findings
+}
+
+pub(super) fn impure_dependencies(graph: &Graph) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in THINKING.iter().filter_map(|name| graph.ours(name)) {
+        for (used, way) in graph.reached(package) {
+            if IMPURE.contains(&used.name.as_str()) {
+                let what = format!("thinks, and so may not reach {} ({way})", used.name);
+                findings.push(Finding::new(format!("crates/{}", package.name), what));
+            }
+        }
+    }
+    findings
+}
+
+pub(super) fn banned_crates(graph: &Graph) -> Vec<Finding> {
+    let banned = graph.0.values().filter_map(|package| {
+        let (_, why) = BANNED.iter().find(|(name, _)| *name == package.name)?;
+        Some(Finding::new(format!("{} {}", package.name, package.version), *why))
+    });
+    banned.collect()
+}
+
+pub(super) fn licences(graph: &Graph) -> Vec<Finding> {
+    let refused = graph.0.values().filter_map(|package| {
+        let stated = package.licence.as_deref().unwrap_or_default();
+        let place = format!("{} {}", package.name, package.version);
+        let what = format!("licence `{stated}` is not on our list");
+        (!licence::is_allowed(stated)).then(|| Finding::new(place, what))
+    });
+    refused.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn package(name: &str, licence: &str) -> Value {
+        json!({ "name": name, "id": name, "version": "1.0.0", "license": licence })
+    }
+
+    fn node(name: &str, deps: &[(&str, Value)]) -> Value {
+        let dep =
+            |(name, kind): &(&str, Value)| json!({ "pkg": name, "dep_kinds": [{ "kind": kind }] });
+        json!({ "id": name, "deps": deps.iter().map(dep).collect::<Vec<Value>>() })
+    }
+
+    /// resp uses placement, store reaches mio through bytes, and tests of placement use rand.
+    fn bad_graph() -> Graph {
+        let names = ["placement", "resp", "store", "bytes", "mio", "rand", "bincode"];
+        let licence = |name: &str| if name == "rand" { "GPL-3.0" } else { "MIT" };
+        let packages: Vec<Value> = names.iter().map(|name| package(name, licence(name))).collect();
+        let metadata = json!({
+            "workspace_members": ["placement", "resp", "store"],
+            "packages": packages,
+            "resolve": { "nodes": [
+                node("placement", &[("rand", json!("dev"))]),
+                node("resp", &[("placement", Value::Null)]),
+                node("store", &[("placement", Value::Null), ("bytes", Value::Null)]),
+                node("bytes", &[("mio", Value::Null)]),
+            ] },
+        });
+        Graph::of(&metadata).unwrap()
+    }
+
+    fn shown(findings: &[Finding]) -> Vec<String> {
+        findings.iter().map(|finding| format!("{}: {}", finding.place, finding.what)).collect()
+    }
+
+    #[test]
+    fn an_arrow_that_points_the_wrong_way_is_found() {
+        let findings = wrong_directions(&bad_graph());
+        assert_eq!(shown(&findings), ["crates/resp: may not use placement"]);
+    }
+
+    #[test]
+    fn io_reached_from_a_thinking_crate_is_found_with_its_way() {
+        let findings = impure_dependencies(&bad_graph());
+        let expected = "crates/store: thinks, and so may not reach mio (store > bytes > mio)";
+        assert_eq!(shown(&findings), [expected]);
+    }
+
+    #[test]
+    fn a_banned_crate_is_found() {
+        let findings = banned_crates(&bad_graph());
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].place, "bincode 1.0.0");
+    }
+
+    #[test]
+    fn a_licence_off_the_list_is_found() {
+        let findings = licences(&bad_graph());
+        assert_eq!(shown(&findings), ["rand 1.0.0: licence `GPL-3.0` is not on our list"]);
+    }
+
+    #[test]
+    fn our_own_graph_can_be_read() {
+        let graph = Graph::read().unwrap();
+        let xtask = graph.ours("xtask").unwrap();
+        assert!(graph.reached(xtask).iter().any(|(used, _)| used.name == "serde_json"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Licence expressions as crates state them: `MIT OR Apache-2.0`, `(MIT OR Zlib) AND ISC`, and the
+//! old `MIT/Apache-2.0`. Used by `deps.rs`.
+
+/// Licences whose terms we can keep by shipping a notice.
+const ALLOWED: [&str; 13] = [
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "MIT",
+    "MIT-0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "BSL-1.0",
+    "CC0-1.0",
+    "0BSD",
+    "Unicode-3.0",
+    "Unlicense",
+];
+
+/// Whether the expression can be met with allowed licences alone.
+pub(super) fn is_allowed(expression: &str) -> bool {
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut parser = Parser { words: &words, at: 0 };
+    let allowed = parser.any();
+    allowed && parser.at == words.len()
+}
+
+struct Parser<'a> {
+    words: &'a [&'a str],
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn any(&mut self) -> bool {
+        let mut allowed = self.all();
+        while self.take("OR") {
+            allowed |= self.all();
+        }
+        allowed
+    }
+
+    fn all(&mut self) -> bool {
+        let mut allowed = self.one();
+        while self.take("AND") {
+            allowed &= self.one();
+        }
+        allowed
+    }
+
+    fn one(&mut self) -> bool {
+        if self.take("(") {
+            let allowed = self.any();
+            return self.take(")") && allowed;
+        }
+        let Some(name) = self.words.get(self.at) else {
+            self.at += 1; // Past the end: `is_allowed` sees that a name was missing.
+            return false;
+        };
+        self.at += 1;
+        if !self.take("WITH") {
+            return ALLOWED.contains(name);
+        }
+        let exception = self.words.get(self.at).copied().unwrap_or_default();
+        self.at += 1;
+        ALLOWED.contains(&format!("{name} WITH {exception}").as_str())
+    }
+
+    fn take(&mut self, word: &str) -> bool {
+        let here = self.words.get(self.at) == Some(&word);
+        self.at += usize::from(here);
+        here
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_allowed_choice_is_enough() {
+        assert!(is_allowed("MIT"));
+        assert!(is_allowed("GPL-3.0 OR MIT"));
+        assert!(is_allowed("MIT/Apache-2.0"));
+        assert!(is_allowed("Apache-2.0 WITH LLVM-exception OR GPL-2.0"));
+        assert!(is_allowed("(MIT OR Apache-2.0) AND Unicode-3.0"));
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_refused() {
+        assert!(!is_allowed("GPL-3.0"));
+        assert!(!is_allowed("MIT AND GPL-3.0"));
+        assert!(!is_allowed("(MIT OR Apache-2.0) AND AGPL-3.0"));
+        assert!(!is_allowed("Apache-2.0 WITH Some-other-exception"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        for broken in ["", "MIT OR", "(MIT", "MIT Apache-2.0", "AND"] {
+            assert!(!is_allowed(broken), "{broken}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What the tests need from outside, and how it comes onto the machine: a Redis server to compare
+//! with and its tools (from the system's packages), redis-py and ioredis (in target/tools).
+//!
+//! Called first by `check.rs`. Nothing here is needed to build or run a node.
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::workspace::{on_path, run, tools_dir};
+
+const REDIS_PY: &str = "redis==8.1.0";
+const IOREDIS: &str = "ioredis@5.8.2";
+
+/// Installs whatever is missing. What cannot be installed is named, with the command to type.
+pub(crate) fn install() -> Result<(), String> {
+    let wanted = [redis(), redis_py(), ioredis()];
+    let failures: Vec<String> = wanted.into_iter().filter_map(Result::err).collect();
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+fn redis() -> Result<(), String> {
+    packaged(&["redis-server", "redis-cli", "redis-benchmark"], &["redis-server", "redis-tools"])
+}
+
+fn redis_py() -> Result<(), String> {
+    let venv = tools_dir().join("python");
+    let python = venv.join("bin/python");
+    if succeeds(Command::new(&python).args(["-c", "import redis"])) {
+        return Ok(());
+    }
+    packaged(&["python3"], &["python3", "python3-venv"])?;
+    let make = || run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
+    if make().is_err() {
+        // Debian's python3 comes without the part that makes environments.
+        apt_install(&["python3-venv"])?;
+        make()?;
+    }
+    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", REDIS_PY]))
+}
+
+fn ioredis() -> Result<(), String> {
+    let dir = tools_dir().join("node");
+    if dir.join("node_modules/ioredis/package.json").is_file() {
+        return packaged(&["node"], &["nodejs"]);
+    }
+    packaged(&["node", "npm"], &["nodejs", "npm"])?;
+    std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let quiet = ["--silent", "--no-audit", "--no-fund", "--no-package-lock"];
+    run(Command::new("npm").args(["install", "--prefix"]).arg(&dir).args(quiet).arg(IOREDIS))
+}
+
+/// Sees to it that `programs` are on the PATH, through the system's `packages` if need be.
+fn packaged(programs: &[&str], packages: &[&str]) -> Result<(), String> {
+    let missing = |program: &&&str| !on_path(program);
+    if !programs.iter().any(|program| missing(&program)) {
+        return Ok(());
+    }
+    apt_install(packages)?;
+    match programs.iter().find(missing) {
+        None => Ok(()),
+        Some(program) => Err(format!("{} came without {program}", packages.join(" "))),
+    }
+}
+
+fn apt_install(packages: &[&str]) -> Result<(), String> {
+    let by_hand = format!("please install by hand: apt-get install {}", packages.join(" "));
+    if !on_path("apt-get") {
+        return Err(format!("there is no apt-get here; {by_hand}, or what your system calls them"));
+    }
+    if !is_root() {
+        return Err(format!("only root may install packages; {by_hand}"));
+    }
+    let _quiet = NoServices::begin(Path::new("/usr/sbin/policy-rc.d"))?;
+    let install = || {
+        let mut command = Command::new("apt-get");
+        command.args(["install", "--yes", "--quiet", "--no-install-recommends"]);
+        run(command.args(packages).env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    // A fresh machine has no package lists yet.
+    install()
+        .or_else(|_| {
+            run(Command::new("apt-get").args(["update", "--quiet"])).and_then(|()| install())
+        })
+        .map_err(|why| format!("{why}; {by_hand}"))
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    let silent = command.stdout(Stdio::null()).stderr(Stdio::null());
+    silent.status().is_ok_and(|status| status.success())
+}
+
+/// While this lives, Debian's packages do not start their services: our tests start their own
+/// servers, on their own ports. What stood in the policy's place before is put back.
+struct NoServices {
+    policy: PathBuf,
+    before: Option<PathBuf>,
+}
+
+impl NoServices {
+    fn begin(policy: &Path) -> Result<NoServices, String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", policy.display());
+        let before = policy.exists().then(|| policy.with_extension("d.before-xtask"));
+        if let Some(before) = &before {
+            std::fs::rename(policy, before).map_err(failed)?;
+        }
+        // From here on, leaving early puts things back.
+        let guard = NoServices { policy: policy.to_path_buf(), before };
+        std::fs::write(policy, "#!/bin/sh\nexit 101\n").map_err(failed)?;
+        run(Command::new("chmod").arg("755").arg(policy))?;
+        Ok(guard)
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        let put_back = match &self.before {
+            Some(before) => std::fs::rename(before, &self.policy),
+            None => std::fs::remove_file(&self.policy),
+        };
+        if let Err(error) = put_back {
+            eprintln!("{} could not be put back: {error}", self.policy.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn empty_dir(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    #[test]
+    fn services_are_kept_from_starting_only_for_a_while() {
+        let dir = empty_dir("policy-new");
+        let policy = dir.join("policy-rc.d");
+        let guard = NoServices::begin(&policy).unwrap();
+        assert_eq!(Command::new(&policy).status().unwrap().code(), Some(101));
+        drop(guard);
+        assert!(!policy.exists());
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_policy_that_was_there_before_is_put_back() {
+        let dir = empty_dir("policy-old");
+        let policy = dir.join("policy-rc.d");
+        std::fs::write(&policy, "theirs").unwrap();
+        drop(NoServices::begin(&policy).unwrap());
+        assert_eq!(std::fs::read_to_string(&policy).unwrap(), "theirs");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn programs_that_are_there_need_no_package() {
+        assert_eq!(packaged(&["sh"], &["no-such-package"]), Ok(()));
+    }
+}
