@@ -8,16 +8,19 @@ use std::process::{Command, Stdio};
 
 use crate::tally::{Count, Tally};
 use crate::workspace::{cargo, run, tools_dir};
-use crate::{tidy, tools};
+use crate::{fuzz, tidy, tools};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effort {
     /// About three minutes.
     Quick,
     Normal,
-    /// The long versions.
+    /// The long versions, and minutes of fuzzing.
     Nightly,
 }
+
+/// How long the nightly run gives each fuzz target.
+const NIGHTLY_FUZZ_SECONDS: u64 = 600;
 
 pub(crate) fn test(args: &[String]) -> Result<(), String> {
     match args {
@@ -45,6 +48,9 @@ fn all(effort: Effort) -> Result<(), String> {
     tally.check("tidy", tidy::check);
     tally.check("build", || run(&mut cargo(&["build", "--quiet", "--package", "opencluster"])));
     tally.count("tests", || tests(effort));
+    if effort == Effort::Nightly {
+        tally.check("fuzz", || fuzz::all(NIGHTLY_FUZZ_SECONDS));
+    }
     print!("\n{}", tally.summary());
     // The verdict is the last line, so the reason for the exit code is not printed after it.
     if tally.total().failed > 0 {

@@ -6,6 +6,7 @@ mod tally; //     what has passed and what has failed
 mod check; //     test and nightly
 mod tools; //     what the tests need from outside, and how it is installed
 mod tidy; //      the rules of this repository that a program can check
+mod fuzz; //      coverage-guided fuzzing
 mod bench; //     handed on to the load generator
 
 use std::process::ExitCode;
@@ -14,8 +15,9 @@ const HELP: &str = "\
 Every chore of the workspace.
 
   cargo xtask test [--quick]                  install what the tests need, check and test everything
-  cargo xtask nightly                         the same with the long versions
+  cargo xtask nightly                         the same with the long versions, and fuzzing
   cargo xtask tidy [--shrink]                 only the rules; --shrink lowers ratchet entries that fell
+  cargo xtask fuzz [--seconds N] [TARGET]...  fuzz each target for N seconds (60)
   cargo xtask bench NAME [ARGS]...            a benchmark of crates/load
 ";
 
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         "test" => check::test(rest),
         "nightly" => check::nightly(rest),
         "tidy" => tidy::chore(rest),
+        "fuzz" => fuzz::chore(rest),
         "bench" => bench::chore(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

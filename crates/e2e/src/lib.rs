@@ -1,1 +1,17 @@
-//! End-to-end tests with real processes on loopback. The tests are in tests/.
+//! End-to-end tests with real processes on loopback: few, slow, and the last word on what a client
+//! sees. The tests are in tests/; this is what they share.
+//!
+//! Start at `server.rs` (a node or a Redis server of one's own), then `client.rs`. What the tests
+//! need from outside is installed by `cargo xtask test`; without it they fail and say what to
+//! install.
+mod server; // a node, or a Redis server, for one test
+mod client; // a blocking client that shows every byte
+mod tools; //  redis-cli, Python and Node, and where they are
+mod effort; // how much work a test does
+mod rng; //    chance that can be repeated
+
+pub use client::{Answer, Client};
+pub use effort::Effort;
+pub use rng::Rng;
+pub use server::{Server, raise_fd_limit};
+pub use tools::{IOREDIS, PYTHON, REDIS_BENCHMARK, REDIS_CLI, Tool};

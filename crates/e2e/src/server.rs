@@ -1,0 +1,172 @@
+//! A server of one's own for one test: our node, or Redis to compare with. It listens on a free
+//! port of 127.0.0.1 and ends with the value that holds it.
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::client::Client;
+use crate::tools::REDIS_SERVER;
+
+/// How long a server may take until it answers.
+const START_WITHIN: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+pub struct Server {
+    name: &'static str,
+    child: Child,
+    port: u16,
+    http_port: u16,
+    /// Its working directory, which also holds its log.
+    dir: PathBuf,
+}
+
+impl Server {
+    /// Our node, built from this workspace, with all defaults but its ports.
+    pub fn node() -> Server {
+        Server::node_with(&[])
+    }
+
+    pub fn node_with(flags: &[&str]) -> Server {
+        let [port, http_port] = free_ports();
+        let mut command = Command::new(node_binary());
+        command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
+        command.args(["--http-port", &http_port.to_string()]).args(flags);
+        Server::start("opencluster", command, [port, http_port])
+    }
+
+    pub fn redis() -> Server {
+        Server::redis_with(&[])
+    }
+
+    /// Redis with nothing on disk, one database as we have it, and DEBUG allowed.
+    pub fn redis_with(flags: &[&str]) -> Server {
+        let [port, unused] = free_ports();
+        let mut command = REDIS_SERVER.command();
+        command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
+        command.args(["--databases", "1", "--enable-debug-command", "yes"]).args(flags);
+        Server::start("redis-server", command, [port, unused])
+    }
+
+    fn start(name: &'static str, mut command: Command, [port, http_port]: [u16; 2]) -> Server {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let id = std::process::id();
+        let dir = std::env::temp_dir().join(format!("opencluster-e2e-{id}-{count}"));
+        std::fs::create_dir_all(&dir).expect("the temporary directory can be written");
+        let log = File::create(dir.join("log")).expect("a file in our own directory");
+        let errors = log.try_clone().expect("a file can be held twice");
+        command.current_dir(&dir).stdin(Stdio::null()).stdout(log).stderr(errors);
+        let child = command.spawn().unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut server = Server { name, child, port, http_port, dir };
+        server.wait_until_it_answers();
+        server
+    }
+
+    fn wait_until_it_answers(&mut self) {
+        let begun = Instant::now();
+        loop {
+            if let Ok(mut client) = Client::try_connect(self.port)
+                && client.send(&["PING"]).is_ok()
+                && client.receive().is_ok()
+            {
+                return;
+            }
+            let ended = self.child.try_wait().expect("a child can be asked for its status");
+            if let Some(status) = ended {
+                panic!("{} ended with {status}:\n{}", self.name, self.log());
+            }
+            assert!(
+                begun.elapsed() < START_WITHIN,
+                "{} never answered:\n{}",
+                self.name,
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A new connection.
+    pub fn client(&self) -> Client {
+        Client::try_connect(self.port).expect("a running server takes connections")
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn http_port(&self) -> u16 {
+        self.http_port
+    }
+
+    /// What it has printed so far.
+    pub fn log(&self) -> String {
+        let bytes = std::fs::read(self.dir.join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The memory it holds, as the kernel counts it.
+    pub fn rss_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(self.proc("status")).expect("it is running");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).expect("VmRSS is in kB");
+        kib.trim().parse::<u64>().expect("VmRSS is a number") * 1024
+    }
+
+    /// How many file descriptors it has open.
+    pub fn fds(&self) -> usize {
+        std::fs::read_dir(self.proc("fd")).expect("it is running").count()
+    }
+
+    fn proc(&self, file: &str) -> PathBuf {
+        Path::new("/proc").join(self.child.id().to_string()).join(file)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = self.log();
+            let tail: Vec<&str> = log.lines().rev().take(30).collect();
+            let tail: Vec<&str> = tail.into_iter().rev().collect();
+            eprintln!("--- the end of what {} printed:\n{}", self.name, tail.join("\n"));
+        }
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Lets this process hold as many connections as the machine allows.
+pub fn raise_fd_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let hard = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard })
+        .expect("the soft limit may be raised to the hard one");
+}
+
+/// Ports nobody listens on just now, all different.
+fn free_ports<const N: usize>() -> [u16; N] {
+    let held = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("there are free ports"));
+    held.map(|listener| listener.local_addr().expect("it is bound").port())
+}
+
+/// The node beside this test's own executable, built by the same profile if need be.
+fn node_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let own = std::env::current_exe().expect("a running program has a path");
+        let profile = own.ancestors().nth(2).expect("tests lie in target/PROFILE/deps");
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.args(["build", "--quiet", "--package", "opencluster"]);
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        let status = build.current_dir(env!("CARGO_MANIFEST_DIR")).status();
+        assert!(status.is_ok_and(|status| status.success()), "the node could not be built");
+        profile.join("opencluster")
+    })
+}

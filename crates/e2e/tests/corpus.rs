@@ -1,0 +1,30 @@
+//! Replays what fuzzing once found interesting: every file in fuzz/corpus/TARGET.
+#[path = "../../../fuzz/src/lib.rs"]
+#[expect(unreachable_pub, reason = "in fuzz/ it is a library")]
+mod fuzz;
+
+use std::path::Path;
+
+/// Runs a target on every input of its corpus; the last input printed is the one that broke it.
+fn replay(target: &str, claim: fn(&[u8])) {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let inputs = std::fs::read_dir(&dir).expect("every target has a corpus");
+    let mut count = 0;
+    for input in inputs {
+        let path = input.expect("a folder can be listed").path();
+        println!("{}", path.display());
+        claim(&std::fs::read(&path).expect("a file of the corpus can be read"));
+        count += 1;
+    }
+    assert!(count > 0, "the corpus of {target} is empty");
+}
+
+#[test]
+fn requests_of_the_corpus_read_the_same_in_any_pieces() {
+    replay("request_parser", fuzz::request_parser);
+}
+
+#[test]
+fn replies_of_the_corpus_read_the_same_in_any_pieces() {
+    replay("reply_parser", fuzz::reply_parser);
+}

@@ -1,0 +1,3 @@
+//! Fuzzes `fuzz::request_parser`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::request_parser(data));

@@ -1,0 +1,92 @@
+//! What must hold for any bytes at all. Each function is one fuzz target: src/bin/ has a binary
+//! for each, and corpus/ a folder of inputs that once were interesting.
+//!
+//! `cargo xtask fuzz` looks for inputs that break a claim; `crates/e2e/tests/corpus.rs` includes
+//! this file and replays the corpus in every test run.
+use resp::{Limits, Parsed, ProtocolError, ReplyParser, ReplySkipper, RequestParser};
+
+/// The requests in a stream and how reading it ended.
+type Requests = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
+
+/// A stream of requests reads the same whole as in pieces, and every request takes bytes.
+pub fn request_parser(data: &[u8]) {
+    let Some((&piece, stream)) = data.split_first() else { return };
+    let piece = usize::from(piece).max(1);
+    let whole = requests(stream, stream.len().max(1));
+    assert_eq!(whole, requests(stream, piece), "in pieces of {piece}");
+}
+
+/// A stream of replies reads the same whole as in pieces, and skipping them finds the same ends.
+pub fn reply_parser(data: &[u8]) {
+    let Some((&piece, stream)) = data.split_first() else { return };
+    let piece = usize::from(piece).max(1);
+    let whole = reply_ends(stream, stream.len().max(1));
+    assert_eq!(whole, reply_ends(stream, piece), "in pieces of {piece}");
+    assert!(whole.len() <= skipped_ends(stream).len(), "a reply that is read can be skipped");
+    assert!(skipped_ends(stream).starts_with(&whole), "both find the same ends");
+}
+
+/// Reads what arrives `piece` bytes at a time, as a connection does.
+fn requests(stream: &[u8], piece: usize) -> Requests {
+    let mut parser = RequestParser::default();
+    let mut buffer = Vec::new();
+    let mut at = 0;
+    let mut found = Vec::new();
+    for arrived in stream.chunks(piece) {
+        buffer.extend_from_slice(arrived);
+        loop {
+            let mut spans = Vec::new();
+            match parser.next(&mut buffer, at, &Limits::FULL, &mut spans) {
+                Err(error) => return (found, Some(error)),
+                Ok(Parsed::Incomplete { missing_hint }) => {
+                    assert!(missing_hint > 0, "what is incomplete misses something");
+                    break;
+                }
+                Ok(Parsed::Request { end, args }) => {
+                    assert!(
+                        end > at && end <= buffer.len(),
+                        "a request takes bytes that are there"
+                    );
+                    assert_eq!(args, spans.len());
+                    at = end;
+                    found.push(spans.iter().map(|span| span.of(&buffer).to_vec()).collect());
+                }
+            }
+        }
+    }
+    (found, None)
+}
+
+/// Where each reply ends, up to the first mistake in the stream.
+fn reply_ends(stream: &[u8], piece: usize) -> Vec<usize> {
+    let mut parser = ReplyParser::default();
+    ends(stream, piece, |buffer, at| Ok(parser.next(buffer, at)?.map(|(_, end)| end)))
+}
+
+fn skipped_ends(stream: &[u8]) -> Vec<usize> {
+    let mut skipper = ReplySkipper::default();
+    ends(stream, stream.len().max(1), |buffer, at| skipper.next(buffer, at))
+}
+
+fn ends(
+    stream: &[u8],
+    piece: usize,
+    mut next: impl FnMut(&[u8], usize) -> Result<Option<usize>, ProtocolError>,
+) -> Vec<usize> {
+    let mut found = vec![0];
+    for arrived in (piece..stream.len() + piece).step_by(piece) {
+        let buffer = &stream[..arrived.min(stream.len())];
+        loop {
+            let at = found[found.len() - 1];
+            match next(buffer, at) {
+                Err(_) => return found,
+                Ok(None) => break,
+                Ok(Some(end)) => {
+                    assert!(end > at && end <= buffer.len(), "a reply takes bytes that are there");
+                    found.push(end);
+                }
+            }
+        }
+    }
+    found
+}
