@@ -70,6 +70,12 @@ pub fn machine() -> String {
     format!("{model}, {cores} cores, {memory} GiB, Linux {}", kernel.trim())
 }
 
+/// How many processes wanted a core in the last minute, on average: 0 on a machine that was ours.
+pub fn load_average() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or("unknown").to_owned()
+}
+
 fn cpu_model(cpuinfo: &str) -> String {
     let model = cpuinfo.lines().find(|line| line.starts_with("model name"));
     model.and_then(|line| line.split(':').nth(1)).unwrap_or("unknown CPU").trim().to_owned()

@@ -64,8 +64,8 @@ struct Options {
     /// Our binary, if not the one that `cargo build --release` makes here.
     #[arg(long, global = true)]
     binary: Option<PathBuf>,
-    /// Keep the results in docs/bench and write docs/benchmarks.md anew.
-    #[arg(long, global = true)]
+    /// Keep the results in docs/bench and write docs/benchmarks.md anew. Whole runs only.
+    #[arg(long, global = true, conflicts_with_all = ["quick", "only"])]
     report: bool,
 }
 
@@ -81,6 +81,9 @@ fn main() -> ExitCode {
 }
 
 fn run(part: Part, options: &Options) -> io::Result<()> {
+    if cfg!(debug_assertions) {
+        return Err(io::Error::other("built without --release, the load would be the slower side"));
+    }
     process::pin_this_thread(&[LOAD_CORE])?;
     let tools = Tools::prepare(&options.servers, options.binary.as_ref())?;
     match part {
@@ -100,21 +103,21 @@ fn run(part: Part, options: &Options) -> io::Result<()> {
 }
 
 fn run_node(tools: &Tools, options: &Options) -> io::Result<()> {
-    report::keep("node", &node::run(tools, options)?, options)
+    report::keep("node", options, || node::run(tools, options))
 }
 
 fn run_memory(tools: &Tools, options: &Options) -> io::Result<()> {
-    report::keep("memory", &memory::run(tools, options)?, options)
+    report::keep("memory", options, || memory::run(tools, options))
 }
 
 fn run_threads(tools: &Tools, options: &Options) -> io::Result<()> {
-    report::keep("threads", &threads::run(tools, options)?, options)
+    report::keep("threads", options, || threads::run(tools, options))
 }
 
 fn run_latency(tools: &Tools, options: &Options) -> io::Result<()> {
-    report::keep("latency", &latency::run(tools, options)?, options)
+    report::keep("latency", options, || latency::run(tools, options))
 }
 
 fn run_generator(tools: &Tools, options: &Options) -> io::Result<()> {
-    report::keep("generator", &generator::run(tools, options)?, options)
+    report::keep("generator", options, || generator::run(tools, options))
 }

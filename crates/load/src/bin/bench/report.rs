@@ -30,10 +30,19 @@ struct Kept<T> {
     machine: String,
     date: String,
     commit: String,
+    /// Of the last minute as the part began: what else the machine had to do.
+    load_average: String,
     results: T,
 }
 
-pub(crate) fn keep<T: Serialize>(part: &str, results: &T, options: &Options) -> io::Result<()> {
+/// Runs a part, and keeps what it finds if that was asked for.
+pub(crate) fn keep<T: Serialize>(
+    part: &str,
+    options: &Options,
+    run: impl FnOnce() -> io::Result<T>,
+) -> io::Result<()> {
+    let load_average = process::load_average();
+    let results = run()?;
     if !options.report {
         return Ok(());
     }
@@ -46,6 +55,7 @@ pub(crate) fn keep<T: Serialize>(part: &str, results: &T, options: &Options) -> 
         machine: process::machine(),
         date: output("date", &["-u", "+%Y-%m-%d"])?,
         commit: output("git", &["rev-parse", "--short", "HEAD"])?,
+        load_average,
         results,
     };
     let dir = workspace_root().join("docs/bench");
@@ -119,7 +129,8 @@ macro_rules! line {
 }
 
 fn heading<T>(page: &mut String, title: &str, kept: &Kept<T>) {
-    line!(page, "\n## {title}\n\n{}, {}, at {}.\n", kept.date, kept.machine, kept.commit);
+    line!(page, "\n## {title}\n\n{}, {}, at {}.", kept.date, kept.machine, kept.commit);
+    line!(page, "Load average of the machine as it began: {}.\n", kept.load_average);
 }
 
 fn node(page: &mut String, results: &NodeResults) {
@@ -169,9 +180,9 @@ fn memory(page: &mut String, results: &MemoryResults) {
         "{} keys of 16 bytes, values of 32 bytes; growth through filling, divided by the",
         results.keys
     );
-    line!(page, "keys: `used_memory` of INFO, and in brackets what the process grew by.\n");
+    line!(page, "keys: what the process holds, and in brackets what it says it uses (INFO).\n");
     line!(page, "| server | allocator | plain | with a TTL |\n|---|---|---|---|");
-    let per_key = |k: &PerKey| format!("{:.1} ({:.1})", k.used_bytes, k.resident_bytes);
+    let per_key = |k: &PerKey| format!("{:.1} ({:.1})", k.resident_bytes, k.used_bytes);
     for row in &results.rows {
         let (plain, expiring) = (per_key(&row.plain), per_key(&row.expiring));
         line!(page, "| {} | {} | {plain} | {expiring} |", row.version, row.allocator);
@@ -245,5 +256,55 @@ fn generator(page: &mut String, results: &GeneratorResults) {
     line!(page, "| pipeline | ours | redis-benchmark |\n|---|---|---|");
     for row in &results.rows {
         line!(page, "| {} | {:.3} | {:.3} |", row.pipeline, row.ours, row.redis_benchmark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Figures;
+    use crate::node::Case;
+    use std::collections::BTreeMap;
+
+    fn figures(cpu_micros_per_op: f64) -> Figures {
+        Figures {
+            cpu_micros_per_op,
+            ops_per_second: 1e6,
+            p50_micros: 500.0,
+            p99_micros: 900.0,
+            p999_micros: 950.0,
+            slowest_micros: 999.0,
+        }
+    }
+
+    fn results(ours: f64, valkey: f64) -> NodeResults {
+        let case = Case { set: false, pipeline: 16, value_bytes: 64, zipf: false, keys: 1_000_000 };
+        let servers =
+            BTreeMap::from([(Kind::Ours, figures(ours)), (Kind::Valkey, figures(valkey))]);
+        let rows = vec![Row { case, servers }];
+        NodeResults { versions: vec!["Valkey 9.1.2".into()], rounds: 5, run_millis: 600, rows }
+    }
+
+    #[test]
+    fn a_case_over_its_target_is_marked_and_a_missing_server_is_a_dash() {
+        let mut page = String::new();
+        node(&mut page, &results(0.7, 1.0));
+        assert!(
+            page.contains(
+                "| GET P16 64B uniform 1M | 0.700 | 1.000 | - | 0.70 (over) | 0.65 | - |"
+            )
+        );
+        let mut page = String::new();
+        node(&mut page, &results(0.6, 1.0));
+        assert!(page.contains("| 0.60 | 0.65 |"));
+        assert!(page.contains("| 1000, 0.50 / 0.90 | 1000, 0.50 / 0.90 | - |"));
+    }
+
+    #[test]
+    fn what_is_kept_reads_back_the_same() {
+        let json = serde_json::to_string(&results(0.7, 1.0)).unwrap();
+        let back: NodeResults = serde_json::from_str(&json).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), json);
+        assert!(json.contains(r#""valkey":{"cpu_micros_per_op":1.0"#));
     }
 }
