@@ -1,1 +1,6 @@
 //! What a node decides: the map and its changes, balance. Pure state machines: (event, now) -> actions.
+//!
+//! No clock, no socket, no thread, no chance: time, messages and seeds come in as values, and what is
+//! to be done in the world comes out as values. `server` feeds it real events, `sim` invented ones.
+
+pub mod map; // Members, buckets, who holds them; and every change there is.

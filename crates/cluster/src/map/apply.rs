@@ -1,0 +1,253 @@
+//! What each change does to the map. Deterministic: the same log gives the same map everywhere.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use placement::Hashmask;
+
+use super::{
+    Bucket, Change, DropReason, Epoch, Load, LogIndex, Map, Member, NodeId, Outcome, Refusal,
+};
+
+impl Map {
+    /// Applies the change that stands at `index` of the log.
+    pub fn apply(&mut self, index: LogIndex, change: &Change) -> Outcome {
+        if let Some(generation) = self.yielded_to {
+            return Outcome::Refused(Refusal::Yielded(generation));
+        }
+        let outcome = self.apply_to_parts(index, change);
+        match outcome {
+            Outcome::Applied | Outcome::Void => self.epoch = self.epoch.next(),
+            Outcome::Stale | Outcome::Refused(_) => return outcome,
+        }
+        if outcome == Outcome::Applied && change.makes_a_new_basis() {
+            self.basis = self.epoch;
+        }
+        outcome
+    }
+
+    fn apply_to_parts(&mut self, index: LogIndex, change: &Change) -> Outcome {
+        match change {
+            Change::Join(member) => self.join(index, member),
+            Change::Leave(node) => self.leave(index, *node),
+            Change::Dead(nodes) => self.dead(index, nodes),
+            Change::AddBackup { bucket, node, expected } => {
+                self.change_bucket(*bucket, *expected, |map, place| map.add_backup(place, *node))
+            }
+            Change::Promote { bucket, node, expected } => {
+                self.change_bucket(*bucket, *expected, |map, place| {
+                    map.promote(index, place, *node)
+                })
+            }
+            Change::DropBackup { bucket, node, expected, because: _ } => {
+                self.change_bucket(*bucket, *expected, |map, place| map.drop_backup(place, *node))
+            }
+            Change::Split(buckets) => self.split(buckets),
+            Change::Recreate { bucket, node, from: _, expected } => {
+                self.change_bucket(*bucket, *expected, |map, place| {
+                    map.recreate(index, place, *node)
+                })
+            }
+            Change::Set(setting) => {
+                Arc::make_mut(&mut self.settings).set(setting);
+                Outcome::Applied
+            }
+            Change::Yield(generation) => {
+                self.yielded_to = Some(*generation);
+                Outcome::Applied
+            }
+        }
+    }
+
+    fn join(&mut self, index: LogIndex, member: &Member) -> Outcome {
+        match self.members.binary_search_by_key(&member.id, |known| known.id) {
+            Ok(place) => {
+                if self.members[place].boot != member.boot {
+                    // The lock on its data directory proves that the old process is gone.
+                    self.remove_holders(index, &BTreeSet::from([member.id]));
+                    self.loads[place].last_received = None;
+                }
+                Arc::make_mut(&mut self.members)[place] = member.clone();
+            }
+            Err(place) => {
+                Arc::make_mut(&mut self.members).insert(place, member.clone());
+                self.loads.insert(place, Load::default());
+            }
+        }
+        Outcome::Applied
+    }
+
+    fn leave(&mut self, index: LogIndex, node: NodeId) -> Outcome {
+        if self.member(node).is_none() {
+            return Outcome::Refused(Refusal::UnknownNode(node));
+        }
+        if let Some(bucket) = self.buckets().find(|bucket| bucket.holders.as_slice() == [node]) {
+            return Outcome::Refused(Refusal::OnlyHolder(bucket.hashmask));
+        }
+        self.dead(index, &BTreeSet::from([node]))
+    }
+
+    fn dead(&mut self, index: LogIndex, nodes: &BTreeSet<NodeId>) -> Outcome {
+        let known = nodes.iter().any(|node| self.member(*node).is_some());
+        if !known {
+            return Outcome::Void;
+        }
+        self.remove_holders(index, nodes);
+        let members = Arc::make_mut(&mut self.members);
+        let mut stays = members.iter().map(|member| !nodes.contains(&member.id));
+        self.loads.retain(|_| stays.next().expect("as many loads as members"));
+        members.retain(|member| !nodes.contains(&member.id));
+        Outcome::Applied
+    }
+
+    /// Takes these nodes out of every bucket; the first backup that is left becomes primary.
+    fn remove_holders(&mut self, index: LogIndex, nodes: &BTreeSet<NodeId>) {
+        for place in 0..self.buckets.len() {
+            if !self.buckets.get(place).holders.iter().any(|holder| nodes.contains(holder)) {
+                continue;
+            }
+            let bucket = self.buckets.get_mut(place);
+            let before = bucket.holders.clone();
+            bucket.holders.retain(|holder| !nodes.contains(holder));
+            bucket.epoch = bucket.epoch.next();
+            if bucket.primary() != before.first().copied() {
+                bucket.reign = index;
+            }
+            if bucket.holders.is_empty() {
+                let hashmask = bucket.hashmask;
+                Arc::make_mut(&mut self.lost).insert(hashmask, before);
+            }
+        }
+        self.count_loads();
+    }
+
+    /// Compare and set: `change` runs on the bucket at its place if the epoch is the expected one.
+    fn change_bucket(
+        &mut self,
+        hashmask: Hashmask,
+        expected: Epoch,
+        change: impl FnOnce(&mut Map, usize) -> Outcome,
+    ) -> Outcome {
+        let Some(place) = self.place_of_bucket(hashmask) else { return Outcome::Stale };
+        if self.buckets.get(place).epoch != expected {
+            return Outcome::Stale;
+        }
+        // Even if it turns out to change nothing else: so an undecided proposal can be voided by
+        // committing another one with the same expectation.
+        self.buckets.get_mut(place).epoch = expected.next();
+        change(self, place)
+    }
+
+    fn add_backup(&mut self, place: usize, node: NodeId) -> Outcome {
+        let Some(member) = self.place_of(node) else { return Outcome::Void };
+        let bucket = self.buckets.get_mut(place);
+        if bucket.holders.is_empty() || bucket.is_held_by(node) {
+            return Outcome::Void;
+        }
+        bucket.holders.push(node);
+        self.loads[member].backups += 1;
+        self.loads[member].last_received = Some(bucket.hashmask);
+        Outcome::Applied
+    }
+
+    fn promote(&mut self, index: LogIndex, place: usize, node: NodeId) -> Outcome {
+        let bucket = self.buckets.get_mut(place);
+        let Some(rank) = bucket.holders.iter().skip(1).position(|backup| *backup == node) else {
+            return Outcome::Void;
+        };
+        let before = bucket.holders[0];
+        bucket.holders.swap(0, rank + 1);
+        bucket.reign = index;
+        self.load_mut(before).primaries -= 1;
+        self.load_mut(before).backups += 1;
+        self.load_mut(node).primaries += 1;
+        self.load_mut(node).backups -= 1;
+        Outcome::Applied
+    }
+
+    fn drop_backup(&mut self, place: usize, node: NodeId) -> Outcome {
+        let bucket = self.buckets.get_mut(place);
+        let Some(rank) = bucket.holders.iter().skip(1).position(|backup| *backup == node) else {
+            return Outcome::Void;
+        };
+        bucket.holders.remove(rank + 1);
+        self.load_mut(node).backups -= 1;
+        Outcome::Applied
+    }
+
+    fn recreate(&mut self, index: LogIndex, place: usize, node: NodeId) -> Outcome {
+        let member = self.member(node).is_some();
+        let bucket = self.buckets.get_mut(place);
+        if !member || !bucket.holders.is_empty() {
+            return Outcome::Void;
+        }
+        bucket.holders.push(node);
+        bucket.reign = index;
+        let hashmask = bucket.hashmask;
+        Arc::make_mut(&mut self.lost).remove(&hashmask);
+        self.load_mut(node).primaries += 1;
+        Outcome::Applied
+    }
+
+    fn split(&mut self, buckets: &[(Hashmask, Epoch)]) -> Outcome {
+        let fresh: BTreeSet<Hashmask> = buckets
+            .iter()
+            .filter(|(hashmask, expected)| {
+                self.bucket(*hashmask).is_some_and(|bucket| bucket.epoch == *expected)
+            })
+            .filter(|(hashmask, _)| hashmask.mask().next().is_some())
+            .map(|(hashmask, _)| *hashmask)
+            .collect();
+        if fresh.is_empty() {
+            return Outcome::Stale;
+        }
+        let (parents, mut kept): (Vec<Bucket>, Vec<Bucket>) =
+            self.buckets().cloned().partition(|bucket| fresh.contains(&bucket.hashmask));
+        for parent in &parents {
+            self.split_marks(parent.hashmask);
+            kept.extend(parent.hashmask.split().map(|hashmask| Bucket {
+                hashmask,
+                epoch: parent.epoch.next(),
+                reign: parent.reign,
+                holders: parent.holders.clone(),
+            }));
+        }
+        self.set_buckets(kept);
+        Outcome::Applied
+    }
+
+    /// What else the map remembers of a bucket that is split.
+    fn split_marks(&mut self, parent: Hashmask) {
+        for load in self.loads.iter_mut().filter(|load| load.last_received == Some(parent)) {
+            load.last_received = None;
+        }
+        if !self.lost.contains_key(&parent) {
+            return;
+        }
+        let lost = Arc::make_mut(&mut self.lost);
+        let holders = lost.remove(&parent).expect("looked up above");
+        lost.extend(parent.split().map(|child| (child, holders.clone())));
+    }
+
+    fn load_mut(&mut self, node: NodeId) -> &mut Load {
+        let place = self.place_of(node).expect("a holder is a member");
+        &mut self.loads[place]
+    }
+}
+
+impl Change {
+    /// Whether the planner has to think anew after this change.
+    fn makes_a_new_basis(&self) -> bool {
+        match self {
+            Change::Join(_)
+            | Change::Leave(_)
+            | Change::Dead(_)
+            | Change::Split(_)
+            | Change::Recreate { .. }
+            | Change::Set(_)
+            | Change::Yield(_) => true,
+            Change::AddBackup { .. } | Change::Promote { .. } => false,
+            Change::DropBackup { because, .. } => *because == DropReason::OutOfSync,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Ids, epochs and the like: small types that cannot be mixed up.
+
+use std::fmt;
+
+/// A node, for as long as it keeps its id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(pub u64);
+
+/// One process's life. A member is (id, boot): a restarted process is another boot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Boot(pub u64);
+
+/// How often something has changed: the map, or one bucket.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    pub const FIRST: Epoch = Epoch(1);
+
+    #[must_use]
+    pub fn next(self) -> Epoch {
+        Epoch(self.0 + 1)
+    }
+}
+
+/// A place in the log of map changes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LogIndex(pub u64);
+
+impl LogIndex {
+    pub const FIRST: LogIndex = LogIndex(1);
+}
+
+/// One history of a cluster. The greater one stands when two meet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Generation {
+    pub counter: u64,
+    pub founder: NodeId,
+}
+
+macro_rules! displayed_as_number {
+    ($($name:ident)*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )*};
+}
+displayed_as_number!(NodeId Boot Epoch LogIndex);

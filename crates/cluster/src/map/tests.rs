@@ -1,0 +1,286 @@
+//! The map and its changes, one claim a test.
+
+use super::*;
+use std::collections::BTreeSet;
+
+const A: NodeId = NodeId(1);
+const B: NodeId = NodeId(2);
+const C: NodeId = NodeId(3);
+
+fn member(id: NodeId) -> Member {
+    Member { id, boot: Boot(1), name: format!("n{id}"), weight: 1, zone: Zone::default() }
+}
+
+fn bucket(text: &str) -> Hashmask {
+    text.parse().unwrap()
+}
+
+/// A map that hands out log indices by itself and is checked after every change.
+struct Log {
+    map: Map,
+    index: LogIndex,
+}
+
+impl Log {
+    fn new() -> Log {
+        let map = Map::found(member(A), Mask::M000F, Settings::default());
+        Log { map, index: LogIndex::FIRST }
+    }
+
+    fn of_three() -> Log {
+        let mut log = Log::new();
+        log.commit(&Change::Join(member(B)));
+        log.commit(&Change::Join(member(C)));
+        log
+    }
+
+    fn commit(&mut self, change: &Change) -> Outcome {
+        self.index.0 += 1;
+        let outcome = self.map.apply(self.index, change);
+        self.map.check_invariants();
+        outcome
+    }
+
+    fn epoch_of(&self, text: &str) -> Epoch {
+        self.map.bucket(bucket(text)).unwrap().epoch
+    }
+
+    fn add(&mut self, text: &str, node: NodeId) -> Outcome {
+        let expected = self.epoch_of(text);
+        self.commit(&Change::AddBackup { bucket: bucket(text), node, expected })
+    }
+
+    fn promote(&mut self, text: &str, node: NodeId) -> Outcome {
+        let expected = self.epoch_of(text);
+        self.commit(&Change::Promote { bucket: bucket(text), node, expected })
+    }
+
+    fn drop_backup(&mut self, text: &str, node: NodeId) -> Outcome {
+        let (expected, because) = (self.epoch_of(text), DropReason::Balance);
+        self.commit(&Change::DropBackup { bucket: bucket(text), node, expected, because })
+    }
+
+    fn holders(&self, text: &str) -> Vec<u64> {
+        self.map.bucket(bucket(text)).unwrap().holders.iter().map(|node| node.0).collect()
+    }
+
+    fn load(&self, node: NodeId) -> (u32, u32) {
+        let load = self.map.load(node);
+        (load.primaries, load.backups)
+    }
+}
+
+#[test]
+fn the_first_node_owns_everything() {
+    let log = Log::new();
+    log.map.check_invariants();
+    assert_eq!(log.map.bucket_count(), 16);
+    assert_eq!(log.load(A), (16, 0));
+    assert_eq!(log.map.copies_wanted(), 1);
+}
+
+#[test]
+fn a_primary_is_given_away_in_three_changes() {
+    let mut log = Log::of_three();
+    assert_eq!(log.add("000F/0003", B), Outcome::Applied);
+    assert_eq!(log.holders("000F/0003"), [1, 2]);
+    assert_eq!(log.promote("000F/0003", B), Outcome::Applied);
+    assert_eq!(log.holders("000F/0003"), [2, 1]);
+    assert_eq!(log.drop_backup("000F/0003", A), Outcome::Applied);
+    assert_eq!(log.holders("000F/0003"), [2]);
+    assert_eq!((log.load(A), log.load(B)), ((15, 0), (1, 0)));
+}
+
+#[test]
+fn only_a_new_primary_begins_a_reign() {
+    let mut log = Log::of_three();
+    let reign = |log: &Log| log.map.bucket(bucket("000F/0003")).unwrap().reign;
+    log.add("000F/0003", B);
+    assert_eq!(reign(&log), LogIndex::FIRST);
+    log.promote("000F/0003", B);
+    assert_eq!(reign(&log), log.index);
+    let before = reign(&log);
+    log.drop_backup("000F/0003", A);
+    assert_eq!(reign(&log), before);
+}
+
+#[test]
+fn a_stale_change_does_nothing_at_all() {
+    let mut log = Log::of_three();
+    let expected = log.epoch_of("000F/0000");
+    log.add("000F/0000", B);
+    let before = log.map.clone();
+    let late = Change::AddBackup { bucket: bucket("000F/0000"), node: C, expected };
+    assert_eq!(log.commit(&late), Outcome::Stale);
+    assert_eq!(log.map, before);
+}
+
+#[test]
+fn a_matching_change_raises_the_epoch_even_if_it_changes_nothing_else() {
+    let mut log = Log::of_three();
+    let before = log.epoch_of("000F/0000");
+    assert_eq!(log.drop_backup("000F/0000", C), Outcome::Void);
+    assert_eq!(log.epoch_of("000F/0000"), before.next());
+    assert_eq!(log.promote("000F/0000", C), Outcome::Void);
+    assert_eq!(log.add("000F/0000", A), Outcome::Void);
+    assert_eq!(log.holders("000F/0000"), [1]);
+}
+
+#[test]
+fn a_primary_cannot_be_dropped() {
+    let mut log = Log::of_three();
+    log.add("000F/0000", B);
+    assert_eq!(log.drop_backup("000F/0000", A), Outcome::Void);
+    assert_eq!(log.holders("000F/0000"), [1, 2]);
+}
+
+#[test]
+fn the_dead_are_replaced_by_their_first_surviving_backup() {
+    let mut log = Log::of_three();
+    log.add("000F/0000", B);
+    log.add("000F/0000", C);
+    log.add("000F/0001", C);
+    log.commit(&Change::Dead(BTreeSet::from([A, B])));
+    assert_eq!(log.holders("000F/0000"), [3]);
+    assert_eq!(log.holders("000F/0001"), [3]);
+    assert_eq!(log.map.bucket(bucket("000F/0000")).unwrap().reign, log.index);
+    assert_eq!(log.map.members().len(), 1);
+    let lost: Vec<Hashmask> = log.map.lost().map(|(hashmask, _)| hashmask).collect();
+    assert_eq!(lost.len(), 14);
+    assert!(log.map.lost().all(|(_, holders)| holders == [A]));
+}
+
+#[test]
+fn a_lost_bucket_can_be_recreated_and_only_a_lost_one() {
+    let mut log = Log::of_three();
+    log.add("000F/0000", B);
+    log.commit(&Change::Dead(BTreeSet::from([A])));
+    let recreate = |log: &mut Log, text: &str| {
+        let expected = log.epoch_of(text);
+        let (bucket, from) = (bucket(text), Source::Empty);
+        log.commit(&Change::Recreate { bucket, node: C, from, expected })
+    };
+    assert_eq!(recreate(&mut log, "000F/0001"), Outcome::Applied);
+    assert_eq!(recreate(&mut log, "000F/0000"), Outcome::Void);
+    assert_eq!((log.holders("000F/0000"), log.holders("000F/0001")), (vec![2], vec![3]));
+    assert_eq!(log.map.lost().count(), 14);
+}
+
+#[test]
+fn a_new_boot_of_a_known_node_holds_nothing() {
+    let mut log = Log::of_three();
+    log.add("000F/0000", B);
+    log.commit(&Change::Join(Member { boot: Boot(2), ..member(A) }));
+    assert_eq!(log.holders("000F/0000"), [2]);
+    assert_eq!(log.load(A), (0, 0));
+    assert_eq!(log.map.lost().count(), 15);
+    assert_eq!(log.map.members().len(), 3);
+}
+
+#[test]
+fn a_join_with_the_same_boot_only_changes_what_is_known_of_the_node() {
+    let mut log = Log::of_three();
+    log.commit(&Change::Join(Member { weight: 0, ..member(A) }));
+    assert_eq!(log.load(A), (16, 0));
+    assert_eq!(log.map.member(A).unwrap().weight, 0);
+    assert_eq!(log.map.copies_wanted(), 2);
+}
+
+#[test]
+fn the_only_holder_of_a_bucket_may_not_leave() {
+    let mut log = Log::of_three();
+    for hashmask in Hashmask::all(Mask::M000F).skip(1) {
+        log.add(&hashmask.to_string(), B);
+    }
+    let refusal = Refusal::OnlyHolder(bucket("000F/0000"));
+    assert_eq!(log.commit(&Change::Leave(A)), Outcome::Refused(refusal));
+    log.add("000F/0000", C);
+    assert_eq!(log.commit(&Change::Leave(A)), Outcome::Applied);
+    assert_eq!((log.load(B), log.load(C)), ((15, 0), (1, 0)));
+    assert_eq!(log.commit(&Change::Leave(A)), Outcome::Refused(Refusal::UnknownNode(A)));
+}
+
+#[test]
+fn after_a_split_every_slot_is_where_it_was() {
+    let mut log = Log::of_three();
+    log.add("000F/0004", B);
+    log.promote("000F/0004", B);
+    let before = log.map.clone();
+    let everything = before.buckets().map(|bucket| (bucket.hashmask, bucket.epoch)).collect();
+    assert_eq!(log.commit(&Change::Split(everything)), Outcome::Applied);
+    assert_eq!(log.map.bucket_count(), 256);
+    for slot in Slot::all() {
+        let (old, new) = (before.bucket_of(slot), log.map.bucket_of(slot));
+        assert_eq!((&old.holders, old.reign), (&new.holders, new.reign));
+        assert!(new.epoch > old.epoch, "a fill or a promotion of the parent is void");
+    }
+    assert_eq!(log.holders("00FF/00F4"), [2, 1]);
+}
+
+#[test]
+fn one_bucket_alone_can_be_split() {
+    let mut log = Log::of_three();
+    log.add("000F/0004", B);
+    let epoch = log.epoch_of("000F/0004");
+    log.commit(&Change::Split(vec![(bucket("000F/0004"), epoch)]));
+    assert_eq!(log.map.bucket_count(), 31);
+    assert!(log.map.bucket(bucket("000F/0004")).is_none());
+    assert_eq!(log.add("00FF/0014", C), Outcome::Applied);
+    assert_eq!(log.holders("00FF/0014"), [1, 2, 3]);
+    assert_eq!(log.holders("00FF/0024"), [1, 2]);
+    assert_eq!(log.holders("000F/0005"), [1]);
+    assert_eq!(log.map.load(B).last_received, None, "a split forgets the mark");
+    // The parent no longer exists: what was proposed for it is stale.
+    let late = Change::AddBackup { bucket: bucket("000F/0004"), node: C, expected: epoch };
+    assert_eq!(log.commit(&late), Outcome::Stale);
+}
+
+#[test]
+fn a_slot_cannot_be_split() {
+    let mut log = Log::new();
+    for _ in 0..3 {
+        let all = log.map.buckets().map(|bucket| (bucket.hashmask, bucket.epoch)).collect();
+        assert_eq!(log.commit(&Change::Split(all)), Outcome::Applied);
+    }
+    assert_eq!(log.map.bucket_count(), 16_384);
+    let all = log.map.buckets().map(|bucket| (bucket.hashmask, bucket.epoch)).collect();
+    assert_eq!(log.commit(&Change::Split(all)), Outcome::Stale);
+}
+
+#[test]
+fn steps_of_balancing_do_not_move_the_basis_and_all_else_does() {
+    let mut log = Log::of_three();
+    let basis = log.map.basis();
+    log.add("000F/0000", B);
+    log.promote("000F/0000", B);
+    log.drop_backup("000F/0000", A);
+    assert_eq!(log.map.basis(), basis);
+    log.add("000F/0001", B);
+    let (bucket, expected) = (bucket("000F/0001"), log.epoch_of("000F/0001"));
+    let because = DropReason::OutOfSync;
+    log.commit(&Change::DropBackup { bucket, node: B, expected, because });
+    assert_eq!(log.map.basis(), log.map.epoch());
+    log.commit(&Change::Set(Setting::Backups(2)));
+    assert_eq!(log.map.basis(), log.map.epoch());
+    assert_eq!(log.map.copies_wanted(), 3);
+}
+
+#[test]
+fn a_generation_that_has_yielded_changes_no_more() {
+    let mut log = Log::of_three();
+    let greater = Generation { counter: 2, founder: C };
+    assert_eq!(log.commit(&Change::Yield(greater)), Outcome::Applied);
+    let before = log.map.clone();
+    assert_eq!(log.commit(&Change::Leave(B)), Outcome::Refused(Refusal::Yielded(greater)));
+    assert_eq!(log.map, before);
+}
+
+#[test]
+fn the_bucket_received_last_is_marked_on_its_receiver() {
+    let mut log = Log::of_three();
+    log.add("000F/0000", B);
+    log.add("000F/0008", B);
+    log.promote("000F/0000", B);
+    assert_eq!(log.map.load(B).last_received, Some(bucket("000F/0008")));
+    assert_eq!(log.map.load(A).last_received, None);
+}
