@@ -30,6 +30,16 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
+    #[cfg(test)]
+    pub(crate) const ZERO: Figures = Figures {
+        cpu_micros_per_op: 0.0,
+        ops_per_second: 0.0,
+        p50_micros: 0.0,
+        p99_micros: 0.0,
+        p999_micros: 0.0,
+        slowest_micros: 0.0,
+    };
+
     fn of(tally: &Tally, cpu: Duration) -> Figures {
         let micros = |time: Duration| time.as_secs_f64() * 1e6;
         Figures {
@@ -61,6 +71,13 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len() % 2 == 1 { values[middle] } else { values[middle - 1].midpoint(values[middle]) }
+}
+
+/// One side's CPU per operation as a share of the other's: the median of each round's own ratio.
+/// What else the machine does changes from round to round, and disturbs both sides of one alike.
+pub(crate) fn share(ours: &[Figures], theirs: &[Figures]) -> f64 {
+    let rounds = ours.iter().zip(theirs);
+    median(rounds.map(|(o, t)| o.cpu_micros_per_op / t.cpu_micros_per_op).collect())
 }
 
 /// Runs a connected load and returns what it cost the server. Errors and misses void a run: they
@@ -105,6 +122,15 @@ pub(crate) fn sound(server: &Server, tally: &Tally) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_noisy_round_does_not_spoil_the_share() {
+        let figures = |cpu| Figures { cpu_micros_per_op: cpu, ..Figures::ZERO };
+        // The machine was twice as slow in the second round, three times in the third.
+        let ours = [0.5, 1.0, 1.5].map(figures);
+        let theirs = [1.0, 2.0, 3.0].map(figures);
+        assert!((share(&ours, &theirs) - 0.5).abs() < f64::EPSILON);
+    }
 
     #[test]
     fn the_median_is_the_middle_of_any_order() {

@@ -99,14 +99,8 @@ pub(crate) struct NodeResults {
 pub(crate) struct Row {
     pub(crate) case: Case,
     pub(crate) servers: BTreeMap<Kind, Figures>,
-}
-
-impl Row {
-    /// Our CPU per operation as a share of theirs, if both were measured.
-    pub(crate) fn ratio(&self, theirs: Kind) -> Option<f64> {
-        let ours = self.servers.get(&Kind::Ours)?;
-        Some(ours.cpu_micros_per_op / self.servers.get(&theirs)?.cpu_micros_per_op)
-    }
+    /// Our CPU per operation as a share of theirs.
+    pub(crate) share_of: BTreeMap<Kind, f64>,
 }
 
 pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<NodeResults> {
@@ -152,8 +146,15 @@ fn run_case(case: Case, servers: &[Server], rounds: usize, time: Duration) -> io
             seen.entry(server.kind).or_default().push(figures);
         }
     }
+    let share_of = shares(&seen);
     let servers = seen.into_iter().map(|(kind, rounds)| (kind, Figures::median(&rounds))).collect();
-    Ok(Row { case, servers })
+    Ok(Row { case, servers, share_of })
+}
+
+fn shares(seen: &BTreeMap<Kind, Vec<Figures>>) -> BTreeMap<Kind, f64> {
+    let Some(ours) = seen.get(&Kind::Ours) else { return BTreeMap::new() };
+    let peers = seen.iter().filter(|(kind, _)| **kind != Kind::Ours);
+    peers.map(|(kind, theirs)| (*kind, measure::share(ours, theirs))).collect()
 }
 
 fn print(row: &Row) {
@@ -162,9 +163,9 @@ fn print(row: &Row) {
         let kops = figures.ops_per_second / 1e3;
         print!("  {} {:6.3} us {:5.0} k/s", kind.name(), figures.cpu_micros_per_op, kops);
     }
-    if let Some(ratio) = row.ratio(Kind::Valkey) {
-        let verdict = if ratio <= row.case.target() { "within" } else { "OVER" };
-        print!("  {ratio:.2} of Valkey, {verdict} {:.2}", row.case.target());
+    if let Some(share) = row.share_of.get(&Kind::Valkey) {
+        let verdict = if *share <= row.case.target() { "within" } else { "OVER" };
+        print!("  {share:.2} of Valkey, {verdict} {:.2}", row.case.target());
     }
     println!();
 }

@@ -51,12 +51,8 @@ pub(crate) struct ThreadsRow {
     pub(crate) case: ThreadsCase,
     pub(crate) one: Figures,
     pub(crate) two: Figures,
-}
-
-impl ThreadsRow {
-    pub(crate) fn ratio(&self) -> f64 {
-        self.two.cpu_micros_per_op / self.one.cpu_micros_per_op
-    }
+    /// Two threads' CPU per operation over one's.
+    pub(crate) ratio: f64,
 }
 
 pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<ThreadsResults> {
@@ -96,7 +92,8 @@ fn run_case(
         of_one.push(run_once(case, one, round, time)?);
         of_two.push(run_once(case, two, round, time)?);
     }
-    Ok(ThreadsRow { case, one: Figures::median(&of_one), two: Figures::median(&of_two) })
+    let ratio = measure::share(&of_two, &of_one);
+    Ok(ThreadsRow { case, one: Figures::median(&of_one), two: Figures::median(&of_two), ratio })
 }
 
 fn run_once(case: ThreadsCase, server: &Server, seed: u64, time: Duration) -> io::Result<Figures> {
@@ -132,6 +129,6 @@ fn print(row: &ThreadsRow) {
         one.ops_per_second / 1e3,
         two.cpu_micros_per_op,
         two.ops_per_second / 1e3,
-        row.ratio()
+        row.ratio
     );
 }
