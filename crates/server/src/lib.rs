@@ -1,2 +1,21 @@
 //! A node: listeners, I/O threads, slot locks, HTTP; the shell around the thinking crates.
-pub mod http; // Health checks, metrics and the start page.
+//!
+//! Start at `node.rs` (what runs), then `worker/mod.rs` (one I/O thread's loop), `worker/serve.rs` (a
+//! connection's turn) and `worker/execute.rs` (one command under its locks).
+mod node; //       A running node: starts the threads, stops them.
+mod shared; //     What all threads of a node share.
+mod keyspace; //   The slots and their locks.
+mod worker; //     An I/O thread: read, parse, run, reply.
+mod accept; //     Listening, and new connections.
+mod mailbox; //    How threads talk to a worker.
+mod gate; //       Up to where a connection's output may be sent.
+mod keeper; //     The thread that expires keys, frees garbage and watches memory.
+mod evictor; //    Making room when memory is short.
+mod memory; //     How much memory is in use.
+mod surroundings; // What is true for all commands of a round.
+mod metrics; //    The node's numbers, for HTTP.
+mod clock; //      The time of day, read in one place.
+pub mod http; //   Health checks, metrics and the start page.
+
+pub use memory::MemoryProbe;
+pub use node::{Node, NodeOptions, StartError};

@@ -33,6 +33,7 @@ pub use index::At;
 pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
 pub use memory::block_bytes;
+pub use prefetch::prefetch;
 pub use slot_table::{
     Applied, Expired, Found, Garbage, SHARED_FROM_BYTES, ScanPosition, SlotTable,
 };

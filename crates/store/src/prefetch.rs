@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "the prefetch instruction is only offered as an unsafe intrinsic")]
 
 #[inline(always)]
-pub(crate) fn prefetch<T>(address: *const T) {
+pub fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint; it dereferences nothing and faults on no address.
     unsafe {

@@ -1,0 +1,105 @@
+//! The keeper: one thread that looks after what no client asks for. It takes expired keys away on
+//! time, frees what is large, and asks the allocator how much is in use.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use commands::{Keys, Locks, Outcome, Slots, Surroundings};
+use placement::Slot;
+use store::Garbage;
+
+use crate::shared::{Shared, count};
+use crate::surroundings::surroundings;
+
+/// How often it looks for keys that are due. A key is gone, and its event sent, at most this much
+/// and the time of one sweep too late.
+const TICK: Duration = Duration::from_millis(20);
+const MEMORY_EVERY: Duration = Duration::from_millis(100);
+/// Keys taken away under one hold of a slot's lock.
+const EXPIRE_BATCH: usize = 32;
+
+pub(crate) struct Keeper {
+    shared: Arc<Shared>,
+    garbage: Receiver<Garbage>,
+    around: Surroundings,
+    outcome: Outcome,
+    chance: u64,
+    memory_due: Instant,
+}
+
+impl Keeper {
+    pub(crate) fn new(shared: Arc<Shared>, garbage: Receiver<Garbage>) -> Keeper {
+        let around = surroundings(&shared);
+        Keeper {
+            shared,
+            garbage,
+            around,
+            outcome: Outcome::default(),
+            chance: 0,
+            memory_due: Instant::now(),
+        }
+    }
+
+    /// Runs until the node stops.
+    pub(crate) fn run(mut self) {
+        let mut tick = Instant::now();
+        while !self.shared.is_stopping() {
+            tick += TICK;
+            self.free_until(tick);
+            self.around = surroundings(&self.shared);
+            self.expire();
+            if self.memory_due <= tick {
+                self.shared.memory.refresh();
+                self.memory_due = tick + MEMORY_EVERY;
+            }
+            // After a pause of the whole machine there is no point in catching up tick by tick.
+            tick = tick.max(Instant::now());
+        }
+    }
+
+    /// Frees garbage as it comes, until the next tick.
+    fn free_until(&mut self, tick: Instant) {
+        loop {
+            let left = tick.saturating_duration_since(Instant::now());
+            match self.garbage.recv_timeout(left) {
+                Ok(garbage) => drop(garbage),
+                Err(RecvTimeoutError::Timeout) => return,
+                Err(RecvTimeoutError::Disconnected) => unreachable!("`shared` holds a sender"),
+            }
+        }
+    }
+
+    /// Takes away all keys that are due, slot by slot, a few under each hold of a lock.
+    fn expire(&mut self) {
+        let mut from = Slot::new(0);
+        while let Some(slot) =
+            from.and_then(|from| self.shared.keyspace.next_due(from, self.around.now))
+        {
+            while self.expire_some(slot) {}
+            from = Slot::new(slot.number() + 1);
+        }
+        self.settle();
+    }
+
+    /// True if there may be more in this slot.
+    fn expire_some(&mut self, slot: Slot) -> bool {
+        let mut slots = self.shared.keyspace.lock(Locks::One(slot));
+        let due = slots.table(slot).due(self.around.now, EXPIRE_BATCH);
+        let mut keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
+        for key in &due.keys {
+            let key = self.around.seed.key(key);
+            keys.expire(&key);
+        }
+        slots.note_changes();
+        !due.keys.is_empty()
+    }
+
+    fn settle(&mut self) {
+        let counters = self.shared.counters.last().expect("the keeper's own are the last");
+        count(&counters.expired, core::mem::take(&mut self.outcome.expired));
+        count(&counters.changes, core::mem::take(&mut self.outcome.changes));
+        self.shared.memory.grow(core::mem::take(&mut self.outcome.grown_bytes));
+        self.outcome.garbage.clear();
+    }
+}

@@ -1,0 +1,218 @@
+//! All slots of the node, each behind its own small lock, and what is worth knowing about a slot
+//! without locking it. Used by the I/O threads (`worker/execute.rs`) and by `keeper.rs`.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use commands::{Locks, Slots};
+use parking_lot::{Mutex, MutexGuard};
+use placement::Slot;
+use store::{Key, SlotTable, UnixMillis};
+
+/// A slot's table on cache lines of its own, so that two threads at work on two slots do not disturb
+/// one another.
+#[repr(align(64))]
+#[derive(Default)]
+struct Cell(Mutex<SlotTable>);
+
+/// What others may read of a slot without its lock. Written under the lock, after each change.
+struct Note {
+    /// When to look for expired keys; possibly too early.
+    expires_from: AtomicU64,
+    len: AtomicU32,
+    expiring: AtomicU32,
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl Default for Note {
+    fn default() -> Note {
+        Note {
+            expires_from: AtomicU64::new(NEVER),
+            len: AtomicU32::new(0),
+            expiring: AtomicU32::new(0),
+        }
+    }
+}
+
+pub(crate) struct Keyspace {
+    cells: Box<[Cell]>,
+    notes: Box<[Note]>,
+}
+
+/// How many keys there are.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Population {
+    pub keys: u64,
+    pub expiring: u64,
+}
+
+impl Keyspace {
+    pub(crate) fn new() -> Keyspace {
+        let slots = || 0..Slot::COUNT;
+        Keyspace {
+            cells: slots().map(|_| Cell::default()).collect(),
+            notes: slots().map(|_| Note::default()).collect(),
+        }
+    }
+
+    /// Takes the locks a command needs, in ascending order, so that no two commands wait for each
+    /// other in a circle.
+    #[inline]
+    pub(crate) fn lock(&self, locks: Locks) -> LockedSlots<'_> {
+        let held = match locks {
+            Locks::None => Held::None,
+            Locks::One(slot) => Held::One(slot, self.lock_one(slot)),
+            Locks::Several(slots) => {
+                Held::Several(slots.into_iter().map(|slot| (slot, self.lock_one(slot))).collect())
+            }
+            Locks::AsNeeded => Held::AsNeeded(None),
+            Locks::All => {
+                Held::Several(Slot::all().map(|slot| (slot, self.lock_one(slot))).collect())
+            }
+        };
+        LockedSlots { keyspace: self, held }
+    }
+
+    #[inline]
+    pub(crate) fn lock_one(&self, slot: Slot) -> MutexGuard<'_, SlotTable> {
+        self.cells[slot.index()].0.lock()
+    }
+
+    /// Asks for the cache line of a slot's table.
+    #[inline]
+    pub(crate) fn prefetch_slot(&self, key: &Key<'_>) {
+        store::prefetch(&raw const self.cells[key.slot().index()]);
+    }
+
+    /// Asks for the line of the key's entry. A slot that another thread is at is left alone.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, key: &Key<'_>) {
+        if let Some(table) = self.cells[key.slot().index()].0.try_lock() {
+            table.prefetch_entry(key);
+        }
+    }
+
+    /// Asks for the line of the item.
+    #[inline]
+    pub(crate) fn prefetch_item(&self, key: &Key<'_>) {
+        if let Some(table) = self.cells[key.slot().index()].0.try_lock() {
+            table.prefetch_item(key);
+        }
+    }
+
+    pub(crate) fn population(&self) -> Population {
+        self.notes.iter().fold(Population::default(), |sum, note| Population {
+            keys: sum.keys + u64::from(note.len.load(Relaxed)),
+            expiring: sum.expiring + u64::from(note.expiring.load(Relaxed)),
+        })
+    }
+
+    /// The first slot at or behind `from` with something that may be due.
+    pub(crate) fn next_due(&self, from: Slot, now: UnixMillis) -> Option<Slot> {
+        self.next_noted(from, |note| note.expires_from.load(Relaxed) <= now.0)
+    }
+
+    /// The first slot at or behind `from` that holds anything.
+    pub(crate) fn next_occupied(&self, from: Slot) -> Option<Slot> {
+        self.next_noted(from, |note| note.len.load(Relaxed) > 0)
+    }
+
+    /// The first slot at or behind `from` that holds something that expires.
+    pub(crate) fn next_expiring(&self, from: Slot) -> Option<Slot> {
+        self.next_noted(from, |note| note.expiring.load(Relaxed) > 0)
+    }
+
+    fn next_noted(&self, from: Slot, wanted: impl Fn(&Note) -> bool) -> Option<Slot> {
+        let behind = &self.notes[from.index()..];
+        let index = from.index() + behind.iter().position(wanted)?;
+        u16::try_from(index).ok().and_then(Slot::new)
+    }
+
+    /// Writes down what has become of a slot; called under its lock.
+    #[inline]
+    pub(crate) fn note(&self, slot: Slot, table: &SlotTable) {
+        let note = &self.notes[slot.index()];
+        set_if_new(&note.expires_from, table.expires_from().map_or(NEVER, |from| from.0));
+        set_if_new_u32(&note.len, count(table.len()));
+        set_if_new_u32(&note.expiring, count(table.expiring()));
+    }
+}
+
+/// Stores only what differs: most writes change none of the notes, and a line that is only read
+/// stays shared between the cores.
+#[inline]
+fn set_if_new(note: &AtomicU64, value: u64) {
+    if note.load(Relaxed) != value {
+        note.store(value, Relaxed);
+    }
+}
+
+#[inline]
+fn set_if_new_u32(note: &AtomicU32, value: u32) {
+    if note.load(Relaxed) != value {
+        note.store(value, Relaxed);
+    }
+}
+
+fn count(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// The slots that a command may work on.
+pub(crate) struct LockedSlots<'a> {
+    keyspace: &'a Keyspace,
+    held: Held<'a>,
+}
+
+enum Held<'a> {
+    None,
+    One(Slot, MutexGuard<'a, SlotTable>),
+    /// In ascending order.
+    Several(Vec<(Slot, MutexGuard<'a, SlotTable>)>),
+    /// The one at hand, of a walk over all.
+    AsNeeded(Option<(Slot, MutexGuard<'a, SlotTable>)>),
+}
+
+impl LockedSlots<'_> {
+    /// Notes what has become of the slots. To be called when a command has changed anything; the
+    /// locks are let go by dropping.
+    #[inline]
+    pub(crate) fn note_changes(&self) {
+        match &self.held {
+            Held::None | Held::AsNeeded(None) => {}
+            Held::One(slot, table) | Held::AsNeeded(Some((slot, table))) => {
+                self.keyspace.note(*slot, table);
+            }
+            Held::Several(tables) => {
+                for (slot, table) in tables {
+                    self.keyspace.note(*slot, table);
+                }
+            }
+        }
+    }
+}
+
+impl Slots for LockedSlots<'_> {
+    #[inline]
+    fn table(&mut self, slot: Slot) -> &mut SlotTable {
+        match &mut self.held {
+            Held::One(held, table) => {
+                assert_eq!(*held, slot, "a command reaches only for the keys it named");
+                table
+            }
+            Held::Several(tables) => {
+                let at = tables.binary_search_by_key(&slot, |(held, _)| *held);
+                &mut tables[at.expect("a command reaches only for the keys it named")].1
+            }
+            Held::AsNeeded(current) => {
+                if let Some((held, table)) = current.as_ref().filter(|(held, _)| *held != slot) {
+                    self.keyspace.note(*held, table);
+                    *current = None;
+                }
+                let keyspace = self.keyspace;
+                &mut current.get_or_insert_with(|| (slot, keyspace.lock_one(slot))).1
+            }
+            Held::None => unreachable!("a command without keys reached for one"),
+        }
+    }
+}

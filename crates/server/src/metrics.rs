@@ -1,0 +1,46 @@
+//! The node's numbers, for HTTP.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::http::{CommandClass, HttpSource, MemoryMetrics, NodeMetrics, Readiness};
+use crate::shared::Shared;
+
+impl HttpSource for Shared {
+    fn metrics(&self) -> NodeMetrics {
+        let settings = self.settings.load();
+        let population = self.keyspace.population();
+        let report = self.memory.refresh();
+        NodeMetrics {
+            name: settings.name.clone(),
+            client_addr: self.client_addr,
+            uptime: self.started.elapsed(),
+            io_threads: u16::try_from(self.mailboxes.len()).unwrap_or(u16::MAX),
+            clients_connected: self.clients() as u64,
+            clients_max: u64::from(settings.maxclients),
+            connections_accepted: self.accepted.load(Relaxed),
+            connections_refused: self.rejected.load(Relaxed),
+            bytes_in: self.total(|counters| &counters.bytes_in),
+            bytes_out: self.total(|counters| &counters.bytes_out),
+            commands: vec![CommandClass {
+                class: "all",
+                calls: self.total(|counters| &counters.commands),
+                failed: 0,
+            }],
+            keys: population.keys,
+            keys_with_expiry: population.expiring,
+            keys_expired: self.total(|counters| &counters.expired),
+            keys_evicted: self.total(|counters| &counters.evicted),
+            lookups_hit: self.total(|counters| &counters.hits),
+            lookups_missed: self.total(|counters| &counters.misses),
+            memory: MemoryMetrics {
+                allocated: report.allocated,
+                resident: report.resident,
+                max: settings.maxmemory,
+            },
+        }
+    }
+
+    fn readiness(&self) -> Readiness {
+        if self.is_stopping() { Readiness::NotReady("stopping") } else { Readiness::Ready }
+    }
+}

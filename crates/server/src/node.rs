@@ -1,0 +1,143 @@
+//! A running node: its workers, its keeper, its HTTP surface. The binary starts one; tests may start
+//! several in one process.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use commands::Table;
+use commands::settings::Settings;
+use parking_lot::Mutex;
+use store::Seed;
+
+use crate::accept::listen;
+use crate::http::{self, HttpOptions, HttpServer};
+use crate::keeper::Keeper;
+use crate::keyspace::Keyspace;
+use crate::memory::{MemoryGauge, MemoryProbe};
+use crate::shared::{Counters, Shared};
+use crate::worker::{self, Worker};
+
+/// Most I/O threads by default; beyond them, clients are served no faster.
+const IO_THREADS_MAX: usize = 8;
+
+pub struct NodeOptions {
+    pub settings: Settings,
+    pub memory: Arc<dyn MemoryProbe>,
+    /// Where the settings came from, and where `CONFIG REWRITE` writes them.
+    pub config_file: Option<PathBuf>,
+}
+
+/// The node did not start, and nothing is left behind: an address could not be had, or (named by the
+/// client address) the system had no more threads.
+#[derive(Debug)]
+pub struct StartError {
+    pub addr: SocketAddr,
+    pub error: io::Error,
+}
+
+pub struct Node {
+    shared: Arc<Shared>,
+    client_addr: SocketAddr,
+    http: Option<HttpServer>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Node {
+    pub fn start(options: NodeOptions) -> Result<Node, StartError> {
+        let settings = options.settings;
+        let wanted = SocketAddr::new(settings.bind, settings.port);
+        let failed = |error| StartError { addr: wanted, error };
+        let listener = listen(wanted, settings.tcp_backlog).map_err(failed)?;
+        let client_addr = listener.local_addr().map_err(failed)?;
+
+        let count = io_threads(&settings);
+        let prepared: io::Result<Vec<_>> = (0..count).map(|_| worker::prepare()).collect();
+        let (polls, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
+        let (garbage, garbage_in) = mpsc::channel();
+        let shared = Arc::new(Shared {
+            keyspace: Keyspace::new(),
+            table: Table::default(),
+            seed: Seed::new(RandomState::new().hash_one(client_addr)),
+            memory: MemoryGauge::new(options.memory),
+            mailboxes,
+            // One for each worker and one for the keeper.
+            counters: (0..=count).map(|_| Counters::default()).collect(),
+            connections: (0..count).map(|_| AtomicUsize::new(0)).collect(),
+            accepted: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            next_client: AtomicU64::new(1),
+            stopping: AtomicBool::new(false),
+            started: Instant::now(),
+            garbage,
+            client_addr,
+            config_file: options.config_file,
+            settings: ArcSwap::from_pointee(settings),
+        });
+        let http = start_http(&shared)?;
+        let node = Node { client_addr, http, threads: Mutex::default(), shared };
+        let mut listener = Some(listener);
+        for (number, poll) in polls.into_iter().enumerate() {
+            let mut worker = Worker::new(number, Arc::clone(&node.shared), poll);
+            if let Some(listener) = listener.take() {
+                worker.listen(listener).map_err(failed)?;
+            }
+            node.spawn(&format!("io-{number}"), move || worker.run())?;
+        }
+        let keeper = Keeper::new(Arc::clone(&node.shared), garbage_in);
+        node.spawn("keeper", move || keeper.run())?;
+        Ok(node)
+    }
+
+    pub fn client_addr(&self) -> SocketAddr {
+        self.client_addr
+    }
+
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(HttpServer::addr)
+    }
+
+    /// Asks all threads to end. Replies that are ready still go out.
+    pub fn shutdown(&self) {
+        self.shared.stopping.store(true, Relaxed);
+        self.shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+    }
+
+    /// Waits until all threads have ended.
+    pub fn wait(&self) {
+        let threads = core::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            thread.join().expect("a thread of the node panicked");
+        }
+    }
+
+    fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
+        let thread = thread.map_err(|error| StartError { addr: self.client_addr, error })?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+}
+
+fn io_threads(settings: &Settings) -> usize {
+    match settings.io_threads {
+        0 => thread::available_parallelism().map_or(1, |cores| cores.get().min(IO_THREADS_MAX)),
+        count => usize::from(count),
+    }
+}
+
+fn start_http(shared: &Arc<Shared>) -> Result<Option<HttpServer>, StartError> {
+    let settings = shared.settings.load();
+    let Some(port) = settings.effective_http_port() else { return Ok(None) };
+    let addr = SocketAddr::new(settings.bind, port);
+    let options = HttpOptions { addr, host_names: Vec::new() };
+    let server = http::start(options, Arc::clone(shared) as Arc<dyn http::HttpSource>);
+    server.map(Some).map_err(|error| StartError { addr, error })
+}

@@ -1,0 +1,83 @@
+//! What all threads of a node share. Everything here is either never changed, atomic, or behind a
+//! lock held for a moment.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use commands::Table;
+use commands::settings::Settings;
+use store::{Garbage, Seed};
+
+use crate::keyspace::Keyspace;
+use crate::mailbox::Mailbox;
+use crate::memory::MemoryGauge;
+
+pub(crate) struct Shared {
+    pub keyspace: Keyspace,
+    pub settings: ArcSwap<Settings>,
+    pub table: Table,
+    pub seed: Seed,
+    pub memory: MemoryGauge,
+    /// One for each worker.
+    pub mailboxes: Vec<Mailbox>,
+    /// One for each worker, and the keeper's behind them.
+    pub counters: Vec<Counters>,
+    /// Open connections, by worker.
+    pub connections: Vec<AtomicUsize>,
+    pub accepted: AtomicU64,
+    pub rejected: AtomicU64,
+    pub next_client: AtomicU64,
+    pub stopping: AtomicBool,
+    pub started: Instant,
+    pub client_addr: SocketAddr,
+    pub config_file: Option<PathBuf>,
+    /// To the keeper, who frees what is large.
+    pub garbage: Sender<Garbage>,
+}
+
+/// What one worker has counted. Only that worker writes, so a plain load and store will do; on cache
+/// lines of its own.
+#[repr(align(128))]
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub commands: AtomicU64,
+    pub hits: AtomicU64,
+    pub misses: AtomicU64,
+    pub expired: AtomicU64,
+    pub evicted: AtomicU64,
+    pub changes: AtomicU64,
+    pub bytes_in: AtomicU64,
+    pub bytes_out: AtomicU64,
+}
+
+/// Adds to a counter that only this thread writes.
+#[inline]
+pub(crate) fn count(counter: &AtomicU64, more: u64) {
+    if more != 0 {
+        counter.store(counter.load(Relaxed) + more, Relaxed);
+    }
+}
+
+impl Shared {
+    pub(crate) fn total(&self, counter: impl Fn(&Counters) -> &AtomicU64) -> u64 {
+        self.counters.iter().map(|counters| counter(counters).load(Relaxed)).sum()
+    }
+
+    pub(crate) fn clients(&self) -> usize {
+        self.connections.iter().map(|count| count.load(Relaxed)).sum()
+    }
+
+    /// Frees something large on another thread.
+    pub(crate) fn discard(&self, garbage: Garbage) {
+        // The keeper is gone only when the node stops, and then it is freed here.
+        let _ = self.garbage.send(garbage);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
+    }
+}

@@ -1,0 +1,40 @@
+//! What is true for all commands of a round: the time, and what the settings say.
+
+use commands::Surroundings;
+use commands::settings::{CrossSlot, EvictionPolicy, Settings};
+use store::{Access, LfuTuning};
+
+use crate::clock;
+use crate::shared::Shared;
+
+pub(crate) fn surroundings(shared: &Shared) -> Surroundings {
+    let settings = shared.settings.load();
+    Surroundings {
+        now: clock::now(),
+        seed: shared.seed.clone(),
+        access: access(&settings),
+        notify: settings.notify_keyspace_events,
+        out_of_memory: false,
+        one_slot_only: settings.cross_slot == CrossSlot::Never,
+        password_required: !settings.requirepass.is_empty(),
+        string_bytes_max: usize::try_from(settings.proto_max_bulk_len).unwrap_or(usize::MAX),
+    }
+}
+
+fn access(settings: &Settings) -> Access {
+    match settings.maxmemory_policy {
+        EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu => {
+            Access::Lfu(lfu_tuning(settings))
+        }
+        EvictionPolicy::NoEviction
+        | EvictionPolicy::AllKeysLru
+        | EvictionPolicy::VolatileLru
+        | EvictionPolicy::AllKeysRandom
+        | EvictionPolicy::VolatileRandom
+        | EvictionPolicy::VolatileTtl => Access::Lru,
+    }
+}
+
+pub(crate) fn lfu_tuning(settings: &Settings) -> LfuTuning {
+    LfuTuning { log_factor: settings.lfu_log_factor, decay_minutes: settings.lfu_decay_time }
+}

@@ -1,0 +1,211 @@
+//! An I/O thread: one epoll loop over its own connections. What is ready is read, parsed, run and
+//! answered, connection by connection; nothing is handed to another thread on the way.
+//!
+//! `serve.rs` has a connection's turn, `execute.rs` one command under its locks, `connection.rs` what
+//! a connection keeps between its turns.
+mod connection;
+mod execute;
+mod serve;
+
+use core::sync::atomic::Ordering::Relaxed;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use commands::settings::Settings;
+use commands::{Outcome, Surroundings};
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token, Waker};
+use resp::Output;
+use slab::Slab;
+
+use self::connection::Connection;
+use crate::accept::{Accepted, configure};
+use crate::clock;
+use crate::evictor::Evictor;
+use crate::mailbox::{Mail, Mailbox};
+use crate::shared::{Shared, count};
+use crate::surroundings::surroundings;
+
+const WAKER: Token = Token(usize::MAX);
+const LISTENER: Token = Token(usize::MAX - 1);
+const EVENTS_MAX: usize = 1_024;
+/// How much is read from one connection before the next has its turn.
+const READ_BYTES: usize = 64 * 1024;
+/// The longest sleep: time for idle connections and for stopping to be noticed.
+const SLEEP: Duration = Duration::from_millis(100);
+
+pub(crate) struct Worker {
+    number: usize,
+    shared: Arc<Shared>,
+    poll: Poll,
+    /// Only the first worker listens.
+    listener: Option<TcpListener>,
+    connections: Slab<Connection>,
+    /// Connections with more to do although the system will not say so again.
+    again: Vec<usize>,
+    /// Where connections without unfinished input are read into.
+    scratch: Vec<u8>,
+    /// An empty output with its memory, for the connection whose turn it is.
+    spare: Output,
+    around: Surroundings,
+    /// As they were at the beginning of this round.
+    settings: Arc<Settings>,
+    evictor: Evictor,
+    outcome: Outcome,
+    chance: u64,
+}
+
+/// The poll of a worker to be, and the mailbox others reach it by.
+pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
+    let poll = Poll::new()?;
+    let waker = Waker::new(poll.registry(), WAKER)?;
+    Ok((poll, Mailbox::new(waker)))
+}
+
+impl Worker {
+    pub(crate) fn new(number: usize, shared: Arc<Shared>, poll: Poll) -> Worker {
+        let around = surroundings(&shared);
+        let settings = shared.settings.load_full();
+        let chance = shared.seed.hash(&number.to_le_bytes());
+        Worker {
+            number,
+            shared,
+            poll,
+            listener: None,
+            connections: Slab::new(),
+            again: Vec::new(),
+            scratch: vec![0; READ_BYTES],
+            spare: Output::default(),
+            around,
+            settings,
+            evictor: Evictor::default(),
+            outcome: Outcome::default(),
+            chance,
+        }
+    }
+
+    pub(crate) fn listen(&mut self, mut listener: TcpListener) -> io::Result<()> {
+        self.poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        self.listener = Some(listener);
+        Ok(())
+    }
+
+    /// Runs until the node stops.
+    pub(crate) fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        while !self.shared.is_stopping() {
+            let sleep = if self.again.is_empty() { SLEEP } else { Duration::ZERO };
+            if let Err(error) = self.poll.poll(&mut events, Some(sleep)) {
+                assert_eq!(error.kind(), io::ErrorKind::Interrupted, "epoll failed: {error}");
+                continue;
+            }
+            self.around = surroundings(&self.shared);
+            self.settings = self.shared.settings.load_full();
+            for index in core::mem::take(&mut self.again) {
+                self.turn(index);
+            }
+            for event in &events {
+                match event.token() {
+                    WAKER => self.read_mail(),
+                    LISTENER => self.accept(),
+                    Token(index) => self.turn(index),
+                }
+            }
+            self.settle();
+        }
+        self.say_goodbye();
+    }
+
+    /// Gives a connection its turn, and lets it go if that was its last.
+    fn turn(&mut self, index: usize) {
+        if !self.connections.contains(index) {
+            return; // Closed earlier in this round.
+        }
+        if self.serve(index).is_err() {
+            self.close(index);
+        }
+    }
+
+    fn read_mail(&mut self) {
+        for mail in self.shared.mailboxes[self.number].take() {
+            match mail {
+                Mail::Adopt(accepted) => self.adopt(accepted),
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        let Some(listener) = self.listener.take() else { return };
+        // Until there is no more: an error (or none left to accept) ends the round.
+        while let Ok((stream, address)) = listener.accept() {
+            let settings = self.shared.settings.load();
+            if self.shared.clients() >= settings.maxclients as usize {
+                self.shared.rejected.fetch_add(1, Relaxed);
+                serve::refuse(stream);
+                continue;
+            }
+            if configure(&stream, &settings).is_err() {
+                continue; // It has gone already.
+            }
+            self.shared.accepted.fetch_add(1, Relaxed);
+            let id = self.shared.next_client.fetch_add(1, Relaxed);
+            self.hand_out(Accepted { id, stream, address });
+        }
+        self.listener = Some(listener);
+    }
+
+    /// Gives a new connection to the worker with the fewest.
+    fn hand_out(&mut self, accepted: Accepted) {
+        let loads = self.shared.connections.iter().map(|count| count.load(Relaxed));
+        let (to, _) = loads.enumerate().min_by_key(|(_, load)| *load).expect("there are workers");
+        self.shared.connections[to].fetch_add(1, Relaxed);
+        if to == self.number {
+            self.adopt(accepted);
+        } else {
+            self.shared.mailboxes[to].send(Mail::Adopt(accepted));
+        }
+    }
+
+    fn adopt(&mut self, accepted: Accepted) {
+        let entry = self.connections.vacant_entry();
+        let token = Token(entry.key());
+        let mut connection = Connection::new(accepted, clock::now());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        // The system says at once that it is readable, if it is.
+        if self.poll.registry().register(&mut connection.stream, token, interest).is_ok() {
+            entry.insert(connection);
+        } else {
+            self.shared.connections[self.number].fetch_sub(1, Relaxed);
+        }
+    }
+
+    fn close(&mut self, index: usize) {
+        let mut connection = self.connections.remove(index);
+        let _ = self.poll.registry().deregister(&mut connection.stream);
+        self.shared.connections[self.number].fetch_sub(1, Relaxed);
+    }
+
+    /// Carries off what the round's commands have left behind.
+    fn settle(&mut self) {
+        let counters = &self.shared.counters[self.number];
+        let outcome = &mut self.outcome;
+        count(&counters.hits, core::mem::take(&mut outcome.hits));
+        count(&counters.misses, core::mem::take(&mut outcome.misses));
+        count(&counters.expired, core::mem::take(&mut outcome.expired));
+        count(&counters.evicted, core::mem::take(&mut outcome.evicted));
+        count(&counters.changes, core::mem::take(&mut outcome.changes));
+        self.shared.memory.grow(core::mem::take(&mut outcome.grown_bytes));
+        for garbage in outcome.garbage.drain(..) {
+            self.shared.discard(garbage);
+        }
+    }
+
+    /// Lets the last replies go out before the node stops.
+    fn say_goodbye(&mut self) {
+        let indices: Vec<usize> = self.connections.iter().map(|(index, _)| index).collect();
+        for index in indices {
+            let _ = self.flush(index);
+        }
+    }
+}

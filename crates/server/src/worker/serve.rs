@@ -1,0 +1,267 @@
+//! A connection's turn: read what has come, run it batch by batch, send the replies.
+
+use std::io::{self, IoSlice, Read, Write};
+
+use commands::{Args, Request};
+use mio::net::TcpStream;
+use resp::{Limits, Output, Parsed, Reply, Span};
+use smallvec::SmallVec;
+
+use super::connection::Connection;
+use super::{READ_BYTES, Worker};
+use crate::shared::count;
+
+/// How much of a large request is read at once.
+const LARGE_READ_BYTES: usize = 1024 * 1024;
+/// Commands parsed, looked up and prefetched before the first of them runs.
+const BATCH_MAX: usize = 32;
+/// A client that leaves so many bytes of replies unread is not served further until it reads.
+const UNREAD_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// What an output keeps of its memory when it is empty.
+const SPARE_BYTES_MAX: usize = 256 * 1024;
+/// Pieces handed to the system at once.
+const PIECES_MAX: usize = 64;
+
+/// The connection is to be closed; nobody needs to be told why.
+pub(crate) struct Closed;
+
+/// What to do with the rest of a connection's input.
+enum Rest {
+    /// It is the beginning of a request.
+    Keep,
+    /// The connection has said its last word.
+    Forget,
+    /// There is more to run, once the client has taken its replies.
+    PutOff,
+}
+
+impl Worker {
+    /// Serves a connection that the system says is ready for something.
+    pub(super) fn serve(&mut self, index: usize) -> Result<(), Closed> {
+        self.connections[index].readable = true;
+        if !self.connections[index].output.is_empty() {
+            self.flush(index)?;
+        }
+        if self.connections[index].output.len() >= UNREAD_BYTES_MAX {
+            return Ok(()); // It will be writable some day; then we are here again.
+        }
+        self.read_and_run(index)?;
+        self.flush(index)?;
+        let connection = &self.connections[index];
+        if connection.session.closing && connection.output.is_empty() {
+            return Err(Closed);
+        }
+        if connection.readable && connection.output.len() < UNREAD_BYTES_MAX {
+            self.again.push(index);
+        }
+        Ok(())
+    }
+
+    /// Reads once and runs all whole requests.
+    fn read_and_run(&mut self, index: usize) -> Result<(), Closed> {
+        let mut input = core::mem::take(&mut self.connections[index].input);
+        if input.is_empty() {
+            // The usual case: nothing is left over, so the thread's own buffer will do.
+            let mut scratch = core::mem::take(&mut self.scratch);
+            let read = self.read(index, &mut scratch);
+            if let Ok(filled) = read {
+                let (used, rest) = self.run_all(index, &mut scratch[..filled]);
+                if !matches!(rest, Rest::Forget) {
+                    self.connections[index].input = scratch[used..filled].to_vec();
+                }
+            }
+            self.scratch = scratch;
+            return read.map(|_| ());
+        }
+        let old = input.len();
+        input.resize(old + (old / 2).clamp(READ_BYTES, LARGE_READ_BYTES), 0);
+        let filled = old + self.read(index, &mut input[old..])?;
+        input.truncate(filled);
+        let (used, rest) = self.run_all(index, &mut input);
+        let limit = self.shared.settings.load().client_query_buffer_limit;
+        match rest {
+            Rest::Forget => input = Vec::new(),
+            Rest::Keep | Rest::PutOff => drop(input.drain(..used)),
+        }
+        if input.len() as u64 > limit {
+            return Err(Closed);
+        }
+        if input.is_empty() {
+            input = Vec::new();
+        }
+        self.connections[index].input = input;
+        Ok(())
+    }
+
+    /// Reads what fits. Nothing to read is no fault; the end of the stream is.
+    fn read(&mut self, index: usize, into: &mut [u8]) -> Result<usize, Closed> {
+        let connection = &mut self.connections[index];
+        let filled = loop {
+            match connection.stream.read(into) {
+                Ok(0) => return Err(Closed),
+                Ok(filled) => break filled,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break 0,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Err(Closed),
+            }
+        };
+        connection.readable = filled == into.len();
+        connection.last_active = self.around.now;
+        count(&self.shared.counters[self.number].bytes_in, filled as u64);
+        Ok(filled)
+    }
+
+    /// Runs the requests in `bytes`, and says how far it came.
+    fn run_all(&mut self, index: usize, bytes: &mut [u8]) -> (usize, Rest) {
+        let mut at = 0;
+        let mut spans: Vec<Span> = Vec::new();
+        loop {
+            if self.connections[index].output.len() >= UNREAD_BYTES_MAX {
+                return (at, Rest::PutOff);
+            }
+            spans.clear();
+            let parsed = parse_batch(&mut self.connections[index], bytes, at, &mut spans);
+            self.run_batch(index, bytes, &spans, &parsed.counts);
+            at = parsed.end;
+            let connection = &mut self.connections[index];
+            if connection.session.closing {
+                return (at, Rest::Forget);
+            }
+            match parsed.then {
+                Then::More => {}
+                Then::Wait => return (at, Rest::Keep),
+                Then::Refuse(text) => {
+                    let protocol = connection.session.protocol;
+                    Reply::new(&mut connection.output, protocol).error(text);
+                    connection.session.closing = true;
+                    return (at, Rest::Forget);
+                }
+            }
+        }
+    }
+
+    /// Runs a batch: looks all of it up, asks for the memory it will need, then runs one by one.
+    fn run_batch(&mut self, index: usize, bytes: &[u8], spans: &[Span], counts: &[usize]) {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let mut requests: SmallVec<[Request<'_>; BATCH_MAX]> = SmallVec::new();
+        let mut from = 0;
+        for args in counts {
+            let args_of = Args::new(bytes, &spans[from..from + args]);
+            from += args;
+            let request = Request::prepare(args_of, &shared.table, &shared.seed);
+            if let Some(key) = &request.key {
+                shared.keyspace.prefetch_slot(key);
+            }
+            requests.push(request);
+        }
+        if requests.len() > 1 {
+            requests.iter().filter_map(|request| request.key.as_ref()).for_each(|key| {
+                shared.keyspace.prefetch_entry(key);
+            });
+            requests.iter().filter_map(|request| request.key.as_ref()).for_each(|key| {
+                shared.keyspace.prefetch_item(key);
+            });
+        }
+        let mut output = core::mem::take(&mut self.connections[index].output);
+        if output.is_empty() {
+            core::mem::swap(&mut output, &mut self.spare);
+        }
+        for request in &requests {
+            self.execute(index, request, &mut output);
+            if self.connections[index].session.closing {
+                break;
+            }
+        }
+        count(&shared.counters[self.number].commands, requests.len() as u64);
+        self.connections[index].output = output;
+    }
+
+    /// Sends what may be sent. What the system does not take stays for the next turn.
+    pub(super) fn flush(&mut self, index: usize) -> Result<(), Closed> {
+        let connection = &mut self.connections[index];
+        let limit = connection.gate.limit(connection.output.mark());
+        let sent = send(&mut connection.stream, &mut connection.output, limit)?;
+        count(&self.shared.counters[self.number].bytes_out, sent);
+        if connection.output.is_empty() && self.spare.capacity() == 0 {
+            core::mem::swap(&mut connection.output, &mut self.spare);
+            self.spare.trim(SPARE_BYTES_MAX);
+        }
+        Ok(())
+    }
+}
+
+fn send(stream: &mut TcpStream, output: &mut Output, until: resp::Mark) -> Result<u64, Closed> {
+    let mut sent = 0;
+    loop {
+        let wrote = {
+            let mut pieces: SmallVec<[IoSlice<'_>; 8]> = SmallVec::new();
+            pieces.extend(output.chunks(until).take(PIECES_MAX).map(IoSlice::new));
+            match pieces.as_slice() {
+                [] => return Ok(sent),
+                [piece] => stream.write(piece),
+                several => stream.write_vectored(several),
+            }
+        };
+        match wrote {
+            Ok(0) => return Err(Closed),
+            Ok(count) => {
+                output.advance(count);
+                sent += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Err(Closed),
+        }
+    }
+}
+
+/// A batch of requests in a buffer.
+struct Batch {
+    /// How many arguments each has.
+    counts: SmallVec<[usize; BATCH_MAX]>,
+    /// Where the last of them ends.
+    end: usize,
+    then: Then,
+}
+
+enum Then {
+    /// The batch is full; there may be more.
+    More,
+    /// The rest has not come yet.
+    Wait,
+    /// What follows is no request.
+    Refuse(Vec<u8>),
+}
+
+fn parse_batch(
+    connection: &mut Connection,
+    bytes: &mut [u8],
+    from: usize,
+    spans: &mut Vec<Span>,
+) -> Batch {
+    let mut batch = Batch { counts: SmallVec::new(), end: from, then: Then::More };
+    while batch.counts.len() < BATCH_MAX {
+        match connection.parser.next(bytes, batch.end, &Limits::FULL, spans) {
+            Ok(Parsed::Request { end, args }) => {
+                batch.end = end;
+                if args > 0 {
+                    batch.counts.push(args);
+                }
+            }
+            Ok(Parsed::Incomplete { .. }) => {
+                batch.then = Then::Wait;
+                break;
+            }
+            Err(error) => {
+                batch.then = Then::Refuse(error.reply());
+                break;
+            }
+        }
+    }
+    batch
+}
+
+/// Tells a client that there is no room, as far as its socket takes it at once.
+pub(super) fn refuse(mut stream: TcpStream) {
+    let _ = stream.write(b"-ERR max number of clients reached\r\n");
+}
