@@ -23,8 +23,8 @@ pub use kind::{Kind, Unit};
 pub use suggest::nearest;
 pub use table::{Change, Section, Setting, TABLE, find};
 pub use types::{
-    Advertise, CrossSlot, EvictionPolicy, LogLevel, NotifyClasses, OutputLimit, OutputLimits,
-    Secret, SidePort,
+    Advertise, CrossSlot, EvictionPolicy, NotifyClasses, OutputLimit, OutputLimits, Secret,
+    SidePort,
 };
 
 /// What a node was told, typed. The names are those of [`TABLE`] with `_` for `-`.
@@ -72,7 +72,6 @@ pub struct Settings {
     pub secret: Secret,
     pub insecure: bool,
 
-    pub loglevel: LogLevel,
     pub notify_keyspace_events: NotifyClasses,
     /// `None`: the slow log is off. Zero: it takes every command.
     pub slowlog_log_slower_than: Option<Duration>,
@@ -109,7 +108,6 @@ impl Default for Settings {
             secret_file: None,
             secret: Secret::default(),
             insecure: false,
-            loglevel: LogLevel::Notice,
             notify_keyspace_events: NotifyClasses::NONE,
             slowlog_log_slower_than: Some(Duration::from_millis(10)),
             slowlog_max_len: 128,

@@ -2,7 +2,7 @@
 //! lists settings: flags, `CONFIG GET` patterns, the documentation.
 
 use super::kind::{Kind, Unit, Value};
-use super::types::{CrossSlot, EvictionPolicy, LogLevel, SidePort};
+use super::types::{CrossSlot, EvictionPolicy, SidePort};
 use super::{SettingError, Settings};
 
 /// One row: what the setting is called, what it takes, and where its value is kept.
@@ -216,8 +216,6 @@ pub static TABLE: &[Setting] = &[
     row!(Security "insecure" Start insecure, Kind::YesNo,
         "Start even if anyone on the network could read and change everything"),
 
-    row!(Watching "loglevel" RunTime loglevel, Kind::OneOf(LogLevel::WORDS),
-        "The least important line that is logged"),
     row!(Watching "notify-keyspace-events" RunTime notify_keyspace_events, Kind::NotifyClasses,
         "Events about keys to publish: K or E for the channel, then classes, A for all"),
     row!(Watching "slowlog-log-slower-than" RunTime slowlog_log_slower_than,
@@ -231,6 +229,7 @@ pub static TABLE: &[Setting] = &[
     row!(Compatibility "databases" Fixed "1", COUNT, "There is database 0 and no other, as in Redis Cluster"),
     row!(Compatibility "save" Fixed "", Kind::Path, "Data is in memory only"),
     row!(Compatibility "appendonly" Fixed "no", Kind::YesNo, "Data is in memory only"),
+    row!(Compatibility "loglevel" Fixed "notice", Kind::Name, "A node says its first and last words and what went wrong, and has no other log"),
     row!(Compatibility "hz" Fixed "10", COUNT, "Nothing here runs by a fixed beat"),
     row!(Compatibility "active-expire-effort" Fixed "1", COUNT, "Keys expire when they are due, without searching for them"),
     row!(Compatibility "activedefrag" Fixed "no", Kind::YesNo, "Memory is not defragmented"),

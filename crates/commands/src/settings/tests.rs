@@ -152,9 +152,10 @@ fn config_set_answers_a_mistake_as_redis_does() {
             "argument must be between 1048576 and 9223372036854775807 inclusive",
         ),
         (
-            "loglevel",
-            "loud",
-            "argument(s) must be one of the following: debug, verbose, notice, warning",
+            "maxmemory-policy",
+            "lru",
+            "argument(s) must be one of the following: volatile-lru, volatile-lfu, \
+             volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction",
         ),
         ("tcp-backlog", "5", "can't set immutable config"),
         ("appendonly", "yes", "only 'no' is supported here"),

@@ -55,16 +55,6 @@ choice! {
 }
 
 choice! {
-    /// The least important line that is logged.
-    LogLevel {
-        Debug = "debug",
-        Verbose = "verbose",
-        Notice = "notice",
-        Warning = "warning",
-    }
-}
-
-choice! {
     /// Whether one command, or one MULTI, may touch several slots.
     CrossSlot {
         /// As long as one node holds them all.
