@@ -12,6 +12,17 @@ pub trait Slots {
     /// The table of a slot. With [`crate::Locks::AsNeeded`] the lock is taken here, and the one
     /// before let go.
     fn table(&mut self, slot: Slot) -> &mut SlotTable;
+
+    /// The first slot from `from` on that holds keys. A server that keeps count of them answers
+    /// without locking any.
+    fn occupied(&mut self, from: Slot) -> Option<Slot> {
+        Slot::all().skip(from.index()).find(|slot| !self.table(*slot).is_empty())
+    }
+
+    /// How many keys there are in all slots, expired ones that are still there among them.
+    fn key_count(&mut self) -> usize {
+        Slot::all().map(|slot| self.table(slot).len()).sum()
+    }
 }
 
 /// What is the same for all commands of a batch.
@@ -51,6 +62,17 @@ impl<'a> Keys<'a> {
         Keys { slots, around, outcome, no_touch: false, chance }
     }
 
+    /// The same keys, for a command that runs inside another one (EXEC).
+    pub fn reborrow(&mut self) -> Keys<'_> {
+        Keys {
+            slots: &mut *self.slots,
+            around: self.around,
+            outcome: &mut *self.outcome,
+            no_touch: self.no_touch,
+            chance: &mut *self.chance,
+        }
+    }
+
     #[inline]
     pub fn now(&self) -> UnixMillis {
         self.around.now
@@ -75,6 +97,15 @@ impl<'a> Keys<'a> {
         }
         self.outcome.hits += 1;
         self.touch_and_find(key)
+    }
+
+    /// [`Keys::read`] for commands that ask about a key and do not use it: counts hit or miss, notes
+    /// no use.
+    pub fn inspect(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
+        let no_touch = core::mem::replace(&mut self.no_touch, true);
+        let there = self.read(key).is_some();
+        self.no_touch = no_touch;
+        if there { self.slots.table(key.slot()).peek(key) } else { None }
     }
 
     /// Looks a key up for a command that is about to write it: notes the use, counts nothing.
@@ -104,7 +135,29 @@ impl<'a> Keys<'a> {
         let Some(slot) = slot_of(effect) else {
             unreachable!("a whole slot is emptied by `clear`");
         };
+        let new = self.new_key(effect);
         self.apply_to(slot, effect);
+        if let Some(key) = new {
+            self.notify(NotifyClasses::NEW, "new", key.bytes());
+        }
+    }
+
+    /// The key that the effect is going to make, if anybody wants to hear of new keys.
+    #[inline]
+    fn new_key<'k>(&mut self, effect: &Effect<'k>) -> Option<Key<'k>> {
+        if !self.around.notify.publishes(NotifyClasses::NEW) {
+            return None;
+        }
+        match effect {
+            Effect::Put { key, .. }
+            | Effect::Append { key, .. }
+            | Effect::Overwrite { key, .. } => {
+                self.slots.table(key.slot()).locate(key).is_none().then_some(*key)
+            }
+            Effect::Expire { .. } | Effect::Mark { .. } | Effect::Remove { .. } | Effect::Clear => {
+                None
+            }
+        }
     }
 
     /// Takes all keys of a slot away.
@@ -137,6 +190,16 @@ impl<'a> Keys<'a> {
     /// The table of a slot, for commands that walk over all of them.
     pub fn table(&mut self, slot: Slot) -> &mut SlotTable {
         self.slots.table(slot)
+    }
+
+    /// The first slot from `from` on that holds keys.
+    pub fn occupied(&mut self, from: Slot) -> Option<Slot> {
+        self.slots.occupied(from)
+    }
+
+    /// How many keys there are.
+    pub fn key_count(&mut self) -> usize {
+        self.slots.key_count()
     }
 
     pub fn lfu_tuning(&self) -> LfuTuning {

@@ -21,6 +21,14 @@ impl Slots for TestSlots {
     fn table(&mut self, slot: Slot) -> &mut SlotTable {
         self.0.entry(slot).or_default()
     }
+
+    fn occupied(&mut self, from: Slot) -> Option<Slot> {
+        self.0.range(from..).find(|(_, table)| !table.is_empty()).map(|(slot, _)| *slot)
+    }
+
+    fn key_count(&mut self) -> usize {
+        self.0.values().map(SlotTable::len).sum()
+    }
 }
 
 impl TestSlots {
