@@ -17,6 +17,8 @@ mod session; //     A connection's state.
 mod host; //        What a command may ask of the node around it.
 mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and their kin.
+mod keyspace; //    DEL, EXPIRE, SCAN: keys whatever they hold.
+mod glob; //        Patterns of names.
 mod connection; //  PING, ECHO, QUIT.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing; // A node without sockets, for tests and fuzzing.

@@ -187,7 +187,14 @@ pub struct Table {
 }
 
 /// The families of commands, in the order `COMMAND` lists them.
-const FAMILIES: &[&[Spec]] = &[crate::strings::SPECS, crate::connection::SPECS];
+const FAMILIES: &[&[Spec]] = &[
+    crate::strings::SPECS,
+    crate::keyspace::remove::SPECS,
+    crate::keyspace::expire::SPECS,
+    crate::keyspace::scan::SPECS,
+    crate::keyspace::whole::SPECS,
+    crate::connection::SPECS,
+];
 
 /// Longer than any command's name; longer words are not looked up.
 const NAME_BYTES_MAX: usize = 32;

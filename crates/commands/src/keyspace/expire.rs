@@ -1,0 +1,276 @@
+//! When keys expire: EXPIRE and its kin set it, TTL and its kin tell it, PERSIST takes it back.
+
+use store::{Effect, UnixMillis};
+
+use crate::Error;
+use crate::context::Context;
+use crate::settings::NotifyClasses;
+use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
+
+/// What EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT have in common.
+const SETTER: Spec =
+    Spec { arity: -3, flags: Flags::of(&[Flag::Write, Flag::Fast]), keys: KeySpec::FIRST, ..BLANK };
+
+/// What TTL, PTTL, EXPIRETIME and PEXPIRETIME have in common.
+const GETTER: Spec = Spec {
+    arity: 2,
+    flags: Flags::of(&[Flag::ReadOnly, Flag::Fast]),
+    keys: KeySpec::FIRST,
+    ..BLANK
+};
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "expire",
+        full_name: "expire",
+        summary: "Lets a key expire after a number of seconds.",
+        run: Some(expire),
+        ..SETTER
+    },
+    Spec {
+        name: "pexpire",
+        full_name: "pexpire",
+        summary: "Lets a key expire after a number of milliseconds.",
+        since: "2.6.0",
+        run: Some(pexpire),
+        ..SETTER
+    },
+    Spec {
+        name: "expireat",
+        full_name: "expireat",
+        summary: "Lets a key expire at a Unix time in seconds.",
+        since: "1.2.0",
+        run: Some(expireat),
+        ..SETTER
+    },
+    Spec {
+        name: "pexpireat",
+        full_name: "pexpireat",
+        summary: "Lets a key expire at a Unix time in milliseconds.",
+        since: "2.6.0",
+        run: Some(pexpireat),
+        ..SETTER
+    },
+    Spec {
+        name: "ttl",
+        full_name: "ttl",
+        summary: "Tells in how many seconds a key expires.",
+        run: Some(ttl),
+        ..GETTER
+    },
+    Spec {
+        name: "pttl",
+        full_name: "pttl",
+        summary: "Tells in how many milliseconds a key expires.",
+        since: "2.6.0",
+        run: Some(pttl),
+        ..GETTER
+    },
+    Spec {
+        name: "expiretime",
+        full_name: "expiretime",
+        summary: "Tells the Unix time in seconds at which a key expires.",
+        since: "7.0.0",
+        run: Some(expiretime),
+        ..GETTER
+    },
+    Spec {
+        name: "pexpiretime",
+        full_name: "pexpiretime",
+        summary: "Tells the Unix time in milliseconds at which a key expires.",
+        since: "7.0.0",
+        run: Some(pexpiretime),
+        ..GETTER
+    },
+    Spec {
+        name: "persist",
+        full_name: "persist",
+        summary: "Lets a key no longer expire.",
+        since: "2.2.0",
+        arity: 2,
+        run: Some(persist),
+        ..SETTER
+    },
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Seconds,
+    Millis,
+}
+
+/// What a time in the arguments counts from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    Now,
+    Epoch,
+}
+
+fn expire(context: &mut Context<'_>) -> Result<(), Error> {
+    set_expiry(context, Unit::Seconds, Base::Now)
+}
+
+fn pexpire(context: &mut Context<'_>) -> Result<(), Error> {
+    set_expiry(context, Unit::Millis, Base::Now)
+}
+
+fn expireat(context: &mut Context<'_>) -> Result<(), Error> {
+    set_expiry(context, Unit::Seconds, Base::Epoch)
+}
+
+fn pexpireat(context: &mut Context<'_>) -> Result<(), Error> {
+    set_expiry(context, Unit::Millis, Base::Epoch)
+}
+
+fn set_expiry(context: &mut Context<'_>, unit: Unit, base: Base) -> Result<(), Error> {
+    let condition = Condition::parse(context)?;
+    let at = parse_time(context, unit, base)?;
+    let key = context.key(1);
+    let Some(found) = context.keys.find(&key) else {
+        context.reply.integer(0);
+        return Ok(());
+    };
+    if !condition.allows(found.expires_at, at) {
+        context.reply.integer(0);
+        return Ok(());
+    }
+    match u64::try_from(at).map(UnixMillis) {
+        Ok(at) if at > context.keys.now() => {
+            context.keys.apply(&Effect::Expire { key, at: Some(at) });
+            context.keys.notify(NotifyClasses::GENERIC, "expire", key.bytes());
+        }
+        // A time in the past is a way to delete, and is told as such.
+        Ok(_) | Err(_) => {
+            context.keys.remove(&key);
+            context.keys.notify(NotifyClasses::GENERIC, "del", key.bytes());
+        }
+    }
+    context.reply.integer(1);
+    Ok(())
+}
+
+/// The second argument as milliseconds since 1970; it may lie before that.
+fn parse_time(context: &Context<'_>, unit: Unit, base: Base) -> Result<i64, Error> {
+    let number = context.integer(2)?;
+    let millis = match unit {
+        Unit::Seconds => number.checked_mul(1_000),
+        Unit::Millis => Some(number),
+    };
+    let base = match base {
+        Base::Now => context.keys.now().0.cast_signed(),
+        Base::Epoch => 0,
+    };
+    let at = millis.and_then(|millis| millis.checked_add(base));
+    at.ok_or_else(|| Error::invalid_expire(context.spec.full_name))
+}
+
+/// On what the key's present expiry must be for a new one to be set: NX, XX, GT, LT.
+#[derive(Default)]
+struct Condition {
+    only_without: bool,
+    only_with: bool,
+    only_later: bool,
+    only_sooner: bool,
+}
+
+impl Condition {
+    fn parse(context: &Context<'_>) -> Result<Condition, Error> {
+        let mut condition = Condition::default();
+        for option in context.args.from(3) {
+            match option.to_ascii_lowercase().as_slice() {
+                b"nx" => condition.only_without = true,
+                b"xx" => condition.only_with = true,
+                b"gt" => condition.only_later = true,
+                b"lt" => condition.only_sooner = true,
+                _ => {
+                    let option = String::from_utf8_lossy(option);
+                    return Err(Error::new(format!("ERR Unsupported option {option}")));
+                }
+            }
+        }
+        condition.checked()
+    }
+
+    fn checked(self) -> Result<Condition, Error> {
+        if self.only_without && (self.only_with || self.only_later || self.only_sooner) {
+            return Err(Error::fixed(
+                "ERR NX and XX, GT or LT options at the same time are not compatible",
+            ));
+        }
+        if self.only_later && self.only_sooner {
+            return Err(Error::fixed("ERR GT and LT options at the same time are not compatible"));
+        }
+        Ok(self)
+    }
+
+    /// No expiry counts as one that never comes: nothing is later, everything is sooner.
+    fn allows(&self, present: Option<UnixMillis>, at: i64) -> bool {
+        match present.map(|present| present.0.cast_signed()) {
+            None => !self.only_with && !self.only_later,
+            Some(present) => {
+                !self.only_without
+                    && (!self.only_later || at > present)
+                    && (!self.only_sooner || at < present)
+            }
+        }
+    }
+}
+
+fn ttl(context: &mut Context<'_>) -> Result<(), Error> {
+    tell_expiry(context, Unit::Seconds, Base::Now);
+    Ok(())
+}
+
+fn pttl(context: &mut Context<'_>) -> Result<(), Error> {
+    tell_expiry(context, Unit::Millis, Base::Now);
+    Ok(())
+}
+
+fn expiretime(context: &mut Context<'_>) -> Result<(), Error> {
+    tell_expiry(context, Unit::Seconds, Base::Epoch);
+    Ok(())
+}
+
+fn pexpiretime(context: &mut Context<'_>) -> Result<(), Error> {
+    tell_expiry(context, Unit::Millis, Base::Epoch);
+    Ok(())
+}
+
+/// What is told instead of a time.
+const NO_KEY: i64 = -2;
+const NO_EXPIRY: i64 = -1;
+
+fn tell_expiry(context: &mut Context<'_>, unit: Unit, base: Base) {
+    let key = context.key(1);
+    let now = context.keys.now();
+    let told = match context.keys.inspect(&key).map(|found| found.expires_at) {
+        None => NO_KEY,
+        Some(None) => NO_EXPIRY,
+        Some(Some(at)) => {
+            let millis = match base {
+                Base::Now => at.0.saturating_sub(now.0),
+                Base::Epoch => at.0,
+            };
+            match unit {
+                // Rounded, as Redis does, so that TTL right after EXPIRE tells the same number.
+                Unit::Seconds => (millis.saturating_add(500) / 1_000).cast_signed(),
+                Unit::Millis => millis.cast_signed(),
+            }
+        }
+    };
+    context.reply.integer(told);
+}
+
+fn persist(context: &mut Context<'_>) -> Result<(), Error> {
+    let key = context.key(1);
+    let expires = context.keys.find(&key).is_some_and(|found| found.expires_at.is_some());
+    if expires {
+        context.keys.apply(&Effect::Expire { key, at: None });
+        context.keys.notify(NotifyClasses::GENERIC, "persist", key.bytes());
+    }
+    context.reply.integer(i64::from(expires));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

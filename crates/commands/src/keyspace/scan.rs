@@ -1,0 +1,218 @@
+//! Walking over the names of all keys: KEYS at once, SCAN bit by bit.
+//!
+//! A cursor is a place in the order of (slot, hash): `slot << 34 | position`, in decimal. It holds no
+//! state of the node, so it is never too old, and whatever is there during a whole walk is seen in
+//! that walk, however many keys come and go meanwhile.
+
+use placement::Slot;
+use store::{Found, ScanPosition};
+
+use crate::Error;
+use crate::context::Context;
+use crate::glob::glob_matches;
+use crate::keys::Keys;
+use crate::keyspace::type_name;
+use crate::keyspace::walk::Walk;
+use crate::spec::{BLANK, Flag, Flags, Spec};
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "keys",
+        full_name: "keys",
+        summary: "Lists all keys that match a pattern.",
+        complexity: "O(N) where N is the number of all keys.",
+        arity: 2,
+        flags: Flags::of(&[Flag::ReadOnly, Flag::WholeKeyspace, Flag::Dangerous]),
+        run: Some(keys),
+        ..BLANK
+    },
+    Spec {
+        name: "scan",
+        full_name: "scan",
+        summary: "Walks over all keys, some at a time.",
+        since: "2.8.0",
+        complexity: "O(COUNT) for every call, O(N) for a whole walk over N keys.",
+        arity: -2,
+        flags: Flags::of(&[Flag::ReadOnly, Flag::WholeKeyspace]),
+        run: Some(scan),
+        ..BLANK
+    },
+];
+
+fn keys(context: &mut Context<'_>) -> Result<(), Error> {
+    let pattern = Pattern::of(context.args.at(1));
+    let mark = context.reply.output().mark();
+    let mut listed = 0;
+    let mut walk = Walk::new();
+    while let Some(slot) = walk.next(&mut context.keys) {
+        let now = context.keys.now();
+        context.keys.table(slot).for_each(|found| {
+            let name = found.item.key();
+            if !found.is_expired(now) && pattern.matches(name) {
+                context.reply.bulk(name);
+                listed += 1;
+            }
+        });
+    }
+    context.reply.array_since(mark, listed);
+    Ok(())
+}
+
+fn scan(context: &mut Context<'_>) -> Result<(), Error> {
+    let cursor = Cursor::parse(context.args.at(1))?;
+    let options = Options::parse(context)?;
+    let mut page = Page::default();
+    let mut next = Some(cursor);
+    while let Some(from) = next.filter(|_| page.seen < options.count) {
+        next = page.fill(&mut context.keys, from, &options);
+    }
+    context.reply.array(2);
+    context.reply.bulk(next.map_or(0, Cursor::number).to_string().as_bytes());
+    context.reply.array(page.names.len());
+    page.names.iter().for_each(|name| context.reply.bulk(name));
+    Ok(())
+}
+
+/// A place in the walk; the start and the end are both number 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Cursor {
+    slot: Slot,
+    position: ScanPosition,
+}
+
+impl Cursor {
+    fn start_of(slot: Slot) -> Cursor {
+        Cursor { slot, position: ScanPosition::START }
+    }
+
+    fn number(self) -> u64 {
+        u64::from(self.slot.number()) << ScanPosition::BITS | self.position.number()
+    }
+
+    /// Every number is some place: bits that mean nothing are left out, as Redis does it.
+    #[expect(clippy::cast_possible_truncation, reason = "the remainder is below COUNT, a u16")]
+    fn from_number(number: u64) -> Cursor {
+        let slot = (number >> ScanPosition::BITS) % u64::from(Slot::COUNT);
+        let position = number & ((1 << ScanPosition::BITS) - 1);
+        Cursor {
+            slot: Slot::new(slot as u16).expect("below COUNT"),
+            position: ScanPosition::from_number(position).expect("masked to its bits"),
+        }
+    }
+
+    fn parse(text: &[u8]) -> Result<Cursor, Error> {
+        let number = parse_unsigned(text).ok_or(Error::fixed("ERR invalid cursor"))?;
+        Ok(Cursor::from_number(number))
+    }
+}
+
+/// A number as C's `strtoul` reads it, which Redis asks: nothing at all is 0, and a minus sign counts
+/// down from 2^64.
+fn parse_unsigned(text: &[u8]) -> Option<u64> {
+    let (negative, digits) = match text {
+        [] => return Some(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number: u64 = core::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some(if negative { number.wrapping_neg() } else { number })
+}
+
+/// What SCAN was asked for besides the cursor.
+struct Options<'a> {
+    count: usize,
+    pattern: Pattern<'a>,
+    type_name: Option<&'a [u8]>,
+}
+
+const COUNT_UNLESS_TOLD: usize = 10;
+
+impl<'a> Options<'a> {
+    fn parse(context: &Context<'a>) -> Result<Options<'a>, Error> {
+        let args = context.args;
+        let mut options =
+            Options { count: COUNT_UNLESS_TOLD, pattern: Pattern::Any, type_name: None };
+        for index in (2..args.len()).step_by(2) {
+            let value = args.get(index + 1).ok_or(Error::SYNTAX)?;
+            match args.at(index).to_ascii_lowercase().as_slice() {
+                b"count" => options.count = count(context.integer(index + 1)?)?,
+                b"match" => options.pattern = Pattern::of(value),
+                b"type" => options.type_name = Some(value),
+                _ => return Err(Error::SYNTAX),
+            }
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, found: &Found<'_>) -> bool {
+        let right_type = self
+            .type_name
+            .is_none_or(|name| name.eq_ignore_ascii_case(type_name(found.value()).as_bytes()));
+        right_type && self.pattern.matches(found.item.key())
+    }
+}
+
+fn count(number: i64) -> Result<usize, Error> {
+    usize::try_from(number).ok().filter(|count| *count > 0).ok_or(Error::SYNTAX)
+}
+
+/// A pattern of names; a lone star is known from afar, and matches the empty name too.
+enum Pattern<'a> {
+    Any,
+    Glob(&'a [u8]),
+}
+
+impl<'a> Pattern<'a> {
+    fn of(pattern: &'a [u8]) -> Pattern<'a> {
+        if pattern == b"*" { Pattern::Any } else { Pattern::Glob(pattern) }
+    }
+
+    fn matches(&self, name: &[u8]) -> bool {
+        match self {
+            Pattern::Any => true,
+            Pattern::Glob(pattern) => glob_matches(pattern, name),
+        }
+    }
+}
+
+/// What one call of SCAN has found so far.
+#[derive(Default)]
+struct Page {
+    names: Vec<Vec<u8>>,
+    /// How many keys it has looked at, wanted or not.
+    seen: usize,
+}
+
+impl Page {
+    /// Looks at keys of the first occupied slot from `from` on, until the page is full or the slot
+    /// has no more, and says where to go on; `None` behind the last slot. Expired keys are taken
+    /// away.
+    fn fill(&mut self, keys: &mut Keys<'_>, from: Cursor, options: &Options<'_>) -> Option<Cursor> {
+        let slot = keys.occupied(from.slot)?;
+        let start = if slot == from.slot { from.position } else { ScanPosition::START };
+        let left = options.count - self.seen;
+        let now = keys.now();
+        let mut expired = Vec::new();
+        let position = keys.table(slot).scan(start, left, |found| {
+            self.seen += 1;
+            if options.wants(&found) {
+                let names = if found.is_expired(now) { &mut expired } else { &mut self.names };
+                names.push(found.item.key().to_vec());
+            }
+        });
+        for name in &expired {
+            let key = keys.key(name);
+            keys.expire(&key);
+        }
+        match position {
+            Some(position) => Some(Cursor { slot, position }),
+            None => Slot::new(slot.number() + 1).map(Cursor::start_of),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
