@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::index::At;
 use crate::item::Item;
-use crate::slot_table::{Applied, Garbage, SHARED_FROM_BYTES, SlotTable};
+use crate::slot_table::{Applied, Garbage, NEVER, SHARED_FROM_BYTES, SlotTable};
 use crate::{Effect, Key, NewValue, Seed, Touch, UnixMillis, Value, Version};
 
 /// Values from here on are freed elsewhere.
@@ -197,9 +197,9 @@ impl SlotTable {
     fn set_expiry(&mut self, at: At, expires_at: Option<UnixMillis>) {
         self.index.set_expiry(at, expires_at);
         if let Some(time) = expires_at {
-            self.expires_from = Some(self.expires_from.map_or(time, |from| from.min(time)));
+            self.expires_from = self.expires_from.min(time);
         } else if self.index.expiring() == 0 {
-            self.expires_from = None;
+            self.expires_from = NEVER;
         }
     }
 }

@@ -18,45 +18,60 @@ pub struct At {
 /// are not a case to be quick at.
 const DEPTH_MAX: u32 = 18;
 
-/// A segment and the run of hashes it serves: those that begin with `prefix`, `depth` bits of it.
-#[derive(Default)]
+/// A segment in a directory, and the run of hashes it serves: those that begin with `prefix`, `depth`
+/// bits of it.
 struct Leaf {
     segment: Segment,
+    range: Range,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Range {
     depth: u32,
     prefix: u64,
 }
 
-/// What grows out of one leaf.
-struct Directory {
+/// What grows out of one segment.
+pub(crate) struct Directory {
     /// By the first `depth` bits of a hash: which leaf. Leaves of a lesser depth stand several times.
     routes: Vec<u32>,
     depth: u32,
     leaves: Vec<Leaf>,
-}
-
-#[derive(Default)]
-pub(crate) struct Index {
-    /// The only leaf, as long as one is enough.
-    first: Leaf,
-    directory: Option<Box<Directory>>,
+    /// Sums over all leaves.
     len: usize,
     expiring: usize,
     array_bytes: usize,
 }
 
-impl Leaf {
-    fn tag(&self, hash: u64) -> Tag {
+/// Small on purpose: there is one in each of 16,384 slots.
+pub(crate) enum Index {
+    One(Segment),
+    Many(Box<Directory>),
+}
+
+impl Default for Index {
+    fn default() -> Index {
+        Index::One(Segment::default())
+    }
+}
+
+impl Range {
+    /// The only segment's: all hashes.
+    const ALL: Range = Range { depth: 0, prefix: 0 };
+
+    #[inline(always)]
+    fn tag(self, hash: u64) -> Tag {
         tag_below(self.depth, hash)
     }
 
-    /// The position of a tag of this leaf among all hashes of the slot.
-    fn position(&self, tag: Tag) -> ScanPosition {
+    /// The position of a tag in this range among all hashes of the slot.
+    fn position(self, tag: Tag) -> ScanPosition {
         let below = u64::from(tag) << (u64::BITS - Tag::BITS);
         ScanPosition::of_hash(self.prefix | below >> self.depth)
     }
 
-    /// The first hash behind this leaf; `None` behind the last one.
-    fn end(&self) -> Option<u64> {
+    /// The first hash behind it; `None` behind the last one.
+    fn end(self) -> Option<u64> {
         let step = 1u64.checked_shl(u64::BITS - self.depth)?;
         self.prefix.checked_add(step)
     }
@@ -70,44 +85,54 @@ fn tag_below(depth: u32, hash: u64) -> Tag {
 
 impl Index {
     pub(crate) fn len(&self) -> usize {
-        self.len
+        match self {
+            Index::One(segment) => segment.len(),
+            Index::Many(directory) => directory.len,
+        }
     }
 
     pub(crate) fn expiring(&self) -> usize {
-        self.expiring
+        match self {
+            Index::One(segment) => segment.expiring(),
+            Index::Many(directory) => directory.expiring,
+        }
     }
 
     /// What the index takes in the allocator, without the items.
     pub(crate) fn bytes(&self) -> usize {
-        self.array_bytes
+        match self {
+            Index::One(segment) => segment.bytes(),
+            Index::Many(directory) => directory.array_bytes,
+        }
     }
 
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<At> {
-        let number = self.leaf_number(hash);
-        let leaf = self.leaf(number);
-        leaf.segment.find(leaf.tag(hash), key).map(|place| At { leaf: number, place })
+        let leaf = self.leaf_number(hash);
+        let (segment, range) = self.leaf(leaf);
+        segment.find(range.tag(hash), key).map(|place| At { leaf, place })
     }
 
     #[inline]
     pub(crate) fn prefetch_home(&self, hash: u64) {
-        let leaf = self.leaf(self.leaf_number(hash));
-        leaf.segment.prefetch_home(leaf.tag(hash));
+        let (segment, range) = self.leaf(self.leaf_number(hash));
+        segment.prefetch_home(range.tag(hash));
     }
 
     #[inline]
     pub(crate) fn prefetch_item(&self, hash: u64) {
-        let leaf = self.leaf(self.leaf_number(hash));
-        leaf.segment.prefetch_item(leaf.tag(hash));
+        let (segment, range) = self.leaf(self.leaf_number(hash));
+        segment.prefetch_item(range.tag(hash));
     }
 
     #[inline]
     pub(crate) fn item(&self, at: At) -> ItemRef<'_> {
-        self.leaf(at.leaf).segment.item(at.place)
+        self.segment(at.leaf).item(at.place)
     }
 
+    #[inline]
     pub(crate) fn expiry(&self, at: At) -> Option<UnixMillis> {
-        self.leaf(at.leaf).segment.expiry(at.place)
+        self.segment(at.leaf).expiry(at.place)
     }
 
     pub(crate) fn set_expiry(&mut self, at: At, expiry: Option<UnixMillis>) {
@@ -116,7 +141,7 @@ impl Index {
 
     #[inline]
     pub(crate) fn change<R>(&mut self, at: At, change: impl FnOnce(&mut Item) -> R) -> R {
-        self.leaf_mut(at.leaf).segment.change(at.place, change)
+        self.segment_mut(at.leaf).change(at.place, change)
     }
 
     /// Puts an item in that is known not to be there.
@@ -124,7 +149,7 @@ impl Index {
         let mut item = item;
         loop {
             let number = self.leaf_number(hash);
-            let tag = self.leaf(number).tag(hash);
+            let tag = self.leaf(number).1.tag(hash);
             match self.on_segment(number, |segment| segment.insert(tag, item)) {
                 Inserted::At(place) => return At { leaf: number, place },
                 Inserted::Full(back) => {
@@ -137,7 +162,7 @@ impl Index {
 
     pub(crate) fn remove(&mut self, at: At) -> Item {
         let item = self.on_segment(at.leaf, |segment| segment.remove(at.place));
-        if self.len == 0 {
+        if self.len() == 0 {
             *self = Index::default();
         }
         item
@@ -156,19 +181,19 @@ impl Index {
         let mut visited = 0;
         let mut last = None;
         loop {
-            let leaf = self.leaf(self.leaf_number(hash));
-            let mut next = leaf.segment.first_with(leaf.tag(hash));
+            let (segment, range) = self.leaf(self.leaf_number(hash));
+            let mut next = segment.first_with(range.tag(hash));
             while let Some((place, tag)) = next {
-                let position = leaf.position(tag);
+                let position = range.position(tag);
                 if visited >= count && last != Some(position) {
                     return Some(position);
                 }
-                visit(leaf.segment.item(place), leaf.segment.expiry(place));
+                visit(segment.item(place), segment.expiry(place));
                 visited += 1;
                 last = Some(position);
-                next = leaf.segment.next_from(place.next());
+                next = segment.next_from(place.next());
             }
-            hash = leaf.end()?;
+            hash = range.end()?;
         }
     }
 
@@ -185,13 +210,13 @@ impl Index {
     /// Up to `max` keys that are due at `now`.
     pub(crate) fn due(&self, now: UnixMillis, max: usize) -> Vec<Vec<u8>> {
         let mut keys = Vec::new();
-        for leaf in self.leaves() {
+        for segment in self.segments() {
             let mut from = Place::FIRST;
-            while let Some(place) = leaf.segment.next_due(from, now) {
+            while let Some(place) = segment.next_due(from, now) {
                 if keys.len() == max {
                     return keys;
                 }
-                keys.push(leaf.segment.item(place).key().to_vec());
+                keys.push(segment.item(place).key().to_vec());
                 from = place.next();
             }
         }
@@ -199,113 +224,128 @@ impl Index {
     }
 
     pub(crate) fn earliest_expiry(&self) -> Option<UnixMillis> {
-        self.leaves().filter_map(|leaf| leaf.segment.earliest_expiry()).min()
+        self.segments().filter_map(Segment::earliest_expiry).min()
     }
 
     fn pick(&self, roll: u64, next: impl Fn(&Segment, Place) -> Option<Place>) -> Option<At> {
         let first = self.leaf_number(roll);
-        let start = self.leaf(first).segment.random_place(roll.rotate_left(DEPTH_MAX));
-        if let Some(place) = next(&self.leaf(first).segment, start) {
+        let start = self.segment(first).random_place(roll.rotate_left(DEPTH_MAX));
+        if let Some(place) = next(self.segment(first), start) {
             return Some(At { leaf: first, place });
         }
         let count = self.leaf_count();
         // Behind the chosen place there was nothing: go round, the rest of the first leaf at last.
         (1..=count).find_map(|step| {
             let leaf = (first + step) % count;
-            next(&self.leaf(leaf).segment, Place::FIRST).map(|place| At { leaf, place })
+            next(self.segment(leaf), Place::FIRST).map(|place| At { leaf, place })
         })
     }
 
     #[inline(always)]
     fn leaf_number(&self, hash: u64) -> u32 {
-        match &self.directory {
-            None => 0,
-            Some(directory) => directory.routes[directory.route(hash)],
+        match self {
+            Index::One(_) => 0,
+            Index::Many(directory) => directory.routes[directory.route(hash)],
         }
     }
 
     #[inline(always)]
-    fn leaf(&self, number: u32) -> &Leaf {
-        match &self.directory {
-            None => &self.first,
-            Some(directory) => &directory.leaves[number as usize],
+    fn leaf(&self, number: u32) -> (&Segment, Range) {
+        match self {
+            Index::One(segment) => (segment, Range::ALL),
+            Index::Many(directory) => {
+                let leaf = &directory.leaves[number as usize];
+                (&leaf.segment, leaf.range)
+            }
         }
     }
 
     #[inline(always)]
-    fn leaf_mut(&mut self, number: u32) -> &mut Leaf {
-        match &mut self.directory {
-            None => &mut self.first,
-            Some(directory) => &mut directory.leaves[number as usize],
+    fn segment(&self, number: u32) -> &Segment {
+        self.leaf(number).0
+    }
+
+    #[inline(always)]
+    fn segment_mut(&mut self, number: u32) -> &mut Segment {
+        match self {
+            Index::One(segment) => segment,
+            Index::Many(directory) => &mut directory.leaves[number as usize].segment,
         }
     }
 
     fn leaf_count(&self) -> u32 {
-        self.directory.as_ref().map_or(1, |directory| leaf_id(directory.leaves.len()))
+        match self {
+            Index::One(_) => 1,
+            Index::Many(directory) => leaf_id(directory.leaves.len()),
+        }
     }
 
-    fn leaves(&self) -> impl Iterator<Item = &Leaf> {
-        (0..self.leaf_count()).map(|number| self.leaf(number))
+    fn segments(&self) -> impl Iterator<Item = &Segment> {
+        (0..self.leaf_count()).map(|number| self.segment(number))
     }
 
-    /// Changes a segment and keeps the sums right.
+    /// Changes a segment and keeps a directory's sums right.
+    #[inline]
     fn on_segment<R>(&mut self, number: u32, change: impl FnOnce(&mut Segment) -> R) -> R {
-        let segment = &mut self.leaf_mut(number).segment;
-        let before = (segment.len(), segment.expiring(), segment.bytes());
-        let result = change(segment);
-        let after = (segment.len(), segment.expiring(), segment.bytes());
-        self.len = self.len + after.0 - before.0;
-        self.expiring = self.expiring + after.1 - before.1;
-        self.array_bytes = self.array_bytes + after.2 - before.2;
-        result
+        match self {
+            Index::One(segment) => change(segment),
+            Index::Many(directory) => directory.on_segment(number, change),
+        }
     }
 
     /// Splits a full leaf in two by the next bit of its items' hashes.
     fn split(&mut self, number: u32, seed: &Seed) {
-        let directory = self.directory.get_or_insert_with(|| {
-            let leaves = vec![core::mem::take(&mut self.first)];
-            Box::new(Directory { routes: vec![0], depth: 0, leaves })
-        });
-        let (upper_number, items) = directory.split(number);
-        // The items are counted again as they come back in.
-        self.len -= items.len();
-        self.expiring -= items.iter().filter(|(_, expiry)| expiry.is_some()).count();
-        self.array_bytes = self.leaves().map(|leaf| leaf.segment.bytes()).sum();
-        for (item, expiry) in items {
+        if let Index::One(segment) = self {
+            *self = Index::Many(Box::new(Directory::new(core::mem::take(segment))));
+        }
+        let Index::Many(directory) = self else { unreachable!("it has just become one") };
+        for (item, expiry) in directory.split(number) {
             let hash = seed.hash(item.as_ref().key());
             let at = self.insert(hash, item, seed);
-            debug_assert!(at.leaf == number || at.leaf == upper_number);
             self.set_expiry(at, expiry);
         }
     }
 }
 
 impl Directory {
+    fn new(segment: Segment) -> Directory {
+        let (len, expiring, array_bytes) = (segment.len(), segment.expiring(), segment.bytes());
+        let leaves = vec![Leaf { segment, range: Range::ALL }];
+        Directory { routes: vec![0], depth: 0, leaves, len, expiring, array_bytes }
+    }
+
     #[inline(always)]
     fn route(&self, hash: u64) -> usize {
         // Shifted in two steps because a shift by 64 (depth zero) is none.
         (hash >> 1 >> (u64::BITS - 1 - self.depth)) as usize
     }
 
+    fn on_segment<R>(&mut self, number: u32, change: impl FnOnce(&mut Segment) -> R) -> R {
+        let segment = &mut self.leaves[number as usize].segment;
+        let before = (segment.len(), segment.expiring(), segment.bytes());
+        let result = change(segment);
+        self.len = self.len + segment.len() - before.0;
+        self.expiring = self.expiring + segment.expiring() - before.1;
+        self.array_bytes = self.array_bytes + segment.bytes() - before.2;
+        result
+    }
+
     /// Makes a second leaf beside `number` and hands out all of its items, to be put in anew.
-    fn split(&mut self, number: u32) -> (u32, Vec<(Item, Option<UnixMillis>)>) {
-        let depth = self.leaves[number as usize].depth;
+    fn split(&mut self, number: u32) -> Vec<(Item, Option<UnixMillis>)> {
+        let Range { depth, prefix } = self.leaves[number as usize].range;
         assert!(depth < DEPTH_MAX, "a slot with a billion keys");
         if depth == self.depth {
             self.routes = self.routes.iter().flat_map(|leaf| [*leaf, *leaf]).collect();
             self.depth += 1;
         }
-        let upper_number = leaf_id(self.leaves.len());
-        let lower = &mut self.leaves[number as usize];
-        let items = lower.segment.drain();
-        lower.depth += 1;
-        let prefix = lower.prefix | 1 << (u64::BITS - lower.depth);
-        let upper = Leaf { segment: Segment::default(), depth: lower.depth, prefix };
-        let count = 1 << (self.depth - upper.depth);
+        let depth = depth + 1;
+        self.leaves[number as usize].range = Range { depth, prefix };
+        let prefix = prefix | 1 << (u64::BITS - depth);
         let first = self.route(prefix);
-        self.routes[first..first + count].fill(upper_number);
-        self.leaves.push(upper);
-        (upper_number, items)
+        let count = 1 << (self.depth - depth);
+        self.routes[first..first + count].fill(leaf_id(self.leaves.len()));
+        self.leaves.push(Leaf { segment: Segment::default(), range: Range { depth, prefix } });
+        self.on_segment(number, Segment::drain)
     }
 }
 

@@ -12,7 +12,6 @@ use crate::{Key, Touch, UnixMillis, Value, Version};
 pub const SHARED_FROM_BYTES: usize = 16 * 1024;
 
 /// The items of one slot.
-#[derive(Default)]
 pub struct SlotTable {
     pub(crate) index: Index,
     /// The version of the last change.
@@ -21,9 +20,24 @@ pub struct SlotTable {
     pub(crate) last_removal: Version,
     /// Nothing expires before this. It may be too early (a key was taken away or prolonged), never
     /// too late.
-    pub(crate) expires_from: Option<UnixMillis>,
+    pub(crate) expires_from: UnixMillis,
     /// What the items take in the allocator.
     pub(crate) item_bytes: usize,
+}
+
+/// Later than any time of expiry.
+pub(crate) const NEVER: UnixMillis = UnixMillis(u64::MAX);
+
+impl Default for SlotTable {
+    fn default() -> SlotTable {
+        SlotTable {
+            index: Index::default(),
+            version: Version::ZERO,
+            last_removal: Version::ZERO,
+            expires_from: NEVER,
+            item_bytes: 0,
+        }
+    }
 }
 
 /// An item that was found, borrowed from its slot.
@@ -198,19 +212,19 @@ impl SlotTable {
 
     /// When to look for expired keys next; possibly too early.
     pub fn expires_from(&self) -> Option<UnixMillis> {
-        self.expires_from
+        (self.expires_from != NEVER).then_some(self.expires_from)
     }
 
     /// The keys that are due, at most `max` of them. They are still there: each is to be taken away
     /// by an effect of its own.
     pub fn due(&mut self, now: UnixMillis, max: usize) -> Expired {
-        if self.expires_from.is_none_or(|from| from > now) {
+        if self.expires_from > now {
             return Expired { keys: Vec::new(), more: false };
         }
         let keys = self.index.due(now, max);
         let more = keys.len() == max;
         if keys.is_empty() {
-            self.expires_from = self.index.earliest_expiry();
+            self.expires_from = self.index.earliest_expiry().unwrap_or(NEVER);
         }
         Expired { keys, more }
     }

@@ -238,3 +238,8 @@ fn a_large_value_is_not_copied_for_a_reader() {
     assert_eq!(kept.len(), 100_000, "a reader keeps what it has seen");
     assert_eq!(slot.table.peek(&key).map(|found| found.value().len()), Some(100_004));
 }
+
+#[test]
+fn an_empty_slot_and_its_lock_fit_two_cache_lines() {
+    assert!(size_of::<SlotTable>() < 128, "{} bytes", size_of::<SlotTable>());
+}
