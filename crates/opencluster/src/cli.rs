@@ -1,0 +1,254 @@
+//! What can be typed. The flags of `serve` are the table of settings; only what is not a setting
+//! is written here. `main.rs` calls [`parse`] and goes on with the command's own file.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::LazyLock;
+
+use clap::builder::{StyledStr, Styles};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
+use commands::settings::{Change, Kind, Setting, TABLE};
+
+const AFTER_HELP: &str = "\
+Every setting can also stand in a file (--config) or in the environment (OPENCLUSTER_MAXMEMORY=1gb);
+flags go over the environment, the environment over the file. See docs/configuration.md.";
+
+/// OpenCluster keeps data in memory across machines and speaks the Redis protocol. Without a
+/// subcommand it starts a node.
+#[derive(Parser, Debug)]
+#[command(name = "opencluster", version = version(), args_conflicts_with_subcommands = true)]
+#[command(after_help = AFTER_HELP, styles = Styles::styled(), max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Start a node (what happens without a subcommand, too)
+    #[command(after_help = AFTER_HELP, max_term_width = 110)]
+    Serve(ServeArgs),
+}
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct ServeArgs {
+    /// A file with settings, in TOML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: SettingFlags,
+}
+
+/// The settings given as flags, by name, in the order of the table.
+#[derive(Debug, Default)]
+pub(crate) struct SettingFlags(pub(crate) Vec<(&'static str, String)>);
+
+/// The version, with the commit where whoever built it has named one in `OPENCLUSTER_COMMIT`.
+/// Asking git during every build would cost a build script, and a rebuild at every commit.
+pub(crate) fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| match option_env!("OPENCLUSTER_COMMIT") {
+        Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
+        None => env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    &VERSION
+}
+
+/// What to say instead of running a command: help, the version, or what was wrong.
+pub(crate) enum Answer {
+    Help(StyledStr),
+    BadInput(String),
+}
+
+impl Answer {
+    pub(crate) fn give(self) -> ExitCode {
+        match self {
+            Answer::Help(text) => {
+                anstream::print!("{}", text.ansi());
+                ExitCode::SUCCESS
+            }
+            Answer::BadInput(line) => crate::Failure::BadInput(line).report(),
+        }
+    }
+}
+
+/// Reads the command line.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, Answer> {
+    match Cli::try_parse_from(args) {
+        Ok(Cli { command: Some(command), .. }) => Ok(command),
+        Ok(Cli { command: None, serve }) => Ok(Command::Serve(serve)),
+        Err(error) => Err(answer(&error)),
+    }
+}
+
+fn answer(error: &clap::Error) -> Answer {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return Answer::Help(error.render());
+    }
+    Answer::BadInput(one_line(error))
+}
+
+/// Clap explains at length; one line says it too.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let mut line = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+    match suggestion(error) {
+        Some(word) => line.push_str(&format!("; did you mean '{word}'?")),
+        None => line.push_str("; opencluster --help shows what there is"),
+    }
+    line
+}
+
+fn suggestion(error: &clap::Error) -> Option<&str> {
+    let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
+    let value = kinds.into_iter().find_map(|kind| error.get(kind))?;
+    if let ContextValue::String(word) = value {
+        return Some(word);
+    }
+    let ContextValue::Strings(words) = value else { return None };
+    words.first().map(String::as_str)
+}
+
+impl Args for SettingFlags {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(TABLE.iter().filter_map(flag))
+    }
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SettingFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<SettingFlags, clap::Error> {
+        let given = |setting: &'static Setting| {
+            let text = matches.try_get_one::<String>(setting.name).ok()??;
+            Some((setting.name, text.clone()))
+        };
+        Ok(SettingFlags(TABLE.iter().filter_map(given).collect()))
+    }
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// A setting as a flag; `None` for those that only answer to Redis clients.
+fn flag(setting: &'static Setting) -> Option<Arg> {
+    let arg = Arg::new(setting.name)
+        .long(setting.name)
+        .help_heading(setting.section.title())
+        .allow_hyphen_values(true)
+        .value_name(value_name(&setting.kind));
+    // Known so that the answer can say where a secret belongs; `config::settings` gives it.
+    if setting.is_secret() {
+        return Some(arg.hide(true));
+    }
+    if setting.kind == Kind::YesNo && setting.change() != Change::Never {
+        return Some(
+            arg.help(setting.help)
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("yes"),
+        );
+    }
+    let default = setting.kind.friendly(&setting.default_text());
+    let help = match default.as_str() {
+        "" => setting.help.to_owned(),
+        default => format!("{} [default: {default}]", setting.help),
+    };
+    (setting.change() != Change::Never).then(|| arg.help(help))
+}
+
+fn value_name(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::YesNo => "YES|NO",
+        Kind::Integer { .. } => "N",
+        Kind::Bytes { .. } => "SIZE",
+        Kind::Duration { .. } => "TIME",
+        Kind::OneOf(_) => "WORD",
+        Kind::Address => "IP",
+        Kind::HostPort => "HOST[:PORT]",
+        Kind::SidePort { .. } => "PORT",
+        Kind::Name => "NAME",
+        Kind::Path => "FILE",
+        Kind::Secret => "SECRET",
+        Kind::NotifyClasses => "LETTERS",
+        Kind::OutputLimits => "LIMITS",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Command, String> {
+        let args = std::iter::once("opencluster").chain(line.split_whitespace());
+        parse(args.map(OsString::from)).map_err(|answer| match answer {
+            Answer::Help(text) => text.to_string(),
+            Answer::BadInput(line) => line,
+        })
+    }
+
+    fn flags(line: &str) -> Vec<(&'static str, String)> {
+        match parsed(line) {
+            Ok(Command::Serve(args)) => args.settings.0,
+            Err(text) => panic!("{line}: {text}"),
+        }
+    }
+
+    #[test]
+    fn serve_is_what_happens_without_a_subcommand() {
+        let expected = vec![("port", "7000".to_owned()), ("maxmemory", "1gb".to_owned())];
+        assert_eq!(flags("--maxmemory 1gb --port 7000"), expected);
+        assert_eq!(flags("serve --port=7000 --maxmemory=1gb"), expected);
+        assert_eq!(flags(""), []);
+    }
+
+    #[test]
+    fn a_yes_or_no_needs_no_value_and_a_number_may_be_negative() {
+        assert_eq!(flags("--insecure"), [("insecure", "yes".to_owned())]);
+        assert_eq!(flags("--insecure=no"), [("insecure", "no".to_owned())]);
+        let off = [("slowlog-log-slower-than", "-1".to_owned())];
+        assert_eq!(flags("--slowlog-log-slower-than -1"), off);
+    }
+
+    #[test]
+    fn help_lists_every_setting_that_can_be_given_and_no_secret() {
+        let help = parsed("--help").expect_err("help is an answer");
+        for setting in TABLE {
+            let listed = help.contains(&format!("--{} ", setting.name))
+                || help.contains(&format!("--{}[", setting.name));
+            let given = setting.change() != Change::Never && !setting.is_secret();
+            assert_eq!(listed, given, "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn a_wrong_line_gets_one_line_back() {
+        let cases = [
+            ("--prot 1", "unexpected argument '--prot' found; did you mean '--port'?"),
+            (
+                "--port",
+                "a value is required for '--port <N>' but none was supplied; opencluster --help shows what there is",
+            ),
+            ("srve", "unrecognized subcommand 'srve'; did you mean 'serve'?"),
+            (
+                "--databases 2",
+                "unexpected argument '--databases' found; opencluster --help shows what there is",
+            ),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(parsed(line).expect_err("not a good line"), expected);
+        }
+    }
+
+    #[test]
+    fn the_version_is_that_of_the_workspace() {
+        let text = parsed("--version").expect_err("the version is an answer");
+        assert_eq!(text.trim(), format!("opencluster {}", version()));
+    }
+}

@@ -1,0 +1,112 @@
+//! What the settings must be together, once each of them is right by itself, and what is filled in
+//! from the machine: secrets out of their files, the number of threads, the node's name.
+
+use std::path::Path;
+use std::thread::available_parallelism;
+
+use commands::settings::{Secret, Settings, SidePort};
+
+use crate::Failure;
+
+/// More threads than this gain little, and take cores from whoever else runs here.
+const IO_THREADS_DEFAULT_MAX: u16 = 8;
+
+/// Fills in what comes from files and from the machine.
+pub(crate) fn fill_in(settings: &mut Settings) -> Result<(), Failure> {
+    if let Some(path) = settings.requirepass_file.clone() {
+        if !settings.requirepass.is_empty() {
+            let both = "requirepass and requirepass-file are both given; keep one of them";
+            return Err(Failure::BadInput(both.to_owned()));
+        }
+        settings.requirepass = read_secret("requirepass-file", &path)?;
+    }
+    if let Some(path) = settings.secret_file.clone() {
+        settings.secret = read_secret("secret-file", &path)?;
+    }
+    if settings.io_threads == 0 {
+        let cores = available_parallelism().map_or(1, usize::from);
+        settings.io_threads = u16::try_from(cores).unwrap_or(u16::MAX).min(IO_THREADS_DEFAULT_MAX);
+    }
+    if settings.name.is_empty() {
+        settings.name = default_name(settings.port);
+    }
+    check_side_ports(settings)
+}
+
+fn read_secret(name: &str, path: &Path) -> Result<Secret, Failure> {
+    let bad = |reason: &str| Failure::BadInput(format!("{name} = '{}': {reason}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| bad(&error.to_string()))?;
+    let secret = text.trim_end_matches(['\r', '\n']);
+    if secret.is_empty() {
+        return Err(bad("the file is empty; it must hold the secret, on one line"));
+    }
+    if secret.contains('\n') {
+        return Err(bad("the file has several lines; it must hold the secret, on one line"));
+    }
+    if secret.len() > Secret::BYTES_MAX {
+        return Err(bad(&format!("a secret has at most {} bytes", Secret::BYTES_MAX)));
+    }
+    Ok(Secret::new(secret))
+}
+
+/// The host's name and the port, so that two nodes on one machine differ.
+fn default_name(port: u16) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let fits = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
+    let host: String = host.trim().chars().filter(fits).take(50).collect();
+    let host = if host.is_empty() { "node" } else { &host };
+    if port == 0 { host.to_owned() } else { format!("{host}-{port}") }
+}
+
+/// A port that follows the client port must still be a port, and not the same one.
+fn check_side_ports(settings: &Settings) -> Result<(), Failure> {
+    let sides = [
+        ("http-port", settings.http_port, settings.effective_http_port(), SidePort::HTTP_OFFSET),
+        ("peer-port", settings.peer_port, settings.effective_peer_port(), SidePort::PEER_OFFSET),
+    ];
+    for (name, side, effective, offset) in sides {
+        if side == SidePort::Offset && effective.is_none() {
+            return Err(Failure::BadInput(format!(
+                "port = {}: {name} would be {}, which is no port; choose a port up to {} or \
+                 give --{name}",
+                settings.port,
+                u32::from(settings.port) + u32::from(offset),
+                u16::MAX - offset,
+            )));
+        }
+        if settings.port != 0 && effective == Some(settings.port) {
+            return Err(Failure::BadInput(format!(
+                "{name} = {}: that is the port for clients already",
+                settings.port
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A node that the network can reach must know whom it talks to. Returns the warning to give if
+/// it starts all the same.
+pub(crate) fn refuse_exposure(settings: &Settings) -> Result<Option<String>, Failure> {
+    let missing = match (settings.requirepass.is_empty(), settings.secret.is_empty()) {
+        (false, false) => return Ok(None),
+        (true, true) => {
+            "no password for clients (requirepass-file) and no secret for nodes (secret-file)"
+        }
+        (true, false) => "no password for clients (requirepass-file)",
+        (false, true) => "no secret for nodes (secret-file)",
+    };
+    let bind = settings.bind;
+    if bind.is_loopback() {
+        return Ok(None);
+    }
+    if settings.insecure {
+        return Ok(Some(format!(
+            "INSECURE: listening on {bind} with {missing}: whoever reaches this machine can read \
+             and change everything"
+        )));
+    }
+    Err(Failure::BadInput(format!(
+        "bind = '{bind}': the network can reach it, and there is {missing}; give what is missing, \
+         or start anyway with --insecure"
+    )))
+}

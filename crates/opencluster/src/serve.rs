@@ -1,0 +1,112 @@
+//! `opencluster serve`: a node from its first words to its last. Read from top to bottom; the node
+//! itself is `server::Node`.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::process::exit;
+use std::sync::Arc;
+
+use commands::settings::{Settings, SidePort};
+use server::{Node, NodeOptions, StartError};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::Failure;
+use crate::banner::{Facts, banner};
+use crate::cli::ServeArgs;
+use crate::config;
+use crate::memory::Jemalloc;
+use crate::taken::{free_port_after, who_answers};
+
+/// What a shell reports for a process ended by Ctrl-C.
+const EXIT_INTERRUPTED: i32 = 130;
+
+/// Starts a node, and returns when it has stopped as it was told to.
+pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
+    // 1) What was asked for, before anything is touched.
+    let layers = config::layers(args)?;
+    let mut settings = config::settings(&layers)?;
+    config::fill_in(&mut settings)?;
+    if let Some(warning) = config::refuse_exposure(&settings)? {
+        anstream::eprintln!("opencluster: {warning}");
+    }
+    // 2) Signals first, so that none that comes while we start is lost or kills us half way.
+    let signals = Signals::new([SIGINT, SIGTERM]);
+    let signals = signals.map_err(|error| refused(format!("cannot listen to signals: {error}")))?;
+    // 3) The node.
+    let memory = Jemalloc::prepare();
+    let memory = memory.map_err(|error| refused(format!("cannot ask the allocator: {error}")))?;
+    let options = NodeOptions {
+        settings: settings.clone(),
+        memory: Arc::new(memory),
+        config_file: layers.file.map(|file| file.path),
+    };
+    let node = Node::start(options).map_err(|error| refused(explain(&error, &settings)))?;
+    let node = Arc::new(node);
+    stop_on_signal(Arc::clone(&node), signals);
+    // 4) Only now is what the words say true.
+    let (client_addr, http_addr) = (node.client_addr(), node.http_addr());
+    say(&banner(&Facts { settings: &settings, client_addr, http_addr }));
+    node.wait();
+    say("opencluster: stopped\n");
+    Ok(())
+}
+
+/// Output that nobody reads is no reason to stop serving.
+fn say(text: &str) {
+    use std::io::Write;
+    let mut out = anstream::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// The first signal asks the node to finish; who sends a second one does not want to wait.
+fn stop_on_signal(node: Arc<Node>, mut signals: Signals) {
+    let wait = move || {
+        let mut asked = false;
+        for _ in signals.forever() {
+            if asked {
+                anstream::eprintln!("opencluster: stopped at once");
+                exit(EXIT_INTERRUPTED);
+            }
+            asked = true;
+            node.shutdown();
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(wait);
+    thread.expect("a process that just started its node can start one more thread");
+}
+
+/// One line about why the node did not start, and what to do about it.
+fn explain(error: &StartError, settings: &Settings) -> String {
+    let StartError { addr, error } = error;
+    let is_clients = addr.port() == settings.port;
+    let flag = if is_clients { "port" } else { "http-port" };
+    if error.kind() == ErrorKind::AddrInUse {
+        return explain_taken(*addr, flag, settings);
+    }
+    if error.kind() == ErrorKind::PermissionDenied && addr.port() < 1024 {
+        return format!(
+            "{addr}: ports below 1024 need special rights; choose another with --{flag}"
+        );
+    }
+    if error.kind() == ErrorKind::AddrNotAvailable {
+        return format!("{addr}: this machine does not have that address; choose one with --bind");
+    }
+    format!("cannot serve on {addr}: {error}")
+}
+
+fn explain_taken(addr: SocketAddr, flag: &str, settings: &Settings) -> String {
+    let neighbour = who_answers(addr);
+    // Where HTTP follows the client port, a port whose follower is taken would not help.
+    let beside: &[u16] = match (flag, settings.http_port) {
+        ("port", SidePort::Offset) => &[SidePort::HTTP_OFFSET],
+        _ => &[],
+    };
+    let free = free_port_after(addr, beside).unwrap_or(0);
+    let without = if flag == "port" { "" } else { ", or go without with --http-port off" };
+    format!("{addr} is taken: {neighbour}; choose another port with --{flag} {free}{without}")
+}
+
+fn refused(line: String) -> Failure {
+    Failure::Refused(line)
+}
