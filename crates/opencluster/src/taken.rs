@@ -26,8 +26,10 @@ pub(crate) enum Neighbour {
     Redis {
         version: String,
     },
-    /// Speaks RESP and says no more, mostly because it wants a password first.
+    /// Speaks RESP, but has no INFO.
     Resp,
+    /// Speaks RESP, and says no more before it has had a password.
+    Locked,
     Web,
     /// Answers, but not in RESP.
     Stranger,
@@ -42,9 +44,10 @@ impl fmt::Display for Neighbour {
             }
             Neighbour::Valkey { version } => write!(f, "a Valkey {version} answers there"),
             Neighbour::Redis { version } => write!(f, "a Redis {version} answers there"),
-            Neighbour::Resp => f.write_str(
-                "something that speaks the Redis protocol and wants a password answers there",
-            ),
+            Neighbour::Resp => f.write_str("something that speaks RESP answers there"),
+            Neighbour::Locked => {
+                f.write_str("something that speaks RESP and wants a password answers there")
+            }
             Neighbour::Web => f.write_str("a web server answers there"),
             Neighbour::Stranger => f.write_str("something that does not speak RESP answers there"),
             Neighbour::Silent => f.write_str("something listens there and says nothing"),
@@ -92,7 +95,8 @@ fn ask(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
 
 /// Whether both answers are there: the second ends with the section's empty line, or is an error.
 fn is_whole(answer: &[u8]) -> bool {
-    let refused = answer.starts_with(b"-") && answer.iter().filter(|b| **b == b'\n').count() >= 2;
+    let mut lines = answer.split_inclusive(|byte| *byte == b'\n');
+    let refused = lines.nth(1).is_some_and(|line| line.starts_with(b"-") && line.ends_with(b"\n"));
     refused || answer.ends_with(b"\r\n\r\n") || answer.starts_with(b"HTTP/")
 }
 
@@ -113,7 +117,8 @@ fn recognise(answer: &str) -> Neighbour {
     }
     match answer {
         "" => Neighbour::Silent,
-        _ if answer.starts_with("+PONG") || answer.starts_with("-NOAUTH") => Neighbour::Resp,
+        _ if answer.starts_with("+PONG") => Neighbour::Resp,
+        _ if answer.starts_with("-NOAUTH") => Neighbour::Locked,
         _ if answer.starts_with("HTTP/") => Neighbour::Web,
         _ => Neighbour::Stranger,
     }

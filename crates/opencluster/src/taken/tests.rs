@@ -33,8 +33,9 @@ fn whoever_answers_is_called_by_its_name() {
         ),
         (
             "-NOAUTH Authentication required.\r\n-NOAUTH Authentication required.\r\n",
-            "something that speaks the Redis protocol and wants a password answers there",
+            "something that speaks RESP and wants a password answers there",
         ),
+        ("+PONG\r\n-ERR unknown command 'INFO'\r\n", "something that speaks RESP answers there"),
         ("HTTP/1.1 400 Bad Request\r\n\r\n", "a web server answers there"),
         ("SSH-2.0-OpenSSH_9.2\r\n", "something that does not speak RESP answers there"),
         ("", "something listens there and says nothing"),
