@@ -4,3 +4,4 @@
 //! to be done in the world comes out as values. `server` feeds it real events, `sim` invented ones.
 
 pub mod map; // Members, buckets, who holds them; and every change there is.
+pub mod balance; // What moves when the machines change, and who moves it.
