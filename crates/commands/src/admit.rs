@@ -37,25 +37,62 @@ pub fn admit(
     let spec = match check(request, session, around) {
         Ok(spec) => spec,
         Err(error) => {
-            session.refused();
+            refuse(request, session, &error, reply);
+            return Verdict::Answered;
+        }
+    };
+    let locks = match locks(spec, request, session, around) {
+        Ok(locks) => locks,
+        Err(error) => {
+            give_up(request, session);
             reply.error(error.text());
             return Verdict::Answered;
         }
     };
-    if session.queue.is_some() && !spec.has(Flag::NotQueued) {
-        match queue(spec, request, session) {
-            Ok(()) => reply.queued(),
-            Err(error) => reply.error(error.text()),
-        }
-        return Verdict::Answered;
+    if !would_queue(spec, session) {
+        return Verdict::Run(spec, locks);
     }
-    match locks(spec, request, session, around) {
-        Ok(locks) => Verdict::Run(spec, locks),
-        Err(error) => {
-            session.refused();
-            reply.error(error.text());
-            Verdict::Answered
-        }
+    match queue(spec, request, session) {
+        Ok(()) => reply.queued(),
+        Err(error) => reply.error(error.text()),
+    }
+    Verdict::Answered
+}
+
+/// Whether the command may need memory that is not there, itself or by being queued. Whoever can make
+/// room does so before [`admit`].
+#[inline]
+pub fn needs_memory(spec: &Spec, session: &Session) -> bool {
+    let Some(queue) = &session.queue else { return spec.has(Flag::DenyOom) };
+    let writes = |queued: &Queued| queued.spec.has(Flag::DenyOom);
+    would_queue(spec, session) || is_exec(spec) && queue.commands.iter().any(writes)
+}
+
+#[inline]
+fn would_queue(spec: &Spec, session: &Session) -> bool {
+    session.queue.is_some() && !spec.has(Flag::NotQueued)
+}
+
+fn is_exec(spec: &Spec) -> bool {
+    spec.full_name == "exec"
+}
+
+fn refuse(request: &Request<'_>, session: &mut Session, error: &Error, reply: &mut Reply<'_>) {
+    if request.spec.is_some_and(is_exec) {
+        let reason = error.text().trim_start_matches("ERR ");
+        reply.error(format!("EXECABORT Transaction discarded because of: {reason}"));
+    } else {
+        reply.error(error.text());
+    }
+    give_up(request, session);
+}
+
+/// What a refused command does to the transaction under way: EXEC ends it, any other breaks it.
+fn give_up(request: &Request<'_>, session: &mut Session) {
+    if request.spec.is_some_and(is_exec) {
+        session.discard();
+    } else {
+        session.refused();
     }
 }
 
@@ -72,7 +109,7 @@ fn check(
     if around.password_required && !session.authenticated && !spec.has(Flag::NoAuth) {
         return Err(Error::NO_AUTH);
     }
-    if around.out_of_memory && spec.has(Flag::DenyOom) {
+    if around.out_of_memory && needs_memory(spec, session) {
         return Err(Error::OUT_OF_MEMORY);
     }
     if session.subscriptions > 0
@@ -117,7 +154,7 @@ fn locks(
     if let Some(key) = &request.key {
         return key_locks(spec, request, key, around);
     }
-    if let Some(queue) = session.queue.as_ref().filter(|_| spec.name == "exec") {
+    if let Some(queue) = session.queue.as_ref().filter(|_| is_exec(spec)) {
         return queue_locks(&queue.commands, session, around);
     }
     Ok(Locks::None)

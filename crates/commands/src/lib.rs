@@ -18,12 +18,13 @@ mod host; //        What a command may ask of the node around it.
 mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and their kin.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys whatever they hold.
+mod transactions; // MULTI, EXEC, WATCH.
 mod glob; //        Patterns of names.
 mod connection; //  PING, ECHO, QUIT.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing; // A node without sockets, for tests and fuzzing.
 
-pub use admit::{Locks, Verdict, admit};
+pub use admit::{Locks, Verdict, admit, needs_memory};
 pub use args::{Args, OwnedArgs};
 pub use context::{Context, Run, run};
 pub use error::Error;

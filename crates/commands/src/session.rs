@@ -54,10 +54,16 @@ impl Session {
         Session { id, ..Session::default() }
     }
 
-    /// A command was refused; if it was on its way into a transaction, that cannot be whole any more.
+    /// A command was refused. If it was on its way into a transaction, that cannot be whole any more.
     pub fn refused(&mut self) {
         if let Some(queue) = &mut self.queue {
             queue.broken = true;
         }
+    }
+
+    /// Forgets the transaction under way and all that is watched: DISCARD, RESET, a refused EXEC.
+    pub fn discard(&mut self) {
+        self.queue = None;
+        self.watched.clear();
     }
 }

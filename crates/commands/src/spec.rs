@@ -193,6 +193,7 @@ const FAMILIES: &[&[Spec]] = &[
     crate::keyspace::expire::SPECS,
     crate::keyspace::scan::SPECS,
     crate::keyspace::whole::SPECS,
+    crate::transactions::SPECS,
     crate::connection::SPECS,
 ];
 

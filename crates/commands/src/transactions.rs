@@ -1,0 +1,184 @@
+//! Transactions: MULTI, EXEC, DISCARD, and WATCH, UNWATCH for what a transaction depends on.
+//!
+//! Between MULTI and EXEC, `admit.rs` puts commands into the session's queue. When EXEC runs, the
+//! locks of all their slots and of all watched keys are held, so nobody sees half of it; and all its
+//! effects are one unit, so no backup holds half of it either.
+
+use resp::Reply;
+
+use crate::Error;
+use crate::context::{Context, run};
+use crate::keys::Keys;
+use crate::session::{Queue, Queued, Watched};
+use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
+
+/// What all but EXEC have in common.
+const USUAL: Spec = Spec {
+    group: Group::Transactions,
+    arity: 1,
+    flags: Flags::of(&[
+        Flag::NoScript,
+        Flag::Loading,
+        Flag::Stale,
+        Flag::Fast,
+        Flag::AllowBusy,
+        Flag::NotQueued,
+    ]),
+    ..BLANK
+};
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "multi",
+        full_name: "multi",
+        summary: "Begins a transaction: the commands that follow are queued.",
+        since: "1.2.0",
+        run: Some(multi),
+        ..USUAL
+    },
+    Spec {
+        name: "exec",
+        full_name: "exec",
+        summary: "Runs all queued commands as one, unless a watched key has changed.",
+        since: "1.2.0",
+        complexity: "Depends on the commands in the transaction.",
+        flags: Flags::of(&[
+            Flag::NoScript,
+            Flag::Loading,
+            Flag::Stale,
+            Flag::SkipSlowlog,
+            Flag::NotQueued,
+        ]),
+        run: Some(exec),
+        ..USUAL
+    },
+    Spec {
+        name: "discard",
+        full_name: "discard",
+        summary: "Forgets all queued commands and watched keys.",
+        since: "2.0.0",
+        complexity: "O(N) where N is the number of queued commands.",
+        run: Some(discard),
+        ..USUAL
+    },
+    Spec {
+        name: "watch",
+        full_name: "watch",
+        summary: "Lets the next EXEC run only if these keys have not changed until then.",
+        since: "2.2.0",
+        complexity: "O(1) for every key.",
+        arity: -2,
+        keys: KeySpec::ALL,
+        run: Some(watch),
+        ..USUAL
+    },
+    Spec {
+        name: "unwatch",
+        full_name: "unwatch",
+        summary: "Forgets all watched keys.",
+        since: "2.2.0",
+        flags: Flags::of(&[
+            Flag::NoScript,
+            Flag::Loading,
+            Flag::Stale,
+            Flag::Fast,
+            Flag::AllowBusy,
+        ]),
+        run: Some(unwatch),
+        ..USUAL
+    },
+];
+
+fn multi(context: &mut Context<'_>) -> Result<(), Error> {
+    if context.session.queue.is_some() {
+        return Err(Error::fixed("ERR MULTI calls can not be nested"));
+    }
+    context.session.queue = Some(Queue::default());
+    context.reply.ok();
+    Ok(())
+}
+
+fn discard(context: &mut Context<'_>) -> Result<(), Error> {
+    if context.session.queue.is_none() {
+        return Err(Error::fixed("ERR DISCARD without MULTI"));
+    }
+    context.session.discard();
+    context.reply.ok();
+    Ok(())
+}
+
+fn watch(context: &mut Context<'_>) -> Result<(), Error> {
+    if context.session.queue.is_some() {
+        return Err(Error::fixed("ERR WATCH inside MULTI is not allowed"));
+    }
+    for index in 1..context.args.len() {
+        let key = context.key(index);
+        // Watched twice, a key counts as it was the first time.
+        if context.session.watched.iter().any(|watched| watched.key == key.bytes()) {
+            continue;
+        }
+        let version = context.keys.peek(&key).map(|found| found.item.version());
+        let last_removal = context.keys.table(key.slot()).last_removal();
+        let (slot, key) = (key.slot(), key.bytes().to_vec());
+        context.session.watched.push(Watched { key, slot, version, last_removal });
+    }
+    context.reply.ok();
+    Ok(())
+}
+
+fn unwatch(context: &mut Context<'_>) -> Result<(), Error> {
+    context.session.watched.clear();
+    context.reply.ok();
+    Ok(())
+}
+
+fn exec(context: &mut Context<'_>) -> Result<(), Error> {
+    let watched = core::mem::take(&mut context.session.watched);
+    let Some(queue) = context.session.queue.take() else {
+        context.session.watched = watched;
+        return Err(Error::fixed("ERR EXEC without MULTI"));
+    };
+    if queue.broken {
+        return Err(Error::fixed("EXECABORT Transaction discarded because of previous errors."));
+    }
+    if watched.iter().any(|watched| has_changed(&mut context.keys, watched)) {
+        context.reply.null_array();
+        return Ok(());
+    }
+    context.reply.array(queue.commands.len());
+    queue.commands.iter().for_each(|command| run_queued(context, command));
+    Ok(())
+}
+
+/// Whether the key is another one than WATCH saw. A key that was missing and is missing counts as
+/// changed too if any key of its slot was taken away meanwhile: it may have come and gone, and one
+/// abort too many is better than one too few.
+fn has_changed(keys: &mut Keys<'_>, watched: &Watched) -> bool {
+    let key = keys.key(&watched.key);
+    let version = keys.peek(&key).map(|found| found.item.version());
+    if version != watched.version {
+        return true;
+    }
+    version.is_none() && keys.table(watched.slot).last_removal() != watched.last_removal
+}
+
+/// Runs one command inside EXEC. Its error is its own reply, and stops nothing.
+fn run_queued(context: &mut Context<'_>, command: &Queued) {
+    let args = command.args.args();
+    let keys = context.keys.reborrow();
+    let first_index = command.spec.keys.indices(args.len()).next();
+    let first_key = first_index.map(|index| keys.key(args.at(index)));
+    run(&mut Context {
+        args,
+        keys,
+        // A HELLO before this one may have changed the protocol.
+        reply: Reply::new(context.reply.output(), context.session.protocol),
+        session: &mut *context.session,
+        host: &mut *context.host,
+        spec: command.spec,
+        first_key,
+    });
+}
+
+#[cfg(test)]
+mod tests;
