@@ -32,7 +32,8 @@ fn wanted_counts(table: &Table) -> Vec<u32> {
     let mut open: Vec<usize> = (0..table.nodes())
         .filter(|node| !table.bounds[*node].is_empty() && rest(table, *node))
         .collect();
-    open.sort_by_key(|node| Reverse(table.count[*node].min(*table.bounds[*node].end())));
+    let saves = |node: &usize| table.count[*node] > *table.bounds[*node].start();
+    open.sort_by_key(|node| Reverse((saves(node), table.count[*node])));
     for node in open.into_iter().take(left) {
         wanted[node] += 1;
     }
