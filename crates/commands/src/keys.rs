@@ -2,7 +2,7 @@
 //! keys are never seen: finding one takes it away first, by an effect like any other.
 
 use placement::Slot;
-use store::{Access, Cause, Effect, Found, Key, LfuTuning, Seed, SlotTable, Touch, UnixMillis};
+use store::{Access, At, Cause, Effect, Found, Key, LfuTuning, Seed, SlotTable, Touch, UnixMillis};
 
 use crate::outcome::{Event, Outcome};
 use crate::settings::NotifyClasses;
@@ -90,13 +90,13 @@ impl<'a> Keys<'a> {
     /// Reads a key for a client: notes the use, counts hit or miss.
     #[inline]
     pub fn read(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
-        if !self.is_live(key) {
+        let Some(at) = self.live(key) else {
             self.outcome.misses += 1;
             self.notify(NotifyClasses::KEY_MISS, "keymiss", key.bytes());
             return None;
-        }
+        };
         self.outcome.hits += 1;
-        self.touch_and_find(key)
+        Some(self.touched(key, at))
     }
 
     /// [`Keys::read`] for commands that ask about a key and do not use it: counts hit or miss, notes
@@ -111,22 +111,18 @@ impl<'a> Keys<'a> {
     /// Looks a key up for a command that is about to write it: notes the use, counts nothing.
     #[inline]
     pub fn find(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
-        if !self.is_live(key) {
-            return None;
-        }
-        self.touch_and_find(key)
+        let at = self.live(key)?;
+        Some(self.touched(key, at))
     }
 
     /// Looks a key up and leaves no trace of it.
     pub fn peek(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
-        if !self.is_live(key) {
-            return None;
-        }
-        self.slots.table(key.slot()).peek(key)
+        let at = self.live(key)?;
+        Some(self.slots.table(key.slot()).found(at))
     }
 
     pub fn exists(&mut self, key: &Key<'_>) -> bool {
-        self.is_live(key)
+        self.live(key).is_some()
     }
 
     /// Carries an effect out and records it for the backups.
@@ -167,7 +163,7 @@ impl<'a> Keys<'a> {
 
     /// Takes a key away, if it is there.
     pub fn remove(&mut self, key: &Key<'_>) -> bool {
-        let there = self.is_live(key);
+        let there = self.exists(key);
         if there {
             self.apply(&Effect::Remove { key: *key, cause: Cause::Deleted });
         }
@@ -209,18 +205,18 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// True if the key is there. One that has expired is taken away first.
+    /// Where the key is. One that has expired is taken away first.
     #[inline]
-    fn is_live(&mut self, key: &Key<'_>) -> bool {
+    fn live(&mut self, key: &Key<'_>) -> Option<At> {
         let now = self.around.now;
         let table = self.slots.table(key.slot());
-        let Some(at) = table.locate(key) else { return false };
+        let at = table.locate(key)?;
         match table.expiry(at) {
             Some(expiry) if expiry <= now.max(table.version().time()) => {
                 self.expire(key);
-                false
+                None
             }
-            Some(_) | None => true,
+            Some(_) | None => Some(at),
         }
     }
 
@@ -231,12 +227,13 @@ impl<'a> Keys<'a> {
         self.notify(NotifyClasses::EXPIRED, "expired", key.bytes());
     }
 
-    fn touch_and_find(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
+    /// The key at `at`, its use noted.
+    #[inline]
+    fn touched(&mut self, key: &Key<'_>, at: At) -> Found<'_> {
         let touch = self.touch();
         let table = self.slots.table(key.slot());
-        let at = table.locate(key)?;
         table.touch(at, touch);
-        Some(table.found(at))
+        table.found(at)
     }
 
     fn apply_to(&mut self, slot: Slot, effect: &Effect<'_>) {

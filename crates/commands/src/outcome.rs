@@ -20,11 +20,14 @@ pub struct Outcome {
     pub evicted: u64,
     /// Changes made, as `INFO` counts them.
     pub changes: u64,
+    /// Of these, the ones after which a slot holds other keys, or expires at another time.
+    pub reshaped: u64,
 }
 
 impl Outcome {
     pub fn applied(&mut self, applied: Applied) {
         self.grown_bytes += applied.grown_bytes;
+        self.reshaped += u64::from(applied.reshaped);
         self.garbage.extend(applied.garbage);
     }
 }

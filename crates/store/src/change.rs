@@ -4,18 +4,46 @@ use std::sync::Arc;
 
 use crate::index::At;
 use crate::item::Item;
-use crate::slot_table::{Applied, Garbage, NEVER, SHARED_FROM_BYTES, SlotTable};
+use crate::slot_table::{Applied, Garbage, Items, NEVER, SHARED_FROM_BYTES, SlotTable};
 use crate::{Effect, Key, NewValue, Seed, Touch, UnixMillis, Value, Version};
 
 /// Values from here on are freed elsewhere.
 const GARBAGE_FROM_BYTES: usize = 64 * 1024;
 
-/// The circumstances of a change that are not part of the effect.
-#[derive(Clone, Copy)]
+/// A change under way: its circumstances, and what it has done besides.
 struct Change<'a> {
     version: Version,
     touch: Touch,
     seed: &'a Seed,
+    /// By how much the items' blocks have grown.
+    grown_bytes: i64,
+    garbage: Option<Garbage>,
+}
+
+impl Change<'_> {
+    /// Lets `edit` work on an item, and counts what that made of its size.
+    fn edit<R>(
+        &mut self,
+        item: &mut Item,
+        edit: impl FnOnce(&mut Change<'_>, &mut Item) -> R,
+    ) -> R {
+        self.grown_bytes -= signed(item.as_ref().bytes());
+        let result = edit(self, item);
+        self.grown_bytes += signed(item.as_ref().bytes());
+        result
+    }
+
+    /// Notes on the item that it was changed.
+    fn stamp(&self, item: &mut Item) {
+        item.set_version(self.version);
+        item.set_mark(self.touch.used(item.as_ref().mark()));
+    }
+
+    /// Lets go of a large value.
+    fn discard(&mut self, value: Option<Arc<Vec<u8>>>) {
+        self.garbage =
+            value.filter(|value| value.capacity() >= GARBAGE_FROM_BYTES).map(Garbage::Value);
+    }
 }
 
 impl SlotTable {
@@ -28,177 +56,178 @@ impl SlotTable {
         touch: Touch,
         seed: &Seed,
     ) -> Applied {
-        let before = self.bytes();
-        let change = Change { version, touch, seed };
-        let garbage = match effect {
+        let index_bytes = self.index.bytes();
+        let seen = self.seen_by_others();
+        let mut change = Change { version, touch, seed, grown_bytes: 0, garbage: None };
+        self.carry_out(effect, &mut change);
+        self.version = version;
+        if change.grown_bytes != 0 {
+            self.item_bytes = self.item_bytes.strict_add_signed(change.grown_bytes as isize);
+        }
+        Applied {
+            grown_bytes: change.grown_bytes + signed(self.index.bytes()) - signed(index_bytes),
+            reshaped: seen != self.seen_by_others(),
+            garbage: change.garbage,
+        }
+    }
+
+    #[inline]
+    fn carry_out(&mut self, effect: &Effect<'_>, change: &mut Change<'_>) {
+        match effect {
             Effect::Put { key, value, expires_at } => {
-                self.put(change, key, value.clone(), *expires_at)
+                self.put(change, key, value.clone(), *expires_at);
             }
-            Effect::Append { key, tail } => self.rewrite(change, key, |bytes| {
-                bytes.extend_from_slice(tail);
-            }),
+            Effect::Append { key, tail } => {
+                self.rewrite(change, key, |bytes| bytes.extend_from_slice(tail));
+            }
             Effect::Overwrite { key, offset, bytes } => self.overwrite(change, key, *offset, bytes),
             Effect::Expire { key, at } => self.expire(change, key, *at),
             Effect::Mark { key, mark } => {
                 if let Some(at) = self.locate(key) {
                     self.index.change(at, |item| item.set_mark(*mark));
                 }
-                None
             }
             Effect::Remove { key, .. } => self.remove(change, key),
             Effect::Clear => self.clear(change),
-        };
-        self.version = version;
-        Applied { grown_bytes: grown(before, self.bytes()), garbage }
+        }
     }
 
+    /// What is written down outside of the slot's lock (`server/src/keyspace.rs`).
+    fn seen_by_others(&self) -> (usize, usize, UnixMillis) {
+        (self.index.len(), self.index.expiring(), self.expires_from)
+    }
+
+    #[inline]
     fn put(
         &mut self,
-        change: Change<'_>,
+        change: &mut Change<'_>,
         key: &Key<'_>,
         value: NewValue<'_>,
         expires_at: Option<UnixMillis>,
-    ) -> Option<Garbage> {
+    ) {
         let value = shared_if_large(value);
-        let (at, garbage) = match self.locate(key) {
-            Some(at) => (at, self.replace(change, at, value)),
-            None => (self.insert(change, key, value), None),
+        let at = match self.locate(key) {
+            Some(at) => {
+                self.replace(change, at, value);
+                at
+            }
+            None => self.insert(change, key, value),
         };
         self.set_expiry(at, expires_at);
-        garbage
     }
 
-    fn insert(&mut self, change: Change<'_>, key: &Key<'_>, value: NewValue<'_>) -> At {
+    fn insert(&mut self, change: &mut Change<'_>, key: &Key<'_>, value: NewValue<'_>) -> At {
         let mark = change.touch.new_mark();
         let item = Item::new(key.bytes(), value, change.version, mark);
-        self.item_bytes += item.as_ref().bytes();
+        change.grown_bytes += signed(item.as_ref().bytes());
         self.index.insert(key.hash(), item, change.seed)
     }
 
     /// Gives the item at `at` another value.
-    fn replace(&mut self, change: Change<'_>, at: At, value: NewValue<'_>) -> Option<Garbage> {
-        let Change { version, touch, .. } = change;
-        let mut item_bytes = self.item_bytes;
-        let garbage = self.index.change(at, |item| {
-            let mark = touch.used(item.as_ref().mark());
-            item_bytes -= item.as_ref().bytes();
-            let old = item.take_shared();
-            if let Err(value) = item.overwrite(value, version, mark) {
-                *item = Item::new(item.as_ref().key(), value, version, mark);
-            }
-            item_bytes += item.as_ref().bytes();
-            old
+    fn replace(&mut self, change: &mut Change<'_>, at: At, value: NewValue<'_>) {
+        self.index.change(at, |item| {
+            change.edit(item, |change, item| {
+                let mark = change.touch.used(item.as_ref().mark());
+                change.discard(item.take_shared());
+                if let Err(value) = item.overwrite(value, change.version, mark) {
+                    *item = Item::new(item.as_ref().key(), value, change.version, mark);
+                }
+            });
         });
-        self.item_bytes = item_bytes;
-        garbage.and_then(garbage_if_large)
     }
 
     /// Lets `edit` change the string's bytes: in its own block if it is large, in a copy otherwise.
-    fn rewrite(
-        &mut self,
-        change: Change<'_>,
-        key: &Key<'_>,
-        edit: impl FnOnce(&mut Vec<u8>),
-    ) -> Option<Garbage> {
+    fn rewrite(&mut self, change: &mut Change<'_>, key: &Key<'_>, edit: impl FnOnce(&mut Vec<u8>)) {
         let Some(at) = self.locate(key) else {
             let mut bytes = Vec::new();
             edit(&mut bytes);
             return self.put(change, key, NewValue::Raw(&bytes), None);
         };
         if let Value::Shared(_) = self.index.item(at).value() {
-            self.rewrite_shared(change, at, edit);
-            return None;
+            return self.rewrite_shared(change, at, edit);
         }
         let mut bytes = self.index.item(at).value().to_bytes().into_owned();
         edit(&mut bytes);
-        self.replace(change, at, shared_if_large(NewValue::Raw(&bytes)))
+        self.replace(change, at, shared_if_large(NewValue::Raw(&bytes)));
     }
 
-    fn rewrite_shared(&mut self, change: Change<'_>, at: At, edit: impl FnOnce(&mut Vec<u8>)) {
-        let Change { version, touch, .. } = change;
-        let mut item_bytes = self.item_bytes;
+    fn rewrite_shared(&mut self, change: &mut Change<'_>, at: At, edit: impl FnOnce(&mut Vec<u8>)) {
         self.index.change(at, |item| {
-            item_bytes -= item.as_ref().bytes();
-            let mut shared = item.take_shared().expect("the caller has seen that it is shared");
-            // A reply or a fill that still holds the old bytes keeps them; then, and only then, this
-            // copies.
-            edit(Arc::make_mut(&mut shared));
-            item.put_shared(shared);
-            item.set_version(version);
-            item.set_mark(touch.used(item.as_ref().mark()));
-            item_bytes += item.as_ref().bytes();
+            change.edit(item, |change, item| {
+                let mut shared = item.take_shared().expect("the caller has seen that it is shared");
+                // A reply or a fill that still holds the old bytes keeps them; then, and only then,
+                // this copies.
+                edit(Arc::make_mut(&mut shared));
+                item.put_shared(shared);
+                change.stamp(item);
+            });
         });
-        self.item_bytes = item_bytes;
     }
 
-    fn overwrite(
-        &mut self,
-        change: Change<'_>,
-        key: &Key<'_>,
-        offset: usize,
-        bytes: &[u8],
-    ) -> Option<Garbage> {
+    fn overwrite(&mut self, change: &mut Change<'_>, key: &Key<'_>, offset: usize, bytes: &[u8]) {
         let end = offset + bytes.len();
-        if let Some(at) = self.locate(key) {
-            let Change { version, touch, .. } = change;
-            let in_place = self.index.change(at, |item| {
-                let Some(target) = item.inline_bytes_mut().and_then(|all| all.get_mut(offset..end))
-                else {
-                    return false;
-                };
-                target.copy_from_slice(bytes);
-                item.set_version(version);
-                item.set_mark(touch.used(item.as_ref().mark()));
-                true
-            });
-            if in_place {
-                return None;
-            }
+        if self.overwrite_in_place(change, key, offset, bytes) {
+            return;
         }
         self.rewrite(change, key, |all| {
             if all.len() < end {
                 all.resize(end, 0);
             }
             all[offset..end].copy_from_slice(bytes);
+        });
+    }
+
+    /// False, and nothing changed, if the bytes do not lie within a string in its item's own block.
+    fn overwrite_in_place(
+        &mut self,
+        change: &mut Change<'_>,
+        key: &Key<'_>,
+        offset: usize,
+        bytes: &[u8],
+    ) -> bool {
+        let Some(at) = self.locate(key) else { return false };
+        let end = offset + bytes.len();
+        self.index.change(at, |item| {
+            let target = item.inline_bytes_mut().and_then(|all| all.get_mut(offset..end));
+            let Some(target) = target else { return false };
+            target.copy_from_slice(bytes);
+            change.stamp(item);
+            true
         })
     }
 
-    fn expire(
-        &mut self,
-        change: Change<'_>,
-        key: &Key<'_>,
-        expires_at: Option<UnixMillis>,
-    ) -> Option<Garbage> {
+    fn expire(&mut self, change: &mut Change<'_>, key: &Key<'_>, expires_at: Option<UnixMillis>) {
         if let Some(at) = self.locate(key) {
             self.index.change(at, |item| item.set_version(change.version));
             self.set_expiry(at, expires_at);
         }
-        None
     }
 
-    fn remove(&mut self, change: Change<'_>, key: &Key<'_>) -> Option<Garbage> {
-        let at = self.locate(key)?;
+    fn remove(&mut self, change: &mut Change<'_>, key: &Key<'_>) {
+        let Some(at) = self.locate(key) else { return };
         let mut item = self.index.remove(at);
-        self.item_bytes -= item.as_ref().bytes();
+        change.grown_bytes -= signed(item.as_ref().bytes());
+        change.discard(item.take_shared());
         self.last_removal = change.version;
-        item.take_shared().and_then(garbage_if_large)
     }
 
-    fn clear(&mut self, change: Change<'_>) -> Option<Garbage> {
+    fn clear(&mut self, change: &mut Change<'_>) {
         if self.is_empty() {
-            return None;
+            return;
         }
-        let version = self.version;
-        let old = core::mem::replace(self, SlotTable { version, ..SlotTable::default() });
+        change.grown_bytes -= signed(self.item_bytes);
+        let items = core::mem::take(&mut self.index);
+        change.garbage = Some(Garbage::Items(Box::new(Items(items))));
+        self.expires_from = NEVER;
         self.last_removal = change.version;
-        Some(Garbage::Items(Box::new(old)))
     }
 
+    #[inline]
     fn set_expiry(&mut self, at: At, expires_at: Option<UnixMillis>) {
         self.index.set_expiry(at, expires_at);
         if let Some(time) = expires_at {
             self.expires_from = self.expires_from.min(time);
-        } else if self.index.expiring() == 0 {
+        } else if self.expires_from != NEVER && self.index.expiring() == 0 {
             self.expires_from = NEVER;
         }
     }
@@ -213,11 +242,7 @@ fn shared_if_large(value: NewValue<'_>) -> NewValue<'_> {
     }
 }
 
-fn garbage_if_large(value: Arc<Vec<u8>>) -> Option<Garbage> {
-    (value.capacity() >= GARBAGE_FROM_BYTES).then_some(Garbage::Value(value))
-}
-
-fn grown(before: usize, after: usize) -> i64 {
-    // Both are far below 2^63: they count bytes of this machine's memory.
-    after.cast_signed() as i64 - before.cast_signed() as i64
+/// Bytes of this machine's memory are far below 2^63.
+fn signed(bytes: usize) -> i64 {
+    bytes as i64
 }

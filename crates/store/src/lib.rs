@@ -35,7 +35,7 @@ pub use key::{Key, Seed};
 pub use memory::block_bytes;
 pub use prefetch::prefetch;
 pub use slot_table::{
-    Applied, Expired, Found, Garbage, SHARED_FROM_BYTES, ScanPosition, SlotTable,
+    Applied, Expired, Found, Garbage, Items, SHARED_FROM_BYTES, ScanPosition, SlotTable,
 };
 pub use value::{Encoding, NewValue, Value};
 pub use version::{UnixMillis, Version};

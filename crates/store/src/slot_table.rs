@@ -11,16 +11,18 @@ use crate::{Key, Touch, UnixMillis, Value, Version};
 /// nothing large is ever copied under a slot's lock.
 pub const SHARED_FROM_BYTES: usize = 16 * 1024;
 
-/// The items of one slot.
+/// The items of one slot. In this order, so that a lock and all that a read or an overwriting SET needs
+/// share one cache line.
+#[repr(C)]
 pub struct SlotTable {
     pub(crate) index: Index,
     /// The version of the last change.
     pub(crate) version: Version,
-    /// The version of the last change that took a key away: who watched a missing key compares it.
-    pub(crate) last_removal: Version,
     /// Nothing expires before this. It may be too early (a key was taken away or prolonged), never
     /// too late.
     pub(crate) expires_from: UnixMillis,
+    /// The version of the last change that took a key away: who watched a missing key compares it.
+    pub(crate) last_removal: Version,
     /// What the items take in the allocator.
     pub(crate) item_bytes: usize,
 }
@@ -33,8 +35,8 @@ impl Default for SlotTable {
         SlotTable {
             index: Index::default(),
             version: Version::ZERO,
-            last_removal: Version::ZERO,
             expires_from: NEVER,
+            last_removal: Version::ZERO,
             item_bytes: 0,
         }
     }
@@ -63,6 +65,8 @@ impl<'a> Found<'a> {
 pub struct Applied {
     /// By how much the memory in use rose or fell.
     pub grown_bytes: i64,
+    /// The number of keys, or what is known of their expiry, is another now.
+    pub reshaped: bool,
     /// What is better freed elsewhere, not under the slot's lock.
     pub garbage: Option<Garbage>,
 }
@@ -71,8 +75,11 @@ pub struct Applied {
 pub enum Garbage {
     Value(Arc<Vec<u8>>),
     /// A slot's whole content.
-    Items(Box<SlotTable>),
+    Items(Box<Items>),
 }
+
+/// What a slot held; there is nothing to do with it but to drop it.
+pub struct Items(#[expect(dead_code, reason = "it is kept to be dropped")] pub(crate) Index);
 
 /// Keys that are due.
 pub struct Expired {
