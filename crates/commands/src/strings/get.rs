@@ -1,0 +1,70 @@
+//! GET, and the commands that read a string and then do something to its key.
+
+use store::{Cause, Effect};
+
+use super::options::{Lifetime, getex_lifetime};
+use super::reply_string;
+use crate::Error;
+use crate::context::Context;
+use crate::settings::NotifyClasses;
+
+pub(super) fn get(context: &mut Context<'_>) -> Result<(), Error> {
+    let key = context.key(1);
+    match context.keys.read(&key) {
+        Some(found) => reply_string(&mut context.reply, found.value()),
+        None => context.reply.null(),
+    }
+    Ok(())
+}
+
+pub(super) fn strlen(context: &mut Context<'_>) -> Result<(), Error> {
+    let key = context.key(1);
+    let len = context.keys.read(&key).map_or(0, |found| found.value().len());
+    context.reply.integer(len.cast_signed() as i64);
+    Ok(())
+}
+
+pub(super) fn getdel(context: &mut Context<'_>) -> Result<(), Error> {
+    let key = context.key(1);
+    let Some(found) = context.keys.read(&key) else {
+        context.reply.null();
+        return Ok(());
+    };
+    reply_string(&mut context.reply, found.value());
+    delete(context);
+    Ok(())
+}
+
+pub(super) fn getex(context: &mut Context<'_>) -> Result<(), Error> {
+    let lifetime = getex_lifetime(context.args)?;
+    let now = context.keys.now();
+    let key = context.key(1);
+    let Some(found) = context.keys.read(&key) else {
+        context.reply.null();
+        return Ok(());
+    };
+    // Only now, as Redis does: a missing key hides a bad number.
+    let deadline = lifetime.resolve(now, context.spec.full_name)?;
+    let expires = found.expires_at.is_some();
+    reply_string(&mut context.reply, found.value());
+    match lifetime {
+        Lifetime::Until(_) if deadline.is_some_and(|at| at <= now) => delete(context),
+        Lifetime::Until(_) => {
+            context.keys.apply(&Effect::Expire { key, at: deadline });
+            context.keys.notify(NotifyClasses::GENERIC, "expire", key.bytes());
+        }
+        Lifetime::Persist if expires => {
+            context.keys.apply(&Effect::Expire { key, at: None });
+            context.keys.notify(NotifyClasses::GENERIC, "persist", key.bytes());
+        }
+        Lifetime::Persist | Lifetime::Keep | Lifetime::Unsaid => {}
+    }
+    Ok(())
+}
+
+/// Takes the key away, which was just read.
+fn delete(context: &mut Context<'_>) {
+    let key = context.key(1);
+    context.keys.apply(&Effect::Remove { key, cause: Cause::Deleted });
+    context.keys.notify(NotifyClasses::GENERIC, "del", key.bytes());
+}

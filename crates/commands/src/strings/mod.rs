@@ -1,0 +1,288 @@
+//! Strings: SET, GET and their kin. Their bits are in `bits/`.
+//!
+//! The table is here, and what the commands share: how a string is stored, read and told. Each
+//! command is in the file of its noun.
+mod set; //      SET, SETNX, SETEX, PSETEX, GETSET.
+mod get; //      GET, GETDEL, GETEX, STRLEN.
+mod options; //  The options of SET and GETEX: conditions and lifetimes.
+mod many; //     MGET, MSET, MSETNX.
+mod counters; // INCR and its kin, INCRBYFLOAT.
+mod extended; // The floating-point numbers of INCRBYFLOAT.
+mod ranges; //   APPEND, GETRANGE, SETRANGE; how a range is cut.
+
+use resp::Reply;
+use store::{Effect, Key, NewValue, UnixMillis, Value};
+
+use crate::keys::Keys;
+use crate::settings::NotifyClasses;
+use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
+
+/// Reads one string, quickly.
+const READ: Spec = Spec {
+    group: Group::String,
+    flags: Flags::of(&[Flag::ReadOnly, Flag::Fast]),
+    keys: KeySpec::FIRST,
+    ..BLANK
+};
+
+/// Writes one string, and may need memory for it.
+const WRITE: Spec = Spec {
+    group: Group::String,
+    flags: Flags::of(&[Flag::Write, Flag::DenyOom]),
+    keys: KeySpec::FIRST,
+    ..BLANK
+};
+
+const FAST_WRITE: Spec =
+    Spec { flags: Flags::of(&[Flag::Write, Flag::DenyOom, Flag::Fast]), ..WRITE };
+
+/// A key, its value, the next key, its value...
+const PAIRS: KeySpec = KeySpec { first: 1, last: -1, step: 2 };
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "append",
+        full_name: "append",
+        summary: "Adds bytes at the end of a string; a missing key becomes a new string.",
+        since: "2.0.0",
+        complexity: "O(1) on average, if what is added is small",
+        arity: 3,
+        run: Some(ranges::append),
+        ..FAST_WRITE
+    },
+    Spec {
+        name: "decr",
+        full_name: "decr",
+        summary: "Takes one from the integer that a key holds; a missing key counts as 0.",
+        arity: 2,
+        run: Some(counters::decr),
+        ..FAST_WRITE
+    },
+    Spec {
+        name: "decrby",
+        full_name: "decrby",
+        summary: "Takes a number from the integer that a key holds; a missing key counts as 0.",
+        arity: 3,
+        run: Some(counters::decrby),
+        ..FAST_WRITE
+    },
+    Spec {
+        name: "get",
+        full_name: "get",
+        summary: "Returns the string that a key holds.",
+        arity: 2,
+        run: Some(get::get),
+        ..READ
+    },
+    Spec {
+        name: "getdel",
+        full_name: "getdel",
+        summary: "Returns the string that a key holds, and deletes the key.",
+        since: "6.2.0",
+        arity: 2,
+        flags: Flags::of(&[Flag::Write, Flag::Fast]),
+        run: Some(get::getdel),
+        ..READ
+    },
+    Spec {
+        name: "getex",
+        full_name: "getex",
+        summary: "Returns the string that a key holds, and sets or clears when the key expires.",
+        since: "6.2.0",
+        arity: -2,
+        flags: Flags::of(&[Flag::Write, Flag::Fast]),
+        run: Some(get::getex),
+        ..READ
+    },
+    Spec {
+        name: "getrange",
+        full_name: "getrange",
+        summary: "Returns a part of the string that a key holds.",
+        since: "2.4.0",
+        complexity: "O(N) where N is the length of the part",
+        arity: 4,
+        flags: Flags::of(&[Flag::ReadOnly]),
+        run: Some(ranges::getrange),
+        ..READ
+    },
+    Spec {
+        name: "getset",
+        full_name: "getset",
+        summary: "Sets a key to a string and returns the one it held before.",
+        arity: 3,
+        run: Some(set::getset),
+        ..FAST_WRITE
+    },
+    Spec {
+        name: "incr",
+        full_name: "incr",
+        summary: "Adds one to the integer that a key holds; a missing key counts as 0.",
+        arity: 2,
+        run: Some(counters::incr),
+        ..FAST_WRITE
+    },
+    Spec {
+        name: "incrby",
+        full_name: "incrby",
+        summary: "Adds a number to the integer that a key holds; a missing key counts as 0.",
+        arity: 3,
+        run: Some(counters::incrby),
+        ..FAST_WRITE
+    },
+    Spec {
+        name: "incrbyfloat",
+        full_name: "incrbyfloat",
+        summary: "Adds a floating-point number to the one a key holds; a missing key counts as 0.",
+        since: "2.6.0",
+        arity: 3,
+        run: Some(counters::incrbyfloat),
+        ..FAST_WRITE
+    },
+    Spec {
+        name: "mget",
+        full_name: "mget",
+        summary: "Returns the strings that several keys hold, in the order of the keys.",
+        complexity: "O(N) where N is the number of keys",
+        arity: -2,
+        keys: KeySpec::ALL,
+        run: Some(many::mget),
+        ..READ
+    },
+    Spec {
+        name: "mset",
+        full_name: "mset",
+        summary: "Sets several keys to a string each, all at once.",
+        since: "1.0.1",
+        complexity: "O(N) where N is the number of keys",
+        arity: -3,
+        keys: PAIRS,
+        run: Some(many::mset),
+        ..WRITE
+    },
+    Spec {
+        name: "msetnx",
+        full_name: "msetnx",
+        summary: "Sets several keys to a string each, but only if none of them exists.",
+        since: "1.0.1",
+        complexity: "O(N) where N is the number of keys",
+        arity: -3,
+        keys: PAIRS,
+        run: Some(many::msetnx),
+        ..WRITE
+    },
+    Spec {
+        name: "psetex",
+        full_name: "psetex",
+        summary: "Sets a key to a string that expires after so many milliseconds.",
+        since: "2.6.0",
+        arity: 4,
+        run: Some(set::psetex),
+        ..WRITE
+    },
+    Spec {
+        name: "set",
+        full_name: "set",
+        summary: "Sets a key to a string, whatever it held before.",
+        arity: -3,
+        run: Some(set::set),
+        ..WRITE
+    },
+    Spec {
+        name: "setex",
+        full_name: "setex",
+        summary: "Sets a key to a string that expires after so many seconds.",
+        since: "2.0.0",
+        arity: 4,
+        run: Some(set::setex),
+        ..WRITE
+    },
+    Spec {
+        name: "setnx",
+        full_name: "setnx",
+        summary: "Sets a key to a string, but only if the key does not exist.",
+        arity: 3,
+        run: Some(set::setnx),
+        ..FAST_WRITE
+    },
+    Spec {
+        name: "setrange",
+        full_name: "setrange",
+        summary: "Overwrites a part of a string; zeros fill what lies between its end and the part.",
+        since: "2.2.0",
+        complexity: "O(M) where M is the length of the part",
+        arity: 4,
+        run: Some(ranges::setrange),
+        ..WRITE
+    },
+    Spec {
+        name: "strlen",
+        full_name: "strlen",
+        summary: "Returns the length of the string that a key holds.",
+        since: "2.2.0",
+        arity: 2,
+        run: Some(get::strlen),
+        ..READ
+    },
+    Spec {
+        name: "substr",
+        full_name: "substr",
+        summary: "Returns a part of the string that a key holds; the old name of GETRANGE.",
+        complexity: "O(N) where N is the length of the part",
+        arity: 4,
+        flags: Flags::of(&[Flag::ReadOnly]),
+        run: Some(ranges::getrange),
+        ..READ
+    },
+];
+
+/// A string as a bulk reply; a large one is shared, not copied.
+#[inline]
+pub(crate) fn reply_string(reply: &mut Reply<'_>, value: Value<'_>) {
+    match value {
+        Value::Bytes(bytes) => reply.bulk(bytes),
+        Value::Integer(number) => reply.bulk_integer(number),
+        Value::Shared(shared) => reply.bulk_shared(&shared.to_arc()),
+    }
+}
+
+/// A string as a client sent it: kept as a number if it is one in its shortest form.
+#[inline]
+pub(crate) fn text_value(bytes: &[u8]) -> NewValue<'_> {
+    match resp::parse_integer(bytes) {
+        Some(number) => NewValue::Integer(number),
+        None => NewValue::Plain(bytes),
+    }
+}
+
+/// Lends the string's bytes to `read`; a number's digits are formatted on the stack.
+pub(crate) fn with_bytes<R>(value: Value<'_>, read: impl FnOnce(&[u8]) -> R) -> R {
+    match value {
+        Value::Bytes(bytes) => read(bytes),
+        Value::Integer(number) => read(itoa::Buffer::new().format(number).as_bytes()),
+        Value::Shared(shared) => read(shared.bytes()),
+    }
+}
+
+/// Gives the key this value and this lifetime, whatever it had before.
+#[inline]
+pub(crate) fn put(
+    keys: &mut Keys<'_>,
+    key: &Key<'_>,
+    value: NewValue<'_>,
+    expires_at: Option<UnixMillis>,
+) {
+    // Whether a key was missing or had just expired makes a difference only to who listens; the
+    // way without listeners does not look.
+    if keys.around().notify != NotifyClasses::NONE && !keys.exists(key) {
+        tell_new(keys, key);
+    }
+    keys.apply(&Effect::Put { key: *key, value, expires_at });
+}
+
+/// Tells that a key comes into being: before the event that says what was done to it.
+pub(crate) fn tell_new(keys: &mut Keys<'_>, key: &Key<'_>) {
+    keys.notify(NotifyClasses::NEW, "new", key.bytes());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! The options of SET and GETEX: under which condition, and for how long.
+
+use store::UnixMillis;
+
+use crate::{Args, Error};
+
+/// When SET sets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Condition {
+    Always,
+    /// `NX`
+    IfMissing,
+    /// `XX`
+    IfPresent,
+}
+
+impl Condition {
+    pub(super) fn allows(self, present: bool) -> bool {
+        match self {
+            Condition::Always => true,
+            Condition::IfMissing => !present,
+            Condition::IfPresent => present,
+        }
+    }
+}
+
+/// What is to become of a key's expiry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Lifetime<'a> {
+    /// Nothing was said: SET clears it, GETEX leaves it.
+    Unsaid,
+    /// `KEEPTTL`
+    Keep,
+    /// `PERSIST`
+    Persist,
+    Until(Deadline<'a>),
+}
+
+impl<'a> Lifetime<'a> {
+    /// Takes one more word in. Of the options that set a lifetime only one may be there, though it
+    /// may be repeated: the last counts.
+    fn set(&mut self, new: Lifetime<'a>) -> Result<(), Error> {
+        let agrees = match (&self, &new) {
+            (Lifetime::Unsaid, _)
+            | (Lifetime::Keep, Lifetime::Keep)
+            | (Lifetime::Persist, Lifetime::Persist) => true,
+            (Lifetime::Until(old), Lifetime::Until(new)) => old.clock == new.clock,
+            (Lifetime::Keep | Lifetime::Persist | Lifetime::Until(_), _) => false,
+        };
+        *self = new;
+        if agrees { Ok(()) } else { Err(Error::SYNTAX) }
+    }
+
+    /// The time it says, if it says one.
+    pub(super) fn resolve(
+        self,
+        now: UnixMillis,
+        full_name: &str,
+    ) -> Result<Option<UnixMillis>, Error> {
+        match self {
+            Lifetime::Unsaid | Lifetime::Keep | Lifetime::Persist => Ok(None),
+            Lifetime::Until(deadline) => deadline.resolve(now, full_name).map(Some),
+        }
+    }
+}
+
+/// How a deadline's number counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Clock {
+    /// `EX`: from now on.
+    Seconds,
+    /// `PX`
+    Millis,
+    /// `EXAT`: since 1970.
+    UnixSeconds,
+    /// `PXAT`
+    UnixMillis,
+}
+
+impl Clock {
+    fn named(word: &[u8]) -> Option<Clock> {
+        let names: [(&[u8], Clock); 4] = [
+            (b"ex", Clock::Seconds),
+            (b"px", Clock::Millis),
+            (b"exat", Clock::UnixSeconds),
+            (b"pxat", Clock::UnixMillis),
+        ];
+        names.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, clock)| *clock)
+    }
+
+    pub(super) fn is_absolute(self) -> bool {
+        match self {
+            Clock::Seconds | Clock::Millis => false,
+            Clock::UnixSeconds | Clock::UnixMillis => true,
+        }
+    }
+
+    fn factor(self) -> i64 {
+        match self {
+            Clock::Seconds | Clock::UnixSeconds => 1_000,
+            Clock::Millis | Clock::UnixMillis => 1,
+        }
+    }
+}
+
+/// A time of expiry as the client wrote it. Redis looks at the number later than at the words, and
+/// of several faults tells the first, so it is kept as text until [`Deadline::resolve`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Deadline<'a> {
+    pub(super) clock: Clock,
+    pub(super) number: &'a [u8],
+}
+
+impl Deadline<'_> {
+    pub(super) fn resolve(self, now: UnixMillis, full_name: &str) -> Result<UnixMillis, Error> {
+        let number = resp::parse_integer(self.number).ok_or(Error::NOT_AN_INTEGER)?;
+        let start = if self.clock.is_absolute() { 0 } else { now.0 };
+        Some(number)
+            .filter(|number| *number > 0)
+            .and_then(|number| number.checked_mul(self.clock.factor()))
+            .and_then(|millis| millis.checked_add_unsigned(start))
+            .and_then(|at| u64::try_from(at).ok())
+            .map(UnixMillis)
+            .ok_or_else(|| Error::invalid_expire(full_name))
+    }
+}
+
+/// Everything that may stand behind `SET key value`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SetOptions<'a> {
+    pub(super) condition: Condition,
+    pub(super) lifetime: Lifetime<'a>,
+    /// `GET`: the reply is the old value.
+    pub(super) returns_old: bool,
+}
+
+impl<'a> SetOptions<'a> {
+    pub(super) fn parse(args: Args<'a>) -> Result<SetOptions<'a>, Error> {
+        let mut options = SetOptions {
+            condition: Condition::Always,
+            lifetime: Lifetime::Unsaid,
+            returns_old: false,
+        };
+        let mut words = args.from(3);
+        while let Some(word) = words.next() {
+            if word.eq_ignore_ascii_case(b"nx") && options.condition != Condition::IfPresent {
+                options.condition = Condition::IfMissing;
+            } else if word.eq_ignore_ascii_case(b"xx") && options.condition != Condition::IfMissing
+            {
+                options.condition = Condition::IfPresent;
+            } else if word.eq_ignore_ascii_case(b"get") {
+                options.returns_old = true;
+            } else if word.eq_ignore_ascii_case(b"keepttl") {
+                options.lifetime.set(Lifetime::Keep)?;
+            } else {
+                options.lifetime.set(deadline(word, &mut words)?)?;
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// What may stand behind `GETEX key`.
+pub(super) fn getex_lifetime(args: Args<'_>) -> Result<Lifetime<'_>, Error> {
+    let mut lifetime = Lifetime::Unsaid;
+    let mut words = args.from(2);
+    while let Some(word) = words.next() {
+        let new = if word.eq_ignore_ascii_case(b"persist") {
+            Lifetime::Persist
+        } else {
+            deadline(word, &mut words)?
+        };
+        lifetime.set(new)?;
+    }
+    Ok(lifetime)
+}
+
+/// A word that must name a clock, with the number behind it.
+fn deadline<'a>(
+    word: &[u8],
+    rest: &mut impl Iterator<Item = &'a [u8]>,
+) -> Result<Lifetime<'a>, Error> {
+    let clock = Clock::named(word).ok_or(Error::SYNTAX)?;
+    let number = rest.next().ok_or(Error::SYNTAX)?;
+    Ok(Lifetime::Until(Deadline { clock, number }))
+}

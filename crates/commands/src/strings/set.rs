@@ -1,0 +1,104 @@
+//! SET in all its forms.
+
+use store::Effect;
+
+use super::options::{Clock, Deadline, Lifetime, SetOptions};
+use super::{put, reply_string, tell_new, text_value};
+use crate::Error;
+use crate::context::Context;
+use crate::settings::NotifyClasses;
+
+pub(super) fn set(context: &mut Context<'_>) -> Result<(), Error> {
+    if context.args.len() > 3 {
+        return set_with_options(context);
+    }
+    let key = context.key(1);
+    put(&mut context.keys, &key, text_value(context.args.at(2)), None);
+    context.keys.notify(NotifyClasses::STRING, "set", key.bytes());
+    context.reply.ok();
+    Ok(())
+}
+
+fn set_with_options(context: &mut Context<'_>) -> Result<(), Error> {
+    let options = SetOptions::parse(context.args)?;
+    let deadline = options.lifetime.resolve(context.keys.now(), context.spec.full_name)?;
+    let key = context.key(1);
+    if options.returns_old {
+        reply_old(context);
+    }
+    // Whether it is there, and if so, whether it expires.
+    let present = context.keys.find(&key).map(|found| found.expires_at);
+    if !options.condition.allows(present.is_some()) {
+        if !options.returns_old {
+            context.reply.null();
+        }
+        return Ok(());
+    }
+    let expires_at = match options.lifetime {
+        Lifetime::Keep => present.flatten(),
+        Lifetime::Unsaid | Lifetime::Persist | Lifetime::Until(_) => deadline,
+    };
+    if present.is_none() {
+        tell_new(&mut context.keys, &key);
+    }
+    let value = text_value(context.args.at(2));
+    context.keys.apply(&Effect::Put { key, value, expires_at });
+    context.keys.notify(NotifyClasses::STRING, "set", key.bytes());
+    if deadline.is_some() {
+        context.keys.notify(NotifyClasses::GENERIC, "expire", key.bytes());
+    }
+    if !options.returns_old {
+        context.reply.ok();
+    }
+    Ok(())
+}
+
+pub(super) fn setnx(context: &mut Context<'_>) -> Result<(), Error> {
+    let key = context.key(1);
+    if context.keys.find(&key).is_some() {
+        context.reply.integer(0);
+        return Ok(());
+    }
+    tell_new(&mut context.keys, &key);
+    let value = text_value(context.args.at(2));
+    context.keys.apply(&Effect::Put { key, value, expires_at: None });
+    context.keys.notify(NotifyClasses::STRING, "set", key.bytes());
+    context.reply.integer(1);
+    Ok(())
+}
+
+pub(super) fn setex(context: &mut Context<'_>) -> Result<(), Error> {
+    set_for(context, Clock::Seconds)
+}
+
+pub(super) fn psetex(context: &mut Context<'_>) -> Result<(), Error> {
+    set_for(context, Clock::Millis)
+}
+
+/// `SETEX key lifetime value`
+fn set_for(context: &mut Context<'_>, clock: Clock) -> Result<(), Error> {
+    let deadline = Deadline { clock, number: context.args.at(2) };
+    let expires_at = deadline.resolve(context.keys.now(), context.spec.full_name)?;
+    let key = context.key(1);
+    put(&mut context.keys, &key, text_value(context.args.at(3)), Some(expires_at));
+    context.keys.notify(NotifyClasses::STRING, "set", key.bytes());
+    context.keys.notify(NotifyClasses::GENERIC, "expire", key.bytes());
+    context.reply.ok();
+    Ok(())
+}
+
+pub(super) fn getset(context: &mut Context<'_>) -> Result<(), Error> {
+    reply_old(context);
+    let key = context.key(1);
+    put(&mut context.keys, &key, text_value(context.args.at(2)), None);
+    context.keys.notify(NotifyClasses::STRING, "set", key.bytes());
+    Ok(())
+}
+
+fn reply_old(context: &mut Context<'_>) {
+    let key = context.key(1);
+    match context.keys.read(&key) {
+        Some(found) => reply_string(&mut context.reply, found.value()),
+        None => context.reply.null(),
+    }
+}
