@@ -3,7 +3,7 @@
 //! `table.rs` gives each setting its [`Kind`]; the trait [`Value`] joins a kind to the type of the
 //! field it fills. The values with a grammar of their own are in `types.rs`.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ mod document; // The table as docs/configuration.md.
 mod suggest; //  What an unknown name was probably meant to be.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 

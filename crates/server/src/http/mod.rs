@@ -24,15 +24,27 @@ use tokio::time::timeout;
 
 pub use metrics::{CommandClass, MemoryMetrics, NodeMetrics, Readiness};
 
-/// Connections at a time. More wait in the kernel's queue until one of these ends.
-const CONNECTIONS_MAX: usize = 128;
-/// For one request's head, and for a kept-alive connection to send its next one.
-const HEAD_WITHIN: Duration = Duration::from_secs(10);
-/// A connection is closed after this even when it behaves, so that none is held for ever by a
-/// client that reads one byte a minute.
-const CONNECTION_FOR: Duration = Duration::from_secs(120);
-/// How long a connection has to finish what it is doing once it was told to close.
-const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+/// How much of us one client, or all of them, may take.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// At a time. More wait in the kernel's queue until one of these ends.
+    connections: u32,
+    /// For one request's head, and for a kept-alive connection to send its next one.
+    head_within: Duration,
+    /// A connection is closed after this even when it behaves, so that none is held for ever by a
+    /// client that reads one byte a minute.
+    connection_for: Duration,
+    /// For a connection to finish what it is doing once it was told to close.
+    close_within: Duration,
+}
+
+const LIMITS: Limits = Limits {
+    connections: 128,
+    head_within: Duration::from_secs(10),
+    connection_for: Duration::from_secs(120),
+    close_within: Duration::from_secs(2),
+};
+
 /// The head of a request: our own are a few hundred bytes, a browser's with cookies a few thousand.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 64;
@@ -61,15 +73,23 @@ pub struct HttpServer {
 
 /// Listens and serves. An error is that of binding, or of starting the thread.
 pub fn start(options: HttpOptions, source: Arc<dyn HttpSource>) -> io::Result<HttpServer> {
+    start_within(LIMITS, options, source)
+}
+
+fn start_within(
+    limits: Limits,
+    options: HttpOptions,
+    source: Arc<dyn HttpSource>,
+) -> io::Result<HttpServer> {
     let listener = std::net::TcpListener::bind(options.addr)?;
     listener.set_nonblocking(true)?;
     let addr = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (stop, stopped) = watch::channel(());
     let router = routes::router(source, guard::Names::new(options.host_names));
+    let surface = Surface { router, limits, stopped };
     let serve = async move {
-        let listener = TcpListener::from_std(listener)?;
-        accept(listener, router, stopped).await;
+        surface.accept(TcpListener::from_std(listener)?).await;
         io::Result::Ok(())
     };
     let thread = std::thread::Builder::new().name("http".to_owned()).spawn(move || {
@@ -99,52 +119,56 @@ impl Drop for HttpServer {
     }
 }
 
-async fn accept(listener: TcpListener, router: Router, mut stopped: watch::Receiver<()>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let place = Arc::clone(&places).acquire_owned();
-        let accepted = async { (place.await, listener.accept().await) };
-        let (place, stream) = tokio::select! {
-            _ = stopped.changed() => break,
-            (place, stream) = accepted => (place.expect("nobody closes the semaphore"), stream),
-        };
-        match stream {
-            Ok((stream, _)) => {
-                tokio::spawn(connection(stream, router.clone(), stopped.clone(), place));
-            }
-            Err(_) => tokio::time::sleep(ACCEPT_AGAIN_AFTER).await,
-        }
-    }
-    drop(listener);
-    // The connections have seen the same signal; every one that ends gives its place back.
-    let all = u32::try_from(CONNECTIONS_MAX).expect("a small constant");
-    let _ = timeout(CLOSE_WITHIN, places.acquire_many(all)).await;
+/// What every connection is given.
+#[derive(Clone)]
+struct Surface {
+    router: Router,
+    limits: Limits,
+    stopped: watch::Receiver<()>,
 }
 
-/// Serves one connection until it ends, its time is up or the node stops.
-async fn connection(
-    stream: TcpStream,
-    router: Router,
-    mut stopped: watch::Receiver<()>,
-    _place: OwnedSemaphorePermit,
-) {
-    let _ = stream.set_nodelay(true); // Only speed depends on it.
-    let service = TowerToHyperService::new(router);
-    let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WITHIN)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut serving = std::pin::pin!(serving);
-    tokio::select! {
-        // Whatever goes wrong on a connection ends it; there is nobody else to tell.
-        _ = serving.as_mut() => return,
-        _ = stopped.changed() => {}
-        () = tokio::time::sleep(CONNECTION_FOR) => {}
+impl Surface {
+    async fn accept(mut self, listener: TcpListener) {
+        let places = Arc::new(Semaphore::new(self.limits.connections as usize));
+        loop {
+            let place = Arc::clone(&places).acquire_owned();
+            let accepted = async { (place.await, listener.accept().await) };
+            let (place, stream) = tokio::select! {
+                _ = self.stopped.changed() => break,
+                (place, stream) = accepted => (place.expect("nobody closes the semaphore"), stream),
+            };
+            match stream {
+                Ok((stream, _)) => {
+                    tokio::spawn(self.clone().connection(stream, place));
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_AGAIN_AFTER).await,
+            }
+        }
+        drop(listener);
+        // The connections have seen the same signal; every one that ends gives its place back.
+        let all_ended = places.acquire_many(self.limits.connections);
+        let _ = timeout(self.limits.close_within, all_ended).await;
     }
-    serving.as_mut().graceful_shutdown();
-    let _ = timeout(CLOSE_WITHIN, serving).await;
+
+    /// Serves one connection until it ends, its time is up or the node stops.
+    async fn connection(mut self, stream: TcpStream, _place: OwnedSemaphorePermit) {
+        let _ = stream.set_nodelay(true); // Only speed depends on it.
+        let serving = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.limits.head_within)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .max_headers(HEADERS_MAX)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router));
+        let mut serving = std::pin::pin!(serving);
+        tokio::select! {
+            // Whatever goes wrong on a connection ends it; there is nobody else to tell.
+            _ = serving.as_mut() => return,
+            _ = self.stopped.changed() => {}
+            () = tokio::time::sleep(self.limits.connection_for) => {}
+        }
+        serving.as_mut().graceful_shutdown();
+        let _ = timeout(self.limits.close_within, serving).await;
+    }
 }
 
 #[cfg(test)]

@@ -48,10 +48,14 @@ impl HttpSource for Fake {
 }
 
 fn server() -> (HttpServer, Arc<Fake>) {
+    server_within(LIMITS)
+}
+
+fn server_within(limits: Limits) -> (HttpServer, Arc<Fake>) {
     let source = Arc::new(Fake::default());
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let options = HttpOptions { addr, host_names: vec!["db1.example".to_owned()] };
-    (start(options, Arc::<Fake>::clone(&source)).expect("a free port"), source)
+    (start_within(limits, options, Arc::<Fake>::clone(&source)).expect("a free port"), source)
 }
 
 /// Sends `request` as it is and returns all that comes back until the connection closes.
@@ -224,14 +228,14 @@ fn a_node_that_stops_waits_for_no_slow_client() {
     let addr = server.addr();
     let began = Instant::now();
     server.shutdown();
-    assert!(began.elapsed() < CLOSE_WITHIN + Duration::from_secs(3));
+    assert!(began.elapsed() < LIMITS.close_within + Duration::from_secs(3));
     assert!(TcpStream::connect(addr).is_err(), "nobody listens any more");
 }
 
 #[test]
 fn more_connections_than_places_wait_their_turn() {
     let (server, _) = server();
-    let held: Vec<TcpStream> = (0..CONNECTIONS_MAX)
+    let held: Vec<TcpStream> = (0..LIMITS.connections)
         .map(|_| TcpStream::connect(server.addr()).expect("it listens"))
         .collect();
     let mut waiting = TcpStream::connect(server.addr()).expect("the kernel takes it");
@@ -243,4 +247,33 @@ fn more_connections_than_places_wait_their_turn() {
     waiting.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
     waiting.read_exact(&mut answer).expect("a place became free");
     assert_eq!(&answer, b"HTTP/1.0 200");
+}
+
+/// How long a connection lives that sends `bytes` and then waits.
+fn life_of(server: &HttpServer, bytes: &[u8]) -> Duration {
+    let mut stream = TcpStream::connect(server.addr()).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    let began = Instant::now();
+    stream.write_all(bytes).expect("a few bytes");
+    stream.read_to_end(&mut Vec::new()).expect("it is closed before we give up");
+    began.elapsed()
+}
+
+#[test]
+fn a_client_that_does_not_go_on_is_closed() {
+    let head_within = Duration::from_millis(200);
+    let (server, _) = server_within(Limits { head_within, ..LIMITS });
+    let whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    for bytes in [&b""[..], b"GET /healthz HT", whole] {
+        let life = life_of(&server, bytes);
+        assert!(life >= head_within / 2 && life < Duration::from_secs(5), "{life:?}");
+    }
+}
+
+#[test]
+fn a_client_that_goes_on_for_ever_is_closed_too() {
+    let connection_for = Duration::from_millis(300);
+    let (server, _) = server_within(Limits { connection_for, ..LIMITS });
+    let life = life_of(&server, b"GET /healthz HT");
+    assert!(life >= connection_for && life < Duration::from_secs(8), "{life:?}");
 }
