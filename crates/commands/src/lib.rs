@@ -20,7 +20,9 @@ mod strings; //     SET, GET and their kin.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys whatever they hold.
 mod transactions; // MULTI, EXEC, WATCH.
 mod glob; //        Patterns of names.
-mod connection; //  PING, ECHO, QUIT.
+mod connection; //  PING, AUTH, HELLO and what else a connection says of itself.
+mod client; //      CLIENT: this connection and the others.
+mod help; //        HELP of every container of subcommands.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing; // A node without sockets, for tests and fuzzing.
 
@@ -28,9 +30,12 @@ pub use admit::{Locks, Verdict, admit, needs_memory};
 pub use args::{Args, OwnedArgs};
 pub use context::{Context, Run, run};
 pub use error::Error;
-pub use host::Host;
+pub use host::{
+    ChangeError, ClientFacts, Clients, Configuration, Host, Pause, PauseScope, Unblock,
+    changed_settings,
+};
 pub use keys::{Keys, Slots, Surroundings, roll};
 pub use outcome::{EffectLog, Event, Outcome, Recorded};
 pub use request::Request;
-pub use session::{Queued, Session, Watched};
-pub use spec::{Flag, Flags, Group, KeySpec, Spec, Table};
+pub use session::{Queued, Replies, Session, Watched};
+pub use spec::{CommandId, Flag, Flags, Group, KeySpec, Spec, Table};

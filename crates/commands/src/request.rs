@@ -3,6 +3,7 @@
 
 use store::{Key, Seed};
 
+use crate::spec::CommandId;
 use crate::{Args, Spec, Table};
 
 /// A request on its way to run.
@@ -11,6 +12,8 @@ pub struct Request<'a> {
     pub args: Args<'a>,
     /// The command, or the subcommand if it has one; `None` if there is no such.
     pub spec: Option<&'static Spec>,
+    /// Where that stands in the table.
+    pub command: CommandId,
     /// The first key, if the command has keys and enough arguments.
     pub key: Option<Key<'a>>,
 }
@@ -18,24 +21,30 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     #[inline]
     pub fn prepare(args: Args<'a>, table: &Table, seed: &Seed) -> Request<'a> {
-        let spec = table.find(args.at(0)).and_then(|spec| resolve(spec, args));
+        let found = table.find_with_id(args.at(0)).and_then(|found| resolve(found, args));
+        let (spec, command) = match found {
+            Some((spec, id)) => (Some(spec), id),
+            None => (None, CommandId::NONE),
+        };
         let key = spec.and_then(|spec| {
             let has_key = !spec.keys.is_none() && spec.accepts(args.len());
             if has_key { args.get(spec.keys.first).map(|bytes| seed.key(bytes)) } else { None }
         });
-        Request { args, spec, key }
+        Request { args, spec, command, key }
     }
 }
 
 /// The subcommand if the command is a container and one is named. A container that can run alone
 /// (`COMMAND`) stands for itself when nothing follows it.
 #[inline]
-fn resolve(spec: &'static Spec, args: Args<'_>) -> Option<&'static Spec> {
+fn resolve(
+    (spec, id): (&'static Spec, CommandId),
+    args: Args<'_>,
+) -> Option<(&'static Spec, CommandId)> {
     if spec.subcommands.is_empty() {
-        return Some(spec);
+        return Some((spec, id));
     }
-    match args.get(1) {
-        None => Some(spec),
-        Some(name) => spec.subcommand(name),
-    }
+    let Some(name) = args.get(1) else { return Some((spec, id)) };
+    let position = spec.subcommand_position(name)?;
+    Some((&spec.subcommands[position], id.subcommand(position)))
 }

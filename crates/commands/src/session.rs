@@ -2,7 +2,7 @@
 //! not, what it watches.
 
 use placement::Slot;
-use resp::Protocol;
+use resp::{Mark, Output, Protocol};
 use store::Version;
 
 use crate::{OwnedArgs, Spec};
@@ -14,15 +14,37 @@ pub struct Session {
     pub protocol: Protocol,
     pub authenticated: bool,
     pub name: Vec<u8>,
+    /// What the client's library says of itself (`CLIENT SETINFO`).
+    pub library_name: Vec<u8>,
+    pub library_version: Vec<u8>,
+    /// One of the three above has changed since the server took note of them.
+    pub texts_changed: bool,
+    pub replies: Replies,
     /// Set once the reply of this command is the last one.
     pub closing: bool,
     /// `CLIENT NO-TOUCH`: reads leave no trace for eviction.
     pub no_touch: bool,
+    /// `CLIENT NO-EVICT`: kept and shown; no connection is closed for the memory it takes.
+    pub no_evict: bool,
+    /// It is shown every command that runs.
+    pub is_monitor: bool,
     /// Channels and patterns it listens to; above zero a RESP2 connection takes few commands.
     pub subscriptions: usize,
     /// The commands since MULTI.
     pub queue: Option<Queue>,
     pub watched: Vec<Watched>,
+}
+
+/// Whether a connection is told anything (`CLIENT REPLY`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Replies {
+    #[default]
+    Sent,
+    Off,
+    /// The command after this one gets no reply.
+    SkipNext,
+    /// This one gets none; then all is as before.
+    SkipThis,
 }
 
 /// What MULTI collects.
@@ -65,5 +87,33 @@ impl Session {
     pub fn discard(&mut self) {
         self.queue = None;
         self.watched.clear();
+    }
+
+    /// Begins anew, as RESET wants it: only the connection itself stays.
+    pub fn reset(&mut self) {
+        *self = Session { texts_changed: true, ..Session::new(self.id) };
+    }
+
+    /// Before a command: where its reply begins, if the connection wants none.
+    #[inline]
+    pub fn begin_muted(&mut self, output: &Output) -> Option<Mark> {
+        if self.replies == Replies::Sent {
+            return None;
+        }
+        if self.replies == Replies::SkipNext {
+            self.replies = Replies::SkipThis;
+        }
+        Some(output.mark())
+    }
+
+    /// After it: takes the reply back, unless it was that of CLIENT REPLY ON.
+    pub fn end_muted(&mut self, output: &mut Output, start: Mark) {
+        self.replies = match self.replies {
+            Replies::Sent => return,
+            Replies::SkipThis => Replies::Sent,
+            Replies::Off => Replies::Off,
+            Replies::SkipNext => Replies::SkipNext,
+        };
+        output.truncate(start);
     }
 }

@@ -12,6 +12,9 @@ pub struct Spec {
     /// With the container in front: `client|list`.
     pub full_name: &'static str,
     pub summary: &'static str,
+    /// The arguments as redis-cli hints at them: `key value [NX | XX] [EX seconds]`. `COMMAND DOCS`
+    /// tells them piece by piece (`command/syntax.rs` reads this).
+    pub syntax: &'static str,
     /// The version of Redis whose command this is.
     pub since: &'static str,
     pub group: Group,
@@ -30,6 +33,7 @@ pub(crate) const BLANK: Spec = Spec {
     name: "",
     full_name: "",
     summary: "",
+    syntax: "",
     since: "1.0.0",
     group: Group::Generic,
     complexity: "O(1)",
@@ -118,6 +122,11 @@ impl Flags {
         Flags(bits)
     }
 
+    /// Both together; `|` cannot be used in constants.
+    pub const fn and(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
     #[inline(always)]
     pub const fn has(self, flag: Flag) -> bool {
         self.0 & flag as u32 != 0
@@ -182,8 +191,36 @@ impl Spec {
 /// All commands, found by name. Made once at start.
 pub struct Table {
     /// Open addressing over the folded names; a power of two, at most half full.
-    places: Vec<Option<&'static Spec>>,
+    places: Vec<Option<(&'static Spec, CommandId)>>,
+    /// Every command, and behind a container its subcommands.
+    specs: Vec<&'static Spec>,
     count: usize,
+}
+
+/// The position of a command or subcommand in the table, for counting by it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct CommandId(u16);
+
+impl CommandId {
+    /// The subcommand at `position` of the container this stands for.
+    pub(crate) fn subcommand(self, position: usize) -> CommandId {
+        CommandId(self.0 + 1 + u16::try_from(position).expect("a few dozen subcommands"))
+    }
+
+    /// Of a request that names no command.
+    pub const NONE: CommandId = CommandId(u16::MAX);
+
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    pub fn number(self) -> u16 {
+        self.0
+    }
+
+    pub fn from_number(number: u16) -> CommandId {
+        CommandId(number)
+    }
 }
 
 /// The families of commands, in the order `COMMAND` lists them.
@@ -195,6 +232,7 @@ const FAMILIES: &[&[Spec]] = &[
     crate::keyspace::whole::SPECS,
     crate::transactions::SPECS,
     crate::connection::SPECS,
+    crate::client::SPECS,
 ];
 
 /// Longer than any command's name; longer words are not looked up.
@@ -202,13 +240,16 @@ const NAME_BYTES_MAX: usize = 32;
 
 impl Default for Table {
     fn default() -> Table {
-        let specs: Vec<&'static Spec> = FAMILIES.iter().flat_map(|family| family.iter()).collect();
-        let mut table =
-            Table { places: vec![None; (specs.len() * 2).next_power_of_two()], count: specs.len() };
-        for spec in specs {
+        let count = FAMILIES.iter().map(|family| family.len()).sum::<usize>();
+        let places = vec![None; (count * 2).next_power_of_two()];
+        let mut table = Table { places, specs: Vec::new(), count };
+        for spec in FAMILIES.iter().flat_map(|family| family.iter()) {
             let place = table.place_of(spec.name.as_bytes());
             assert!(table.places[place].is_none(), "{} stands in the table twice", spec.name);
-            table.places[place] = Some(spec);
+            let number = u16::try_from(table.specs.len()).expect("some hundreds of commands");
+            table.places[place] = Some((spec, CommandId(number)));
+            table.specs.push(spec);
+            table.specs.extend(spec.subcommands);
         }
         table
     }
@@ -227,9 +268,23 @@ impl Table {
         FAMILIES.iter().flat_map(|family| family.iter())
     }
 
+    /// Every command and subcommand, each at the index of its [`CommandId`].
+    pub fn specs(&self) -> &[&'static Spec] {
+        &self.specs
+    }
+
+    pub fn spec(&self, id: CommandId) -> Option<&'static Spec> {
+        self.specs.get(id.index()).copied()
+    }
+
     /// The command of this name, in any case of letters.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&'static Spec> {
+        self.find_with_id(name).map(|(spec, _)| spec)
+    }
+
+    #[inline]
+    pub(crate) fn find_with_id(&self, name: &[u8]) -> Option<(&'static Spec, CommandId)> {
         if name.len() > NAME_BYTES_MAX {
             return None;
         }
@@ -241,7 +296,7 @@ impl Table {
     fn place_of(&self, name: &[u8]) -> usize {
         let mask = self.places.len() - 1;
         let mut place = folded_hash(name) & mask;
-        while let Some(spec) = self.places[place] {
+        while let Some((spec, _)) = self.places[place] {
             if spec.name.as_bytes().eq_ignore_ascii_case(name) {
                 return place;
             }
@@ -254,7 +309,11 @@ impl Table {
 impl Spec {
     /// The subcommand of this name.
     pub fn subcommand(&self, name: &[u8]) -> Option<&'static Spec> {
-        self.subcommands.iter().find(|spec| spec.name.as_bytes().eq_ignore_ascii_case(name))
+        self.subcommand_position(name).map(|position| &self.subcommands[position])
+    }
+
+    pub(crate) fn subcommand_position(&self, name: &[u8]) -> Option<usize> {
+        self.subcommands.iter().position(|spec| spec.name.as_bytes().eq_ignore_ascii_case(name))
     }
 }
 

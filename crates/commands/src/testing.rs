@@ -1,5 +1,7 @@
 //! A node without sockets, for tests: text in, replies as text out, virtual time, effects recorded.
-//! It runs commands just as the server does: prepare, admit, run.
+//! It runs commands just as the server does: prepare, admit, run. The node around them is in
+//! `testing/host.rs`.
+mod host;
 
 use std::collections::BTreeMap;
 
@@ -7,10 +9,11 @@ use placement::Slot;
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
 use store::{Access, Digest, Seed, SlotTable, Touch, UnixMillis, digest_of};
 
+pub use self::host::TestHost;
 use crate::settings::NotifyClasses;
 use crate::{
-    Args, Context, EffectLog, Event, Host, Keys, Outcome, Request, Session, Slots, Surroundings,
-    Table, Verdict, admit, run,
+    Args, Context, EffectLog, Event, Keys, Outcome, Request, Session, Slots, Surroundings, Table,
+    Verdict, admit, run,
 };
 
 /// The tables of all slots, made when first asked for.
@@ -51,12 +54,6 @@ pub struct TestNode {
     table: Table,
     chance: u64,
 }
-
-/// The node around a command, as far as tests need one.
-#[derive(Default)]
-pub struct TestHost {}
-
-impl Host for TestHost {}
 
 impl Default for TestNode {
     fn default() -> TestNode {
@@ -157,9 +154,13 @@ impl TestNode {
     }
 
     fn execute(&mut self, connection: u64, args: Args<'_>, output: &mut Output) {
-        let mut session =
-            self.sessions.remove(&connection).unwrap_or_else(|| Session::new(connection));
+        let mut session = self.sessions.remove(&connection).unwrap_or_else(|| Session {
+            authenticated: !self.around.password_required,
+            ..Session::new(connection)
+        });
+        self.host.now = self.around.now;
         let request = Request::prepare(args, &self.table, &self.around.seed);
+        let muted = session.begin_muted(output);
         let mut reply = Reply::new(output, session.protocol);
         if let Verdict::Run(spec, _) = admit(&request, &mut session, &self.around, &mut reply) {
             let keys =
@@ -174,6 +175,9 @@ impl TestNode {
                 first_key: request.key,
             };
             run(&mut context);
+        }
+        if let Some(start) = muted {
+            session.end_muted(output, start);
         }
         self.log.extend(self.outcome.effects.take());
         self.sessions.insert(connection, session);
@@ -216,7 +220,8 @@ pub fn check_on(node: &mut TestNode, script: &str) {
         }
         expected.push_str(&format!("{line}\n"));
     }
-    let told: String = told.lines().map(|line| format!("{}\n", line.trim())).collect();
+    let told = told.lines().map(str::trim).filter(|line| !line.is_empty());
+    let told: String = told.map(|line| format!("{line}\n")).collect();
     let expected: String = expected
         .lines()
         .filter(|line| !line.starts_with('+'))

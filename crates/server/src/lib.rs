@@ -7,6 +7,10 @@ mod shared; //     What all threads of a node share.
 mod keyspace; //   The slots and their locks.
 mod worker; //     An I/O thread: read, parse, run, reply.
 mod accept; //     Listening, and new connections.
+mod clients; //    The connections, as other threads see them.
+mod host; //       The node, as a running command sees it.
+mod config; //     Settings that change while the node runs.
+mod pause; //      CLIENT PAUSE.
 mod mailbox; //    How threads talk to a worker.
 mod gate; //       Up to where a connection's output may be sent.
 mod keeper; //     The thread that expires keys, frees garbage and watches memory.

@@ -9,6 +9,8 @@ use crate::accept::Accepted;
 pub(crate) enum Mail {
     /// Take this connection over.
     Adopt(Accepted),
+    /// Close this connection, if it is still the one with this id.
+    Close { id: u64, index: usize },
 }
 
 pub(crate) struct Mailbox {

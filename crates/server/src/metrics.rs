@@ -15,7 +15,7 @@ impl HttpSource for Shared {
             client_addr: self.client_addr,
             uptime: self.started.elapsed(),
             io_threads: u16::try_from(self.mailboxes.len()).unwrap_or(u16::MAX),
-            clients_connected: self.clients() as u64,
+            clients_connected: self.client_count() as u64,
             clients_max: u64::from(settings.maxclients),
             connections_accepted: self.accepted.load(Relaxed),
             connections_refused: self.rejected.load(Relaxed),

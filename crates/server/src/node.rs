@@ -18,10 +18,13 @@ use parking_lot::Mutex;
 use store::Seed;
 
 use crate::accept::listen;
+use crate::clients::Clients;
+use crate::config::ConfigChanges;
 use crate::http::{self, HttpOptions, HttpServer};
 use crate::keeper::Keeper;
 use crate::keyspace::Keyspace;
 use crate::memory::{MemoryGauge, MemoryProbe};
+use crate::pause::Pauses;
 use crate::shared::{Counters, Shared};
 use crate::worker::{self, Worker};
 
@@ -65,6 +68,9 @@ impl Node {
         let shared = Arc::new(Shared {
             keyspace: Keyspace::new(),
             table: Table::default(),
+            clients: Clients::default(),
+            pauses: Pauses::default(),
+            config: ConfigChanges::default(),
             seed: Seed::new(RandomState::new().hash_one(client_addr)),
             memory: MemoryGauge::new(options.memory),
             mailboxes,

@@ -12,14 +12,20 @@ use commands::Table;
 use commands::settings::Settings;
 use store::{Garbage, Seed};
 
+use crate::clients::Clients;
+use crate::config::ConfigChanges;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mailbox;
 use crate::memory::MemoryGauge;
+use crate::pause::Pauses;
 
 pub(crate) struct Shared {
     pub keyspace: Keyspace,
     pub settings: ArcSwap<Settings>,
     pub table: Table,
+    pub clients: Clients,
+    pub pauses: Pauses,
+    pub config: ConfigChanges,
     pub seed: Seed,
     pub memory: MemoryGauge,
     /// One for each worker.
@@ -67,7 +73,7 @@ impl Shared {
         self.counters.iter().map(|counters| counter(counters).load(Relaxed)).sum()
     }
 
-    pub(crate) fn clients(&self) -> usize {
+    pub(crate) fn client_count(&self) -> usize {
         self.connections.iter().map(|count| count.load(Relaxed)).sum()
     }
 

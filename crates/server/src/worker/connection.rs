@@ -1,18 +1,19 @@
 //! What a connection keeps between its turns. An idle one holds no buffers.
 
-use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
-use commands::Session;
+use commands::{CommandId, Session};
 use mio::net::TcpStream;
 use resp::{Output, RequestParser};
 use store::UnixMillis;
 
 use crate::accept::Accepted;
+use crate::clients::{ClientCard, Place, TurnEnd};
 use crate::gate::Gate;
 
 pub(crate) struct Connection {
     pub stream: TcpStream,
-    pub address: SocketAddr,
     pub session: Session,
     pub parser: RequestParser,
     /// The beginning of a request whose end has not come yet, or requests put off.
@@ -23,13 +24,21 @@ pub(crate) struct Connection {
     /// More may be waiting in the socket: the last read filled its buffer.
     pub readable: bool,
     pub last_active: UnixMillis,
+    /// The last command of the present turn.
+    pub last_command: CommandId,
+    /// What others may know of it.
+    pub card: Arc<ClientCard>,
 }
 
 impl Connection {
-    pub(crate) fn new(accepted: Accepted, now: UnixMillis) -> Connection {
+    pub(crate) fn new(accepted: Accepted, place: Place, now: UnixMillis) -> Connection {
+        let mut card = ClientCard::new(accepted.id, place, accepted.address, now);
+        card.descriptor = i64::from(accepted.stream.as_raw_fd());
+        if let Ok(local) = accepted.stream.local_addr() {
+            card.local_address = local;
+        }
         Connection {
             stream: accepted.stream,
-            address: accepted.address,
             session: Session::new(accepted.id),
             parser: RequestParser::default(),
             input: Vec::new(),
@@ -37,6 +46,19 @@ impl Connection {
             gate: Gate::default(),
             readable: true,
             last_active: now,
+            last_command: CommandId::NONE,
+            card: Arc::new(card),
         }
+    }
+
+    /// Lets others know how it is after its turn.
+    pub(crate) fn update_card(&mut self, now: UnixMillis) {
+        let turn = TurnEnd {
+            now,
+            last_command: self.last_command,
+            input_bytes: self.input.len(),
+            output_bytes: self.output.len(),
+        };
+        self.card.update(&mut self.session, &turn);
     }
 }

@@ -1,22 +1,28 @@
 //! One command: admitted, its slots locked, run, its locks let go.
 
-use commands::{Context, Flag, Host, Keys, Request, Verdict, admit, run};
+use commands::{Context, Flag, Keys, Request, Verdict, admit, run};
 use resp::{Output, Reply};
 
 use super::Worker;
+use super::connection::Connection;
 use crate::evictor::Room;
-
-/// The node, as a command sees it.
-struct NodeHost;
-
-impl Host for NodeHost {}
+use crate::host::NodeHost;
 
 impl Worker {
     pub(super) fn execute(&mut self, index: usize, request: &Request<'_>, output: &mut Output) {
         if self.settings.maxmemory != 0 {
             self.make_room(request);
         }
-        let session = &mut self.connections[index].session;
+        let muted = self.connections[index].session.begin_muted(output);
+        self.admit_and_run(index, request, output);
+        if let Some(start) = muted {
+            self.connections[index].session.end_muted(output, start);
+        }
+    }
+
+    #[inline]
+    fn admit_and_run(&mut self, index: usize, request: &Request<'_>, output: &mut Output) {
+        let Connection { session, card, .. } = &mut self.connections[index];
         let mut reply = Reply::new(output, session.protocol);
         let Verdict::Run(spec, locks) = admit(request, session, &self.around, &mut reply) else {
             return;
@@ -24,7 +30,7 @@ impl Worker {
         let changes = self.outcome.changes;
         let mut slots = self.shared.keyspace.lock(locks);
         let keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
-        let mut host = NodeHost;
+        let mut host = NodeHost { shared: &self.shared, card, spec, now: self.around.now };
         let mut context = Context {
             args: request.args,
             keys,

@@ -21,6 +21,7 @@ use slab::Slab;
 
 use self::connection::Connection;
 use crate::accept::{Accepted, configure};
+use crate::clients::Place;
 use crate::clock;
 use crate::evictor::Evictor;
 use crate::mailbox::{Mail, Mailbox};
@@ -124,6 +125,15 @@ impl Worker {
         }
         if self.serve(index).is_err() {
             self.close(index);
+            return;
+        }
+        self.connections[index].update_card(self.around.now);
+    }
+
+    /// Closes a connection that somebody else wants closed, and that may be gone.
+    fn close_if(&mut self, id: u64, index: usize) {
+        if self.connections.get(index).is_some_and(|connection| connection.session.id == id) {
+            self.close(index);
         }
     }
 
@@ -131,6 +141,7 @@ impl Worker {
         for mail in self.shared.mailboxes[self.number].take() {
             match mail {
                 Mail::Adopt(accepted) => self.adopt(accepted),
+                Mail::Close { id, index } => self.close_if(id, index),
             }
         }
     }
@@ -140,7 +151,7 @@ impl Worker {
         // Until there is no more: an error (or none left to accept) ends the round.
         while let Ok((stream, address)) = listener.accept() {
             let settings = self.shared.settings.load();
-            if self.shared.clients() >= settings.maxclients as usize {
+            if self.shared.client_count() >= settings.maxclients as usize {
                 self.shared.rejected.fetch_add(1, Relaxed);
                 serve::refuse(stream);
                 continue;
@@ -170,10 +181,13 @@ impl Worker {
     fn adopt(&mut self, accepted: Accepted) {
         let entry = self.connections.vacant_entry();
         let token = Token(entry.key());
-        let mut connection = Connection::new(accepted, clock::now());
+        let place = Place { worker: self.number, index: entry.key() };
+        let mut connection = Connection::new(accepted, place, clock::now());
+        connection.session.authenticated = !self.around.password_required;
         let interest = Interest::READABLE | Interest::WRITABLE;
         // The system says at once that it is readable, if it is.
         if self.poll.registry().register(&mut connection.stream, token, interest).is_ok() {
+            self.shared.clients.enter(Arc::clone(&connection.card));
             entry.insert(connection);
         } else {
             self.shared.connections[self.number].fetch_sub(1, Relaxed);
@@ -183,6 +197,7 @@ impl Worker {
     fn close(&mut self, index: usize) {
         let mut connection = self.connections.remove(index);
         let _ = self.poll.registry().deregister(&mut connection.stream);
+        self.shared.clients.leave(connection.session.id);
         self.shared.connections[self.number].fetch_sub(1, Relaxed);
     }
 

@@ -173,7 +173,11 @@ impl Worker {
             }
         }
         count(&shared.counters[self.number].commands, requests.len() as u64);
-        self.connections[index].output = output;
+        let connection = &mut self.connections[index];
+        connection.output = output;
+        if let Some(last) = requests.last() {
+            connection.last_command = last.command;
+        }
     }
 
     /// Sends what may be sent. What the system does not take stays for the next turn.

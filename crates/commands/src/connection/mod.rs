@@ -1,0 +1,152 @@
+//! Commands about the connection itself: PING, ECHO, SELECT, QUIT, RESET; `auth.rs` has AUTH and
+//! HELLO. What other connections are is asked with CLIENT, in `client/`.
+mod auth;
+
+use resp::Protocol;
+
+use crate::Error;
+use crate::context::Context;
+use crate::spec::{BLANK, Flag, Flags, Group, Spec};
+
+/// At any time, by anybody: what a connection begins and ends with.
+const ANYTIME: Flags = Flags::of(&[
+    Flag::NoScript,
+    Flag::Loading,
+    Flag::Stale,
+    Flag::Fast,
+    Flag::NoAuth,
+    Flag::AllowBusy,
+]);
+const LOADING_STALE_FAST: Flags = Flags::of(&[Flag::Loading, Flag::Stale, Flag::Fast]);
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "auth",
+        full_name: "auth",
+        summary: "Shows the node who the client is.",
+        syntax: "[username] password",
+        group: Group::Connection,
+        complexity: "O(N) where N is the number of passwords defined for the user",
+        arity: -2,
+        flags: ANYTIME,
+        run: Some(auth::auth),
+        ..BLANK
+    },
+    Spec {
+        name: "echo",
+        full_name: "echo",
+        summary: "Answers with the message it is given.",
+        syntax: "message",
+        group: Group::Connection,
+        arity: 2,
+        flags: LOADING_STALE_FAST,
+        run: Some(echo),
+        ..BLANK
+    },
+    Spec {
+        name: "hello",
+        full_name: "hello",
+        summary: "Greets the node: chooses the protocol, may authenticate and name the connection.",
+        syntax: "[protover [AUTH username password] [SETNAME clientname]]",
+        since: "6.0.0",
+        group: Group::Connection,
+        arity: -1,
+        flags: ANYTIME,
+        run: Some(auth::hello),
+        ..BLANK
+    },
+    Spec {
+        name: "ping",
+        full_name: "ping",
+        summary: "Answers PONG, or the message it is given.",
+        syntax: "[message]",
+        group: Group::Connection,
+        arity: -1,
+        flags: Flags::of(&[Flag::Fast, Flag::InSubscribed]),
+        run: Some(ping),
+        ..BLANK
+    },
+    Spec {
+        name: "quit",
+        full_name: "quit",
+        summary: "Closes the connection once its replies are sent.",
+        group: Group::Connection,
+        arity: -1,
+        flags: Flags::of(&[Flag::InSubscribed, Flag::NotQueued]).and(ANYTIME),
+        run: Some(quit),
+        ..BLANK
+    },
+    Spec {
+        name: "reset",
+        full_name: "reset",
+        summary: "Makes the connection as it was when it was new.",
+        since: "6.2.0",
+        group: Group::Connection,
+        arity: 1,
+        flags: Flags::of(&[Flag::InSubscribed, Flag::NotQueued]).and(ANYTIME),
+        run: Some(reset),
+        ..BLANK
+    },
+    Spec {
+        name: "select",
+        full_name: "select",
+        summary: "Chooses the database; there is only number 0.",
+        syntax: "index",
+        group: Group::Connection,
+        arity: 2,
+        flags: LOADING_STALE_FAST,
+        run: Some(select),
+        ..BLANK
+    },
+];
+
+fn ping(context: &mut Context<'_>) -> Result<(), Error> {
+    if context.args.len() > 2 {
+        return Err(Error::wrong_arity(context.spec.full_name));
+    }
+    let message = context.args.get(1);
+    // A subscribed RESP2 client cannot tell a plain reply from a message: both are arrays there.
+    if context.session.subscriptions > 0 && context.session.protocol == Protocol::Resp2 {
+        context.reply.array(2);
+        context.reply.bulk(b"pong");
+        context.reply.bulk(message.unwrap_or_default());
+        return Ok(());
+    }
+    match message {
+        None => context.reply.pong(),
+        Some(message) => context.reply.bulk(message),
+    }
+    Ok(())
+}
+
+fn echo(context: &mut Context<'_>) -> Result<(), Error> {
+    context.reply.bulk(context.args.at(1));
+    Ok(())
+}
+
+fn quit(context: &mut Context<'_>) -> Result<(), Error> {
+    context.session.closing = true;
+    context.reply.ok();
+    Ok(())
+}
+
+fn reset(context: &mut Context<'_>) -> Result<(), Error> {
+    context.session.reset();
+    context.session.authenticated = !context.keys.around().password_required;
+    context.reply.simple("RESET");
+    Ok(())
+}
+
+fn select(context: &mut Context<'_>) -> Result<(), Error> {
+    let index = i32::try_from(context.integer(1)?).map_err(|_| {
+        Error::fixed("ERR value is out of range, value must between -2147483648 and 2147483647")
+    })?;
+    if index != 0 {
+        return Err(Error::fixed("ERR DB index is out of range"));
+    }
+    context.reply.ok();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,13 @@
+//! What a command may ask of the node around it: everything that is not keys and not its own
+//! connection. One small trait a noun; the server answers them all (`server/src/host/`), tests have a
+//! host of their own (`testing.rs`).
+mod clients; //       The connections: list, close, pause.
+mod configuration; // The settings: read, change, write to the file.
+
+pub use clients::{ClientFacts, Clients, Pause, PauseScope, Unblock};
+pub use configuration::{ChangeError, Configuration, changed_settings};
+
+/// The node, as commands see it.
+pub trait Host: Clients + Configuration {}
+
+impl<Node: Clients + Configuration> Host for Node {}

@@ -1,0 +1,72 @@
+//! The node around a command, as far as tests need one: what it is told is kept for them to look at.
+
+use std::sync::Arc;
+
+use store::UnixMillis;
+
+use crate::settings::Settings;
+use crate::{ChangeError, ClientFacts, Clients, Configuration, Pause, Session, Unblock};
+
+#[derive(Default)]
+pub struct TestHost {
+    pub now: UnixMillis,
+    pub settings: Settings,
+    /// Connections besides those that run commands.
+    pub others: Vec<ClientFacts>,
+    pub paused: Option<Pause>,
+}
+
+impl Clients for TestHost {
+    fn this_client(&self, session: &Session) -> ClientFacts {
+        ClientFacts {
+            id: session.id,
+            address: format!("127.0.0.1:{}", 50_000 + session.id),
+            local_address: "127.0.0.1:6379".to_owned(),
+            ..ClientFacts::of_session(session)
+        }
+    }
+
+    fn clients(&self, session: &Session) -> Vec<ClientFacts> {
+        let mut clients = self.others.clone();
+        clients.push(self.this_client(session));
+        clients.sort_by_key(|client| client.id);
+        clients
+    }
+
+    fn kill_client(&mut self, id: u64) -> bool {
+        let before = self.others.len();
+        self.others.retain(|client| client.id != id);
+        self.others.len() < before
+    }
+
+    fn pause(&mut self, pause: Pause) {
+        self.paused = Some(pause);
+    }
+
+    fn unpause(&mut self) {
+        self.paused = None;
+    }
+
+    fn unblock(&mut self, _: u64, _: Unblock) -> bool {
+        false
+    }
+
+    fn start_monitor(&mut self, session: &mut Session) {
+        session.is_monitor = true;
+    }
+}
+
+impl Configuration for TestHost {
+    fn settings(&self) -> Arc<Settings> {
+        Arc::new(self.settings.clone())
+    }
+
+    fn change_settings(&mut self, changes: &[(&str, &str)]) -> Result<(), ChangeError> {
+        self.settings = crate::changed_settings(&self.settings, changes)?;
+        Ok(())
+    }
+
+    fn rewrite_settings(&mut self) -> Result<(), String> {
+        Err("ERR The server is running without a config file".to_owned())
+    }
+}

@@ -1,0 +1,185 @@
+//! The connections of the node, as others see them: each worker keeps its own, and tells what is
+//! worth knowing on a [`ClientCard`] that any thread may read. CLIENT LIST and KILL begin here.
+
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use commands::{ClientFacts, CommandId, Session, Table};
+use parking_lot::Mutex;
+use store::UnixMillis;
+
+/// What is known of a connection outside its worker. The worker writes it at the end of a turn with
+/// plain stores; whoever reads it may see how things were a moment ago.
+pub(crate) struct ClientCard {
+    pub id: u64,
+    pub address: SocketAddr,
+    pub local_address: SocketAddr,
+    pub descriptor: i64,
+    pub since: UnixMillis,
+    pub place: Place,
+    last_active: AtomicU64,
+    last_command: AtomicU16,
+    marks: AtomicU8,
+    channels: AtomicU32,
+    /// One more than the number of queued commands; 0 outside MULTI.
+    queued: AtomicU32,
+    input_bytes: AtomicU64,
+    output_bytes: AtomicU64,
+    texts: Mutex<Texts>,
+}
+
+/// A worker, and the index of one of its connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    pub worker: usize,
+    pub index: usize,
+}
+
+/// What a client says of itself; it seldom changes.
+#[derive(Default)]
+struct Texts {
+    name: Vec<u8>,
+    library_name: Vec<u8>,
+    library_version: Vec<u8>,
+}
+
+/// What a connection did and holds, at the end of a turn.
+pub(crate) struct TurnEnd {
+    pub now: UnixMillis,
+    pub last_command: CommandId,
+    pub input_bytes: usize,
+    pub output_bytes: usize,
+}
+
+/// One bit for each yes or no of a session.
+const MONITOR: u8 = 1 << 0;
+const CLOSING: u8 = 1 << 1;
+const NO_EVICT: u8 = 1 << 2;
+const NO_TOUCH: u8 = 1 << 3;
+const RESP3: u8 = 1 << 4;
+
+impl ClientCard {
+    pub(crate) fn new(id: u64, place: Place, address: SocketAddr, now: UnixMillis) -> ClientCard {
+        ClientCard {
+            id,
+            address,
+            local_address: address,
+            descriptor: -1,
+            since: now,
+            place,
+            last_active: AtomicU64::new(now.0),
+            last_command: AtomicU16::new(CommandId::NONE.number()),
+            marks: AtomicU8::new(0),
+            channels: AtomicU32::new(0),
+            queued: AtomicU32::new(0),
+            input_bytes: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            texts: Mutex::default(),
+        }
+    }
+
+    /// Writes down how a connection is after its turn.
+    pub(crate) fn update(&self, session: &mut Session, turn: &TurnEnd) {
+        self.last_active.store(turn.now.0, Relaxed);
+        if turn.last_command != CommandId::NONE {
+            self.last_command.store(turn.last_command.number(), Relaxed);
+        }
+        self.input_bytes.store(turn.input_bytes as u64, Relaxed);
+        self.output_bytes.store(turn.output_bytes as u64, Relaxed);
+        self.marks.store(marks(session), Relaxed);
+        self.channels.store(narrow(session.subscriptions), Relaxed);
+        let queued = session.queue.as_ref().map_or(0, |queue| 1 + queue.commands.len());
+        self.queued.store(narrow(queued), Relaxed);
+        if session.texts_changed {
+            session.texts_changed = false;
+            *self.texts.lock() = Texts {
+                name: session.name.clone(),
+                library_name: session.library_name.clone(),
+                library_version: session.library_version.clone(),
+            };
+        }
+    }
+
+    /// The connection as the card shows it.
+    pub(crate) fn facts(&self, now: UnixMillis, table: &Table) -> ClientFacts {
+        let marks = self.marks.load(Relaxed);
+        let last_command = CommandId::from_number(self.last_command.load(Relaxed));
+        let texts = self.texts.lock();
+        let queued = self.queued.load(Relaxed) as usize;
+        ClientFacts {
+            name: texts.name.clone(),
+            library_name: texts.library_name.clone(),
+            library_version: texts.library_version.clone(),
+            is_monitor: marks & MONITOR != 0,
+            is_closing: marks & CLOSING != 0,
+            no_evict: marks & NO_EVICT != 0,
+            no_touch: marks & NO_TOUCH != 0,
+            is_resp3: marks & RESP3 != 0,
+            channels: self.channels.load(Relaxed) as usize,
+            queued: queued.checked_sub(1),
+            last_command: table.spec(last_command).map(|spec| spec.full_name),
+            ..self.outer_facts(now)
+        }
+    }
+
+    /// The part that a session does not know of itself.
+    pub(crate) fn outer_facts(&self, now: UnixMillis) -> ClientFacts {
+        let seconds_since = |then: u64| now.0.saturating_sub(then) / 1_000;
+        let (input, output) = (self.input_bytes.load(Relaxed), self.output_bytes.load(Relaxed));
+        ClientFacts {
+            id: self.id,
+            address: self.address.to_string(),
+            local_address: self.local_address.to_string(),
+            descriptor: self.descriptor,
+            age_seconds: seconds_since(self.since.0),
+            idle_seconds: seconds_since(self.last_active.load(Relaxed)),
+            input_bytes: bytes(input),
+            output_bytes: bytes(output),
+            output_capacity: bytes(output),
+            total_bytes: bytes(input + output) + size_of::<ClientCard>() + size_of::<Session>(),
+            ..ClientFacts::default()
+        }
+    }
+}
+
+fn marks(session: &Session) -> u8 {
+    let mark = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    mark(session.is_monitor, MONITOR)
+        | mark(session.closing, CLOSING)
+        | mark(session.no_evict, NO_EVICT)
+        | mark(session.no_touch, NO_TOUCH)
+        | mark(session.protocol == resp::Protocol::Resp3, RESP3)
+}
+
+fn narrow(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn bytes(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// The cards of all connections, by id.
+#[derive(Default)]
+pub(crate) struct Clients(Mutex<BTreeMap<u64, Arc<ClientCard>>>);
+
+impl Clients {
+    pub(crate) fn enter(&self, card: Arc<ClientCard>) {
+        self.0.lock().insert(card.id, card);
+    }
+
+    pub(crate) fn leave(&self, id: u64) {
+        self.0.lock().remove(&id);
+    }
+
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<ClientCard>> {
+        self.0.lock().get(&id).cloned()
+    }
+
+    /// All cards, the oldest first.
+    pub(crate) fn all(&self) -> Vec<Arc<ClientCard>> {
+        self.0.lock().values().cloned().collect()
+    }
+}

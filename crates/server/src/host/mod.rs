@@ -1,0 +1,19 @@
+//! The node, as a running command sees it: the answers to `commands::Host`, one file for each of its
+//! traits. Made for one command by `worker/execute.rs`.
+mod clients; //       The connections.
+mod configuration; // The settings.
+
+use commands::Spec;
+use store::UnixMillis;
+
+use crate::clients::ClientCard;
+use crate::shared::Shared;
+
+pub(crate) struct NodeHost<'a> {
+    pub shared: &'a Shared,
+    /// Of the connection whose command runs.
+    pub card: &'a ClientCard,
+    /// The command that runs.
+    pub spec: &'static Spec,
+    pub now: UnixMillis,
+}
