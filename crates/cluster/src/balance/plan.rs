@@ -38,6 +38,8 @@ pub struct Plan {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BucketPlan {
     pub hashmask: Hashmask,
+    /// Its place in the map, which stays the same as long as the basis does.
+    pub(super) place: usize,
     /// Copies to be made.
     pub copies: SmallVec<[NewCopy; 2]>,
     /// Copies that go without being replaced.
@@ -108,6 +110,7 @@ impl Plan {
             plan.add_bucket(
                 map.bucket_at(bucket).hashmask,
                 &Ends {
+                    place: bucket,
                     held: &table.held[bucket],
                     target: &table.target[bucket],
                     pairs: &pairs[bucket],
@@ -124,6 +127,7 @@ impl Plan {
         let goes = |node: &&Node| !ends.target.contains(*node) && !given(node);
         let bucket = BucketPlan {
             hashmask,
+            place: ends.place,
             copies: ends
                 .pairs
                 .iter()
@@ -194,6 +198,7 @@ impl Plan {
 
 /// From where to where, for one bucket.
 struct Ends<'a> {
+    place: usize,
     held: &'a Nodes,
     target: &'a Nodes,
     pairs: &'a [(Option<Node>, Node)],

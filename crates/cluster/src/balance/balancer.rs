@@ -1,0 +1,480 @@
+//! A node's part in balancing: when to look, whom to ask, what to agree on, and when it is over.
+//!
+//! `handle` takes one input and leaves its wishes in `out`. The node takes part in one move at a time
+//! (`Engagement`); asked for another, it answers that a transfer is already in progress. What to do is
+//! decided in `decide.rs`; the conversation is drawn in `message.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::decide::{Decision, Seen, Step, StepKind, View, decide, decide_leaving, promotion_rule};
+use super::engagement::{Engagement, Part};
+use super::levels::{LoadLevels, Vitals};
+use super::message::{Attempt, Effect, Input, Message, Offered, Refused, Timer};
+use super::pace::Pace;
+use crate::map::{Change, Epoch, Load, Member, NodeId};
+
+/// How long a node waits for load levels, and for an answer to an offer.
+const ANSWER_WAIT: Duration = Duration::from_millis(500);
+
+pub struct Balancer {
+    me: NodeId,
+    /// The next chance. A seed at first.
+    chance: u64,
+    vitals: Vitals,
+    engagement: Option<Engagement>,
+    asking: Option<Asking>,
+    intent: Intent,
+    /// The number of the event that counts, and when it is due.
+    event: (u64, Duration),
+    attempts: u64,
+    rounds: u64,
+    last_pings: Option<Duration>,
+    seen: (Epoch, Seen),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Intent {
+    Stay,
+    Leave,
+    /// `Leave` has been proposed.
+    Gone,
+}
+
+/// Load levels being collected.
+struct Asking {
+    round: u64,
+    waiting: BTreeSet<NodeId>,
+    answers: BTreeMap<NodeId, LoadLevels>,
+}
+
+impl Balancer {
+    pub fn new(me: NodeId, seed: u64) -> Balancer {
+        Balancer {
+            me,
+            chance: seed,
+            vitals: Vitals::default(),
+            engagement: None,
+            asking: None,
+            intent: Intent::Stay,
+            event: (0, Duration::ZERO),
+            attempts: 0,
+            rounds: 0,
+            last_pings: None,
+            seen: (Epoch(0), Seen::default()),
+        }
+    }
+
+    pub fn set_vitals(&mut self, vitals: Vitals) {
+        self.vitals = vitals;
+    }
+
+    /// What this node takes part in now.
+    pub fn engagement(&self) -> Option<&Engagement> {
+        self.engagement.as_ref()
+    }
+
+    /// Takes one input. Whatever should be done in the world is left in `out`.
+    pub fn handle(&mut self, now: Duration, view: View, input: Input, out: &mut Vec<Effect>) {
+        if self.seen.0 != view.plan.basis() {
+            self.seen = (view.plan.basis(), Seen::default());
+        }
+        match input {
+            Input::Message { from, message } => self.on_message(now, view, (from, message), out),
+            Input::Timer(Timer::Event { number }) => {
+                if number == self.event.0 {
+                    self.on_event(now, view, out);
+                }
+            }
+            Input::Timer(Timer::LevelsDue { round }) => self.on_levels_due(now, view, round, out),
+            Input::Timer(Timer::AnswerDue { attempt }) => self.on_answer_due(now, attempt, out),
+            Input::MapChanged => self.on_map_changed(now, view, out),
+            Input::FillDone { attempt } => self.on_fill_done(view, attempt, out),
+            Input::Leave => self.on_leave(now, view, out),
+        }
+    }
+
+    fn on_message(
+        &mut self,
+        now: Duration,
+        view: View,
+        (from, message): (NodeId, Message),
+        out: &mut Vec<Effect>,
+    ) {
+        match message {
+            Message::Ping => send(out, from, Message::Pong),
+            Message::Pong => {}
+            Message::AskLevels { round } => {
+                send(out, from, Message::Levels { round, levels: self.levels(view) });
+            }
+            Message::Levels { round, levels } => {
+                self.on_levels(now, view, (from, round, levels), out);
+            }
+            Message::Offer { attempt, bucket, basis, what } => {
+                let part = Part::Taking { what };
+                let offer = Engagement { attempt, bucket, basis, taker: self.me, part };
+                self.agree_or_refuse(view, from, offer, out);
+            }
+            Message::Fetch { attempt, bucket, basis, taker } => {
+                let part = Part::Sourcing { proposed: None };
+                self.agree_or_refuse(
+                    view,
+                    from,
+                    Engagement { attempt, bucket, basis, taker, part },
+                    out,
+                );
+                if self.is_engaged_in(attempt) {
+                    out.push(Effect::StartFill { attempt, bucket, taker });
+                }
+            }
+            Message::Accept { attempt, levels } => {
+                self.on_accept(now, view, (from, attempt, levels), out);
+            }
+            Message::Refuse { attempt, because } => {
+                self.on_refuse(now, (from, attempt, because), out);
+            }
+            Message::Forget { attempt } => {
+                if self.is_engaged_in(attempt) {
+                    self.disengage(now, Pace::Soon, out);
+                }
+            }
+        }
+    }
+
+    // ---- The event: look, ask, decide.
+
+    fn on_event(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+        if self.engagement.is_some() || self.asking.is_some() || view.map.member(self.me).is_none()
+        {
+            return; // One move at a time: the end of this one sets the next event.
+        }
+        if self.intent != Intent::Stay {
+            return self.go_on_leaving(now, view, out);
+        }
+        let Some(possible) = decide(view, self.me, &mut self.seen.1, |_| true) else {
+            self.ping_all(now, view, out);
+            let pace = if view.plan.is_done(view.map) { Pace::Seldom } else { Pace::Often };
+            return self.set_event(now, pace, out);
+        };
+        // A node below its share has no choice to make that load levels could help with: it serves a
+        // bucket without its backups, or a promotion, and whoever is busy will say so.
+        if view.is_below_share(self.me) || possible.step.kind == StepKind::Drop {
+            return self.begin(now, view, possible, out);
+        }
+        self.ask_levels(view, out);
+    }
+
+    /// Asks those whom this node might give something to, or fetch it from.
+    fn ask_levels(&mut self, view: View, out: &mut Vec<Effect>) {
+        let mut waiting = BTreeSet::new();
+        for plan in view.plan.concerning(self.me) {
+            let Some(bucket) = view.map.bucket(plan.hashmask) else { continue };
+            let takers = plan.missing(bucket).map(|copy| copy.taker);
+            waiting.extend(takers.chain([plan.primary]).chain(bucket.primary()));
+        }
+        waiting.remove(&self.me);
+        self.rounds += 1;
+        let round = self.rounds;
+        for node in &waiting {
+            send(out, *node, Message::AskLevels { round });
+        }
+        out.push(Effect::SetTimer { timer: Timer::LevelsDue { round }, after: ANSWER_WAIT });
+        self.asking = Some(Asking { round, waiting, answers: BTreeMap::new() });
+    }
+
+    fn on_levels(
+        &mut self,
+        now: Duration,
+        view: View,
+        (from, round, levels): (NodeId, u64, LoadLevels),
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(asking) = self.asking.as_mut().filter(|asking| asking.round == round) else {
+            return;
+        };
+        if asking.waiting.remove(&from) {
+            asking.answers.insert(from, levels);
+        }
+        if asking.waiting.is_empty() {
+            self.decide_with_answers(now, view, out);
+        }
+    }
+
+    fn on_levels_due(&mut self, now: Duration, view: View, round: u64, out: &mut Vec<Effect>) {
+        if self.asking.as_ref().is_some_and(|asking| asking.round == round) {
+            self.decide_with_answers(now, view, out);
+        }
+    }
+
+    fn decide_with_answers(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+        let asking = self.asking.take().expect("answers belong to a question");
+        if self.engagement.is_some() {
+            return; // Meanwhile somebody has given to this node; that comes first.
+        }
+        let available = |node| asking.answers.get(&node).is_some_and(LoadLevels::is_available);
+        match decide(view, self.me, &mut self.seen.1, available) {
+            Some(decision) => self.begin(now, view, decision, out),
+            None => self.set_event(now, Pace::Soon, out),
+        }
+    }
+
+    /// R26: whoever has nothing to give only makes sure that the others can be reached.
+    fn ping_all(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+        if self.last_pings.is_some_and(|last| now < last + Pace::Seldom.longest() / 2) {
+            return;
+        }
+        self.last_pings = Some(now);
+        for member in view.map.members().iter().filter(|member| member.id != self.me) {
+            send(out, member.id, Message::Ping);
+        }
+    }
+
+    // ---- The giver: offer, fetch, propose.
+
+    fn begin(&mut self, now: Duration, view: View, decision: Decision, out: &mut Vec<Effect>) {
+        let Step { kind, bucket, taker, .. } = decision.step;
+        if kind == StepKind::Drop {
+            let changes = Engagement::drop_changes(view, &decision.step);
+            out.push(Effect::Propose(changes));
+            out.push(Effect::Decided(decision));
+            return self.set_event(now, Pace::Soon, out);
+        }
+        self.attempts += 1;
+        let attempt = Attempt { giver: self.me, number: self.attempts };
+        let basis = view.plan.basis();
+        let what = match kind {
+            StepKind::Promote | StepKind::Drop => Offered::Promotion,
+            StepKind::Fill => Offered::Fill,
+            StepKind::GivePrimary | StepKind::GiveBackup => Offered::Gift,
+        };
+        let part = Part::Offering { decision: Box::new(decision) };
+        self.engagement = Some(Engagement { attempt, bucket, basis, taker, part });
+        send(out, taker, Message::Offer { attempt, bucket, basis, what });
+        out.push(Effect::SetTimer { timer: Timer::AnswerDue { attempt }, after: ANSWER_WAIT });
+    }
+
+    fn on_accept(
+        &mut self,
+        now: Duration,
+        view: View,
+        (from, attempt, levels): (NodeId, Attempt, LoadLevels),
+        out: &mut Vec<Effect>,
+    ) {
+        if !self.is_engaged_in(attempt) {
+            return send(out, from, Message::Forget { attempt });
+        }
+        let engagement = self.engagement.as_mut().expect("engaged in this attempt");
+        match engagement.part.clone() {
+            Part::Offering { decision } => {
+                self.on_accept_by_taker(now, view, (*decision, levels), out);
+            }
+            Part::Fetching { decision } => {
+                engagement.part = Part::Giving { step: decision.step, proposed: None };
+                out.push(Effect::Decided(*decision));
+            }
+            Part::Giving { .. } | Part::Taking { .. } | Part::Sourcing { .. } => {}
+        }
+    }
+
+    fn on_accept_by_taker(
+        &mut self,
+        now: Duration,
+        view: View,
+        (decision, levels): (Decision, LoadLevels),
+        out: &mut Vec<Effect>,
+    ) {
+        let step = decision.step;
+        let promotes = step.kind == StepKind::Promote;
+        if promotes && !self.may_still_promote(view, &decision, levels) {
+            let attempt = self.engagement.as_ref().expect("agreed on just now").attempt;
+            send(out, step.taker, Message::Forget { attempt });
+            return self.disengage(now, Pace::Soon, out);
+        }
+        if step.source == self.me {
+            return self.start_own(view, decision, out);
+        }
+        let engagement = self.engagement.as_mut().expect("agreed on just now");
+        let (attempt, basis) = (engagement.attempt, engagement.basis);
+        engagement.part = Part::Fetching { decision: Box::new(decision) };
+        let (bucket, taker) = (step.bucket, step.taker);
+        send(out, step.source, Message::Fetch { attempt, bucket, basis, taker });
+        out.push(Effect::SetTimer { timer: Timer::AnswerDue { attempt }, after: ANSWER_WAIT });
+    }
+
+    /// The taker has told its latest numbers: does the promotion still help?
+    fn may_still_promote(&mut self, view: View, decision: &Decision, levels: LoadLevels) -> bool {
+        let taker =
+            Load { primaries: levels.primaries, backups: levels.backups, last_received: None };
+        let phase = view.phase(&mut self.seen.1);
+        self.intent != Intent::Stay || promotion_rule(view, &decision.step, taker, phase).is_some()
+    }
+
+    /// The giver is the primary: it promotes or fills by itself.
+    fn start_own(&mut self, view: View, decision: Decision, out: &mut Vec<Effect>) {
+        let engagement = self.engagement.as_mut().expect("agreed on just now");
+        let (attempt, step) = (engagement.attempt, decision.step);
+        let mut proposed = None;
+        if step.kind == StepKind::Promote {
+            proposed = engagement.propose_promotion(view, out);
+        } else {
+            out.push(Effect::StartFill { attempt, bucket: step.bucket, taker: step.taker });
+        }
+        engagement.part = Part::Giving { step, proposed };
+        out.push(Effect::Decided(decision));
+    }
+
+    fn on_refuse(
+        &mut self,
+        now: Duration,
+        (from, attempt, _because): (NodeId, Attempt, Refused),
+        out: &mut Vec<Effect>,
+    ) {
+        if !self.is_engaged_in(attempt) {
+            return;
+        }
+        let engagement = self.engagement.as_ref().expect("engaged in this attempt");
+        if from != engagement.taker {
+            send(out, engagement.taker, Message::Forget { attempt });
+        }
+        self.disengage(now, Pace::Soon, out);
+    }
+
+    fn on_answer_due(&mut self, now: Duration, attempt: Attempt, out: &mut Vec<Effect>) {
+        if !self.is_engaged_in(attempt) {
+            return;
+        }
+        let engagement = self.engagement.as_ref().expect("engaged in this attempt");
+        let source = match &engagement.part {
+            Part::Offering { .. } => None,
+            Part::Fetching { decision } => Some(decision.step.source),
+            Part::Giving { .. } | Part::Taking { .. } | Part::Sourcing { .. } => return,
+        };
+        for node in source.into_iter().chain([engagement.taker]) {
+            send(out, node, Message::Forget { attempt });
+        }
+        self.disengage(now, Pace::Soon, out);
+    }
+
+    // ---- The taker and the source: agree, fill, propose.
+
+    fn agree_or_refuse(
+        &mut self,
+        view: View,
+        giver: NodeId,
+        wanted: Engagement,
+        out: &mut Vec<Effect>,
+    ) {
+        let attempt = wanted.attempt;
+        let refusal = if wanted.basis != view.plan.basis() || !wanted.fits(view, self.me) {
+            Some(Refused::OtherMap)
+        } else if self.engagement.is_some() {
+            Some(Refused::Busy)
+        } else {
+            None
+        };
+        if let Some(because) = refusal {
+            return send(out, giver, Message::Refuse { attempt, because });
+        }
+        send(out, giver, Message::Accept { attempt, levels: self.levels(view) });
+        self.engagement = Some(wanted);
+    }
+
+    fn on_fill_done(&mut self, view: View, attempt: Attempt, out: &mut Vec<Effect>) {
+        if self.is_engaged_in(attempt) {
+            let engagement = self.engagement.as_mut().expect("engaged in this attempt");
+            engagement.propose_copy(view, out);
+        }
+    }
+
+    // ---- The end: everybody sees it in the map.
+
+    fn on_map_changed(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+        let Some(engagement) = self.engagement.as_mut() else {
+            if self.asking.is_none() && view.plan.concerning(self.me).next().is_some() {
+                self.set_event(now, Pace::AtOnce, out);
+            } else if self.event.0 == 0 || self.intent != Intent::Stay {
+                self.set_event(now, Pace::Soon, out);
+            }
+            return;
+        };
+        if engagement.basis != view.plan.basis() {
+            if engagement.is_filling(self.me) {
+                out.push(Effect::CancelFill { attempt: engagement.attempt });
+            }
+            return self.disengage(now, Pace::AtOnce, out);
+        }
+        if engagement.is_over(view) {
+            return self.disengage(now, Pace::AtOnce, out);
+        }
+        engagement.go_on(view, out);
+    }
+
+    // ---- Leaving: hand on what is served here, then go.
+
+    fn on_leave(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+        if self.intent != Intent::Stay {
+            return;
+        }
+        self.intent = Intent::Leave;
+        if let Some(member) = view.map.member(self.me) {
+            // With weight 0 it is planned for as if it were gone: nobody gives it anything more.
+            out.push(Effect::Propose(vec![Change::Join(Member { weight: 0, ..member.clone() })]));
+        }
+        self.set_event(now, Pace::Soon, out);
+    }
+
+    fn go_on_leaving(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+        let marked = view.map.member(self.me).is_some_and(|member| member.weight == 0);
+        if !marked || self.intent == Intent::Gone {
+            return self.set_event(now, Pace::Soon, out);
+        }
+        if let Some(decision) = decide_leaving(view, self.me, |_| true) {
+            return self.begin(now, view, decision, out);
+        }
+        if view.map.load(self.me).primaries == 0 {
+            self.intent = Intent::Gone;
+            out.push(Effect::Propose(vec![Change::Leave(self.me)]));
+        }
+        self.set_event(now, Pace::Soon, out);
+    }
+
+    // ---- Small things.
+
+    fn levels(&self, view: View) -> LoadLevels {
+        let busy = self.engagement.is_some();
+        LoadLevels::new(view.map.epoch(), view.map.load(self.me), self.vitals, busy)
+    }
+
+    fn is_engaged_in(&self, attempt: Attempt) -> bool {
+        self.engagement.as_ref().is_some_and(|engagement| engagement.attempt == attempt)
+    }
+
+    fn disengage(&mut self, now: Duration, pace: Pace, out: &mut Vec<Effect>) {
+        self.engagement = None;
+        self.set_event(now, pace, out);
+    }
+
+    /// Sets the next event, unless one is due sooner anyway.
+    fn set_event(&mut self, now: Duration, pace: Pace, out: &mut Vec<Effect>) {
+        let after = pace.wait(self.draw());
+        let pending = self.event.0 > 0 && self.event.1 > now;
+        if pending && self.event.1 <= now + after {
+            return;
+        }
+        self.event = (self.event.0 + 1, now + after);
+        let timer = Timer::Event { number: self.event.0 };
+        out.push(Effect::SetTimer { timer, after });
+    }
+
+    /// The next chance, from the seed (SplitMix64).
+    fn draw(&mut self) -> u64 {
+        self.chance = self.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.chance ^ (self.chance >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+fn send(out: &mut Vec<Effect>, to: NodeId, message: Message) {
+    out.push(Effect::Send { to, message });
+}

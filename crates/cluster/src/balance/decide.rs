@@ -1,0 +1,363 @@
+//! The next move of one node: what the plan leaves to do, in the order of preference.
+//!
+//! 1. Promote, if that evens out primaries and the giver does not end with fewer than the taker. While
+//!    anything is still to be copied, the taker may not end with more primaries than backups: what
+//!    it will get of primaries by copies is not known to be too little yet.
+//! 2. Fill a bucket of mine that has too few backups; one with a single copy first.
+//! 3. Give a copy away, of the kind I have more of.
+//! 4. Drop a copy that is one too many.
+//!
+//! Pure: the same view gives the same decision. Called by `balancer.rs`, which carries it out.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use placement::Hashmask;
+
+use super::plan::{BucketPlan, Plan};
+use crate::map::{Bucket, Load, Map, NodeId};
+
+/// What a node looks at: its map, and the plan made at the basis of that map.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub map: &'a Map,
+    pub plan: &'a Plan,
+}
+
+/// One thing to do. The node that decides on it is the giver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    pub kind: StepKind,
+    pub bucket: Hashmask,
+    pub giver: NodeId,
+    /// Who gets the copy or the primary; for a drop, whose copy goes.
+    pub taker: NodeId,
+    /// The bucket's primary, from which the bytes come.
+    pub source: NodeId,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StepKind {
+    Promote,
+    Fill,
+    GivePrimary,
+    GiveBackup,
+    Drop,
+}
+
+/// Why a step is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// The giver has at least two primaries more than the taker, by weight.
+    EvenPrimaries,
+    /// No single promotion helps, but this one and others together do.
+    ChainOfPromotions,
+    /// The bucket has fewer backups than it should have.
+    TooFewBackups,
+    /// The giver is above its share, the taker below.
+    EvenTotals,
+    /// The giver gets as much as it gives: with weights or zones, evening out may take several moves.
+    Exchange,
+    /// The bucket has more copies than it should have.
+    TooManyCopies,
+    /// The giver is about to leave.
+    Leaving,
+}
+
+/// A step, why, and the numbers that made it so.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decision {
+    pub step: Step,
+    pub rule: Rule,
+    pub giver: Standing,
+    pub taker: Standing,
+}
+
+/// What a node had when a decision was made, and what it may have in the end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    pub load: Load,
+    pub share: RangeInclusive<u32>,
+}
+
+/// How far a plan has come, all nodes together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    Copying,
+    /// Only promotions are left, and drops.
+    Copied,
+}
+
+/// What has been seen to be done under one plan, so that nobody has to look at it again. It never
+/// changes a decision, only how fast it is found.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Seen {
+    /// All planned copies before this place of the plan have been made.
+    copied: usize,
+    /// All that concerns this node before this place is done.
+    done: usize,
+}
+
+impl View<'_> {
+    fn bucket(&self, plan: &BucketPlan) -> &Bucket {
+        let bucket = self.map.bucket_at(plan.place);
+        debug_assert_eq!(bucket.hashmask, plan.hashmask, "map and plan have the same basis");
+        bucket
+    }
+
+    fn weight(&self, node: NodeId) -> u64 {
+        self.map.member(node).map_or(0, |member| u64::from(member.weight))
+    }
+
+    fn standing(&self, node: NodeId) -> Standing {
+        let share = self.plan.share(node).map_or(0..=0, |share| share.totals());
+        Standing { load: self.map.load(node), share }
+    }
+
+    /// Whether anything planned is still to be copied by anybody.
+    pub fn phase(&self, seen: &mut Seen) -> Phase {
+        let plans = self.plan.buckets();
+        while let Some(plan) = plans.get(seen.copied) {
+            if plan.missing(self.bucket(plan)).next().is_some() {
+                return Phase::Copying;
+            }
+            seen.copied += 1;
+        }
+        Phase::Copied
+    }
+
+    /// Whether a node holds less than the floor of its share.
+    pub fn is_below_share(&self, node: NodeId) -> bool {
+        let standing = self.standing(node);
+        standing.load.total() < *standing.share.start()
+    }
+}
+
+/// What a node would do next, if anything. `available` says who can take part in a move now.
+pub fn decide(
+    view: View,
+    me: NodeId,
+    seen: &mut Seen,
+    available: impl Fn(NodeId) -> bool,
+) -> Option<Decision> {
+    let phase = view.phase(seen);
+    let is_done = |plan: &BucketPlan| plan.is_done(view.bucket(plan));
+    seen.done += view.plan.concerning(me).skip(seen.done).take_while(|plan| is_done(plan)).count();
+    let done = seen.done;
+    let open = || view.plan.concerning(me).skip(done).filter(|plan| !is_done(plan));
+    let decider = Decider { view, me, phase, available: &available };
+    decider
+        .promotion(open())
+        .or_else(|| decider.fill(open()))
+        .or_else(|| decider.gift(open()))
+        .or_else(|| decider.drop(open()))
+}
+
+/// What a node that wants to leave would do next: hand on what it serves. When it serves nothing any
+/// more, it can go.
+pub fn decide_leaving(
+    view: View,
+    me: NodeId,
+    available: impl Fn(NodeId) -> bool,
+) -> Option<Decision> {
+    let decider = Decider { view, me, phase: Phase::Copied, available: &available };
+    let mut sole = None;
+    for plan in view.plan.concerning(me) {
+        let bucket = view.bucket(plan);
+        if bucket.primary() != Some(me) {
+            continue;
+        }
+        let heirs = bucket.backups().iter().copied().filter(|node| view.weight(*node) > 0);
+        let planned = |node: &NodeId| *node != plan.primary;
+        let heir = heirs.min_by_key(|node| (planned(node), view.map.load(*node).primaries));
+        let step = match heir {
+            Some(heir) => decider.step(StepKind::Promote, bucket, heir),
+            None => {
+                let Some(copy) = plan.missing(bucket).next() else { continue };
+                decider.step(StepKind::GivePrimary, bucket, copy.taker)
+            }
+        };
+        if !available(step.taker) {
+            continue;
+        }
+        let decision = decider.decision(step, Rule::Leaving);
+        if step.kind == StepKind::Promote {
+            return Some(decision);
+        }
+        sole.get_or_insert(decision);
+    }
+    sole
+}
+
+/// Whether a promotion may be made, by the latest numbers of both sides. Asked again when the taker
+/// has agreed and told its own.
+pub fn promotion_rule(view: View, step: &Step, taker: Load, phase: Phase) -> Option<Rule> {
+    let giver = view.map.load(step.giver);
+    let (giver_weight, taker_weight) = (view.weight(step.giver), view.weight(step.taker));
+    let giver_after = u64::from(giver.primaries.saturating_sub(1)) * taker_weight;
+    let taker_after = u64::from(taker.primaries + 1) * giver_weight;
+    let more_primaries_than_backups = taker.primaries + 1 > taker.backups.saturating_sub(1);
+    match phase {
+        Phase::Copying if more_primaries_than_backups || giver_after < taker_after => None,
+        Phase::Copied if giver_after < taker_after => Some(Rule::ChainOfPromotions),
+        Phase::Copying | Phase::Copied => Some(Rule::EvenPrimaries),
+    }
+}
+
+struct Decider<'a, Available> {
+    view: View<'a>,
+    me: NodeId,
+    phase: Phase,
+    available: &'a Available,
+}
+
+impl<Available: Fn(NodeId) -> bool> Decider<'_, Available> {
+    fn step(&self, kind: StepKind, bucket: &Bucket, taker: NodeId) -> Step {
+        let source = bucket.primary().expect("lost buckets are not planned for");
+        Step { kind, bucket: bucket.hashmask, giver: self.me, taker, source }
+    }
+
+    fn decision(&self, step: Step, rule: Rule) -> Decision {
+        let (giver, taker) = (self.view.standing(step.giver), self.view.standing(step.taker));
+        Decision { step, rule, giver, taker }
+    }
+
+    fn promotion<'p>(&self, open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {
+        let mut last_resort = None;
+        // Most buckets have the same few takers: the answer for the one before is remembered.
+        let mut known: Option<(NodeId, Option<Rule>)> = None;
+        for plan in open {
+            let bucket = self.view.bucket(plan);
+            let mine = bucket.primary() == Some(self.me) && plan.primary != self.me;
+            if !mine || !bucket.is_held_by(plan.primary) {
+                continue;
+            }
+            let step = self.step(StepKind::Promote, bucket, plan.primary);
+            let rule = match known {
+                Some((taker, rule)) if taker == plan.primary => rule,
+                Some(_) | None => self.promotion_rule(&step),
+            };
+            known = Some((plan.primary, rule));
+            match rule {
+                Some(Rule::ChainOfPromotions) => {
+                    last_resort.get_or_insert(self.decision(step, Rule::ChainOfPromotions));
+                }
+                Some(rule) => return Some(self.decision(step, rule)),
+                None => {}
+            }
+        }
+        last_resort
+    }
+
+    fn promotion_rule(&self, step: &Step) -> Option<Rule> {
+        if !(self.available)(step.taker) {
+            return None;
+        }
+        promotion_rule(self.view, step, self.view.map.load(step.taker), self.phase)
+    }
+
+    fn fill<'p>(&self, open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {
+        let mut best: Option<(usize, Step)> = None;
+        for plan in open {
+            let bucket = self.view.bucket(plan);
+            if bucket.primary() != Some(self.me) {
+                continue;
+            }
+            let mut gaps = plan.missing(bucket).filter(|copy| copy.giver.is_none());
+            let Some(copy) = gaps.find(|copy| (self.available)(copy.taker)) else { continue };
+            let holders = bucket.holders.len();
+            if best.is_none_or(|(fewest, _)| holders < fewest) {
+                best = Some((holders, self.step(StepKind::Fill, bucket, copy.taker)));
+            }
+            if holders == 1 {
+                break;
+            }
+        }
+        best.map(|(_, step)| self.decision(step, Rule::TooFewBackups))
+    }
+
+    fn gift<'p>(&self, open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {
+        let load = self.view.map.load(self.me);
+        let prefers_primary = load.primaries > load.backups;
+        let mut best: Option<(u8, Step)> = None;
+        for plan in open {
+            let bucket = self.view.bucket(plan);
+            let mut gifts = plan.missing(bucket).filter(|copy| copy.giver == Some(self.me));
+            let Some(copy) = gifts.next() else { continue };
+            let serves = bucket.primary() == Some(self.me);
+            let kind = if serves { StepKind::GivePrimary } else { StepKind::GiveBackup };
+            let step = self.step(kind, bucket, copy.taker);
+            // Another holder shall serve it in the end: better promote that one first, if the time
+            // for it comes, and give the copy as a backup.
+            let heir_waits =
+                serves && plan.primary != copy.taker && bucket.is_held_by(plan.primary);
+            let rank = 2 * u8::from(heir_waits) + u8::from(serves != prefers_primary);
+            if best.is_some_and(|(lowest, _)| lowest <= rank) {
+                continue;
+            }
+            if (self.available)(step.taker) && (serves || (self.available)(step.source)) {
+                best = Some((rank, step));
+            }
+            if rank == 0 && best.is_some_and(|(lowest, _)| lowest == 0) {
+                break;
+            }
+        }
+        best.map(|(_, step)| self.decision(step, self.gift_rule(&step)))
+    }
+
+    fn gift_rule(&self, step: &Step) -> Rule {
+        let (giver, taker) = (self.view.standing(step.giver), self.view.standing(step.taker));
+        let above = giver.load.total() > *giver.share.start();
+        let below = taker.load.total() < *taker.share.end();
+        if above && below { Rule::EvenTotals } else { Rule::Exchange }
+    }
+
+    fn drop<'p>(&self, mut open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {
+        let wanted = self.view.map.copies_wanted();
+        open.find_map(|plan| {
+            let bucket = self.view.bucket(plan);
+            if bucket.primary() != Some(self.me) || bucket.holders.len() <= wanted {
+                return None;
+            }
+            let given = plan.copies.iter().filter_map(|copy| copy.giver);
+            let mut gone = plan.drops.iter().copied().chain(given);
+            let node = gone.find(|node| bucket.backups().contains(node))?;
+            let step = self.step(StepKind::Drop, bucket, node);
+            Some(self.decision(step, Rule::TooManyCopies))
+        })
+    }
+}
+
+impl fmt::Display for StepKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            StepKind::Promote => "promote",
+            StepKind::Fill => "fill",
+            StepKind::GivePrimary => "give primary",
+            StepKind::GiveBackup => "give backup",
+            StepKind::Drop => "drop",
+        })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Rule::EvenPrimaries => "even primaries",
+            Rule::ChainOfPromotions => "chain of promotions",
+            Rule::TooFewBackups => "too few backups",
+            Rule::EvenTotals => "even totals",
+            Rule::Exchange => "exchange",
+            Rule::TooManyCopies => "too many copies",
+            Rule::Leaving => "leaving",
+        })
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (load, share) = (&self.load, &self.share);
+        write!(f, "{}+{}={} of {}", load.primaries, load.backups, load.total(), share.start())?;
+        if share.start() < share.end() { write!(f, "..{}", share.end()) } else { Ok(()) }
+    }
+}

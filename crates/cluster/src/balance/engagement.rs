@@ -1,0 +1,146 @@
+//! A node's part in one move: what it waits for, what it proposes, and how it sees that it is over.
+
+use placement::Hashmask;
+
+use super::decide::{Decision, Step, StepKind, View};
+use super::message::{Attempt, Effect, Offered};
+use crate::map::{Bucket, Change, DropReason, Epoch, NodeId};
+
+#[derive(Clone, Debug)]
+pub struct Engagement {
+    pub attempt: Attempt,
+    pub bucket: Hashmask,
+    /// The basis of the plan this move belongs to. With another one, it is over.
+    pub basis: Epoch,
+    pub taker: NodeId,
+    pub part: Part,
+}
+
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// The giver waits for the taker's answer.
+    Offering {
+        decision: Box<Decision>,
+    },
+    /// The giver waits for the source's answer.
+    Fetching {
+        decision: Box<Decision>,
+    },
+    /// All have agreed. If the giver is the source too, it fills and proposes by itself.
+    Giving {
+        step: Step,
+        proposed: Option<Epoch>,
+    },
+    Taking {
+        what: Offered,
+    },
+    Sourcing {
+        /// The epoch that the bucket must have passed when the proposal has been decided on.
+        proposed: Option<Epoch>,
+    },
+}
+
+impl Engagement {
+    fn giver(&self) -> NodeId {
+        self.attempt.giver
+    }
+
+    fn state<'a>(&self, view: View<'a>) -> Option<&'a Bucket> {
+        view.map.bucket(self.bucket)
+    }
+
+    /// Whether this node can take the part it is asked to take.
+    pub(super) fn fits(&self, view: View, me: NodeId) -> bool {
+        let Some(bucket) = self.state(view) else { return false };
+        match self.part {
+            Part::Taking { what: Offered::Fill | Offered::Gift } => !bucket.is_held_by(me),
+            Part::Taking { what: Offered::Promotion } => bucket.backups().contains(&me),
+            Part::Sourcing { .. } => bucket.primary() == Some(me) && !bucket.is_held_by(self.taker),
+            Part::Offering { .. } | Part::Fetching { .. } | Part::Giving { .. } => true,
+        }
+    }
+
+    /// Whether the map shows that the move is complete, or can no longer become so.
+    pub(super) fn is_over(&self, view: View) -> bool {
+        let Some(bucket) = self.state(view) else { return true };
+        let taken = bucket.is_held_by(self.taker);
+        let served = bucket.primary() == Some(self.taker);
+        match &self.part {
+            Part::Offering { .. } | Part::Fetching { .. } => false,
+            Part::Giving { step, .. } => match step.kind {
+                StepKind::Promote => served,
+                StepKind::Fill => taken,
+                StepKind::GiveBackup => taken && !bucket.is_held_by(self.giver()),
+                StepKind::GivePrimary => served && !bucket.is_held_by(self.giver()),
+                StepKind::Drop => true,
+            },
+            Part::Taking { what: Offered::Promotion } => served,
+            Part::Taking { what: Offered::Fill } => taken,
+            Part::Taking { what: Offered::Gift } => taken && !bucket.is_held_by(self.giver()),
+            Part::Sourcing { .. } => taken,
+        }
+    }
+
+    /// Whether this node has a fill under way.
+    pub(super) fn is_filling(&self, me: NodeId) -> bool {
+        match &self.part {
+            Part::Giving { step, proposed } => {
+                step.kind != StepKind::Promote && step.source == me && proposed.is_none()
+            }
+            Part::Sourcing { proposed } => proposed.is_none(),
+            Part::Offering { .. } | Part::Fetching { .. } | Part::Taking { .. } => false,
+        }
+    }
+
+    /// The fill is complete: the taker becomes a holder. A backup that is given away goes in the same
+    /// entry of the log, a primary after its handover.
+    pub(super) fn propose_copy(&mut self, view: View, out: &mut Vec<Effect>) {
+        let Some(bucket) = self.state(view) else { return };
+        let (expected, giver) = (bucket.epoch, self.giver());
+        let mut changes =
+            vec![Change::AddBackup { bucket: self.bucket, node: self.taker, expected }];
+        let drop = drop_of(self.bucket, giver, expected.next());
+        match &mut self.part {
+            Part::Sourcing { proposed } => {
+                *proposed = Some(expected);
+                changes.push(drop);
+            }
+            Part::Giving { proposed, .. } => *proposed = Some(expected),
+            Part::Offering { .. } | Part::Fetching { .. } | Part::Taking { .. } => return,
+        }
+        out.push(Effect::Propose(changes));
+    }
+
+    /// Proposes the promotion that was agreed on; returns the epoch it expects.
+    pub(super) fn propose_promotion(&self, view: View, out: &mut Vec<Effect>) -> Option<Epoch> {
+        let expected = self.state(view)?.epoch;
+        let (bucket, node) = (self.bucket, self.taker);
+        out.push(Effect::Propose(vec![Change::Promote { bucket, node, expected }]));
+        Some(expected)
+    }
+
+    /// The giver of a primary goes on to the handover once the taker is in sync.
+    pub(super) fn go_on(&mut self, view: View, out: &mut Vec<Effect>) {
+        let Some(bucket) = self.state(view) else { return };
+        let (hashmask, taker, giver) = (self.bucket, self.taker, self.giver());
+        let Part::Giving { step, proposed: Some(proposed) } = &mut self.part else { return };
+        let in_sync = bucket.is_held_by(taker) && bucket.primary() == Some(giver);
+        if step.kind == StepKind::GivePrimary && in_sync && bucket.epoch > *proposed {
+            let expected = bucket.epoch;
+            *proposed = expected;
+            let promote = Change::Promote { bucket: hashmask, node: taker, expected };
+            let drop = drop_of(hashmask, giver, expected.next());
+            out.push(Effect::Propose(vec![promote, drop]));
+        }
+    }
+
+    /// What a primary proposes to drop a copy that is one too many.
+    pub(super) fn drop_changes(view: View, step: &Step) -> Vec<Change> {
+        let bucket = view.map.bucket(step.bucket);
+        bucket.map(|bucket| drop_of(step.bucket, step.taker, bucket.epoch)).into_iter().collect()
+    }
+}
+
+fn drop_of(bucket: Hashmask, node: NodeId, expected: Epoch) -> Change {
+    Change::DropBackup { bucket, node, expected, because: DropReason::Balance }
+}

@@ -1,0 +1,55 @@
+//! How often a node fires a load-balancing event.
+
+use std::time::Duration;
+
+/// How things stand for a node when it sets its next event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pace {
+    /// A move of its own has just ended, or the map has changed and there is something to do.
+    AtOnce,
+    /// It has something to give, but could not: somebody was busy.
+    Soon,
+    /// The map is not balanced, but others have to act.
+    Often,
+    /// Nothing is left to do for anybody.
+    Seldom,
+}
+
+impl Pace {
+    /// The longest wait. The event comes after between half of it and all of it, by chance, so that
+    /// nodes do not fire in step.
+    pub fn longest(self) -> Duration {
+        match self {
+            Pace::AtOnce => Duration::from_millis(2),
+            Pace::Soon => Duration::from_millis(50),
+            Pace::Often => Duration::from_secs(1),
+            Pace::Seldom => Duration::from_secs(10),
+        }
+    }
+
+    /// The wait, for a chance drawn by the caller.
+    pub fn wait(self, chance: u64) -> Duration {
+        let longest = self.longest().as_nanos() as u64;
+        Duration::from_nanos(longest / 2 + chance % (longest / 2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_often_while_there_is_something_to_do_and_seldom_otherwise() {
+        let paces = [Pace::AtOnce, Pace::Soon, Pace::Often, Pace::Seldom];
+        assert!(paces.is_sorted_by_key(|pace| pace.longest()));
+        assert!(Pace::Seldom.longest() >= 100 * Pace::Soon.longest());
+    }
+
+    #[test]
+    fn chance_spreads_events_over_half_of_the_wait() {
+        for chance in [0, 1, u64::MAX, 123_456_789_012] {
+            let wait = Pace::Soon.wait(chance);
+            assert!(wait >= Pace::Soon.longest() / 2 && wait < Pace::Soon.longest());
+        }
+    }
+}

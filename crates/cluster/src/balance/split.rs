@@ -1,0 +1,101 @@
+//! When buckets are split: all of them when there are too few to share out, one when it has outgrown
+//! the rest. Buckets never merge.
+
+use placement::Hashmask;
+
+use crate::map::{Change, Map};
+
+/// The split that the map needs by its number of members, if any. Proposed together with the `Join`
+/// that makes it necessary, so that nothing is copied under the old mask first.
+///
+/// Where buckets have different sizes, only the largest are split.
+pub fn split_by_count(map: &Map) -> Option<Change> {
+    let nodes = map.members().iter().filter(|member| member.weight > 0).count();
+    let copies = map.bucket_count() * map.copies_wanted();
+    let too_few = copies < nodes * map.settings().min_buckets as usize;
+    let mask = map.coarsest_mask();
+    if !too_few || mask.next().is_none() {
+        return None;
+    }
+    let largest = map.buckets().filter(|bucket| bucket.hashmask.mask() == mask);
+    Some(Change::Split(largest.map(|bucket| (bucket.hashmask, bucket.epoch)).collect()))
+}
+
+/// The split of buckets that have outgrown the rest. `bytes` has the size of every bucket.
+pub fn split_by_size(map: &Map, bytes: impl Fn(Hashmask) -> u64) -> Option<Change> {
+    let limit = map.settings().split_larger_than;
+    let mut sizes: Vec<u64> = map.buckets().map(|bucket| bytes(bucket.hashmask)).collect();
+    let middle = sizes.len() / 2;
+    let median = *sizes.select_nth_unstable(middle).1;
+    let largest_allowed = limit.bytes.max(median.saturating_mul(limit.times_the_median.into()));
+    let too_large: Vec<_> = map
+        .buckets()
+        .filter(|bucket| bytes(bucket.hashmask) > largest_allowed)
+        .filter(|bucket| bucket.hashmask.mask().next().is_some())
+        .map(|bucket| (bucket.hashmask, bucket.epoch))
+        .collect();
+    if too_large.is_empty() { None } else { Some(Change::Split(too_large)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::{Boot, LogIndex, Member, NodeId, Settings, Zone};
+    use placement::{Mask, Slot};
+
+    fn member(id: u64) -> Member {
+        let (id, name) = (NodeId(id), format!("n{id}"));
+        Member { id, boot: Boot(1), name, weight: 1, zone: Zone::default() }
+    }
+
+    fn cluster_of(nodes: u64, mask: Mask) -> Map {
+        let mut map = Map::found(member(1), mask, Settings::default());
+        for id in 2..=nodes {
+            map.apply(LogIndex(id), &Change::Join(member(id)));
+        }
+        map
+    }
+
+    #[test]
+    fn sixteen_buckets_are_enough_for_five_nodes_and_not_for_six() {
+        assert_eq!(split_by_count(&cluster_of(1, Mask::M000F)), None);
+        assert_eq!(split_by_count(&cluster_of(5, Mask::M000F)), None);
+        let mut map = cluster_of(6, Mask::M000F);
+        let split = split_by_count(&map).unwrap();
+        map.apply(LogIndex(99), &split);
+        assert_eq!(map.bucket_count(), 256);
+        assert_eq!(split_by_count(&map), None);
+    }
+
+    #[test]
+    fn later_it_is_4096_and_then_every_slot() {
+        assert_eq!(split_by_count(&cluster_of(85, Mask::M00FF)), None);
+        let mut map = cluster_of(86, Mask::M00FF);
+        map.apply(LogIndex(999), &split_by_count(&map).unwrap());
+        assert_eq!(map.bucket_count(), 4096);
+        assert!(split_by_count(&cluster_of(6000, Mask::M3FFF)).is_none(), "a slot cannot be split");
+    }
+
+    #[test]
+    fn a_witness_needs_no_buckets() {
+        let mut map = cluster_of(5, Mask::M000F);
+        map.apply(LogIndex(9), &Change::Join(Member { weight: 0, ..member(6) }));
+        assert_eq!(split_by_count(&map), None);
+    }
+
+    #[test]
+    fn a_bucket_that_has_outgrown_the_rest_is_split_alone_and_lookups_go_on() {
+        let mut map = cluster_of(2, Mask::M000F);
+        let big: Hashmask = "000F/0007".parse().unwrap();
+        let mib = 1 << 20;
+        let bytes =
+            |small: u64, large: u64| move |bucket| if bucket == big { large } else { small };
+        assert_eq!(split_by_size(&map, bytes(mib, 64 * mib)), None, "not over 64 MiB");
+        assert_eq!(split_by_size(&map, bytes(20 * mib, 160 * mib)), None, "not over 8 times");
+        let split = split_by_size(&map, bytes(mib, 65 * mib)).unwrap();
+        map.apply(LogIndex(9), &split);
+        assert_eq!(map.bucket_count(), 31);
+        map.check_invariants();
+        assert!(Slot::all().all(|slot| map.bucket_of(slot).primary() == Some(NodeId(1))));
+    }
+}
