@@ -2,7 +2,9 @@
 //! keys are never seen: finding one takes it away first, by an effect like any other.
 
 use placement::Slot;
-use store::{Access, At, Cause, Effect, Found, Key, LfuTuning, Seed, SlotTable, Touch, UnixMillis};
+use store::{
+    Access, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable, Touch, UnixMillis,
+};
 
 use crate::outcome::{Event, Outcome};
 use crate::settings::NotifyClasses;
@@ -91,21 +93,27 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn read(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
         let Some(at) = self.live(key) else {
-            self.outcome.misses += 1;
-            self.notify(NotifyClasses::KEY_MISS, "keymiss", key.bytes());
+            self.missed(key);
             return None;
         };
         self.outcome.hits += 1;
         Some(self.touched(key, at))
     }
 
+    fn missed(&mut self, key: &Key<'_>) {
+        self.outcome.misses += 1;
+        self.notify(NotifyClasses::KEY_MISS, "keymiss", key.bytes());
+    }
+
     /// [`Keys::read`] for commands that ask about a key and do not use it: counts hit or miss, notes
     /// no use.
     pub fn inspect(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
-        let no_touch = core::mem::replace(&mut self.no_touch, true);
-        let there = self.read(key).is_some();
-        self.no_touch = no_touch;
-        if there { self.slots.table(key.slot()).peek(key) } else { None }
+        let Some(at) = self.live(key) else {
+            self.missed(key);
+            return None;
+        };
+        self.outcome.hits += 1;
+        Some(self.slots.table(key.slot()).found(at))
     }
 
     /// Looks a key up for a command that is about to write it: notes the use, counts nothing.
@@ -136,6 +144,13 @@ impl<'a> Keys<'a> {
         if let Some(key) = new {
             self.notify(NotifyClasses::NEW, "new", key.bytes());
         }
+    }
+
+    /// Makes a key that takes the place of any that is there (RENAME, COPY, RESTORE): to those who
+    /// listen it is always a new one.
+    pub fn put_anew(&mut self, key: Key<'_>, value: NewValue<'_>, expires_at: Option<UnixMillis>) {
+        self.apply_to(key.slot(), &Effect::Put { key, value, expires_at });
+        self.notify(NotifyClasses::NEW, "new", key.bytes());
     }
 
     /// The key that the effect is going to make, if anybody wants to hear of new keys.

@@ -3,7 +3,7 @@
 use store::{Effect, NewValue, Value};
 
 use super::extended::Extended;
-use super::{tell_new, with_bytes};
+use super::with_bytes;
 use crate::Error;
 use crate::context::Context;
 use crate::settings::NotifyClasses;
@@ -36,9 +36,6 @@ fn add(context: &mut Context<'_>, amount: i64) -> Result<(), Error> {
     };
     let (old, expires_at) = present.unwrap_or((0, None));
     let sum = old.checked_add(amount).ok_or(Error::OVERFLOW)?;
-    if present.is_none() {
-        tell_new(&mut context.keys, &key);
-    }
     context.keys.apply(&Effect::Put { key, value: NewValue::Integer(sum), expires_at });
     context.keys.notify(NotifyClasses::STRING, "incrby", key.bytes());
     context.reply.integer(sum);
@@ -69,9 +66,6 @@ pub(super) fn incrbyfloat(context: &mut Context<'_>) -> Result<(), Error> {
         .plus(amount)
         .filter(|sum| sum.is_finite())
         .ok_or(const { Error::fixed("ERR increment would produce NaN or Infinity") })?;
-    if present.is_none() {
-        tell_new(&mut context.keys, &key);
-    }
     let text = sum.to_text();
     // Never kept as a number, even if it is one: Redis does not either, and OBJECT ENCODING tells.
     let value = NewValue::Plain(text.as_bytes());

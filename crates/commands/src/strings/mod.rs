@@ -273,15 +273,10 @@ pub(crate) fn put(
 ) {
     // Whether a key was missing or had just expired makes a difference only to who listens; the
     // way without listeners does not look.
-    if keys.around().notify != NotifyClasses::NONE && !keys.exists(key) {
-        tell_new(keys, key);
+    if keys.around().notify != NotifyClasses::NONE {
+        keys.exists(key);
     }
     keys.apply(&Effect::Put { key: *key, value, expires_at });
-}
-
-/// Tells that a key comes into being: before the event that says what was done to it.
-pub(crate) fn tell_new(keys: &mut Keys<'_>, key: &Key<'_>) {
-    keys.notify(NotifyClasses::NEW, "new", key.bytes());
 }
 
 #[cfg(test)]

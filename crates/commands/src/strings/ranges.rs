@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use store::Effect;
 
-use super::{reply_string, tell_new, text_value, with_bytes};
+use super::{reply_string, text_value, with_bytes};
 use crate::Error;
 use crate::context::Context;
 use crate::settings::NotifyClasses;
@@ -64,9 +64,6 @@ pub(super) fn setrange(context: &mut Context<'_>) -> Result<(), Error> {
         old_len.unwrap_or(0)
     } else {
         let end = string_len(context, offset, bytes.len())?;
-        if old_len.is_none() {
-            tell_new(&mut context.keys, &key);
-        }
         context.keys.apply(&Effect::Overwrite { key, offset, bytes });
         context.keys.notify(NotifyClasses::STRING, "setrange", key.bytes());
         end.max(old_len.unwrap_or(0))
@@ -85,7 +82,6 @@ pub(super) fn append(context: &mut Context<'_>) -> Result<(), Error> {
             len
         }
         None => {
-            tell_new(&mut context.keys, &key);
             let value = text_value(tail);
             context.keys.apply(&Effect::Put { key, value, expires_at: None });
             tail.len()

@@ -3,7 +3,7 @@
 use store::Effect;
 
 use super::options::{Clock, Deadline, Lifetime, SetOptions};
-use super::{put, reply_string, tell_new, text_value};
+use super::{put, reply_string, text_value};
 use crate::Error;
 use crate::context::Context;
 use crate::settings::NotifyClasses;
@@ -38,9 +38,6 @@ fn set_with_options(context: &mut Context<'_>) -> Result<(), Error> {
         Lifetime::Keep => present.flatten(),
         Lifetime::Unsaid | Lifetime::Persist | Lifetime::Until(_) => deadline,
     };
-    if present.is_none() {
-        tell_new(&mut context.keys, &key);
-    }
     let value = text_value(context.args.at(2));
     context.keys.apply(&Effect::Put { key, value, expires_at });
     context.keys.notify(NotifyClasses::STRING, "set", key.bytes());
@@ -59,7 +56,6 @@ pub(super) fn setnx(context: &mut Context<'_>) -> Result<(), Error> {
         context.reply.integer(0);
         return Ok(());
     }
-    tell_new(&mut context.keys, &key);
     let value = text_value(context.args.at(2));
     context.keys.apply(&Effect::Put { key, value, expires_at: None });
     context.keys.notify(NotifyClasses::STRING, "set", key.bytes());
