@@ -19,6 +19,7 @@ mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and their kin.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys whatever they hold.
 mod transactions; // MULTI, EXEC, WATCH.
+mod rdb; //         Values in Redis's serialised form.
 mod glob; //        Patterns of names.
 mod connection; //  PING, AUTH, HELLO and what else a connection says of itself.
 mod client; //      CLIENT: this connection and the others.

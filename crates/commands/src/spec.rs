@@ -227,8 +227,11 @@ impl CommandId {
 const FAMILIES: &[&[Spec]] = &[
     crate::strings::SPECS,
     crate::keyspace::remove::SPECS,
+    crate::keyspace::rename::SPECS,
     crate::keyspace::expire::SPECS,
     crate::keyspace::scan::SPECS,
+    crate::keyspace::dump::SPECS,
+    crate::keyspace::object::SPECS,
     crate::keyspace::whole::SPECS,
     crate::transactions::SPECS,
     crate::connection::SPECS,

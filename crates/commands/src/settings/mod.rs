@@ -12,8 +12,8 @@ mod file; //     The configuration file: text to settings, and CONFIG REWRITE ba
 mod document; // The table as docs/configuration.md.
 mod suggest; //  What an unknown name was probably meant to be.
 
-use std::fmt;
 use core::net::{IpAddr, Ipv4Addr};
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 

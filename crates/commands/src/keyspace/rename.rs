@@ -1,0 +1,297 @@
+//! The same value under another name: RENAME, RENAMENX, COPY.
+
+use std::sync::Arc;
+
+use store::{Encoding, Found, Key, NewValue, UnixMillis, Value};
+
+use crate::Error;
+use crate::context::Context;
+use crate::settings::NotifyClasses;
+use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "rename",
+        full_name: "rename",
+        summary: "Gives a key another name, in place of any key that has it.",
+        arity: 3,
+        flags: Flags::of(&[Flag::Write]),
+        keys: KeySpec::FIRST_TWO,
+        run: Some(rename),
+        ..BLANK
+    },
+    Spec {
+        name: "renamenx",
+        full_name: "renamenx",
+        summary: "Gives a key another name, unless a key has it already.",
+        arity: 3,
+        flags: Flags::of(&[Flag::Write, Flag::Fast]),
+        keys: KeySpec::FIRST_TWO,
+        run: Some(renamenx),
+        ..BLANK
+    },
+    Spec {
+        name: "copy",
+        full_name: "copy",
+        summary: "Copies the value of a key to another key.",
+        since: "6.2.0",
+        complexity: "O(N) where N is the size of the value; large strings are shared instead.",
+        arity: -3,
+        flags: Flags::of(&[Flag::Write, Flag::DenyOom]),
+        keys: KeySpec::FIRST_TWO,
+        run: Some(copy),
+        ..BLANK
+    },
+];
+
+/// A value on its way to another key, together with when it expires.
+struct Moving {
+    value: OwnedValue,
+    expires_at: Option<UnixMillis>,
+}
+
+enum OwnedValue {
+    Plain(Vec<u8>),
+    Raw(Vec<u8>),
+    Integer(i64),
+    Shared(Arc<Vec<u8>>),
+}
+
+impl Moving {
+    fn of(found: &Found<'_>) -> Moving {
+        let value = match (found.value(), found.item.encoding()) {
+            (Value::Integer(number), _) => OwnedValue::Integer(number),
+            (Value::Shared(shared), _) => OwnedValue::Shared(shared.to_arc()),
+            (Value::Bytes(bytes), Encoding::Raw) => OwnedValue::Raw(bytes.to_vec()),
+            (Value::Bytes(bytes), Encoding::Embstr | Encoding::Int) => {
+                OwnedValue::Plain(bytes.to_vec())
+            }
+        };
+        Moving { value, expires_at: found.expires_at }
+    }
+
+    fn new_value(&self) -> NewValue<'_> {
+        match &self.value {
+            OwnedValue::Plain(bytes) => NewValue::Plain(bytes),
+            OwnedValue::Raw(bytes) => NewValue::Raw(bytes),
+            OwnedValue::Integer(number) => NewValue::Integer(*number),
+            OwnedValue::Shared(shared) => NewValue::Shared(Arc::clone(shared)),
+        }
+    }
+}
+
+fn rename(context: &mut Context<'_>) -> Result<(), Error> {
+    let (from, to) = (context.key(1), context.key(2));
+    let moving = source(context, &from)?;
+    if from.bytes() != to.bytes() {
+        move_to(context, &from, to, &moving);
+    }
+    context.reply.ok();
+    Ok(())
+}
+
+fn renamenx(context: &mut Context<'_>) -> Result<(), Error> {
+    let (from, to) = (context.key(1), context.key(2));
+    let moving = source(context, &from)?;
+    let free = from.bytes() != to.bytes() && context.keys.find(&to).is_none();
+    if free {
+        move_to(context, &from, to, &moving);
+    }
+    context.reply.integer(i64::from(free));
+    Ok(())
+}
+
+fn source(context: &mut Context<'_>, from: &Key<'_>) -> Result<Moving, Error> {
+    context.keys.find(from).map(|found| Moving::of(&found)).ok_or(Error::NO_SUCH_KEY)
+}
+
+fn move_to(context: &mut Context<'_>, from: &Key<'_>, to: Key<'_>, moving: &Moving) {
+    // What is due at the target goes first, and is told as expired, not as overwritten.
+    context.keys.exists(&to);
+    context.keys.put_anew(to, moving.new_value(), moving.expires_at);
+    context.keys.remove(from);
+    context.keys.notify(NotifyClasses::GENERIC, "rename_from", from.bytes());
+    context.keys.notify(NotifyClasses::GENERIC, "rename_to", to.bytes());
+}
+
+fn copy(context: &mut Context<'_>) -> Result<(), Error> {
+    let replace = parse_replace(context)?;
+    let (from, to) = (context.key(1), context.key(2));
+    if from.bytes() == to.bytes() {
+        return Err(Error::fixed("ERR source and destination objects are the same"));
+    }
+    let moving = context.keys.read(&from).map(|found| Moving::of(&found));
+    let copied = match moving {
+        Some(moving) if context.keys.find(&to).is_none() || replace => {
+            context.keys.put_anew(to, moving.new_value(), moving.expires_at);
+            context.keys.notify(NotifyClasses::GENERIC, "copy_to", to.bytes());
+            1
+        }
+        Some(_) | None => 0,
+    };
+    context.reply.integer(copied);
+    Ok(())
+}
+
+/// The options of COPY. There is one database, so `DB` may only name that one.
+fn parse_replace(context: &Context<'_>) -> Result<bool, Error> {
+    let args = context.args;
+    let mut replace = false;
+    let mut index = 3;
+    while index < args.len() {
+        let option = args.at(index);
+        if option.eq_ignore_ascii_case(b"replace") {
+            replace = true;
+        } else if option.eq_ignore_ascii_case(b"db") && index + 1 < args.len() {
+            index += 1;
+            let database = i32::try_from(context.integer(index)?);
+            match database.map_err(|_| Error::NOT_AN_INTEGER)? {
+                0 => {}
+                _ => return Err(Error::fixed("ERR DB index is out of range")),
+            }
+        } else {
+            return Err(Error::SYNTAX);
+        }
+        index += 1;
+    }
+    Ok(replace)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::settings::NotifyClasses;
+    use crate::testing::{TestNode, check, check_on};
+
+    #[test]
+    fn a_renamed_key_keeps_value_and_expiry() {
+        check(
+            r#"
+            > SET a text
+            OK
+            > EXPIRE a 100
+            (integer) 1
+            > SET b 5
+            OK
+            > RENAME a b
+            OK
+            > EXISTS a
+            (integer) 0
+            > GET b
+            "text"
+            > TTL b
+            (integer) 100
+            > RENAME b b
+            OK
+            > RENAME a b
+            (error) ERR no such key
+            > RENAME a a
+            (error) ERR no such key
+            "#,
+        );
+    }
+
+    #[test]
+    fn renamenx_leaves_a_taken_name_alone() {
+        check(
+            r#"
+            > SET a 1
+            OK
+            > SET b 2
+            OK
+            > RENAMENX a b
+            (integer) 0
+            > RENAMENX a a
+            (integer) 0
+            > GET b
+            "2"
+            > PEXPIRE b 10
+            (integer) 1
+            +10ms
+            > RENAMENX a b
+            (integer) 1
+            > GET b
+            "1"
+            > TTL b
+            (integer) -1
+            > RENAMENX a b
+            (error) ERR no such key
+            "#,
+        );
+    }
+
+    #[test]
+    fn a_copy_is_another_key_with_the_same_value_and_expiry() {
+        check(
+            r#"
+            > SET a text
+            OK
+            > EXPIRE a 100
+            (integer) 1
+            > COPY a b
+            (integer) 1
+            > TTL b
+            (integer) 100
+            > SET a other
+            OK
+            > COPY a b
+            (integer) 0
+            > GET b
+            "text"
+            > COPY a b DB 0 REPLACE
+            (integer) 1
+            > GET b
+            "other"
+            > COPY missing c
+            (integer) 0
+            > COPY a a
+            (error) ERR source and destination objects are the same
+            > COPY a b DB 1
+            (error) ERR DB index is out of range
+            > COPY a b DB x
+            (error) ERR value is not an integer or out of range
+            > COPY a b DB
+            (error) ERR syntax error
+            > COPY a b REPLACED
+            (error) ERR syntax error
+            "#,
+        );
+    }
+
+    #[test]
+    fn a_large_value_is_shared_by_both_names_until_one_changes() {
+        let mut node = TestNode::default();
+        let large = "x".repeat(100_000);
+        node.args(1, &[b"SET", b"a", large.as_bytes()]);
+        check_on(&mut node, "> COPY a b\n(integer) 1\n> SET a small\nOK");
+        assert_eq!(node.run("GET b"), format!("\"{large}\""));
+        assert_eq!(node.slots.digest(), node.replayed().digest());
+    }
+
+    #[test]
+    fn events_name_both_keys() {
+        let mut node = TestNode::default();
+        let all = NotifyClasses::ALL.union(NotifyClasses::NEW);
+        node.around.notify = all.union(NotifyClasses::KEYEVENT);
+        check_on(
+            &mut node,
+            "> SET a 1\nOK\n> SET b 1\nOK\n> RENAME a b\nOK\n> COPY b c\n(integer) 1",
+        );
+        let events = node.events();
+        let told: Vec<String> = events
+            .iter()
+            .map(|event| format!("{} {}", event.name, String::from_utf8_lossy(&event.key)))
+            .collect();
+        let expected = [
+            "new a",
+            "set a",
+            "new b",
+            "set b",
+            "new b",
+            "rename_from a",
+            "rename_to b",
+            "new c",
+            "copy_to c",
+        ];
+        assert_eq!(told, expected);
+    }
+}

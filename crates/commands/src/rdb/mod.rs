@@ -1,0 +1,209 @@
+//! A value in Redis's serialised form, as DUMP writes it and RESTORE reads it: a type, the value as
+//! an RDB file has it, the format's version, a checksum. Strings only, for now.
+//!
+//! What is written here is byte for byte what Redis 7.0 writes, compression included; what is read may
+//! come from any Redis up to that format's version. Called by `keyspace/dump.rs`.
+mod lzf; //   The compression of strings.
+mod crc64; // The checksum.
+
+use std::borrow::Cow;
+
+use store::Value;
+
+/// The version of the format that Redis 7.0 writes, and the last one that can be read.
+const VERSION: u16 = 10;
+const TYPE_STRING: u8 = 0;
+const CHECKSUM_BYTES: usize = 8;
+const FOOTER_BYTES: usize = 2 + CHECKSUM_BYTES;
+
+/// The two high bits of a length's first byte, and what they say about the rest.
+const LENGTH_14_BITS: u8 = 0x40;
+const LENGTH_32_BITS: u8 = 0x80;
+const LENGTH_64_BITS: u8 = 0x81;
+/// Both high bits set: not a length but a string in one of these forms.
+const STRING_INT_8: u8 = 0xC0;
+const STRING_INT_16: u8 = 0xC1;
+const STRING_INT_32: u8 = 0xC2;
+const STRING_COMPRESSED: u8 = 0xC3;
+
+/// Longer text is never a number that would be kept in 32 bits.
+const INTEGER_TEXT_BYTES_MAX: usize = 11;
+/// Up to here compression is not tried.
+const UNCOMPRESSED_BYTES_MAX: usize = 20;
+/// What compression must gain to be used.
+const COMPRESSION_GAIN_BYTES: usize = 4;
+
+/// Why a payload cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PayloadError {
+    /// Of a later version, or changed on the way.
+    WrongChecksum,
+    /// Not a value of a type we have.
+    BadFormat,
+}
+
+/// The payload of DUMP.
+pub(crate) fn dump(value: Value<'_>) -> Vec<u8> {
+    let mut payload = vec![TYPE_STRING];
+    put_value(&mut payload, value);
+    payload.extend_from_slice(&VERSION.to_le_bytes());
+    let checksum = crc64::crc64(&payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    payload
+}
+
+/// The string in a payload of DUMP. None longer than `bytes_max` is made.
+pub(crate) fn restore(payload: &[u8], bytes_max: usize) -> Result<Cow<'_, [u8]>, PayloadError> {
+    check(payload)?;
+    read_string(payload, bytes_max).ok_or(PayloadError::BadFormat)
+}
+
+fn check(payload: &[u8]) -> Result<(), PayloadError> {
+    let body = payload.len().checked_sub(FOOTER_BYTES).ok_or(PayloadError::WrongChecksum)?;
+    let version = u16::from_le_bytes([payload[body], payload[body + 1]]);
+    let (summed, sum) = payload.split_at(body + 2);
+    if version > VERSION || crc64::crc64(summed).to_le_bytes() != sum {
+        return Err(PayloadError::WrongChecksum);
+    }
+    Ok(())
+}
+
+fn put_value(out: &mut Vec<u8>, value: Value<'_>) {
+    match value {
+        Value::Integer(number) => put_integer(out, number),
+        Value::Bytes(bytes) => put_string(out, bytes),
+        Value::Shared(shared) => put_string(out, shared.bytes()),
+    }
+}
+
+fn put_integer(out: &mut Vec<u8>, number: i64) {
+    if !put_small_integer(out, number) {
+        put_plain(out, number.to_string().as_bytes());
+    }
+}
+
+fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes.len() <= INTEGER_TEXT_BYTES_MAX
+        && let Some(number) = resp::parse_integer(bytes)
+        && put_small_integer(out, number)
+    {
+        return;
+    }
+    if bytes.len() > UNCOMPRESSED_BYTES_MAX
+        && let Some(compressed) = lzf::compress(bytes, bytes.len() - COMPRESSION_GAIN_BYTES)
+    {
+        out.push(STRING_COMPRESSED);
+        put_length(out, compressed.len());
+        put_length(out, bytes.len());
+        out.extend_from_slice(&compressed);
+        return;
+    }
+    put_plain(out, bytes);
+}
+
+/// Writes a number that fits 32 bits; says whether it does.
+fn put_small_integer(out: &mut Vec<u8>, number: i64) -> bool {
+    if let Ok(number) = i8::try_from(number) {
+        out.push(STRING_INT_8);
+        out.extend_from_slice(&number.to_le_bytes());
+    } else if let Ok(number) = i16::try_from(number) {
+        out.push(STRING_INT_16);
+        out.extend_from_slice(&number.to_le_bytes());
+    } else if let Ok(number) = i32::try_from(number) {
+        out.push(STRING_INT_32);
+        out.extend_from_slice(&number.to_le_bytes());
+    } else {
+        return false;
+    }
+    true
+}
+
+fn put_plain(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_length(out, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "each form is used for what fits it")]
+fn put_length(out: &mut Vec<u8>, len: usize) {
+    if len < 1 << 6 {
+        out.push(len as u8);
+    } else if len < 1 << 14 {
+        out.extend_from_slice(&(u16::from(LENGTH_14_BITS) << 8 | len as u16).to_be_bytes());
+    } else if let Ok(len) = u32::try_from(len) {
+        out.push(LENGTH_32_BITS);
+        out.extend_from_slice(&len.to_be_bytes());
+    } else {
+        out.push(LENGTH_64_BITS);
+        out.extend_from_slice(&(len as u64).to_be_bytes());
+    }
+}
+
+fn read_string(payload: &[u8], bytes_max: usize) -> Option<Cow<'_, [u8]>> {
+    let mut reader = Reader(payload);
+    if reader.byte()? != TYPE_STRING {
+        return None;
+    }
+    let string = match *reader.0.first()? {
+        STRING_INT_8 => decimal(i8::from_le_bytes(reader.tagged()?)),
+        STRING_INT_16 => decimal(i16::from_le_bytes(reader.tagged()?)),
+        STRING_INT_32 => decimal(i32::from_le_bytes(reader.tagged()?)),
+        STRING_COMPRESSED => {
+            reader.byte()?;
+            let (compressed, len) = (reader.length()?, reader.length()?);
+            let compressed = reader.take(compressed)?;
+            let len = Some(len).filter(|len| *len <= bytes_max)?;
+            Cow::Owned(lzf::decompress(compressed, len)?)
+        }
+        _ => {
+            let len = reader.length()?;
+            Cow::Borrowed(reader.take(len)?)
+        }
+    };
+    (string.len() <= bytes_max).then_some(string)
+}
+
+fn decimal(number: impl Into<i64>) -> Cow<'static, [u8]> {
+    Cow::Owned(number.into().to_string().into_bytes())
+}
+
+/// What is still to be read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|byte| byte[0])
+    }
+
+    fn array<const LEN: usize>(&mut self) -> Option<[u8; LEN]> {
+        self.take(LEN)?.try_into().ok()
+    }
+
+    /// The bytes behind a tag.
+    fn tagged<const LEN: usize>(&mut self) -> Option<[u8; LEN]> {
+        self.byte()?;
+        self.array()
+    }
+
+    fn length(&mut self) -> Option<usize> {
+        let first = self.byte()?;
+        match first {
+            0..LENGTH_14_BITS => Some(usize::from(first)),
+            LENGTH_14_BITS..LENGTH_32_BITS => {
+                let high = usize::from(first - LENGTH_14_BITS);
+                Some(high << 8 | usize::from(self.byte()?))
+            }
+            LENGTH_32_BITS => usize::try_from(u32::from_be_bytes(self.array()?)).ok(),
+            LENGTH_64_BITS => usize::try_from(u64::from_be_bytes(self.array()?)).ok(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
