@@ -17,6 +17,7 @@ mod session; //     A connection's state.
 mod host; //        What a command may ask of the node around it.
 mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and their kin.
+mod bits; //        SETBIT, BITCOUNT, BITFIELD and their kin.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys whatever they hold.
 mod transactions; // MULTI, EXEC, WATCH.
 mod rdb; //         Values in Redis's serialised form.

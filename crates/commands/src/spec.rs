@@ -226,6 +226,7 @@ impl CommandId {
 /// The families of commands, in the order `COMMAND` lists them.
 const FAMILIES: &[&[Spec]] = &[
     crate::strings::SPECS,
+    crate::bits::SPECS,
     crate::keyspace::remove::SPECS,
     crate::keyspace::rename::SPECS,
     crate::keyspace::expire::SPECS,

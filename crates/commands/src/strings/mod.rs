@@ -17,6 +17,8 @@ use crate::keys::Keys;
 use crate::settings::NotifyClasses;
 use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
 
+pub(crate) use ranges::{Bounds, clamp};
+
 /// Reads one string, quickly.
 const READ: Spec = Spec {
     group: Group::String,

@@ -1,0 +1,151 @@
+//! BITFIELD: several reads and writes of integers inside one string, in the order given.
+
+use store::{Effect, Key};
+
+use super::int::{Overflow, Place};
+use crate::Error;
+use crate::context::Context;
+use crate::keys::Keys;
+use crate::settings::NotifyClasses;
+use crate::strings::with_bytes;
+
+/// One read or write.
+struct Operation {
+    place: Place,
+    action: Action,
+}
+
+enum Action {
+    Get,
+    Set(i64, Overflow),
+    Add(i64, Overflow),
+}
+
+pub(super) fn bitfield(context: &mut Context<'_>) -> Result<(), Error> {
+    let operations = parse(context)?;
+    if operations.iter().all(Operation::is_read) {
+        read_all(context, &operations);
+    } else {
+        write_all(context, &operations);
+    }
+    Ok(())
+}
+
+pub(super) fn bitfield_ro(context: &mut Context<'_>) -> Result<(), Error> {
+    let operations = parse(context)?;
+    if !operations.iter().all(Operation::is_read) {
+        return Err(Error::fixed("ERR BITFIELD_RO only supports the GET subcommand"));
+    }
+    read_all(context, &operations);
+    Ok(())
+}
+
+impl Operation {
+    fn is_read(&self) -> bool {
+        match self.action {
+            Action::Get => true,
+            Action::Set(..) | Action::Add(..) => false,
+        }
+    }
+
+    /// The number to be written where `old` stands, if the operation writes and the number fits.
+    fn new_number(&self, old: i64) -> Option<i64> {
+        match self.action {
+            Action::Get => None,
+            Action::Set(number, overflow) => {
+                self.place.fitted(self.place.widened(number), overflow)
+            }
+            Action::Add(number, overflow) => {
+                self.place.fitted(i128::from(old) + i128::from(number), overflow)
+            }
+        }
+    }
+}
+
+fn parse(context: &Context<'_>) -> Result<Vec<Operation>, Error> {
+    let args = context.args;
+    let mut operations = Vec::new();
+    let mut overflow = Overflow::Wrap;
+    let mut at = 2;
+    while at < args.len() {
+        let (word, rest) = (args.at(at), args.len() - at - 1);
+        let place = || Place::parse(&context.keys, args.at(at + 1), args.at(at + 2));
+        if word.eq_ignore_ascii_case(b"overflow") && rest >= 1 {
+            overflow = Overflow::parse(args.at(at + 1))?;
+            at += 2;
+        } else if word.eq_ignore_ascii_case(b"get") && rest >= 2 {
+            operations.push(Operation { place: place()?, action: Action::Get });
+            at += 3;
+        } else if word.eq_ignore_ascii_case(b"set") && rest >= 3 {
+            let (place, number) = (place()?, context.integer(at + 3)?);
+            operations.push(Operation { place, action: Action::Set(number, overflow) });
+            at += 4;
+        } else if word.eq_ignore_ascii_case(b"incrby") && rest >= 3 {
+            let (place, number) = (place()?, context.integer(at + 3)?);
+            operations.push(Operation { place, action: Action::Add(number, overflow) });
+            at += 4;
+        } else {
+            return Err(Error::SYNTAX);
+        }
+    }
+    Ok(operations)
+}
+
+fn read_all(context: &mut Context<'_>, operations: &[Operation]) {
+    let key = context.key(1);
+    context.reply.array(operations.len());
+    let reply = &mut context.reply;
+    let mut answer = |bytes: &[u8]| {
+        for operation in operations {
+            reply.integer(operation.place.get(&operation.place.window(bytes)));
+        }
+    };
+    match context.keys.read(&key) {
+        Some(found) => with_bytes(found.value(), answer),
+        None => answer(b""),
+    }
+}
+
+fn write_all(context: &mut Context<'_>, operations: &[Operation]) {
+    let key = context.key(1);
+    let grown = grow(&mut context.keys, &key, operations);
+    let mut changed = false;
+    context.reply.array(operations.len());
+    for operation in operations {
+        let place = operation.place;
+        let mut window = context.keys.peek(&key).map_or_else(
+            || place.window(b""),
+            |found| with_bytes(found.value(), |bytes| place.window(bytes)),
+        );
+        let old = place.get(&window);
+        let new = operation.new_number(old);
+        match (&operation.action, new) {
+            (Action::Get, _) | (Action::Set(..), Some(_)) => context.reply.integer(old),
+            (Action::Add(..), Some(new)) => context.reply.integer(new),
+            (Action::Set(..) | Action::Add(..), None) => context.reply.null(),
+        }
+        let Some(new) = new else { continue };
+        changed |= grown || new != old;
+        if new != old {
+            place.set(&mut window, new);
+            let (offset, bytes) = (place.first_byte(), &window[..place.bytes()]);
+            context.keys.apply(&Effect::Overwrite { key, offset, bytes });
+        }
+    }
+    if changed {
+        context.keys.notify(NotifyClasses::STRING, "setbit", key.bytes());
+    }
+}
+
+/// Makes the string long enough for all that is to be written; says whether it was too short. It
+/// grows even if no number then fits its place, as it does in Redis.
+fn grow(keys: &mut Keys<'_>, key: &Key<'_>, operations: &[Operation]) -> bool {
+    let writes = operations.iter().filter(|operation| !operation.is_read());
+    let last = writes.map(|operation| operation.place.last_byte()).max();
+    let last = last.expect("the caller has seen a write");
+    if keys.find(key).is_some_and(|found| found.value().len() > last) {
+        return false;
+    }
+    keys.apply(&Effect::Overwrite { key: *key, offset: last, bytes: &[0] });
+    true
+}

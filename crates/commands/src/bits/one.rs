@@ -1,0 +1,45 @@
+//! One bit.
+
+use store::Effect;
+
+use super::parse_bit;
+use crate::Error;
+use crate::context::Context;
+use crate::settings::NotifyClasses;
+use crate::strings::with_bytes;
+
+pub(super) fn getbit(context: &mut Context<'_>) -> Result<(), Error> {
+    let bit = parse_bit(&context.keys, context.args.at(2), None)?;
+    let key = context.key(1);
+    let byte = context.keys.read(&key).and_then(|found| byte_at(found.value(), bit / 8));
+    context.reply.integer((byte.unwrap_or(0) & mask(bit) != 0).into());
+    Ok(())
+}
+
+pub(super) fn setbit(context: &mut Context<'_>) -> Result<(), Error> {
+    let bit = parse_bit(&context.keys, context.args.at(2), None)?;
+    let on = match context.args.at(3) {
+        b"0" => false,
+        b"1" => true,
+        _ => return Err(Error::fixed("ERR bit is not an integer or out of range")),
+    };
+    let key = context.key(1);
+    let old = context.keys.find(&key).and_then(|found| byte_at(found.value(), bit / 8));
+    let new = old.unwrap_or(0) & !mask(bit) | if on { mask(bit) } else { 0 };
+    // A string too short for this bit grows even if the bit is zero.
+    if old != Some(new) {
+        context.keys.apply(&Effect::Overwrite { key, offset: bit / 8, bytes: &[new] });
+        context.keys.notify(NotifyClasses::STRING, "setbit", key.bytes());
+    }
+    context.reply.integer((old.unwrap_or(0) & mask(bit) != 0).into());
+    Ok(())
+}
+
+fn byte_at(value: store::Value<'_>, place: usize) -> Option<u8> {
+    with_bytes(value, |bytes| bytes.get(place).copied())
+}
+
+/// The bit within its byte.
+fn mask(bit: usize) -> u8 {
+    0x80 >> (bit % 8)
+}
