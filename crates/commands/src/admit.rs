@@ -2,7 +2,7 @@
 //! order in which Redis makes them, so that of several faults the same one is told.
 
 use placement::Slot;
-use resp::{Protocol, Reply};
+use resp::Reply;
 use store::Key;
 
 use crate::session::Queued;
@@ -112,10 +112,7 @@ fn check(
     if around.out_of_memory && needs_memory(spec, session) {
         return Err(Error::OUT_OF_MEMORY);
     }
-    if session.subscriptions > 0
-        && session.protocol == Protocol::Resp2
-        && !spec.has(Flag::InSubscribed)
-    {
+    if session.hears_only() && !spec.has(Flag::InSubscribed) {
         return Err(only_subscribed_commands(spec));
     }
     Ok(spec)
@@ -152,7 +149,9 @@ fn locks(
         return Ok(Locks::AsNeeded);
     }
     if let Some(key) = &request.key {
-        return key_locks(spec, request, key, around);
+        let locks = key_locks(spec, request, key, around)?;
+        // A channel belongs to a slot, and holds nothing that would have to be locked.
+        return Ok(if spec.has(Flag::NotKeys) { Locks::None } else { locks });
     }
     if let Some(queue) = session.queue.as_ref().filter(|_| is_exec(spec)) {
         return queue_locks(&queue.commands, session, around);

@@ -6,7 +6,7 @@
 ///
 /// Of several stars only the last one ever needs another try, so the work is bounded by the product
 /// of the lengths whatever the pattern.
-pub(crate) fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
+pub fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     // Redis looks at no pattern, not even `*`, when there is no text.
     if text.is_empty() {
         return pattern.is_empty();

@@ -193,6 +193,11 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// What has been told so far, for a command that has more to tell.
+    pub(crate) fn events(&mut self) -> &mut Vec<Event> {
+        &mut self.outcome.events
+    }
+
     /// A random number.
     pub fn roll(&mut self) -> u64 {
         roll(self.chance)

@@ -24,6 +24,7 @@ mod rdb; //         Values in Redis's serialised form.
 mod glob; //        Patterns of names.
 mod connection; //  PING, AUTH, HELLO and what else a connection says of itself.
 mod client; //      CLIENT: this connection and the others.
+mod pubsub; //      SUBSCRIBE, PUBLISH, keyspace notifications.
 mod help; //        HELP of every container of subcommands.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing; // A node without sockets, for tests and fuzzing.
@@ -32,12 +33,14 @@ pub use admit::{Locks, Verdict, admit, needs_memory};
 pub use args::{Args, OwnedArgs};
 pub use context::{Context, Run, run};
 pub use error::Error;
+pub use glob::glob_matches;
 pub use host::{
-    ChangeError, ClientFacts, Clients, Configuration, Host, Pause, PauseScope, Unblock,
-    changed_settings,
+    ChangeError, ClientFacts, Clients, Configuration, Host, Pause, PauseScope, Post, PubSub,
+    Unblock, changed_settings,
 };
 pub use keys::{Keys, Slots, Surroundings, roll};
 pub use outcome::{EffectLog, Event, Outcome, Recorded};
+pub use pubsub::{Kind, Space, Subscriptions};
 pub use request::Request;
 pub use session::{Queued, Replies, Session, Watched};
 pub use spec::{CommandId, Flag, Flags, Group, KeySpec, Spec, Table};

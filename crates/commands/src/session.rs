@@ -5,7 +5,7 @@ use placement::Slot;
 use resp::{Mark, Output, Protocol};
 use store::Version;
 
-use crate::{OwnedArgs, Spec};
+use crate::{OwnedArgs, Spec, Subscriptions};
 
 #[derive(Default)]
 pub struct Session {
@@ -28,8 +28,8 @@ pub struct Session {
     pub no_evict: bool,
     /// It is shown every command that runs.
     pub is_monitor: bool,
-    /// Channels and patterns it listens to; above zero a RESP2 connection takes few commands.
-    pub subscriptions: usize,
+    /// What it listens to; if to anything, a RESP2 connection takes few commands.
+    pub subscriptions: Subscriptions,
     /// The commands since MULTI.
     pub queue: Option<Queue>,
     pub watched: Vec<Watched>,
@@ -74,6 +74,12 @@ pub struct Watched {
 impl Session {
     pub fn new(id: u64) -> Session {
         Session { id, ..Session::default() }
+    }
+
+    /// It is in RESP2's subscribed mode: messages come between replies, and few commands are taken.
+    #[inline]
+    pub fn hears_only(&self) -> bool {
+        !self.subscriptions.is_empty() && self.protocol == Protocol::Resp2
     }
 
     /// A command was refused. If it was on its way into a transaction, that cannot be whole any more.

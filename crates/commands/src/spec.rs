@@ -103,6 +103,8 @@ pub enum Flag {
     /// Runs at once inside MULTI instead of being queued (EXEC, DISCARD, ...). Not one of Redis's.
     NotQueued = 1 << 19,
     AllowBusy = 1 << 20,
+    /// What stands at the places of keys names a channel of that slot (`not_key` in `COMMAND INFO`).
+    NotKeys = 1 << 21,
 }
 
 /// A set of flags.
@@ -237,6 +239,7 @@ const FAMILIES: &[&[Spec]] = &[
     crate::transactions::SPECS,
     crate::connection::SPECS,
     crate::client::SPECS,
+    crate::pubsub::SPECS,
 ];
 
 /// Longer than any command's name; longer words are not looked up.

@@ -1,6 +1,7 @@
 //! A node without sockets, for tests: text in, replies as text out, virtual time, effects recorded.
 //! It runs commands just as the server does: prepare, admit, run. The node around them is in
 //! `testing/host.rs`.
+mod bus; //  Who listens to what, and what they heard.
 mod host;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use placement::Slot;
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
 use store::{Access, Digest, Seed, SlotTable, Touch, UnixMillis, digest_of};
 
+pub use self::bus::Bus;
 pub use self::host::TestHost;
 use crate::settings::NotifyClasses;
 use crate::{
@@ -128,6 +130,11 @@ impl TestNode {
     /// What happened to keys since the last call.
     pub fn events(&mut self) -> Vec<Event> {
         core::mem::take(&mut self.outcome.events)
+    }
+
+    /// The messages a connection got since the last call, their parts joined by spaces.
+    pub fn heard(&mut self, connection: u64) -> Vec<String> {
+        self.host.bus.heard(connection)
     }
 
     pub fn advance(&mut self, millis: u64) {

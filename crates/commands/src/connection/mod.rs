@@ -2,10 +2,9 @@
 //! HELLO. What other connections are is asked with CLIENT, in `client/`.
 mod auth;
 
-use resp::Protocol;
-
 use crate::Error;
 use crate::context::Context;
+use crate::pubsub;
 use crate::spec::{BLANK, Flag, Flags, Group, Spec};
 
 /// At any time, by anybody: what a connection begins and ends with.
@@ -106,7 +105,7 @@ fn ping(context: &mut Context<'_>) -> Result<(), Error> {
     }
     let message = context.args.get(1);
     // A subscribed RESP2 client cannot tell a plain reply from a message: both are arrays there.
-    if context.session.subscriptions > 0 && context.session.protocol == Protocol::Resp2 {
+    if context.session.hears_only() {
         context.reply.array(2);
         context.reply.bulk(b"pong");
         context.reply.bulk(message.unwrap_or_default());
@@ -131,6 +130,7 @@ fn quit(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn reset(context: &mut Context<'_>) -> Result<(), Error> {
+    pubsub::silence(context.session, context.host);
     context.session.reset();
     context.session.authenticated = !context.keys.around().password_required;
     context.reply.simple("RESET");

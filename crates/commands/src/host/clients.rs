@@ -3,7 +3,7 @@
 use resp::Protocol;
 use store::UnixMillis;
 
-use crate::Session;
+use crate::{Kind, Session};
 
 /// Whoever keeps the connections.
 pub trait Clients {
@@ -92,7 +92,9 @@ impl ClientFacts {
             is_closing: session.closing,
             no_evict: session.no_evict,
             no_touch: session.no_touch,
-            channels: session.subscriptions,
+            channels: session.subscriptions.count(Kind::Channel),
+            patterns: session.subscriptions.count(Kind::Pattern),
+            sharded_channels: session.subscriptions.count(Kind::ShardChannel),
             queued: session.queue.as_ref().map(|queue| queue.commands.len()),
             queued_bytes: session.queue.as_ref().map_or(0, |queue| queue.bytes),
             is_resp3: session.protocol == Protocol::Resp3,

@@ -3,11 +3,13 @@
 //! host of their own (`testing.rs`).
 mod clients; //       The connections: list, close, pause.
 mod configuration; // The settings: read, change, write to the file.
+mod pubsub; //        Who listens to what.
 
 pub use clients::{ClientFacts, Clients, Pause, PauseScope, Unblock};
 pub use configuration::{ChangeError, Configuration, changed_settings};
+pub use pubsub::{Post, PubSub};
 
 /// The node, as commands see it.
-pub trait Host: Clients + Configuration {}
+pub trait Host: Clients + Configuration + PubSub {}
 
-impl<Node: Clients + Configuration> Host for Node {}
+impl<Node: Clients + Configuration + PubSub> Host for Node {}

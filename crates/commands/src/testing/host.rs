@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use store::UnixMillis;
 
+use super::Bus;
 use crate::settings::Settings;
 use crate::{ChangeError, ClientFacts, Clients, Configuration, Pause, Session, Unblock};
 
@@ -14,6 +15,7 @@ pub struct TestHost {
     /// Connections besides those that run commands.
     pub others: Vec<ClientFacts>,
     pub paused: Option<Pause>,
+    pub bus: Bus,
 }
 
 impl Clients for TestHost {

@@ -1,0 +1,22 @@
+//! Keyspace notifications: what happened to a key, as messages on the two channels that tell it.
+
+use crate::settings::NotifyClasses;
+use crate::{Event, Post, Space};
+
+impl Event {
+    /// The messages that tell this event, as far as the settings want them: first on the channel of
+    /// the key, then on that of the event.
+    pub fn announce(&self, on: NotifyClasses, mut publish: impl FnMut(Post<'_>)) {
+        let name = self.name.as_bytes();
+        let mut tell = |prefix: &[u8], subject: &[u8], payload: &[u8]| {
+            let channel = [prefix, subject].concat();
+            publish(Post { space: Space::Global, channel: &channel, payload });
+        };
+        if on.contains(NotifyClasses::KEYSPACE) {
+            tell(b"__keyspace@0__:", &self.key, name);
+        }
+        if on.contains(NotifyClasses::KEYEVENT) {
+            tell(b"__keyevent@0__:", name, &self.key);
+        }
+    }
+}

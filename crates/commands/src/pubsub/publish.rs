@@ -1,0 +1,67 @@
+//! Sending messages, and asking who would get them: PUBLISH, SPUBLISH, PUBSUB.
+
+use crate::context::Context;
+use crate::host::Post;
+use crate::{Error, Space};
+
+pub(super) fn publish(context: &mut Context<'_>) -> Result<(), Error> {
+    publish_to(context, Space::Global)
+}
+
+pub(super) fn spublish(context: &mut Context<'_>) -> Result<(), Error> {
+    publish_to(context, Space::Sharded)
+}
+
+fn publish_to(context: &mut Context<'_>, space: Space) -> Result<(), Error> {
+    // Inside EXEC, commands before this one may have left events: they happened first.
+    context.host.tell(context.session, context.keys.events());
+    let post = Post { space, channel: context.args.at(1), payload: context.args.at(2) };
+    let receivers = context.host.publish(context.session, post);
+    context.reply.integer(receivers as i64);
+    Ok(())
+}
+
+pub(super) fn channels(context: &mut Context<'_>) -> Result<(), Error> {
+    list_channels(context, Space::Global)
+}
+
+pub(super) fn shardchannels(context: &mut Context<'_>) -> Result<(), Error> {
+    list_channels(context, Space::Sharded)
+}
+
+fn list_channels(context: &mut Context<'_>, space: Space) -> Result<(), Error> {
+    if context.args.len() > 3 {
+        let given = String::from_utf8_lossy(context.args.at(1)).into_owned();
+        return Err(Error::new(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{given}'. Try PUBSUB HELP."
+        )));
+    }
+    let channels = context.host.channels(space, context.args.get(2));
+    context.reply.array(channels.len());
+    channels.iter().for_each(|channel| context.reply.bulk(channel));
+    Ok(())
+}
+
+pub(super) fn numsub(context: &mut Context<'_>) -> Result<(), Error> {
+    count_subscribers(context, Space::Global)
+}
+
+pub(super) fn shardnumsub(context: &mut Context<'_>) -> Result<(), Error> {
+    count_subscribers(context, Space::Sharded)
+}
+
+fn count_subscribers(context: &mut Context<'_>, space: Space) -> Result<(), Error> {
+    let channels = context.args.from(2);
+    // A flat array in either protocol: Redis never made a map of it.
+    context.reply.array(channels.len() * 2);
+    for channel in channels {
+        context.reply.bulk(channel);
+        context.reply.integer(context.host.subscribers(space, channel) as i64);
+    }
+    Ok(())
+}
+
+pub(super) fn numpat(context: &mut Context<'_>) -> Result<(), Error> {
+    context.reply.integer(context.host.patterns() as i64);
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Beginning and ceasing to listen: (P|S)SUBSCRIBE, (P|S)UNSUBSCRIBE.
+
+use crate::context::Context;
+use crate::{Error, Host, Kind, Session};
+
+pub(super) fn subscribe(context: &mut Context<'_>) -> Result<(), Error> {
+    add_all(context, Kind::Channel)
+}
+
+pub(super) fn psubscribe(context: &mut Context<'_>) -> Result<(), Error> {
+    add_all(context, Kind::Pattern)
+}
+
+pub(super) fn ssubscribe(context: &mut Context<'_>) -> Result<(), Error> {
+    add_all(context, Kind::ShardChannel)
+}
+
+pub(super) fn unsubscribe(context: &mut Context<'_>) -> Result<(), Error> {
+    remove_all(context, Kind::Channel)
+}
+
+pub(super) fn punsubscribe(context: &mut Context<'_>) -> Result<(), Error> {
+    remove_all(context, Kind::Pattern)
+}
+
+pub(super) fn sunsubscribe(context: &mut Context<'_>) -> Result<(), Error> {
+    remove_all(context, Kind::ShardChannel)
+}
+
+/// Ends all subscriptions of a connection without a word, as RESET does.
+pub(crate) fn silence(session: &mut Session, host: &mut dyn Host) {
+    for kind in Kind::ALL {
+        for name in session.subscriptions.list(kind) {
+            session.subscriptions.remove(kind, &name);
+            host.unsubscribe(session, kind, &name);
+        }
+    }
+}
+
+fn add_all(context: &mut Context<'_>, kind: Kind) -> Result<(), Error> {
+    for name in context.args.from(1) {
+        if let Some(kept) = context.session.subscriptions.add(kind, name) {
+            context.host.subscribe(context.session, kind, &kept);
+        }
+        confirm(context, kind, kind.subscribed_word(), Some(name));
+    }
+    Ok(())
+}
+
+/// Without names, all subscriptions of the kind end, each with its own confirmation; with none to
+/// end there is one that names nothing.
+fn remove_all(context: &mut Context<'_>, kind: Kind) -> Result<(), Error> {
+    if context.args.len() > 1 {
+        context.args.from(1).for_each(|name| remove(context, kind, name));
+        return Ok(());
+    }
+    let names = context.session.subscriptions.list(kind);
+    names.iter().for_each(|name| remove(context, kind, name));
+    if names.is_empty() {
+        confirm(context, kind, kind.unsubscribed_word(), None);
+    }
+    Ok(())
+}
+
+fn remove(context: &mut Context<'_>, kind: Kind, name: &[u8]) {
+    if context.session.subscriptions.remove(kind, name) {
+        context.host.unsubscribe(context.session, kind, name);
+    }
+    confirm(context, kind, kind.unsubscribed_word(), Some(name));
+}
+
+fn confirm(context: &mut Context<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
+    let count = context.session.subscriptions.told_count(kind);
+    let reply = &mut context.reply;
+    reply.push(3);
+    reply.bulk(word.as_bytes());
+    match name {
+        Some(name) => reply.bulk(name),
+        None => reply.null(),
+    }
+    reply.integer(count as i64);
+}

@@ -1,0 +1,135 @@
+//! What one connection listens to. The node's side of it (who listens to a given name) is kept by
+//! the host; `subscribe.rs` changes both together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a subscription names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    Channel,
+    /// All channels whose names match a glob pattern.
+    Pattern,
+    /// A channel that belongs to a slot.
+    ShardChannel,
+}
+
+/// Channels of the same name in different spaces have nothing to do with each other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Space {
+    /// Heard on every node.
+    Global,
+    /// Heard where the slot of the channel's name lives.
+    Sharded,
+}
+
+/// The names a connection listens to.
+#[derive(Default, Debug)]
+pub struct Subscriptions {
+    channels: Names,
+    patterns: Names,
+    shard_channels: Names,
+    /// Of all three: asked at every command.
+    total: usize,
+}
+
+/// A set of names that remembers the order in which they came.
+#[derive(Default, Debug)]
+struct Names {
+    order: BTreeMap<Arc<[u8]>, u64>,
+    next: u64,
+}
+
+impl Subscriptions {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    pub fn count(&self, kind: Kind) -> usize {
+        self.names(kind).order.len()
+    }
+
+    /// The number that replies to a (un)subscription tell: sharded channels count for themselves,
+    /// channels and patterns together.
+    pub(crate) fn told_count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Channel | Kind::Pattern => self.count(Kind::Channel) + self.count(Kind::Pattern),
+            Kind::ShardChannel => self.count(Kind::ShardChannel),
+        }
+    }
+
+    /// The names of one kind, the oldest subscription first.
+    pub fn list(&self, kind: Kind) -> Vec<Arc<[u8]>> {
+        let mut names: Vec<_> = self.names(kind).order.iter().collect();
+        names.sort_unstable_by_key(|(_, order)| **order);
+        names.into_iter().map(|(name, _)| Arc::clone(name)).collect()
+    }
+
+    /// The name as it is now kept, or `None` if it was there before.
+    pub(crate) fn add(&mut self, kind: Kind, name: &[u8]) -> Option<Arc<[u8]>> {
+        let names = self.names_mut(kind);
+        if names.order.contains_key(name) {
+            return None;
+        }
+        let name: Arc<[u8]> = name.into();
+        names.order.insert(Arc::clone(&name), names.next);
+        names.next += 1;
+        self.total += 1;
+        Some(name)
+    }
+
+    /// True if the name was there.
+    pub(crate) fn remove(&mut self, kind: Kind, name: &[u8]) -> bool {
+        let was_there = self.names_mut(kind).order.remove(name).is_some();
+        self.total -= usize::from(was_there);
+        was_there
+    }
+
+    fn names(&self, kind: Kind) -> &Names {
+        match kind {
+            Kind::Channel => &self.channels,
+            Kind::Pattern => &self.patterns,
+            Kind::ShardChannel => &self.shard_channels,
+        }
+    }
+
+    fn names_mut(&mut self, kind: Kind) -> &mut Names {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+            Kind::ShardChannel => &mut self.shard_channels,
+        }
+    }
+}
+
+impl Kind {
+    pub const ALL: [Kind; 3] = [Kind::Channel, Kind::Pattern, Kind::ShardChannel];
+
+    /// The first word of what a connection is told when it has subscribed.
+    pub(crate) fn subscribed_word(self) -> &'static str {
+        match self {
+            Kind::Channel => "subscribe",
+            Kind::Pattern => "psubscribe",
+            Kind::ShardChannel => "ssubscribe",
+        }
+    }
+
+    pub(crate) fn unsubscribed_word(self) -> &'static str {
+        match self {
+            Kind::Channel => "unsubscribe",
+            Kind::Pattern => "punsubscribe",
+            Kind::ShardChannel => "sunsubscribe",
+        }
+    }
+}
+
+impl Space {
+    /// The kind of subscription that names a channel of this space.
+    pub fn kind(self) -> Kind {
+        match self {
+            Space::Global => Kind::Channel,
+            Space::Sharded => Kind::ShardChannel,
+        }
+    }
+}

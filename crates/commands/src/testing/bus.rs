@@ -1,0 +1,97 @@
+//! Who listens to what in a node without sockets, and what they heard. Everything is heard at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::TestHost;
+use crate::settings::NotifyClasses;
+use crate::{Event, Kind, Post, PubSub, Session, Space, glob_matches};
+
+#[derive(Default)]
+pub struct Bus {
+    /// Which events are told by `PUBLISH` (in a server, and after each command, all are).
+    pub notify: NotifyClasses,
+    listeners: BTreeMap<(Kind, Arc<[u8]>), BTreeSet<u64>>,
+    heard: BTreeMap<u64, Vec<String>>,
+}
+
+impl Bus {
+    pub(super) fn heard(&mut self, connection: u64) -> Vec<String> {
+        self.heard.remove(&connection).unwrap_or_default()
+    }
+
+    fn names(&self, kind: Kind) -> impl Iterator<Item = &Arc<[u8]>> {
+        self.listeners.keys().filter(move |(of, _)| *of == kind).map(|(_, name)| name)
+    }
+
+    fn deliver(&mut self, kind: Kind, name: &[u8], parts: &[&[u8]]) -> usize {
+        let Some(listeners) = self.listeners.get(&(kind, name.into())) else { return 0 };
+        let text = String::from_utf8_lossy(&parts.join(&b' ')).into_owned();
+        for listener in listeners {
+            self.heard.entry(*listener).or_default().push(text.clone());
+        }
+        listeners.len()
+    }
+
+    fn publish(&mut self, post: Post<'_>) -> usize {
+        let Post { space, channel, payload } = post;
+        match space {
+            Space::Sharded => {
+                self.deliver(Kind::ShardChannel, channel, &[b"smessage", channel, payload])
+            }
+            Space::Global => {
+                let patterns = self.names(Kind::Pattern);
+                let matching: Vec<_> =
+                    patterns.filter(|name| glob_matches(name, channel)).cloned().collect();
+                let direct = self.deliver(Kind::Channel, channel, &[b"message", channel, payload]);
+                let by_pattern = matching.iter().map(|pattern| {
+                    let parts: [&[u8]; 4] = [b"pmessage", pattern, channel, payload];
+                    self.deliver(Kind::Pattern, pattern, &parts)
+                });
+                direct + by_pattern.sum::<usize>()
+            }
+        }
+    }
+}
+
+impl PubSub for TestHost {
+    fn subscribe(&mut self, session: &Session, kind: Kind, name: &Arc<[u8]>) {
+        let listeners = self.bus.listeners.entry((kind, Arc::clone(name))).or_default();
+        assert!(listeners.insert(session.id), "subscribed twice");
+    }
+
+    fn unsubscribe(&mut self, session: &Session, kind: Kind, name: &[u8]) {
+        let key = (kind, name.into());
+        let listeners = self.bus.listeners.get_mut(&key).expect("somebody listens");
+        assert!(listeners.remove(&session.id), "it did not listen");
+        if listeners.is_empty() {
+            self.bus.listeners.remove(&key);
+        }
+    }
+
+    fn publish(&mut self, _: &Session, post: Post<'_>) -> usize {
+        self.bus.publish(post)
+    }
+
+    fn tell(&mut self, _: &Session, events: &mut Vec<Event>) {
+        let on = self.bus.notify;
+        for event in events.drain(..) {
+            event.announce(on, |post| {
+                self.bus.publish(post);
+            });
+        }
+    }
+
+    fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
+        let wanted = |name: &&Arc<[u8]>| pattern.is_none_or(|pattern| glob_matches(pattern, name));
+        self.bus.names(space.kind()).filter(wanted).cloned().collect()
+    }
+
+    fn subscribers(&self, space: Space, channel: &[u8]) -> usize {
+        self.bus.listeners.get(&(space.kind(), channel.into())).map_or(0, BTreeSet::len)
+    }
+
+    fn patterns(&self) -> usize {
+        self.bus.names(Kind::Pattern).count()
+    }
+}
