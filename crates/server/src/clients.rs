@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use commands::{ClientFacts, CommandId, Session, Table};
+use commands::{ClientFacts, CommandId, Kind, Session, Table};
 use parking_lot::Mutex;
 use store::UnixMillis;
 
@@ -23,6 +23,8 @@ pub(crate) struct ClientCard {
     last_command: AtomicU16,
     marks: AtomicU8,
     channels: AtomicU32,
+    patterns: AtomicU32,
+    shard_channels: AtomicU32,
     /// One more than the number of queued commands; 0 outside MULTI.
     queued: AtomicU32,
     input_bytes: AtomicU64,
@@ -73,6 +75,8 @@ impl ClientCard {
             last_command: AtomicU16::new(CommandId::NONE.number()),
             marks: AtomicU8::new(0),
             channels: AtomicU32::new(0),
+            patterns: AtomicU32::new(0),
+            shard_channels: AtomicU32::new(0),
             queued: AtomicU32::new(0),
             input_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
@@ -89,7 +93,9 @@ impl ClientCard {
         self.input_bytes.store(turn.input_bytes as u64, Relaxed);
         self.output_bytes.store(turn.output_bytes as u64, Relaxed);
         self.marks.store(marks(session), Relaxed);
-        self.channels.store(narrow(session.subscriptions), Relaxed);
+        for (count, kind) in self.subscriptions() {
+            count.store(narrow(session.subscriptions.count(kind)), Relaxed);
+        }
         let queued = session.queue.as_ref().map_or(0, |queue| 1 + queue.commands.len());
         self.queued.store(narrow(queued), Relaxed);
         if session.texts_changed {
@@ -118,10 +124,20 @@ impl ClientCard {
             no_touch: marks & NO_TOUCH != 0,
             is_resp3: marks & RESP3 != 0,
             channels: self.channels.load(Relaxed) as usize,
+            patterns: self.patterns.load(Relaxed) as usize,
+            sharded_channels: self.shard_channels.load(Relaxed) as usize,
             queued: queued.checked_sub(1),
             last_command: table.spec(last_command).map(|spec| spec.full_name),
             ..self.outer_facts(now)
         }
+    }
+
+    fn subscriptions(&self) -> [(&AtomicU32, Kind); 3] {
+        [
+            (&self.channels, Kind::Channel),
+            (&self.patterns, Kind::Pattern),
+            (&self.shard_channels, Kind::ShardChannel),
+        ]
     }
 
     /// The part that a session does not know of itself.

@@ -9,12 +9,16 @@ use commands::{Keys, Locks, Outcome, Slots, Surroundings};
 use placement::Slot;
 use store::Garbage;
 
+use crate::mailbox::Mailbox;
+use crate::pubsub::Outbox;
 use crate::shared::{Shared, count};
 use crate::surroundings::surroundings;
 
 /// How often it looks for keys that are due. A key is gone, and its event sent, at most this much
 /// and the time of one sweep too late.
 const TICK: Duration = Duration::from_millis(20);
+/// How long it waits for mailboxes to empty.
+const BREATH: Duration = Duration::from_millis(1);
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
 /// Keys taken away under one hold of a slot's lock.
 const EXPIRE_BATCH: usize = 32;
@@ -25,18 +29,21 @@ pub(crate) struct Keeper {
     around: Surroundings,
     outcome: Outcome,
     chance: u64,
+    outbox: Outbox,
     memory_due: Instant,
 }
 
 impl Keeper {
     pub(crate) fn new(shared: Arc<Shared>, garbage: Receiver<Garbage>) -> Keeper {
         let around = surroundings(&shared);
+        let outbox = Outbox::new(shared.mailboxes.len());
         Keeper {
             shared,
             garbage,
             around,
             outcome: Outcome::default(),
             chance: 0,
+            outbox,
             memory_due: Instant::now(),
         }
     }
@@ -92,7 +99,22 @@ impl Keeper {
             keys.expire(&key);
         }
         slots.note_changes();
+        drop(slots);
+        self.tell();
         !due.keys.is_empty()
+    }
+
+    /// Tells of the keys that are gone. It need not hurry on while those who deliver cannot follow.
+    fn tell(&mut self) {
+        let events = &mut self.outcome.events;
+        self.outbox.tell(&self.shared.exchange, None, self.around.notify, events);
+        if self.outbox.is_empty() {
+            return;
+        }
+        self.outbox.post(&self.shared.mailboxes, None);
+        while !self.shared.is_stopping() && self.shared.mailboxes.iter().any(Mailbox::is_full) {
+            std::thread::sleep(BREATH);
+        }
     }
 
     fn settle(&mut self) {

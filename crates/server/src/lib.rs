@@ -12,6 +12,7 @@ mod host; //       The node, as a running command sees it.
 mod config; //     Settings that change while the node runs.
 mod pause; //      CLIENT PAUSE.
 mod mailbox; //    How threads talk to a worker.
+mod pubsub; //     Who listens to what, and how messages get there.
 mod gate; //       Up to where a connection's output may be sent.
 mod keeper; //     The thread that expires keys, frees garbage and watches memory.
 mod evictor; //    Making room when memory is short.

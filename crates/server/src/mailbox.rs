@@ -1,9 +1,13 @@
 //! How threads talk to a worker: a list of mail and a way to wake it up.
 
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+
 use mio::Waker;
 use parking_lot::Mutex;
 
 use crate::accept::Accepted;
+use crate::pubsub::Message;
 
 /// Something for a worker to do on its own connections.
 pub(crate) enum Mail {
@@ -11,29 +15,69 @@ pub(crate) enum Mail {
     Adopt(Accepted),
     /// Close this connection, if it is still the one with this id.
     Close { id: u64, index: usize },
+    /// Bring this to those who listen.
+    Deliver(Arc<Message>),
 }
 
+/// Above this, whoever publishes waits: a worker with many listeners is slower than one publisher.
+const BACKLOG_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 pub(crate) struct Mailbox {
-    mail: Mutex<Vec<Mail>>,
+    waiting: Mutex<Waiting>,
+    /// Bytes of messages left here and not yet delivered.
+    backlog: AtomicUsize,
     waker: Waker,
+}
+
+#[derive(Default)]
+struct Waiting {
+    mail: Vec<Mail>,
+    /// Messages ever left here.
+    messages: u64,
 }
 
 impl Mailbox {
     pub(crate) fn new(waker: Waker) -> Mailbox {
-        Mailbox { mail: Mutex::default(), waker }
+        Mailbox { waiting: Mutex::default(), backlog: AtomicUsize::new(0), waker }
     }
 
     /// Leaves mail, and wakes the worker if it may be asleep: the first letter does, those behind it
     /// are found with it.
     pub(crate) fn send(&self, mail: Mail) {
         let first = {
-            let mut waiting = self.mail.lock();
-            waiting.push(mail);
-            waiting.len() == 1
+            let mut waiting = self.waiting.lock();
+            waiting.mail.push(mail);
+            waiting.mail.len() == 1
         };
         if first {
             self.wake();
         }
+    }
+
+    /// Leaves published messages, and empties the list. True if the worker may be asleep.
+    pub(crate) fn leave(&self, messages: &mut Vec<Arc<Message>>) -> bool {
+        let bytes = messages.iter().map(|message| message.bytes()).sum();
+        self.backlog.fetch_add(bytes, Relaxed);
+        let mut waiting = self.waiting.lock();
+        let first = waiting.mail.is_empty();
+        waiting.messages += messages.len() as u64;
+        waiting.mail.extend(messages.drain(..).map(Mail::Deliver));
+        first
+    }
+
+    /// How many messages were ever left here: the number of the next one.
+    pub(crate) fn messages(&self) -> u64 {
+        self.waiting.lock().messages
+    }
+
+    /// A message was delivered.
+    pub(crate) fn delivered(&self, message: &Message) {
+        self.backlog.fetch_sub(message.bytes(), Relaxed);
+    }
+
+    /// Whoever publishes should wait until the worker has caught up.
+    pub(crate) fn is_full(&self) -> bool {
+        self.backlog.load(Relaxed) > BACKLOG_BYTES_MAX
     }
 
     pub(crate) fn wake(&self) {
@@ -42,6 +86,6 @@ impl Mailbox {
     }
 
     pub(crate) fn take(&self) -> Vec<Mail> {
-        core::mem::take(&mut *self.mail.lock())
+        core::mem::take(&mut self.waiting.lock().mail)
     }
 }

@@ -25,6 +25,7 @@ use crate::keeper::Keeper;
 use crate::keyspace::Keyspace;
 use crate::memory::{MemoryGauge, MemoryProbe};
 use crate::pause::Pauses;
+use crate::pubsub::Exchange;
 use crate::shared::{Counters, Shared};
 use crate::worker::{self, Worker};
 
@@ -73,6 +74,7 @@ impl Node {
             config: ConfigChanges::default(),
             seed: Seed::new(RandomState::new().hash_one(client_addr)),
             memory: MemoryGauge::new(options.memory),
+            exchange: Exchange::new(count),
             mailboxes,
             // One for each worker and one for the keeper.
             counters: (0..=count).map(|_| Counters::default()).collect(),

@@ -18,6 +18,7 @@ use crate::keyspace::Keyspace;
 use crate::mailbox::Mailbox;
 use crate::memory::MemoryGauge;
 use crate::pause::Pauses;
+use crate::pubsub::Exchange;
 
 pub(crate) struct Shared {
     pub keyspace: Keyspace,
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub config: ConfigChanges,
     pub seed: Seed,
     pub memory: MemoryGauge,
+    pub exchange: Exchange,
     /// One for each worker.
     pub mailboxes: Vec<Mailbox>,
     /// One for each worker, and the keeper's behind them.

@@ -2,11 +2,14 @@
 //! traits. Made for one command by `worker/execute.rs`.
 mod clients; //       The connections.
 mod configuration; // The settings.
+mod pubsub; //        Who listens to what.
 
 use commands::Spec;
+use commands::settings::NotifyClasses;
 use store::UnixMillis;
 
 use crate::clients::ClientCard;
+use crate::pubsub::Branch;
 use crate::shared::Shared;
 
 pub(crate) struct NodeHost<'a> {
@@ -16,4 +19,7 @@ pub(crate) struct NodeHost<'a> {
     /// The command that runs.
     pub spec: &'static Spec,
     pub now: UnixMillis,
+    /// The worker's part of pub/sub.
+    pub branch: &'a mut Branch,
+    pub notify: NotifyClasses,
 }

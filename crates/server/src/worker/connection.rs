@@ -28,6 +28,14 @@ pub(crate) struct Connection {
     pub last_command: CommandId,
     /// What others may know of it.
     pub card: Arc<ClientCard>,
+    /// It has published, and may have to wait for those who deliver.
+    pub spoke: bool,
+    /// It got messages in this round that are not sent yet.
+    pub heard: bool,
+    /// Since when it leaves more unread than it should.
+    pub over_since: Option<UnixMillis>,
+    /// It left too much unread, and is closed at the end of the round.
+    pub is_cut_off: bool,
 }
 
 impl Connection {
@@ -48,6 +56,10 @@ impl Connection {
             last_active: now,
             last_command: CommandId::NONE,
             card: Arc::new(card),
+            spoke: false,
+            heard: false,
+            over_since: None,
+            is_cut_off: false,
         }
     }
 

@@ -13,10 +13,14 @@ impl Worker {
         if self.settings.maxmemory != 0 {
             self.make_room(request);
         }
+        let start = output.mark();
         let muted = self.connections[index].session.begin_muted(output);
         self.admit_and_run(index, request, output);
         if let Some(start) = muted {
             self.connections[index].session.end_muted(output, start);
+        }
+        if !self.outcome.events.is_empty() || !self.branch.outbox.is_empty() {
+            self.speak(index, output, start);
         }
     }
 
@@ -30,7 +34,14 @@ impl Worker {
         let changes = self.outcome.changes;
         let mut slots = self.shared.keyspace.lock(locks);
         let keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
-        let mut host = NodeHost { shared: &self.shared, card, spec, now: self.around.now };
+        let mut host = NodeHost {
+            shared: &self.shared,
+            card,
+            spec,
+            now: self.around.now,
+            branch: &mut self.branch,
+            notify: self.around.notify,
+        };
         let mut context = Context {
             args: request.args,
             keys,

@@ -2,9 +2,11 @@
 //! answered, connection by connection; nothing is handed to another thread on the way.
 //!
 //! `serve.rs` has a connection's turn, `execute.rs` one command under its locks, `connection.rs` what
-//! a connection keeps between its turns.
+//! a connection keeps between its turns; `publish.rs` and `hear.rs` are the two ends of pub/sub.
 mod connection;
 mod execute;
+mod hear;
+mod publish;
 mod serve;
 
 use core::sync::atomic::Ordering::Relaxed;
@@ -25,6 +27,7 @@ use crate::clients::Place;
 use crate::clock;
 use crate::evictor::Evictor;
 use crate::mailbox::{Mail, Mailbox};
+use crate::pubsub::Branch;
 use crate::shared::{Shared, count};
 use crate::surroundings::surroundings;
 
@@ -35,6 +38,8 @@ const EVENTS_MAX: usize = 1_024;
 const READ_BYTES: usize = 64 * 1024;
 /// The longest sleep: time for idle connections and for stopping to be noticed.
 const SLEEP: Duration = Duration::from_millis(100);
+/// How long connections wait that have published more than others could deliver.
+const BREATH: Duration = Duration::from_millis(1);
 
 pub(crate) struct Worker {
     number: usize,
@@ -45,6 +50,8 @@ pub(crate) struct Worker {
     connections: Slab<Connection>,
     /// Connections with more to do although the system will not say so again.
     again: Vec<usize>,
+    /// Connections that wait until what they published is delivered.
+    patient: Vec<usize>,
     /// Where connections without unfinished input are read into.
     scratch: Vec<u8>,
     /// An empty output with its memory, for the connection whose turn it is.
@@ -53,6 +60,8 @@ pub(crate) struct Worker {
     /// As they were at the beginning of this round.
     settings: Arc<Settings>,
     evictor: Evictor,
+    /// Its part of pub/sub.
+    branch: Branch,
     outcome: Outcome,
     chance: u64,
 }
@@ -68,6 +77,7 @@ impl Worker {
     pub(crate) fn new(number: usize, shared: Arc<Shared>, poll: Poll) -> Worker {
         let around = surroundings(&shared);
         let settings = shared.settings.load_full();
+        let branch = Branch::new(shared.mailboxes.len());
         let chance = shared.seed.hash(&number.to_le_bytes());
         Worker {
             number,
@@ -76,11 +86,13 @@ impl Worker {
             listener: None,
             connections: Slab::new(),
             again: Vec::new(),
+            patient: Vec::new(),
             scratch: vec![0; READ_BYTES],
             spare: Output::default(),
             around,
             settings,
             evictor: Evictor::default(),
+            branch,
             outcome: Outcome::default(),
             chance,
         }
@@ -96,14 +108,13 @@ impl Worker {
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {
-            let sleep = if self.again.is_empty() { SLEEP } else { Duration::ZERO };
-            if let Err(error) = self.poll.poll(&mut events, Some(sleep)) {
+            if let Err(error) = self.poll.poll(&mut events, Some(self.sleep())) {
                 assert_eq!(error.kind(), io::ErrorKind::Interrupted, "epoll failed: {error}");
                 continue;
             }
             self.around = surroundings(&self.shared);
             self.settings = self.shared.settings.load_full();
-            for index in core::mem::take(&mut self.again) {
+            for index in self.connections_to_resume() {
                 self.turn(index);
             }
             for event in &events {
@@ -113,9 +124,27 @@ impl Worker {
                     Token(index) => self.turn(index),
                 }
             }
+            self.hear();
             self.settle();
         }
         self.say_goodbye();
+    }
+
+    /// How long to wait for the system to report anything.
+    fn sleep(&self) -> Duration {
+        if !self.again.is_empty() || !self.branch.is_quiet() {
+            Duration::ZERO
+        } else if !self.patient.is_empty() {
+            BREATH
+        } else {
+            SLEEP
+        }
+    }
+
+    fn connections_to_resume(&mut self) -> Vec<usize> {
+        let mut indices = core::mem::take(&mut self.again);
+        indices.append(&mut self.patient);
+        indices
     }
 
     /// Gives a connection its turn, and lets it go if that was its last.
@@ -142,6 +171,7 @@ impl Worker {
             match mail {
                 Mail::Adopt(accepted) => self.adopt(accepted),
                 Mail::Close { id, index } => self.close_if(id, index),
+                Mail::Deliver(message) => self.branch.receive(message),
             }
         }
     }
@@ -198,6 +228,7 @@ impl Worker {
         let mut connection = self.connections.remove(index);
         let _ = self.poll.registry().deregister(&mut connection.stream);
         self.shared.clients.leave(connection.session.id);
+        self.stop_listening(index, &connection.session);
         self.shared.connections[self.number].fetch_sub(1, Relaxed);
     }
 

@@ -45,6 +45,10 @@ impl Worker {
         if self.connections[index].output.len() >= UNREAD_BYTES_MAX {
             return Ok(()); // It will be writable some day; then we are here again.
         }
+        if self.must_wait(index) {
+            self.patient.push(index);
+            return Ok(());
+        }
         self.read_and_run(index)?;
         self.flush(index)?;
         let connection = &self.connections[index];
@@ -119,6 +123,10 @@ impl Worker {
             if self.connections[index].output.len() >= UNREAD_BYTES_MAX {
                 return (at, Rest::PutOff);
             }
+            if self.must_wait(index) {
+                self.connections[index].readable = true;
+                return (at, Rest::PutOff);
+            }
             spans.clear();
             let parsed = parse_batch(&mut self.connections[index], bytes, at, &mut spans);
             self.run_batch(index, bytes, &spans, &parsed.counts);
@@ -172,6 +180,7 @@ impl Worker {
                 break;
             }
         }
+        self.post();
         count(&shared.counters[self.number].commands, requests.len() as u64);
         let connection = &mut self.connections[index];
         connection.output = output;

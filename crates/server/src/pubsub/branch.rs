@@ -1,0 +1,139 @@
+//! One worker's part of pub/sub: which of its connections listen to what, the messages that came in
+//! for them, and those that go out. Only its worker touches it, so it needs no locks.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use commands::Kind;
+
+use super::message::Body;
+use super::{Message, Outbox};
+use crate::shared::Shared;
+
+/// Counts the messages that have come into a worker's mailbox. A connection does not hear what was
+/// published before it subscribed, even if that is still on its way.
+pub(crate) type Number = u64;
+
+/// Connections by their place in the worker, with the first message each may hear.
+type Listeners = BTreeMap<usize, Number>;
+
+pub(crate) struct Branch {
+    channels: HashMap<Arc<[u8]>, Listeners>,
+    patterns: HashMap<Arc<[u8]>, Listeners>,
+    shard_channels: HashMap<Arc<[u8]>, Listeners>,
+    /// What has come and is not yet delivered.
+    inbox: VecDeque<Arc<Message>>,
+    /// The number of the next message to deliver.
+    next: Number,
+    pub outbox: Outbox,
+    /// The worker has posted something to itself.
+    pub own_mail: bool,
+}
+
+impl Branch {
+    pub(crate) fn new(workers: usize) -> Branch {
+        Branch {
+            channels: HashMap::new(),
+            patterns: HashMap::new(),
+            shard_channels: HashMap::new(),
+            inbox: VecDeque::new(),
+            next: 0,
+            outbox: Outbox::new(workers),
+            own_mail: false,
+        }
+    }
+
+    /// Whether there is anything to do without new mail.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.inbox.is_empty() && !self.own_mail
+    }
+
+    /// Posts what its own worker has published.
+    #[inline]
+    pub(crate) fn post(&mut self, shared: &Shared, worker: usize) {
+        if !self.outbox.is_empty() {
+            self.own_mail |= self.outbox.post(&shared.mailboxes, Some(worker));
+        }
+    }
+
+    pub(crate) fn subscribe(
+        &mut self,
+        connection: usize,
+        kind: Kind,
+        name: &Arc<[u8]>,
+        from: Number,
+    ) {
+        let listeners = self.names(kind).entry(Arc::clone(name)).or_default();
+        let before = listeners.insert(connection, from);
+        assert!(before.is_none(), "a connection subscribes to a name once");
+    }
+
+    pub(crate) fn unsubscribe(&mut self, connection: usize, kind: Kind, name: &[u8]) {
+        let names = self.names(kind);
+        let listeners = names.get_mut(name).expect("somebody listens");
+        listeners.remove(&connection).expect("this connection does");
+        if listeners.is_empty() {
+            names.remove(name);
+        }
+    }
+
+    pub(crate) fn receive(&mut self, message: Arc<Message>) {
+        self.inbox.push_back(message);
+    }
+
+    /// The next message to deliver, with its number.
+    pub(crate) fn next(&mut self) -> Option<(Arc<Message>, Number)> {
+        let message = self.inbox.pop_front()?;
+        let number = self.next;
+        self.next += 1;
+        Some((message, number))
+    }
+
+    /// The connections that get this message, each with the form that it gets.
+    pub(crate) fn receivers<'a>(
+        &'a self,
+        message: &'a Message,
+        number: Number,
+    ) -> impl Iterator<Item = (usize, &'a Body)> {
+        self.listeners(message).flat_map(move |(listeners, body)| {
+            let may_hear = listeners.iter().filter(move |(_, from)| **from <= number);
+            may_hear.map(move |(connection, _)| (*connection, body))
+        })
+    }
+
+    /// The forms in which one connection gets this message.
+    pub(crate) fn heard_by<'a>(
+        &'a self,
+        connection: usize,
+        message: &'a Message,
+    ) -> impl Iterator<Item = &'a Body> {
+        let all = self.listeners(message);
+        all.filter(move |(listeners, _)| listeners.contains_key(&connection)).map(|(_, body)| body)
+    }
+
+    fn listeners<'a>(
+        &'a self,
+        message: &'a Message,
+    ) -> impl Iterator<Item = (&'a Listeners, &'a Body)> {
+        let channels = match message.space.kind() {
+            Kind::Channel | Kind::Pattern => &self.channels,
+            Kind::ShardChannel => &self.shard_channels,
+        };
+        let by_name = message
+            .by_name
+            .iter()
+            .filter_map(|body| channels.get(&*message.channel).map(|listeners| (listeners, body)));
+        let by_pattern = message.by_pattern.iter().filter_map(|(pattern, body)| {
+            self.patterns.get(pattern).map(|listeners| (listeners, body))
+        });
+        by_name.chain(by_pattern)
+    }
+
+    fn names(&mut self, kind: Kind) -> &mut HashMap<Arc<[u8]>, Listeners> {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+            Kind::ShardChannel => &mut self.shard_channels,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! For the whole node: how many connections listen to a name, and on which workers. Asked at every
+//! publication, changed at every subscription; each lock is held for one look-up.
+
+use core::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
+use std::collections::HashMap;
+use std::collections::hash_map::{Entry, RandomState};
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use commands::{Kind, Space, glob_matches};
+use parking_lot::RwLock;
+
+/// Parts of a book, so that a listing of all names never holds up all who subscribe.
+const PARTS: usize = 16;
+
+pub(crate) struct Exchange {
+    global: Book,
+    sharded: Book,
+    /// In one part: a publication looks at all of them anyway.
+    patterns: Book,
+    workers: usize,
+}
+
+/// Names with how often each worker's connections listen to them.
+struct Book {
+    parts: Box<[RwLock<Names>]>,
+    hasher: RandomState,
+    /// How many names there are, to be asked without a lock.
+    len: AtomicUsize,
+}
+
+type Names = HashMap<Arc<[u8]>, Counts>;
+
+/// Listening connections, by worker.
+type Counts = Box<[u32]>;
+
+/// Where a message has to go.
+#[derive(Debug, Default)]
+pub(crate) struct Route {
+    /// How many times it will be received.
+    pub receivers: usize,
+    /// Whether anybody listens to the channel by its name.
+    pub by_name: bool,
+    /// The patterns that match the channel.
+    pub patterns: Vec<Arc<[u8]>>,
+    /// By worker: whether any connection of it gets the message.
+    pub workers: Vec<bool>,
+}
+
+impl Exchange {
+    pub(crate) fn new(workers: usize) -> Exchange {
+        Exchange {
+            global: Book::new(PARTS),
+            sharded: Book::new(PARTS),
+            patterns: Book::new(1),
+            workers,
+        }
+    }
+
+    /// One more connection of this worker listens to the name.
+    pub(crate) fn enter(&self, worker: usize, kind: Kind, name: &Arc<[u8]>) {
+        self.book(kind).enter(worker, name, self.workers);
+    }
+
+    /// One less does.
+    pub(crate) fn strike(&self, worker: usize, kind: Kind, name: &[u8]) {
+        self.book(kind).strike(worker, name);
+    }
+
+    /// Who gets a message on this channel; `None` if nobody.
+    #[inline]
+    pub(crate) fn route(&self, space: Space, channel: &[u8]) -> Option<Route> {
+        let silent = match space {
+            Space::Global => self.is_silent(),
+            Space::Sharded => self.sharded.is_empty(),
+        };
+        if silent { None } else { self.find_route(space, channel) }
+    }
+
+    /// Nobody listens to any global channel.
+    #[inline]
+    pub(crate) fn is_silent(&self) -> bool {
+        self.global.is_empty() && self.patterns.is_empty()
+    }
+
+    fn find_route(&self, space: Space, channel: &[u8]) -> Option<Route> {
+        let mut route = Route { workers: vec![false; self.workers], ..Route::default() };
+        let book = self.book(space.kind());
+        book.with(channel, |counts| {
+            route.by_name = true;
+            route.include(counts);
+        });
+        if space == Space::Global && !self.patterns.is_empty() {
+            self.patterns.for_each(|pattern, counts| {
+                if glob_matches(pattern, channel) {
+                    route.patterns.push(Arc::clone(pattern));
+                    route.include(counts);
+                }
+            });
+        }
+        (route.receivers > 0).then_some(route)
+    }
+
+    /// The channels of a space whose names match.
+    pub(crate) fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
+        let mut found = Vec::new();
+        self.book(space.kind()).for_each(|name, _| {
+            if pattern.is_none_or(|pattern| glob_matches(pattern, name)) {
+                found.push(Arc::clone(name));
+            }
+        });
+        found
+    }
+
+    pub(crate) fn subscribers(&self, space: Space, channel: &[u8]) -> usize {
+        let mut subscribers = 0;
+        self.book(space.kind()).with(channel, |counts| subscribers = total(counts));
+        subscribers
+    }
+
+    /// How many different names of a kind somebody listens to.
+    pub(crate) fn names(&self, kind: Kind) -> usize {
+        self.book(kind).len.load(Acquire)
+    }
+
+    fn book(&self, kind: Kind) -> &Book {
+        match kind {
+            Kind::Channel => &self.global,
+            Kind::Pattern => &self.patterns,
+            Kind::ShardChannel => &self.sharded,
+        }
+    }
+}
+
+impl Route {
+    fn include(&mut self, counts: &Counts) {
+        self.receivers += total(counts);
+        for (concerned, count) in self.workers.iter_mut().zip(counts) {
+            *concerned |= *count > 0;
+        }
+    }
+}
+
+fn total(counts: &Counts) -> usize {
+    counts.iter().map(|count| *count as usize).sum()
+}
+
+impl Book {
+    fn new(parts: usize) -> Book {
+        Book {
+            parts: (0..parts).map(|_| RwLock::default()).collect(),
+            hasher: RandomState::new(),
+            len: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.len.load(Acquire) == 0
+    }
+
+    fn part(&self, name: &[u8]) -> &RwLock<Names> {
+        let hash = self.hasher.hash_one(name);
+        &self.parts[(hash % self.parts.len() as u64) as usize]
+    }
+
+    fn enter(&self, worker: usize, name: &Arc<[u8]>, workers: usize) {
+        let mut part = self.part(name).write();
+        let counts = match part.entry(Arc::clone(name)) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                self.len.fetch_add(1, AcqRel);
+                entry.insert(vec![0; workers].into())
+            }
+        };
+        counts[worker] += 1;
+    }
+
+    fn strike(&self, worker: usize, name: &[u8]) {
+        let mut part = self.part(name).write();
+        let counts = part.get_mut(name).expect("only what was entered is struck out");
+        counts[worker] = counts[worker].checked_sub(1).expect("no more than was entered");
+        if total(counts) == 0 {
+            part.remove(name);
+            self.len.fetch_sub(1, AcqRel);
+        }
+    }
+
+    fn with(&self, name: &[u8], see: impl FnOnce(&Counts)) {
+        if let Some(counts) = self.part(name).read().get(name) {
+            see(counts);
+        }
+    }
+
+    fn for_each(&self, mut see: impl FnMut(&Arc<[u8]>, &Counts)) {
+        for part in &self.parts {
+            part.read().iter().for_each(|(name, counts)| see(name, counts));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enter(exchange: &Exchange, worker: usize, kind: Kind, name: &str) {
+        exchange.enter(worker, kind, &name.as_bytes().into());
+    }
+
+    #[test]
+    fn a_message_goes_to_the_workers_whose_connections_listen() {
+        let exchange = Exchange::new(3);
+        assert!(exchange.route(Space::Global, b"news").is_none());
+        enter(&exchange, 0, Kind::Channel, "news");
+        enter(&exchange, 0, Kind::Channel, "news");
+        enter(&exchange, 2, Kind::Pattern, "n*");
+        enter(&exchange, 1, Kind::Pattern, "x*");
+        enter(&exchange, 1, Kind::ShardChannel, "news");
+
+        let route = exchange.route(Space::Global, b"news").expect("listeners");
+        assert_eq!((route.receivers, route.by_name), (3, true));
+        assert_eq!(route.workers, [true, false, true]);
+        assert_eq!(route.patterns.iter().map(|name| &**name).collect::<Vec<_>>(), [b"n*"]);
+        let route = exchange.route(Space::Sharded, b"news").expect("a listener");
+        assert_eq!((route.receivers, route.workers), (1, vec![false, true, false]));
+        assert!(exchange.route(Space::Global, b"other").is_none());
+    }
+
+    #[test]
+    fn a_name_nobody_listens_to_any_more_is_forgotten() {
+        let exchange = Exchange::new(2);
+        for (kind, name) in [(Kind::Channel, "a"), (Kind::Pattern, "a"), (Kind::ShardChannel, "a")]
+        {
+            enter(&exchange, 0, kind, name);
+            enter(&exchange, 1, kind, name);
+            exchange.strike(0, kind, name.as_bytes());
+            assert_eq!(exchange.names(kind), 1);
+            exchange.strike(1, kind, name.as_bytes());
+            assert_eq!(exchange.names(kind), 0);
+        }
+        assert!(exchange.is_silent());
+        assert!(exchange.channels(Space::Global, None).is_empty());
+        assert_eq!(exchange.subscribers(Space::Global, b"a"), 0);
+    }
+}

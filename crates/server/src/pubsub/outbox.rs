@@ -1,0 +1,87 @@
+//! Messages on their way from a thread to the workers whose connections listen. They are collected
+//! while commands run, and posted together with the replies: after the slot locks are let go, one
+//! letter box opened once for each worker.
+
+use std::sync::Arc;
+
+use commands::settings::NotifyClasses;
+use commands::{Event, Post};
+
+use super::{Author, Exchange, Message};
+use crate::mailbox::Mailbox;
+
+pub(crate) struct Outbox {
+    /// By worker, in the order of publication.
+    messages: Vec<Vec<Arc<Message>>>,
+    is_empty: bool,
+}
+
+impl Outbox {
+    pub(crate) fn new(workers: usize) -> Outbox {
+        Outbox { messages: vec![Vec::new(); workers], is_empty: true }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// Publishes a message, and says how many times it will be received.
+    pub(crate) fn publish(
+        &mut self,
+        exchange: &Exchange,
+        author: Option<Author>,
+        post: Post<'_>,
+    ) -> usize {
+        let Some(route) = exchange.route(post.space, post.channel) else { return 0 };
+        let message = Arc::new(Message::new(post, &route, author));
+        for (list, concerned) in self.messages.iter_mut().zip(&route.workers) {
+            if *concerned {
+                list.push(Arc::clone(&message));
+            }
+        }
+        self.is_empty = false;
+        route.receivers
+    }
+
+    /// Publishes what happened to keys.
+    pub(crate) fn tell(
+        &mut self,
+        exchange: &Exchange,
+        author: Option<Author>,
+        on: NotifyClasses,
+        events: &mut Vec<Event>,
+    ) {
+        for event in events.drain(..) {
+            if !exchange.is_silent() {
+                event.announce(on, |post| {
+                    self.publish(exchange, author, post);
+                });
+            }
+        }
+    }
+
+    /// What waits here for one worker.
+    pub(crate) fn to_worker(&self, worker: usize) -> &[Arc<Message>] {
+        &self.messages[worker]
+    }
+
+    /// Puts all messages into their mailboxes, and wakes the workers that may be asleep; not the
+    /// one that posts (if it is one): it has mail then, and will look. True if it has.
+    pub(crate) fn post(&mut self, mailboxes: &[Mailbox], poster: Option<usize>) -> bool {
+        let mut own_mail = false;
+        for (worker, messages) in self.messages.iter_mut().enumerate() {
+            if messages.is_empty() {
+                continue;
+            }
+            let first = mailboxes[worker].leave(messages);
+            if poster == Some(worker) {
+                own_mail = true;
+            } else if first {
+                mailboxes[worker].wake();
+            }
+        }
+        self.is_empty = true;
+        own_mail
+    }
+}

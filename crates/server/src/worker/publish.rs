@@ -1,0 +1,67 @@
+//! What a connection publishes: key events of its commands, and what PUBLISH has left in the outbox
+//! (`host/pubsub.rs`). `hear.rs` is the other end.
+
+use commands::{Kind, Session};
+use resp::{Mark, Output};
+
+use super::Worker;
+use crate::pubsub::Author;
+
+impl Worker {
+    /// Publishes what a command has done to keys. What its own connection listens to goes before the
+    /// reply, which began at `start`.
+    pub(super) fn speak(&mut self, index: usize, output: &mut Output, start: Mark) {
+        let connection = &mut self.connections[index];
+        let author = Some(Author(connection.session.id));
+        let events = &mut self.outcome.events;
+        self.branch.outbox.tell(&self.shared.exchange, author, self.around.notify, events);
+        connection.spoke = true;
+        if connection.session.subscriptions.is_empty() {
+            return;
+        }
+        let mut heard = Output::default();
+        for message in self.branch.outbox.to_worker(self.number) {
+            for body in self.branch.heard_by(index, message) {
+                body.write(&mut heard, connection.session.protocol);
+            }
+        }
+        let bytes: Vec<u8> = heard.chunks(heard.mark()).flatten().copied().collect();
+        output.insert(start, &bytes);
+        // So that the next command of the batch does not hear them again.
+        self.post();
+    }
+
+    /// Posts what was published since the last time. Called before the replies are sent, so that
+    /// whoever sees a reply can rely on the message being under way.
+    #[inline]
+    pub(super) fn post(&mut self) {
+        if !self.outcome.events.is_empty() {
+            // Keys were evicted for a command that was then refused.
+            let events = &mut self.outcome.events;
+            self.branch.outbox.tell(&self.shared.exchange, None, self.around.notify, events);
+        }
+        self.branch.post(&self.shared, self.number);
+    }
+
+    /// A connection that has just published waits until those who deliver have caught up.
+    pub(super) fn must_wait(&mut self, index: usize) -> bool {
+        let connection = &mut self.connections[index];
+        if connection.spoke {
+            connection.spoke = self.shared.mailboxes.iter().any(|mailbox| mailbox.is_full());
+        }
+        connection.spoke
+    }
+
+    /// A connection is gone: nobody listens there any more.
+    pub(super) fn stop_listening(&mut self, index: usize, session: &Session) {
+        if session.subscriptions.is_empty() {
+            return;
+        }
+        for kind in Kind::ALL {
+            for name in session.subscriptions.list(kind) {
+                self.shared.exchange.strike(self.number, kind, &name);
+                self.branch.unsubscribe(index, kind, &name);
+            }
+        }
+    }
+}
