@@ -9,6 +9,7 @@ mod many; //     MGET, MSET, MSETNX.
 mod counters; // INCR and its kin, INCRBYFLOAT.
 mod extended; // The floating-point numbers of INCRBYFLOAT.
 mod ranges; //   APPEND, GETRANGE, SETRANGE; how a range is cut.
+mod lcs; //      LCS.
 
 use resp::Reply;
 use store::{Effect, Key, NewValue, UnixMillis, Value};
@@ -139,6 +140,18 @@ pub(crate) const SPECS: &[Spec] = &[
         arity: 3,
         run: Some(counters::incrbyfloat),
         ..FAST_WRITE
+    },
+    Spec {
+        name: "lcs",
+        full_name: "lcs",
+        summary: "Finds the longest subsequence of bytes that two strings have in common.",
+        since: "7.0.0",
+        complexity: "O(N*M) where N and M are the lengths of the strings",
+        arity: -3,
+        flags: Flags::of(&[Flag::ReadOnly]),
+        keys: KeySpec::FIRST_TWO,
+        run: Some(lcs::lcs),
+        ..READ
     },
     Spec {
         name: "mget",

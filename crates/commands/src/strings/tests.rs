@@ -408,3 +408,67 @@ fn listeners_hear_of_ends_too() {
                     del k, keymiss k";
     assert_eq!(told.join(", "), expected);
 }
+
+#[test]
+fn the_longest_common_subsequence_is_found_as_redis_finds_it() {
+    check(
+        r#"
+        > MSET a ohmytext b mynewtext n 1234
+        OK
+        > LCS a b
+        "mytext"
+        > LCS a b LEN
+        (integer) 6
+        > LCS a b IDX
+        1) "matches"
+        2) 1) 1) 1) (integer) 4
+        2) (integer) 7
+        2) 1) (integer) 5
+        2) (integer) 8
+        2) 1) 1) (integer) 2
+        2) (integer) 3
+        2) 1) (integer) 0
+        2) (integer) 1
+        3) "len"
+        4) (integer) 6
+        > LCS a b IDX MINMATCHLEN 4 WITHMATCHLEN
+        1) "matches"
+        2) 1) 1) 1) (integer) 4
+        2) (integer) 7
+        2) 1) (integer) 5
+        2) (integer) 8
+        3) (integer) 4
+        3) "len"
+        4) (integer) 6
+        > LCS a missing
+        ""
+        > LCS n n MINMATCHLEN -1
+        "1234"
+        > LCS a missing IDX
+        1) "matches"
+        2) (empty array)
+        3) "len"
+        4) (integer) 0
+        > LCS a b LEN IDX
+        (error) ERR If you want both the length and indexes, please just use IDX.
+        > LCS a b MINMATCHLEN
+        (error) ERR syntax error
+        > LCS a b MINMATCHLEN x
+        (error) ERR value is not an integer or out of range
+        "#,
+    );
+}
+
+#[test]
+fn a_search_that_would_take_too_much_is_refused() {
+    let mut node = TestNode::default();
+    let long = vec![b'x'; 20_000];
+    node.args(1, &[b"MSET", b"a", &long, b"b", &long]);
+    check_on(
+        &mut node,
+        r#"
+        > LCS a b LEN
+        (error) ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len
+        "#,
+    );
+}
