@@ -13,7 +13,7 @@ use crate::servers::{Kind, Server, Tools};
 
 const PER_SECOND: u64 = 20_000;
 const GET_PERCENT: u8 = 80;
-const RUN: Duration = Duration::from_secs(3);
+const RUN: Duration = Duration::from_secs(2);
 const RUN_QUICK: Duration = Duration::from_millis(500);
 const KEYS: u64 = 1_000_000;
 const VALUE_BYTES: usize = 64;

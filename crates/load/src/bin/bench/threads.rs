@@ -17,7 +17,7 @@ use crate::measure::{self, CONNECTIONS, Figures, LOAD_CORE, SERVER_CORE};
 use crate::servers::{Kind, Placement, Server, Tools};
 
 const CORES: [Core; 2] = [SERVER_CORE, LOAD_CORE];
-const RUN: Duration = Duration::from_millis(1000);
+const RUN: Duration = Duration::from_millis(600);
 const RUN_QUICK: Duration = Duration::from_millis(200);
 const KEYS: u64 = 1_000_000;
 const VALUE_BYTES: usize = 64;
