@@ -4,6 +4,13 @@
 //! from it and does not use its arithmetic.
 
 mod rng; //             Chance from a seed.
+mod weather; //         How messages travel and how long a fill takes.
+mod log; //             The log of map changes, and the map at every entry.
+mod world; //           Nodes, messages in flight, time.
+mod checkers; //        What must hold, told by somebody who does not know the code.
 pub mod lower_bound; // The fewest copies that any plan could make.
+pub mod grow; //        A cluster that grows and shrinks, step by step, and what each step took.
 
 pub use rng::Rng;
+pub use weather::Weather;
+pub use world::{Moved, World};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::decide::{Decision, Seen, Step, StepKind, View, decide, decide_leaving, promotion_rule};
 use super::engagement::{Engagement, Part};
-use super::levels::{LoadLevels, Vitals};
+use super::levels::{LoadLevels, Readiness, Vitals};
 use super::message::{Attempt, Effect, Input, Message, Offered, Refused, Timer};
 use super::pace::Pace;
 use crate::map::{Change, Epoch, Load, Member, NodeId};
@@ -30,6 +30,7 @@ pub struct Balancer {
     attempts: u64,
     rounds: u64,
     last_pings: Option<Duration>,
+    turn: Turn,
     seen: (Epoch, Seen),
 }
 
@@ -39,6 +40,13 @@ enum Intent {
     Leave,
     /// `Leave` has been proposed.
     Gone,
+}
+
+/// Givers take turns: whoever has given a copy lets the others go first. Promotions are not counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Mine,
+    OfOthers,
 }
 
 /// Load levels being collected.
@@ -61,6 +69,7 @@ impl Balancer {
             attempts: 0,
             rounds: 0,
             last_pings: None,
+            turn: Turn::Mine,
             seen: (Epoch(0), Seen::default()),
         }
     }
@@ -151,11 +160,15 @@ impl Balancer {
         if self.intent != Intent::Stay {
             return self.go_on_leaving(now, view, out);
         }
-        let Some(possible) = decide(view, self.me, &mut self.seen.1, |_| true) else {
+        let Some(possible) = decide(view, self.me, &mut self.seen.1, |_| Readiness::Free) else {
             self.ping_all(now, view, out);
             let pace = if view.plan.is_done(view.map) { Pace::Seldom } else { Pace::Often };
             return self.set_event(now, pace, out);
         };
+        if possible.step.kind != StepKind::Promote && self.turn == Turn::OfOthers {
+            self.turn = Turn::Mine;
+            return self.set_event(now, Pace::AfterOthers, out);
+        }
         // A node below its share has no choice to make that load levels could help with: it serves a
         // bucket without its backups, or a promotion, and whoever is busy will say so.
         if view.is_below_share(self.me) || possible.step.kind == StepKind::Drop {
@@ -211,8 +224,9 @@ impl Balancer {
         if self.engagement.is_some() {
             return; // Meanwhile somebody has given to this node; that comes first.
         }
-        let available = |node| asking.answers.get(&node).is_some_and(LoadLevels::is_available);
-        match decide(view, self.me, &mut self.seen.1, available) {
+        let readiness =
+            |node| asking.answers.get(&node).map_or(Readiness::Unfit, LoadLevels::readiness);
+        match decide(view, self.me, &mut self.seen.1, readiness) {
             Some(decision) => self.begin(now, view, decision, out),
             None => self.set_event(now, Pace::Soon, out),
         }
@@ -391,7 +405,7 @@ impl Balancer {
     fn on_map_changed(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
         let Some(engagement) = self.engagement.as_mut() else {
             if self.asking.is_none() && view.plan.concerning(self.me).next().is_some() {
-                self.set_event(now, Pace::AtOnce, out);
+                self.set_event(now, Pace::MyTurn, out);
             } else if self.event.0 == 0 || self.intent != Intent::Stay {
                 self.set_event(now, Pace::Soon, out);
             }
@@ -404,6 +418,9 @@ impl Balancer {
             return self.disengage(now, Pace::AtOnce, out);
         }
         if engagement.is_over(view) {
+            if engagement.has_given() {
+                self.turn = Turn::OfOthers;
+            }
             return self.disengage(now, Pace::AtOnce, out);
         }
         engagement.go_on(view, out);
@@ -428,7 +445,7 @@ impl Balancer {
         if !marked || self.intent == Intent::Gone {
             return self.set_event(now, Pace::Soon, out);
         }
-        if let Some(decision) = decide_leaving(view, self.me, |_| true) {
+        if let Some(decision) = decide_leaving(view, self.me) {
             return self.begin(now, view, decision, out);
         }
         if view.map.load(self.me).primaries == 0 {

@@ -14,6 +14,7 @@ use std::ops::RangeInclusive;
 
 use placement::Hashmask;
 
+use super::levels::Readiness;
 use super::plan::{BucketPlan, Plan};
 use crate::map::{Bucket, Load, Map, NodeId};
 
@@ -133,19 +134,19 @@ impl View<'_> {
     }
 }
 
-/// What a node would do next, if anything. `available` says who can take part in a move now.
+/// What a node would do next, if anything. `readiness` says who can take part in a move.
 pub fn decide(
     view: View,
     me: NodeId,
     seen: &mut Seen,
-    available: impl Fn(NodeId) -> bool,
+    readiness: impl Fn(NodeId) -> Readiness,
 ) -> Option<Decision> {
     let phase = view.phase(seen);
     let is_done = |plan: &BucketPlan| plan.is_done(view.bucket(plan));
     seen.done += view.plan.concerning(me).skip(seen.done).take_while(|plan| is_done(plan)).count();
     let done = seen.done;
     let open = || view.plan.concerning(me).skip(done).filter(|plan| !is_done(plan));
-    let decider = Decider { view, me, phase, available: &available };
+    let decider = Decider { view, me, phase, readiness: &readiness };
     decider
         .promotion(open())
         .or_else(|| decider.fill(open()))
@@ -155,12 +156,9 @@ pub fn decide(
 
 /// What a node that wants to leave would do next: hand on what it serves. When it serves nothing any
 /// more, it can go.
-pub fn decide_leaving(
-    view: View,
-    me: NodeId,
-    available: impl Fn(NodeId) -> bool,
-) -> Option<Decision> {
-    let decider = Decider { view, me, phase: Phase::Copied, available: &available };
+pub fn decide_leaving(view: View, me: NodeId) -> Option<Decision> {
+    let readiness = |_| Readiness::Free;
+    let decider = Decider { view, me, phase: Phase::Copied, readiness: &readiness };
     let mut sole = None;
     for plan in view.plan.concerning(me) {
         let bucket = view.bucket(plan);
@@ -177,9 +175,6 @@ pub fn decide_leaving(
                 decider.step(StepKind::GivePrimary, bucket, copy.taker)
             }
         };
-        if !available(step.taker) {
-            continue;
-        }
         let decision = decider.decision(step, Rule::Leaving);
         if step.kind == StepKind::Promote {
             return Some(decision);
@@ -204,17 +199,21 @@ pub fn promotion_rule(view: View, step: &Step, taker: Load, phase: Phase) -> Opt
     }
 }
 
-struct Decider<'a, Available> {
+struct Decider<'a, Ready> {
     view: View<'a>,
     me: NodeId,
     phase: Phase,
-    available: &'a Available,
+    readiness: &'a Ready,
 }
 
-impl<Available: Fn(NodeId) -> bool> Decider<'_, Available> {
+impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
     fn step(&self, kind: StepKind, bucket: &Bucket, taker: NodeId) -> Step {
         let source = bucket.primary().expect("lost buckets are not planned for");
         Step { kind, bucket: bucket.hashmask, giver: self.me, taker, source }
+    }
+
+    fn is_free(&self, node: NodeId) -> bool {
+        (self.readiness)(node) == Readiness::Free
     }
 
     fn decision(&self, step: Step, rule: Rule) -> Decision {
@@ -250,7 +249,7 @@ impl<Available: Fn(NodeId) -> bool> Decider<'_, Available> {
     }
 
     fn promotion_rule(&self, step: &Step) -> Option<Rule> {
-        if !(self.available)(step.taker) {
+        if !self.is_free(step.taker) {
             return None;
         }
         promotion_rule(self.view, step, self.view.map.load(step.taker), self.phase)
@@ -264,7 +263,7 @@ impl<Available: Fn(NodeId) -> bool> Decider<'_, Available> {
                 continue;
             }
             let mut gaps = plan.missing(bucket).filter(|copy| copy.giver.is_none());
-            let Some(copy) = gaps.find(|copy| (self.available)(copy.taker)) else { continue };
+            let Some(copy) = gaps.find(|copy| self.is_free(copy.taker)) else { continue };
             let holders = bucket.holders.len();
             if best.is_none_or(|(fewest, _)| holders < fewest) {
                 best = Some((holders, self.step(StepKind::Fill, bucket, copy.taker)));
@@ -280,6 +279,7 @@ impl<Available: Fn(NodeId) -> bool> Decider<'_, Available> {
         let load = self.view.map.load(self.me);
         let prefers_primary = load.primaries > load.backups;
         let mut best: Option<(u8, Step)> = None;
+        let mut lowest_busy = u8::MAX;
         for plan in open {
             let bucket = self.view.bucket(plan);
             let mut gifts = plan.missing(bucket).filter(|copy| copy.giver == Some(self.me));
@@ -295,14 +295,24 @@ impl<Available: Fn(NodeId) -> bool> Decider<'_, Available> {
             if best.is_some_and(|(lowest, _)| lowest <= rank) {
                 continue;
             }
-            if (self.available)(step.taker) && (serves || (self.available)(step.source)) {
-                best = Some((rank, step));
+            let others = [Some(step.taker), (!serves).then_some(step.source)];
+            let mut others = others.into_iter().flatten().map(self.readiness);
+            if others.clone().any(|readiness| readiness == Readiness::Unfit) {
+                continue;
             }
-            if rank == 0 && best.is_some_and(|(lowest, _)| lowest == 0) {
+            // What would be better is worth waiting for, as long as nobody is unfit for it.
+            let is_free = others.all(|readiness| readiness == Readiness::Free);
+            if is_free {
+                best = Some((rank, step));
+            } else {
+                lowest_busy = lowest_busy.min(rank);
+            }
+            if is_free && rank == 0 {
                 break;
             }
         }
-        best.map(|(_, step)| self.decision(step, self.gift_rule(&step)))
+        let worth_it = best.filter(|(rank, _)| *rank <= lowest_busy);
+        worth_it.map(|(_, step)| self.decision(step, self.gift_rule(&step)))
     }
 
     fn gift_rule(&self, step: &Step) -> Rule {

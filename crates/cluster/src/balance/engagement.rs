@@ -81,6 +81,11 @@ impl Engagement {
         }
     }
 
+    /// Whether this node was the giver of a copy, and not only of a promotion.
+    pub(super) fn has_given(&self) -> bool {
+        matches!(&self.part, Part::Giving { step, .. } if step.kind != StepKind::Promote)
+    }
+
     /// Whether this node has a fill under way.
     pub(super) fn is_filling(&self, me: NodeId) -> bool {
         match &self.part {

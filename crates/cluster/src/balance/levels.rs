@@ -29,10 +29,23 @@ pub enum Condition {
     Sick,
 }
 
+/// Whether a node could take part in a move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Readiness {
+    Free,
+    /// Not now.
+    Busy,
+    /// It is sick, or does not answer.
+    Unfit,
+}
+
 impl LoadLevels {
-    /// Whether it could take part in a move now.
-    pub fn is_available(&self) -> bool {
-        !self.busy && self.vitals.condition == Condition::Well
+    pub fn readiness(&self) -> Readiness {
+        match self.vitals.condition {
+            Condition::Sick => Readiness::Unfit,
+            Condition::Well if self.busy => Readiness::Busy,
+            Condition::Well => Readiness::Free,
+        }
     }
 
     pub(super) fn new(epoch: Epoch, load: Load, vitals: Vitals, busy: bool) -> LoadLevels {

@@ -5,8 +5,12 @@ use std::time::Duration;
 /// How things stand for a node when it sets its next event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// A move of its own has just ended, or the map has changed and there is something to do.
+    /// A move it took part in has just ended.
     AtOnce,
+    /// Somebody else's move has ended and this node may have something to give.
+    MyTurn,
+    /// It has just given something: whoever else has something to give comes first.
+    AfterOthers,
     /// It has something to give, but could not: somebody was busy.
     Soon,
     /// The map is not balanced, but others have to act.
@@ -20,7 +24,9 @@ impl Pace {
     /// nodes do not fire in step.
     pub fn longest(self) -> Duration {
         match self {
-            Pace::AtOnce => Duration::from_millis(2),
+            Pace::AtOnce => Duration::from_micros(100),
+            Pace::MyTurn => Duration::from_micros(500),
+            Pace::AfterOthers => Duration::from_millis(2),
             Pace::Soon => Duration::from_millis(50),
             Pace::Often => Duration::from_secs(1),
             Pace::Seldom => Duration::from_secs(10),
@@ -40,7 +46,8 @@ mod tests {
 
     #[test]
     fn events_come_often_while_there_is_something_to_do_and_seldom_otherwise() {
-        let paces = [Pace::AtOnce, Pace::Soon, Pace::Often, Pace::Seldom];
+        let paces =
+            [Pace::AtOnce, Pace::MyTurn, Pace::AfterOthers, Pace::Soon, Pace::Often, Pace::Seldom];
         assert!(paces.is_sorted_by_key(|pace| pace.longest()));
         assert!(Pace::Seldom.longest() >= 100 * Pace::Soon.longest());
     }

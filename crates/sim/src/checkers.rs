@@ -1,0 +1,173 @@
+//! What must hold, told by somebody who does not know the code: each promise with its sentence.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cluster::balance::{Attempt, Message};
+use cluster::map::{Change, Map, NodeId, Outcome};
+use placement::Hashmask;
+
+use crate::log::Version;
+use crate::world::Fill;
+
+/// All checkers. A broken promise panics; the caller knows the seed.
+pub(crate) struct Checkers {
+    once: MovedOnce,
+}
+
+impl Checkers {
+    pub(crate) fn new(map: &Map) -> Checkers {
+        map.check_invariants();
+        Checkers { once: MovedOnce::default() }
+    }
+
+    pub(crate) fn fill_starts(&self, running: &BTreeMap<Attempt, Fill>, fill: Fill) {
+        one_move_at_a_time(running, fill);
+    }
+
+    pub(crate) fn sends(&self, from: NodeId, version: &Version, message: &Message) {
+        below_share_only_pings(from, version, message);
+    }
+
+    pub(crate) fn committed(
+        &mut self,
+        before: &Version,
+        after: &Version,
+        outcomes: &[(Change, Outcome)],
+    ) {
+        for (change, outcome) in outcomes {
+            if *outcome != Outcome::Applied {
+                continue;
+            }
+            copies_never_fall(before, after, change);
+            promotions_are_fair(before, outcomes, change);
+            self.once.applied(after, change);
+        }
+    }
+
+    pub(crate) fn at_rest(&self, map: &Map) {
+        map.check_invariants();
+        nothing_is_missing(map);
+        equal_nodes_are_even(map);
+    }
+}
+
+/// No node ever gives, receives or sends two buckets at once.
+fn one_move_at_a_time(running: &BTreeMap<Attempt, Fill>, fill: Fill) {
+    let parts = |fill: Fill| BTreeSet::from([fill.giver, fill.taker, fill.source]);
+    for other in running.values() {
+        assert!(parts(*other).is_disjoint(&parts(fill)), "a node takes part in two moves at once");
+    }
+}
+
+/// A node that holds less than its share asks nobody for load levels.
+fn below_share_only_pings(from: NodeId, version: &Version, message: &Message) {
+    if !matches!(message, Message::AskLevels { .. }) {
+        return;
+    }
+    let map = &version.map;
+    let members = map.members().iter().filter(|member| member.weight > 0);
+    let (nodes, weight) =
+        members.fold((0, 0), |(nodes, sum), member| (nodes + 1, sum + member.weight));
+    let equal = weight == nodes && map.member(from).is_some_and(|member| member.weight == 1);
+    if equal {
+        let ideal = map.bucket_count() as u32 * map.copies_wanted() as u32 / nodes;
+        assert!(map.load(from).total() >= ideal, "{from} is below its share and asks for levels");
+    }
+}
+
+/// Balancing never leaves a bucket with fewer in-sync copies than it had, unless it had too many.
+fn copies_never_fall(before: &Version, after: &Version, change: &Change) {
+    let Change::DropBackup { bucket, .. } = change else { return };
+    let holders =
+        |version: &Version| version.map.bucket(*bucket).map_or(0, |state| state.holders.len());
+    let wanted = after.map.copies_wanted();
+    assert!(
+        holders(after) >= holders(before).min(wanted),
+        "{bucket} has {} copies, had {}, should have {wanted}",
+        holders(after),
+        holders(before)
+    );
+}
+
+/// A promotion by itself (not the last act of giving a primary away): the giver does not end with fewer
+/// primaries than the taker, and the taker not with more primaries than backups, while there is
+/// something to be copied. A node that leaves promotes whom it must.
+fn promotions_are_fair(before: &Version, outcomes: &[(Change, Outcome)], change: &Change) {
+    let Change::Promote { bucket, node, .. } = change else { return };
+    if outcomes.len() > 1 || before.plan.copies_left(&before.map) == 0 {
+        return;
+    }
+    let primary = before.map.bucket(*bucket).and_then(|state| state.primary());
+    let giver = primary.expect("a promoted bucket had a primary");
+    if before.map.member(giver).is_none_or(|member| member.weight == 0) {
+        return;
+    }
+    let (from, to) = (before.map.load(giver), before.map.load(*node));
+    assert!(to.primaries < to.backups, "{node} ends with more primaries than backups");
+    let weight = |node| before.map.member(node).map_or(0, |member| member.weight);
+    let equal = weight(giver) == weight(*node);
+    assert!(
+        !equal || from.primaries - 1 > to.primaries,
+        "{giver} ends with fewer primaries than {node}"
+    );
+}
+
+/// In one rebalancing, no node gets a bucket twice or gives away what it got, and no bucket goes back
+/// to a primary it had.
+#[derive(Default)]
+struct MovedOnce {
+    basis: u64,
+    received: BTreeSet<(Hashmask, NodeId)>,
+    served: BTreeSet<(Hashmask, NodeId)>,
+}
+
+impl MovedOnce {
+    fn applied(&mut self, after: &Version, change: &Change) {
+        let basis = after.map.basis().0;
+        if basis != self.basis {
+            *self = MovedOnce { basis, ..MovedOnce::default() };
+        }
+        match change {
+            Change::AddBackup { bucket, node, .. } => {
+                assert!(self.received.insert((*bucket, *node)), "{node} gets {bucket} twice");
+            }
+            Change::DropBackup { bucket, node, .. } => {
+                assert!(!self.received.contains(&(*bucket, *node)), "{node} gives on {bucket}");
+            }
+            Change::Promote { bucket, node, .. } => {
+                assert!(self.served.insert((*bucket, *node)), "{bucket} goes back to {node}");
+            }
+            Change::Join(_)
+            | Change::Leave(_)
+            | Change::Dead(_)
+            | Change::Split(_)
+            | Change::Recreate { .. }
+            | Change::Set(_)
+            | Change::Yield(_) => {}
+        }
+    }
+}
+
+/// At rest every bucket has all its copies.
+fn nothing_is_missing(map: &Map) {
+    let wanted = map.copies_wanted();
+    for bucket in map.buckets().filter(|bucket| !bucket.holders.is_empty()) {
+        assert_eq!(bucket.holders.len(), wanted.max(1), "copies of {}", bucket.hashmask);
+    }
+}
+
+/// At rest totals of equal nodes differ by at most one, and so do their primaries.
+fn equal_nodes_are_even(map: &Map) {
+    let mut by_weight: BTreeMap<u32, Vec<(u32, u32)>> = BTreeMap::new();
+    for (member, load) in map.members().iter().zip(map.loads()) {
+        by_weight.entry(member.weight).or_default().push((load.total(), load.primaries));
+    }
+    for (weight, loads) in by_weight.into_iter().filter(|(weight, _)| *weight > 0) {
+        let spread = |numbers: &dyn Fn(&(u32, u32)) -> u32| {
+            let numbers = || loads.iter().map(numbers);
+            numbers().max().unwrap_or(0) - numbers().min().unwrap_or(0)
+        };
+        assert!(spread(&|load| load.0) <= 1, "totals of weight {weight} differ: {loads:?}");
+        assert!(spread(&|load| load.1) <= 1, "primaries of weight {weight} differ: {loads:?}");
+    }
+}

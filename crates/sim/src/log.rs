@@ -1,0 +1,57 @@
+//! The log of map changes, and the map at every entry with the plan that belongs to it.
+//!
+//! All nodes share one version of an entry's map instead of each applying it: `cluster::map` shows that
+//! applying is deterministic, and 500 nodes with 4,096 buckets each would be slow for nothing.
+
+use std::rc::Rc;
+
+use cluster::balance::{Plan, View, split};
+use cluster::map::{Change, LogIndex, Map, Outcome};
+
+/// The map after an entry, and the plan at its basis.
+pub(crate) struct Version {
+    pub(crate) map: Map,
+    pub(crate) plan: Rc<Plan>,
+}
+
+impl Version {
+    pub(crate) fn view(&self) -> View<'_> {
+        View { map: &self.map, plan: &self.plan }
+    }
+}
+
+pub(crate) struct Log {
+    head: Rc<Version>,
+    index: LogIndex,
+}
+
+impl Log {
+    pub(crate) fn new(map: Map) -> Log {
+        let plan = Rc::new(Plan::of(&map));
+        Log { head: Rc::new(Version { map, plan }), index: LogIndex::FIRST }
+    }
+
+    pub(crate) fn head(&self) -> &Rc<Version> {
+        &self.head
+    }
+
+    /// Commits one entry. Whoever is let in brings the split with it that this makes necessary.
+    /// Returns what each change came to, splits included.
+    pub(crate) fn commit(&mut self, changes: &[Change]) -> Vec<(Change, Outcome)> {
+        self.index.0 += 1;
+        let mut map = self.head.map.clone();
+        let mut outcomes = Vec::new();
+        for change in changes {
+            outcomes.push((change.clone(), map.apply(self.index, change)));
+            let joins = matches!(change, Change::Join(_));
+            while let Some(split) = joins.then(|| split::split_by_count(&map)).flatten() {
+                let outcome = map.apply(self.index, &split);
+                outcomes.push((split, outcome));
+            }
+        }
+        let same_basis = map.basis() == self.head.map.basis();
+        let plan = if same_basis { self.head.plan.clone() } else { Rc::new(Plan::of(&map)) };
+        self.head = Rc::new(Version { map, plan });
+        outcomes
+    }
+}

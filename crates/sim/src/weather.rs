@@ -1,0 +1,53 @@
+//! How messages travel and how long a fill takes. Faults will be drawn from here too.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::Rng;
+
+/// The chances of one run, all drawn from its seed.
+#[derive(Clone, Debug)]
+pub struct Weather {
+    /// How long a message is on its way. Two messages may overtake each other.
+    pub delay: Range<Duration>,
+    /// How long it takes until a proposal is committed.
+    pub commit: Range<Duration>,
+    /// How long it takes to copy one slot.
+    pub fill_of_a_slot: Duration,
+}
+
+impl Default for Weather {
+    fn default() -> Weather {
+        Weather {
+            delay: Duration::from_micros(100)..Duration::from_millis(2),
+            commit: Duration::from_micros(500)..Duration::from_millis(3),
+            fill_of_a_slot: Duration::from_micros(20),
+        }
+    }
+}
+
+impl Weather {
+    /// Everything arrives at once, in the order it was sent.
+    pub fn calm() -> Weather {
+        let at_once = Duration::ZERO..Duration::ZERO;
+        Weather { delay: at_once.clone(), commit: at_once, ..Weather::default() }
+    }
+
+    /// Fair or foul, by chance: delays from none to far longer than a fill takes.
+    pub fn from_seed(seed: u64) -> Weather {
+        let mut rng = Rng::new(seed ^ 0x0057_4541_5448_4552);
+        let longest = Duration::from_micros(1 << rng.below(17));
+        Weather {
+            delay: Duration::ZERO..longest,
+            commit: Duration::ZERO..longest,
+            fill_of_a_slot: Duration::from_micros(rng.below(200)),
+        }
+    }
+}
+
+impl Rng {
+    pub(crate) fn within(&mut self, range: &Range<Duration>) -> Duration {
+        let width = (range.end - range.start).as_nanos() as u64;
+        range.start + Duration::from_nanos(self.below(width.max(1)))
+    }
+}

@@ -1,0 +1,310 @@
+//! Nodes, messages in flight and time: everything around the code under test.
+//!
+//! One queue of what will happen, ordered by time; the seed decides how long each thing takes. Nodes
+//! are `cluster::balance::Balancer`s and nothing else; the log commits what they propose.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::rc::Rc;
+use std::time::Duration;
+
+use cluster::balance::{Attempt, Balancer, Decision, Effect, Input, Message, Timer};
+use cluster::map::{Change, Map, Member, NodeId, Outcome};
+
+use crate::checkers::Checkers;
+use crate::log::{Log, Version};
+use crate::{Rng, Weather};
+
+pub struct World {
+    now: Duration,
+    queue: BinaryHeap<Reverse<Happening>>,
+    /// Breaks ties among things that happen at the same time: what was set first comes first.
+    set: u64,
+    rng: Rng,
+    weather: Weather,
+    log: Log,
+    nodes: BTreeMap<NodeId, Node>,
+    /// Fills under way, by attempt.
+    fills: BTreeMap<Attempt, Fill>,
+    proposals_in_flight: usize,
+    checkers: Checkers,
+    moved: Moved,
+    /// All that is planned before this place of the plan is done.
+    plan_done: usize,
+    effects: Vec<Effect>,
+}
+
+struct Node {
+    balancer: Balancer,
+    /// The newest map it has seen.
+    version: Rc<Version>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Fill {
+    pub(crate) source: NodeId,
+    pub(crate) taker: NodeId,
+    pub(crate) giver: NodeId,
+}
+
+/// What has moved, since somebody last took it.
+#[derive(Clone, Debug, Default)]
+pub struct Moved {
+    pub promotions: usize,
+    pub copies: usize,
+    pub messages: usize,
+    /// With the time each move began.
+    pub decisions: Vec<(Duration, Decision)>,
+}
+
+struct Happening {
+    at: Duration,
+    set: u64,
+    what: What,
+}
+
+enum What {
+    Input { node: NodeId, input: Input },
+    FillEnds { attempt: Attempt },
+    Commit { changes: Vec<Change> },
+    Map { node: NodeId, version: Rc<Version> },
+}
+
+impl World {
+    pub fn new(seed: u64, weather: Weather, map: Map) -> World {
+        let mut world = World {
+            now: Duration::ZERO,
+            queue: BinaryHeap::new(),
+            set: 0,
+            rng: Rng::new(seed),
+            weather,
+            checkers: Checkers::new(&map),
+            log: Log::new(map),
+            nodes: BTreeMap::new(),
+            fills: BTreeMap::new(),
+            proposals_in_flight: 0,
+            moved: Moved::default(),
+            plan_done: 0,
+            effects: Vec::new(),
+        };
+        world.tell_all();
+        world
+    }
+
+    pub fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// The map as it is committed.
+    pub fn map(&self) -> &Map {
+        &self.log.head().map
+    }
+
+    /// The fewest copies that the planner thinks are still to be made.
+    pub fn copies_planned(&self) -> usize {
+        self.log.head().plan.copies_to_make()
+    }
+
+    pub fn take_moved(&mut self) -> Moved {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// Lets a node in. Committed at once, whatever is going on.
+    pub fn join(&mut self, member: Member) {
+        self.commit(&[Change::Join(member)]);
+    }
+
+    /// Commits a change from outside at once: a death, a setting.
+    pub fn change(&mut self, change: Change) {
+        self.commit(&[change]);
+    }
+
+    /// Tells a node to leave. It begins to hand on what it serves.
+    pub fn leave(&mut self, node: NodeId) {
+        self.input(node, Input::Leave);
+    }
+
+    /// Lets time pass until one more thing has happened. False if nothing ever will.
+    pub fn step(&mut self) -> bool {
+        let Some(Reverse(happening)) = self.queue.pop() else { return false };
+        self.now = happening.at;
+        match happening.what {
+            What::Input { node, input } => self.input(node, input),
+            What::FillEnds { attempt } => self.end_fill(attempt),
+            What::Commit { changes } => {
+                self.proposals_in_flight -= 1;
+                self.commit(&changes);
+            }
+            What::Map { node, version } => self.show_map(node, version),
+        }
+        true
+    }
+
+    /// Runs until everything planned is done and nothing is under way.
+    pub fn run_to_rest(&mut self) {
+        let limit = 2_000 * (100 + self.map().bucket_count()) * self.map().members().len().max(8);
+        for _ in 0..limit {
+            if self.is_at_rest() {
+                return self.checkers.at_rest(&self.log.head().map);
+            }
+            assert!(self.step(), "somebody always has an event set");
+        }
+        panic!("balancing does not end");
+    }
+
+    /// Runs for some time.
+    pub fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.queue.peek().is_some_and(|Reverse(next)| next.at <= end) {
+            self.step();
+        }
+        self.now = end;
+    }
+
+    pub fn is_at_rest(&mut self) -> bool {
+        if self.proposals_in_flight > 0 || !self.fills.is_empty() {
+            return false;
+        }
+        let head = self.log.head();
+        let open = &head.plan.buckets()[self.plan_done..];
+        let is_done = |plan: &&cluster::balance::BucketPlan| {
+            head.map.bucket(plan.hashmask).is_none_or(|bucket| plan.is_done(bucket))
+        };
+        self.plan_done += open.iter().take_while(is_done).count();
+        self.plan_done == head.plan.buckets().len()
+    }
+
+    fn set(&mut self, after: Duration, what: What) {
+        self.set += 1;
+        self.queue.push(Reverse(Happening { at: self.now + after, set: self.set, what }));
+    }
+
+    fn input(&mut self, id: NodeId, input: Input) {
+        let mut effects = std::mem::take(&mut self.effects);
+        if let Some(node) = self.nodes.get_mut(&id) {
+            let version = node.version.clone();
+            node.balancer.handle(self.now, version.view(), input, &mut effects);
+            for effect in effects.drain(..) {
+                self.carry_out(id, &version, effect);
+            }
+        }
+        self.effects = effects;
+    }
+
+    fn carry_out(&mut self, node: NodeId, version: &Version, effect: Effect) {
+        match effect {
+            Effect::Send { to, message } => self.send(node, to, version, message),
+            Effect::SetTimer { timer, after } => self.set_timer(node, timer, after),
+            Effect::StartFill { attempt, bucket, taker } => {
+                let fill = Fill { source: node, taker, giver: attempt.giver };
+                self.checkers.fill_starts(&self.fills, fill);
+                self.fills.insert(attempt, fill);
+                let slots = u32::from(bucket.mask().slots());
+                self.set(self.weather.fill_of_a_slot * slots, What::FillEnds { attempt });
+            }
+            Effect::CancelFill { attempt } => {
+                self.fills.remove(&attempt);
+            }
+            Effect::Propose(changes) => {
+                self.proposals_in_flight += 1;
+                let after = self.rng.within(&self.weather.commit);
+                self.set(after, What::Commit { changes });
+            }
+            Effect::Decided(decision) => self.moved.decisions.push((self.now, decision)),
+        }
+    }
+
+    fn send(&mut self, from: NodeId, to: NodeId, version: &Version, message: Message) {
+        self.moved.messages += 1;
+        self.checkers.sends(from, version, &message);
+        let after = self.rng.within(&self.weather.delay);
+        self.set(after, What::Input { node: to, input: Input::Message { from, message } });
+    }
+
+    fn set_timer(&mut self, node: NodeId, timer: Timer, after: Duration) {
+        self.set(after, What::Input { node, input: Input::Timer(timer) });
+    }
+
+    fn end_fill(&mut self, attempt: Attempt) {
+        if let Some(fill) = self.fills.remove(&attempt) {
+            self.input(fill.source, Input::FillDone { attempt });
+        }
+    }
+
+    fn commit(&mut self, changes: &[Change]) {
+        let before = self.log.head().clone();
+        let outcomes = self.log.commit(changes);
+        let after = self.log.head().clone();
+        if before.map.basis() != after.map.basis() {
+            self.plan_done = 0;
+        }
+        self.checkers.committed(&before, &after, &outcomes);
+        self.count(&outcomes);
+        self.tell_all();
+    }
+
+    fn count(&mut self, outcomes: &[(Change, Outcome)]) {
+        let applied = |outcome: &Outcome| *outcome == Outcome::Applied;
+        let copies = |change: &Change| matches!(change, Change::AddBackup { .. });
+        let promotes = |change: &Change| matches!(change, Change::Promote { .. });
+        let count = |wanted: &dyn Fn(&Change) -> bool| {
+            outcomes.iter().filter(|(change, outcome)| applied(outcome) && wanted(change)).count()
+        };
+        self.moved.copies += count(&copies);
+        // A primary that is given away is promoted too, but that is part of its move.
+        if outcomes.len() == 1 {
+            self.moved.promotions += count(&promotes);
+        }
+    }
+
+    /// Sends the newest map to all members, and to those who were members.
+    fn tell_all(&mut self) {
+        let head = self.log.head().clone();
+        for member in head.map.members() {
+            let seed = self.rng.draw();
+            self.nodes.entry(member.id).or_insert_with(|| Node {
+                balancer: Balancer::new(member.id, seed),
+                version: head.clone(),
+            });
+        }
+        let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
+        for node in nodes {
+            let after = self.rng.within(&self.weather.delay);
+            self.set(after, What::Map { node, version: head.clone() });
+        }
+    }
+
+    fn show_map(&mut self, id: NodeId, version: Rc<Version>) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if version.map.epoch() < node.version.map.epoch() {
+            return; // Overtaken by a newer one.
+        }
+        if version.map.member(id).is_none() {
+            self.nodes.remove(&id);
+            self.fills.retain(|_, fill| fill.source != id);
+            return;
+        }
+        node.version = version;
+        self.input(id, Input::MapChanged);
+    }
+}
+
+impl PartialEq for Happening {
+    fn eq(&self, other: &Happening) -> bool {
+        (self.at, self.set) == (other.at, other.set)
+    }
+}
+
+impl Eq for Happening {}
+
+impl PartialOrd for Happening {
+    fn partial_cmp(&self, other: &Happening) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Happening {
+    fn cmp(&self, other: &Happening) -> std::cmp::Ordering {
+        (self.at, self.set).cmp(&(other.at, other.set))
+    }
+}
