@@ -166,7 +166,7 @@ fn key_locks(
     first: &Key<'_>,
     around: &Surroundings,
 ) -> Result<Locks, Error> {
-    if spec.keys.last == i32::try_from(spec.keys.first).unwrap_or(0) {
+    if spec.keys.is_one() {
         return Ok(Locks::One(first.slot()));
     }
     let slots = slots_of(spec, request);

@@ -32,6 +32,12 @@ impl<'a> Request<'a> {
         });
         Request { args, spec, command, key }
     }
+
+    /// True if the command never has more than one key.
+    #[inline]
+    pub fn has_one_key(&self) -> bool {
+        self.spec.is_some_and(|spec| spec.keys.is_one())
+    }
 }
 
 /// The subcommand if the command is a container and one is named. A container that can run alone

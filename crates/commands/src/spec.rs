@@ -165,6 +165,12 @@ impl KeySpec {
         self.first == 0
     }
 
+    /// True if there is exactly one.
+    #[inline]
+    pub const fn is_one(self) -> bool {
+        self.last > 0 && self.last as usize == self.first
+    }
+
     /// The indices of the keys among `count` arguments.
     pub fn indices(self, count: usize) -> impl Iterator<Item = usize> {
         let last = if self.last < 0 {

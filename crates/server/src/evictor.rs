@@ -2,7 +2,7 @@
 //! free or nothing may go. Each worker has an evictor of its own; the thinking is in `store::evict`.
 
 use commands::settings::{EvictionPolicy, NotifyClasses, Settings};
-use commands::{Keys, Locks, Outcome, Surroundings, roll};
+use commands::{Keys, Outcome, Surroundings, roll};
 use placement::Slot;
 use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_MAX};
 
@@ -39,8 +39,8 @@ impl Room<'_> {
 }
 
 impl Evictor {
-    /// Evicts until memory is below its limit. False if it is not and nothing more may go. No slot
-    /// may be locked by the caller.
+    /// Evicts until memory is below its limit. False if it is not and nothing more may go. The caller
+    /// may hold slots: those, like all that are busy, are passed by.
     #[inline]
     pub(crate) fn make_room(&mut self, settings: &Settings, room: &mut Room<'_>) -> bool {
         room.is_enough(settings) || self.evict(settings, room)
@@ -85,7 +85,7 @@ impl Evictor {
 
     fn sample(&self, tuning: LfuTuning, room: &mut Room<'_>) -> Option<Candidate> {
         let slot = random_slot(self.policy, room)?;
-        let table = room.shared.keyspace.lock_one(slot);
+        let table = room.shared.keyspace.try_lock(slot)?;
         table.candidate(self.policy, room.around.now, tuning, roll(room.chance))
     }
 }
@@ -108,7 +108,9 @@ fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
 /// Takes the candidate away if it is still there (and still expires, if only such may go).
 fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
     let key = room.around.seed.key(&candidate.key);
-    let mut slots = room.shared.keyspace.lock(Locks::One(key.slot()));
+    let keyspace = &room.shared.keyspace;
+    let Some(guard) = keyspace.try_lock(key.slot()) else { return false };
+    let mut slots = keyspace.locked(key.slot(), guard);
     let mut keys = Keys::new(&mut slots, room.around, room.outcome, room.chance);
     let may_go =
         keys.peek(&key).is_some_and(|found| !policy.is_volatile() || found.expires_at.is_some());

@@ -34,6 +34,9 @@ impl Default for Note {
     }
 }
 
+/// A slot's table while its lock is held.
+pub(crate) type SlotGuard<'a> = MutexGuard<'a, SlotTable>;
+
 pub(crate) struct Keyspace {
     cells: Box<[Cell]>,
     notes: Box<[Note]>,
@@ -74,7 +77,7 @@ impl Keyspace {
     }
 
     #[inline]
-    pub(crate) fn lock_one(&self, slot: Slot) -> MutexGuard<'_, SlotTable> {
+    pub(crate) fn lock_one(&self, slot: Slot) -> SlotGuard<'_> {
         self.cells[slot.index()].0.lock()
     }
 
@@ -84,20 +87,16 @@ impl Keyspace {
         store::prefetch(&raw const self.cells[key.slot().index()]);
     }
 
-    /// Asks for the line of the key's entry. A slot that another thread is at is left alone.
+    /// The lock of a slot, if nobody has it.
     #[inline]
-    pub(crate) fn prefetch_entry(&self, key: &Key<'_>) {
-        if let Some(table) = self.cells[key.slot().index()].0.try_lock() {
-            table.prefetch_entry(key);
-        }
+    pub(crate) fn try_lock(&self, slot: Slot) -> Option<SlotGuard<'_>> {
+        self.cells[slot.index()].0.try_lock()
     }
 
-    /// Asks for the line of the item.
+    /// A slot whose lock is held already, for a command.
     #[inline]
-    pub(crate) fn prefetch_item(&self, key: &Key<'_>) {
-        if let Some(table) = self.cells[key.slot().index()].0.try_lock() {
-            table.prefetch_item(key);
-        }
+    pub(crate) fn locked<'a>(&'a self, slot: Slot, guard: SlotGuard<'a>) -> LockedSlots<'a> {
+        LockedSlots { keyspace: self, held: Held::One(slot, guard) }
     }
 
     pub(crate) fn population(&self) -> Population {
@@ -166,11 +165,11 @@ pub(crate) struct LockedSlots<'a> {
 
 enum Held<'a> {
     None,
-    One(Slot, MutexGuard<'a, SlotTable>),
+    One(Slot, SlotGuard<'a>),
     /// In ascending order.
-    Several(Vec<(Slot, MutexGuard<'a, SlotTable>)>),
+    Several(Vec<(Slot, SlotGuard<'a>)>),
     /// The one at hand, of a walk over all.
-    AsNeeded(Option<(Slot, MutexGuard<'a, SlotTable>)>),
+    AsNeeded(Option<(Slot, SlotGuard<'a>)>),
 }
 
 impl LockedSlots<'_> {

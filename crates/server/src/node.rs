@@ -93,11 +93,11 @@ impl Node {
         let node = Node { client_addr, http, threads: Mutex::default(), shared };
         let mut listener = Some(listener);
         for (number, poll) in polls.into_iter().enumerate() {
-            let mut worker = Worker::new(number, Arc::clone(&node.shared), poll);
-            if let Some(listener) = listener.take() {
-                worker.listen(listener).map_err(failed)?;
-            }
-            node.spawn(&format!("io-{number}"), move || worker.run())?;
+            let shared = Arc::clone(&node.shared);
+            let listener = listener.take(); // The first worker's.
+            node.spawn(&format!("io-{number}"), move || {
+                Worker::new(number, &shared, poll).run(listener);
+            })?;
         }
         let keeper = Keeper::new(Arc::clone(&node.shared), garbage_in);
         node.spawn("keeper", move || keeper.run())?;

@@ -1,21 +1,35 @@
 //! One command: admitted, its slots locked, run, its locks let go.
 
-use commands::{Context, Flag, Keys, Request, Verdict, admit, run};
+use commands::{Context, Flag, Keys, Locks, Request, Verdict, admit, run};
 use resp::{Output, Reply};
+use smallvec::SmallVec;
 
 use super::Worker;
 use super::connection::Connection;
+use super::serve::BATCH_MAX;
 use crate::evictor::Room;
 use crate::host::NodeHost;
+use crate::keyspace::{Keyspace, LockedSlots, SlotGuard};
 
-impl Worker {
-    pub(super) fn execute(&mut self, index: usize, request: &Request<'_>, output: &mut Output) {
+/// Locks that a batch took early, by the place of their command in it. Only ever taken where nobody had
+/// them: who holds some must not wait for another.
+pub(super) type Held<'s> = SmallVec<[Option<SlotGuard<'s>>; BATCH_MAX]>;
+
+impl<'s> Worker<'s> {
+    /// Runs the request at `place` in its batch.
+    pub(super) fn execute(
+        &mut self,
+        index: usize,
+        (place, request): (usize, &Request<'_>),
+        held: &mut Held<'s>,
+        output: &mut Output,
+    ) {
         if self.settings.maxmemory != 0 {
             self.make_room(request);
         }
         let start = output.mark();
         let muted = self.connections[index].session.begin_muted(output);
-        self.admit_and_run(index, request, output);
+        self.admit_and_run(index, (place, request), held, output);
         if let Some(start) = muted {
             self.connections[index].session.end_muted(output, start);
         }
@@ -25,17 +39,23 @@ impl Worker {
     }
 
     #[inline]
-    fn admit_and_run(&mut self, index: usize, request: &Request<'_>, output: &mut Output) {
+    fn admit_and_run(
+        &mut self,
+        index: usize,
+        (place, request): (usize, &Request<'_>),
+        held: &mut Held<'s>,
+        output: &mut Output,
+    ) {
         let Connection { session, card, .. } = &mut self.connections[index];
         let mut reply = Reply::new(output, session.protocol);
         let Verdict::Run(spec, locks) = admit(request, session, &self.around, &mut reply) else {
             return;
         };
-        let changes = self.outcome.changes;
-        let mut slots = self.shared.keyspace.lock(locks);
+        let reshaped = self.outcome.reshaped;
+        let mut slots = lock(&self.shared.keyspace, locks, place, held);
         let keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
         let mut host = NodeHost {
-            shared: &self.shared,
+            shared: self.shared,
             card,
             spec,
             now: self.around.now,
@@ -52,7 +72,7 @@ impl Worker {
             first_key: request.key,
         };
         run(&mut context);
-        if self.outcome.changes != changes {
+        if self.outcome.reshaped != reshaped {
             slots.note_changes();
         }
     }
@@ -63,7 +83,7 @@ impl Worker {
             return;
         }
         let mut room = Room {
-            shared: &self.shared,
+            shared: self.shared,
             around: &self.around,
             outcome: &mut self.outcome,
             chance: &mut self.chance,
@@ -71,4 +91,31 @@ impl Worker {
         let enough = self.evictor.make_room(&self.settings, &mut room);
         self.around.out_of_memory = !enough;
     }
+}
+
+/// The slots of the command at `place`, by the lock that the batch holds for it if it does.
+#[inline]
+fn lock<'s>(
+    keyspace: &'s Keyspace,
+    locks: Locks,
+    place: usize,
+    held: &mut Held<'s>,
+) -> LockedSlots<'s> {
+    let early = held.get_mut(place).and_then(Option::take);
+    match (&locks, early) {
+        // It may take its time (DEBUG SLEEP, INFO): nobody shall wait for our locks meanwhile.
+        (Locks::None, _) => held.clear(),
+        (Locks::One(slot), Some(guard)) => return keyspace.locked(*slot, guard),
+        (Locks::One(slot), None) => {
+            if let Some(guard) = keyspace.try_lock(*slot) {
+                return keyspace.locked(*slot, guard);
+            }
+            held.clear(); // We are going to wait.
+        }
+        (Locks::Several(_) | Locks::AsNeeded | Locks::All, early) => {
+            drop(early);
+            held.clear();
+        }
+    }
+    keyspace.lock(locks)
 }

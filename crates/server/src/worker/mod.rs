@@ -41,9 +41,9 @@ const SLEEP: Duration = Duration::from_millis(100);
 /// How long connections wait that have published more than others could deliver.
 const BREATH: Duration = Duration::from_millis(1);
 
-pub(crate) struct Worker {
+pub(crate) struct Worker<'s> {
     number: usize,
-    shared: Arc<Shared>,
+    shared: &'s Shared,
     poll: Poll,
     /// Only the first worker listens.
     listener: Option<TcpListener>,
@@ -73,9 +73,9 @@ pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
     Ok((poll, Mailbox::new(waker)))
 }
 
-impl Worker {
-    pub(crate) fn new(number: usize, shared: Arc<Shared>, poll: Poll) -> Worker {
-        let around = surroundings(&shared);
+impl<'s> Worker<'s> {
+    pub(crate) fn new(number: usize, shared: &'s Shared, poll: Poll) -> Worker<'s> {
+        let around = surroundings(shared);
         let settings = shared.settings.load_full();
         let branch = Branch::new(shared.mailboxes.len());
         let chance = shared.seed.hash(&number.to_le_bytes());
@@ -98,21 +98,20 @@ impl Worker {
         }
     }
 
-    pub(crate) fn listen(&mut self, mut listener: TcpListener) -> io::Result<()> {
-        self.poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        self.listener = Some(listener);
-        Ok(())
-    }
-
     /// Runs until the node stops.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(mut self, listener: Option<TcpListener>) {
+        self.listener = listener;
+        if let Some(listener) = &mut self.listener {
+            let registered = self.poll.registry().register(listener, LISTENER, Interest::READABLE);
+            registered.expect("a listening socket can be polled");
+        }
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {
             if let Err(error) = self.poll.poll(&mut events, Some(self.sleep())) {
                 assert_eq!(error.kind(), io::ErrorKind::Interrupted, "epoll failed: {error}");
                 continue;
             }
-            self.around = surroundings(&self.shared);
+            self.around = surroundings(self.shared);
             self.settings = self.shared.settings.load_full();
             for index in self.connections_to_resume() {
                 self.turn(index);

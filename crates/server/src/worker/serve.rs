@@ -8,13 +8,15 @@ use resp::{Limits, Output, Parsed, Reply, Span};
 use smallvec::SmallVec;
 
 use super::connection::Connection;
+use super::execute::Held;
 use super::{READ_BYTES, Worker};
+use crate::keyspace::Keyspace;
 use crate::shared::count;
 
 /// How much of a large request is read at once.
 const LARGE_READ_BYTES: usize = 1024 * 1024;
 /// Commands parsed, looked up and prefetched before the first of them runs.
-const BATCH_MAX: usize = 32;
+pub(super) const BATCH_MAX: usize = 32;
 /// A client that leaves so many bytes of replies unread is not served further until it reads.
 const UNREAD_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What an output keeps of its memory when it is empty.
@@ -35,7 +37,7 @@ enum Rest {
     PutOff,
 }
 
-impl Worker {
+impl Worker<'_> {
     /// Serves a connection that the system says is ready for something.
     pub(super) fn serve(&mut self, index: usize) -> Result<(), Closed> {
         self.connections[index].readable = true;
@@ -150,7 +152,7 @@ impl Worker {
 
     /// Runs a batch: looks all of it up, asks for the memory it will need, then runs one by one.
     fn run_batch(&mut self, index: usize, bytes: &[u8], spans: &[Span], counts: &[usize]) {
-        let shared = std::sync::Arc::clone(&self.shared);
+        let shared = self.shared;
         let mut requests: SmallVec<[Request<'_>; BATCH_MAX]> = SmallVec::new();
         let mut from = 0;
         for args in counts {
@@ -162,20 +164,14 @@ impl Worker {
             }
             requests.push(request);
         }
-        if requests.len() > 1 {
-            requests.iter().filter_map(|request| request.key.as_ref()).for_each(|key| {
-                shared.keyspace.prefetch_entry(key);
-            });
-            requests.iter().filter_map(|request| request.key.as_ref()).for_each(|key| {
-                shared.keyspace.prefetch_item(key);
-            });
-        }
+        let mut held =
+            if requests.len() > 1 { hold(&shared.keyspace, &requests) } else { Held::new() };
         let mut output = core::mem::take(&mut self.connections[index].output);
         if output.is_empty() {
             core::mem::swap(&mut output, &mut self.spare);
         }
-        for request in &requests {
-            self.execute(index, request, &mut output);
+        for request in requests.iter().enumerate() {
+            self.execute(index, request, &mut held, &mut output);
             if self.connections[index].session.closing {
                 break;
             }
@@ -201,6 +197,27 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// Takes the locks of a batch that nobody has, and asks for the memory its commands will need: first
+/// all entries, then all items, so that the waits for memory overlap.
+#[inline]
+fn hold<'s>(keyspace: &'s Keyspace, requests: &[Request<'_>]) -> Held<'s> {
+    let mut held: Held<'s> = SmallVec::new();
+    for request in requests {
+        let key = request.key.as_ref().filter(|_| request.has_one_key());
+        let guard = key.and_then(|key| keyspace.try_lock(key.slot()));
+        if let (Some(key), Some(table)) = (key, &guard) {
+            table.prefetch_entry(key);
+        }
+        held.push(guard);
+    }
+    for (request, guard) in requests.iter().zip(&held) {
+        if let (Some(key), Some(table)) = (&request.key, guard) {
+            table.prefetch_item(key);
+        }
+    }
+    held
 }
 
 fn send(stream: &mut TcpStream, output: &mut Output, until: resp::Mark) -> Result<u64, Closed> {
