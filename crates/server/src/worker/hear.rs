@@ -14,7 +14,7 @@ const DELIVERIES_MAX: usize = 16 * 1024;
 /// A connection's output is sent whenever it has grown by so much, not only at the end.
 const FLUSH_BYTES: usize = 64 * 1024;
 
-impl Worker {
+impl Worker<'_> {
     /// Delivers what has come in.
     pub(super) fn hear(&mut self) {
         if core::mem::take(&mut self.branch.own_mail) {

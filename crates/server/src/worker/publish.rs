@@ -7,7 +7,7 @@ use resp::{Mark, Output};
 use super::Worker;
 use crate::pubsub::Author;
 
-impl Worker {
+impl Worker<'_> {
     /// Publishes what a command has done to keys. What its own connection listens to goes before the
     /// reply, which began at `start`.
     pub(super) fn speak(&mut self, index: usize, output: &mut Output, start: Mark) {
