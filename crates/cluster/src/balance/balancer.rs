@@ -52,6 +52,8 @@ enum Turn {
 /// Load levels being collected.
 struct Asking {
     round: u64,
+    /// The map at the time: if it changes meanwhile, the answers may be out of date.
+    epoch: Epoch,
     waiting: BTreeSet<NodeId>,
     answers: BTreeMap<NodeId, LoadLevels>,
 }
@@ -87,6 +89,7 @@ impl Balancer {
     pub fn handle(&mut self, now: Duration, view: View, input: Input, out: &mut Vec<Effect>) {
         if self.seen.0 != view.plan.basis() {
             self.seen = (view.plan.basis(), Seen::default());
+            self.turn = Turn::Mine;
         }
         match input {
             Input::Message { from, message } => self.on_message(now, view, (from, message), out),
@@ -192,7 +195,8 @@ impl Balancer {
             send(out, *node, Message::AskLevels { round });
         }
         out.push(Effect::SetTimer { timer: Timer::LevelsDue { round }, after: ANSWER_WAIT });
-        self.asking = Some(Asking { round, waiting, answers: BTreeMap::new() });
+        let epoch = view.map.epoch();
+        self.asking = Some(Asking { round, epoch, waiting, answers: BTreeMap::new() });
     }
 
     fn on_levels(
@@ -228,6 +232,7 @@ impl Balancer {
             |node| asking.answers.get(&node).map_or(Readiness::Unfit, LoadLevels::readiness);
         match decide(view, self.me, &mut self.seen.1, readiness) {
             Some(decision) => self.begin(now, view, decision, out),
+            None if asking.epoch != view.map.epoch() => self.set_event(now, Pace::MyTurn, out),
             None => self.set_event(now, Pace::Soon, out),
         }
     }
