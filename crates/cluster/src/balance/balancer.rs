@@ -423,10 +423,11 @@ impl Balancer {
             return self.disengage(now, Pace::AtOnce, out);
         }
         if engagement.is_over(view) {
+            let is_giver = engagement.attempt.giver == self.me;
             if engagement.has_given() {
                 self.turn = Turn::OfOthers;
             }
-            return self.disengage(now, Pace::AtOnce, out);
+            return self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::MyTurn }, out);
         }
         engagement.go_on(view, out);
     }

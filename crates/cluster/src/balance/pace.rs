@@ -5,11 +5,11 @@ use std::time::Duration;
 /// How things stand for a node when it sets its next event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// A move it took part in has just ended.
+    /// It has just given or promoted something: there may be a promotion to make of it.
     AtOnce,
     /// Somebody else's move has ended and this node may have something to give.
     MyTurn,
-    /// It has just given something: whoever else has something to give comes first.
+    /// It has just given a copy, and would give another: whoever else has something to give comes first.
     AfterOthers,
     /// It has something to give, but could not: somebody was busy.
     Soon,
