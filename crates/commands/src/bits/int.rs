@@ -98,20 +98,30 @@ impl Place {
         window.copy_from_slice(&all.to_be_bytes()[16 - WINDOW_BYTES..]);
     }
 
-    /// What SET makes of its argument: an unsigned place takes a negative number for a huge one.
+    /// What SET makes of its argument: an unsigned place takes a negative number for a huge one. So
+    /// does a signed one, if the number is so low that its distance from the greatest that fits is
+    /// beyond 64 bits: Redis saturates at that end then, and clients get here what they get there.
     pub(super) fn widened(self, number: i64) -> i128 {
+        let is_far_below =
+            self.width < 64 && self.max() - i128::from(number) > i128::from(i64::MAX);
         match self.sign {
+            Sign::Signed if is_far_below => i128::from(number) + (1 << 64),
             Sign::Signed => number.into(),
             Sign::Unsigned => number.cast_unsigned().into(),
         }
     }
 
+    /// The greatest number that fits.
+    fn max(self) -> i128 {
+        match self.sign {
+            Sign::Signed => (1 << (self.width - 1)) - 1,
+            Sign::Unsigned => (1 << self.width) - 1,
+        }
+    }
+
     /// The number made to fit; `None` if it does not and that is a failure.
     pub(super) fn fitted(self, number: i128, overflow: Overflow) -> Option<i64> {
-        let max = match self.sign {
-            Sign::Signed => (1i128 << (self.width - 1)) - 1,
-            Sign::Unsigned => (1i128 << self.width) - 1,
-        };
+        let max = self.max();
         let min = match self.sign {
             Sign::Signed => -max - 1,
             Sign::Unsigned => 0,
@@ -178,6 +188,8 @@ mod tests {
         assert_eq!(unsigned.fitted(-1, Overflow::Wrap), Some(255));
         assert_eq!(unsigned.fitted(-1, Overflow::Saturate), Some(0));
         assert_eq!(unsigned.fitted(unsigned.widened(-1), Overflow::Saturate), Some(255));
+        assert_eq!(signed.fitted(signed.widened(-1_000), Overflow::Saturate), Some(-128));
+        assert_eq!(signed.fitted(signed.widened(i64::MIN), Overflow::Saturate), Some(127));
         let widest = place(Sign::Signed, 64);
         let beyond = i128::from(i64::MAX) + 1;
         assert_eq!(widest.fitted(beyond, Overflow::Wrap), Some(i64::MIN));
