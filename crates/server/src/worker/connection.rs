@@ -23,6 +23,9 @@ pub(crate) struct Connection {
     pub gate: Gate,
     /// More may be waiting in the socket: the last read filled its buffer.
     pub readable: bool,
+    /// The client sends no more: once all is read, the stream is at its end. The system says so
+    /// only once, and perhaps together with the last bytes.
+    pub hung_up: bool,
     pub last_active: UnixMillis,
     /// The last command of the present turn.
     pub last_command: CommandId,
@@ -53,6 +56,7 @@ impl Connection {
             output: Output::default(),
             gate: Gate::default(),
             readable: true,
+            hung_up: false,
             last_active: now,
             last_command: CommandId::NONE,
             card: Arc::new(card),

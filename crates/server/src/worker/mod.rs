@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use commands::settings::Settings;
 use commands::{Outcome, Surroundings};
+use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 use resp::Output;
@@ -120,7 +121,10 @@ impl<'s> Worker<'s> {
                 match event.token() {
                     WAKER => self.read_mail(),
                     LISTENER => self.accept(),
-                    Token(index) => self.turn(index),
+                    Token(index) => {
+                        self.note_hang_up(index, event);
+                        self.turn(index);
+                    }
                 }
             }
             self.hear();
@@ -144,6 +148,12 @@ impl<'s> Worker<'s> {
         let mut indices = core::mem::take(&mut self.again);
         indices.append(&mut self.patient);
         indices
+    }
+
+    fn note_hang_up(&mut self, index: usize, event: &Event) {
+        if let Some(connection) = self.connections.get_mut(index) {
+            connection.hung_up |= event.is_read_closed();
+        }
     }
 
     /// Gives a connection its turn, and lets it go if that was its last.

@@ -111,7 +111,7 @@ impl Worker<'_> {
                 Err(_) => return Err(Closed),
             }
         };
-        connection.readable = filled == into.len();
+        connection.readable = filled == into.len() || connection.hung_up;
         connection.last_active = self.around.now;
         count(&self.shared.counters[self.number].bytes_in, filled as u64);
         Ok(filled)
