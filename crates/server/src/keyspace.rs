@@ -214,4 +214,22 @@ impl Slots for LockedSlots<'_> {
             Held::None => unreachable!("a command without keys reached for one"),
         }
     }
+
+    fn occupied(&mut self, from: Slot) -> Option<Slot> {
+        if let Held::Several(tables) = &self.held {
+            // What this very command (an EXEC) has done so far is not noted yet.
+            let behind = &tables[tables.partition_point(|(slot, _)| *slot < from)..];
+            return behind.iter().find(|(_, table)| !table.is_empty()).map(|(slot, _)| *slot);
+        }
+        self.note_changes();
+        self.keyspace.next_occupied(from)
+    }
+
+    fn key_count(&mut self) -> usize {
+        if let Held::Several(tables) = &self.held {
+            return tables.iter().map(|(_, table)| table.len()).sum();
+        }
+        self.note_changes();
+        usize::try_from(self.keyspace.population().keys).unwrap_or(usize::MAX)
+    }
 }

@@ -148,6 +148,11 @@ impl SlotTable {
         self.item_bytes + self.index.bytes()
     }
 
+    /// The part of that which is not items.
+    pub fn index_bytes(&self) -> usize {
+        self.index.bytes()
+    }
+
     /// Where the key stands, expired or not.
     #[inline]
     pub fn locate(&self, key: &Key<'_>) -> Option<At> {
