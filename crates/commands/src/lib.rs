@@ -35,8 +35,8 @@ pub use context::{Context, Run, run};
 pub use error::Error;
 pub use glob::glob_matches;
 pub use host::{
-    ChangeError, ClientFacts, Clients, Configuration, Host, Pause, PauseScope, Post, PubSub,
-    Unblock, changed_settings,
+    ActiveExpiry, ChangeError, ClientFacts, Clients, Configuration, Debugging, Host, Memory,
+    MemoryFigures, Pause, PauseScope, Post, PubSub, Unblock, changed_settings,
 };
 pub use keys::{Keys, Slots, Surroundings, roll};
 pub use outcome::{EffectLog, Event, Outcome, Recorded};

@@ -65,6 +65,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "watch",
         full_name: "watch",
         summary: "Lets the next EXEC run only if these keys have not changed until then.",
+        syntax: "key...",
         since: "2.2.0",
         complexity: "O(1) for every key.",
         arity: -2,

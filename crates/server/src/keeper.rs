@@ -1,6 +1,7 @@
 //! The keeper: one thread that looks after what no client asks for. It takes expired keys away on
 //! time, frees what is large, and asks the allocator how much is in use.
 
+use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -55,7 +56,9 @@ impl Keeper {
             tick += TICK;
             self.free_until(tick);
             self.around = surroundings(&self.shared);
-            self.expire();
+            if self.shared.expires_actively.load(Relaxed) {
+                self.expire();
+            }
             if self.memory_due <= tick {
                 self.shared.memory.refresh();
                 self.memory_due = tick + MEMORY_EVERY;

@@ -36,6 +36,8 @@ pub(crate) struct MemoryGauge {
     /// What commands have changed since then.
     since: AtomicI64,
     peak: AtomicU64,
+    /// In use before the first client came.
+    startup: AtomicU64,
 }
 
 impl MemoryGauge {
@@ -45,8 +47,10 @@ impl MemoryGauge {
             probed: AtomicU64::new(0),
             since: AtomicI64::new(0),
             peak: AtomicU64::new(0),
+            startup: AtomicU64::new(0),
         };
-        gauge.refresh();
+        let report = gauge.refresh();
+        gauge.startup.store(report.allocated, Relaxed);
         gauge
     }
 
@@ -56,6 +60,10 @@ impl MemoryGauge {
 
     pub(crate) fn peak(&self) -> u64 {
         self.peak.load(Relaxed).max(self.used())
+    }
+
+    pub(crate) fn startup(&self) -> u64 {
+        self.startup.load(Relaxed)
     }
 
     pub(crate) fn grow(&self, bytes: i64) {

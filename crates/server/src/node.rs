@@ -83,6 +83,7 @@ impl Node {
             rejected: AtomicU64::new(0),
             next_client: AtomicU64::new(1),
             stopping: AtomicBool::new(false),
+            expires_actively: AtomicBool::new(true),
             started: Instant::now(),
             garbage,
             client_addr,

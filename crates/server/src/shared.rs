@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub rejected: AtomicU64,
     pub next_client: AtomicU64,
     pub stopping: AtomicBool,
+    /// Keys are taken away when they are due; `DEBUG SET-ACTIVE-EXPIRE 0` leaves them to who asks.
+    pub expires_actively: AtomicBool,
     pub started: Instant,
     pub client_addr: SocketAddr,
     pub config_file: Option<PathBuf>,

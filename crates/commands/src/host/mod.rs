@@ -4,12 +4,16 @@
 mod clients; //       The connections: list, close, pause.
 mod configuration; // The settings: read, change, write to the file.
 mod pubsub; //        Who listens to what.
+mod memory; //        What the node takes.
+mod debugging; //     What DEBUG asks for.
 
 pub use clients::{ClientFacts, Clients, Pause, PauseScope, Unblock};
 pub use configuration::{ChangeError, Configuration, changed_settings};
+pub use debugging::{ActiveExpiry, Debugging};
+pub use memory::{Memory, MemoryFigures};
 pub use pubsub::{Post, PubSub};
 
 /// The node, as commands see it.
-pub trait Host: Clients + Configuration + PubSub {}
+pub trait Host: Clients + Configuration + PubSub + Memory + Debugging {}
 
-impl<Node: Clients + Configuration + PubSub> Host for Node {}
+impl<Node: Clients + Configuration + PubSub + Memory + Debugging> Host for Node {}

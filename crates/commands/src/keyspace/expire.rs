@@ -24,6 +24,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "expire",
         full_name: "expire",
         summary: "Lets a key expire after a number of seconds.",
+        syntax: "key seconds [NX | XX | GT | LT]",
         run: Some(expire),
         ..SETTER
     },
@@ -31,6 +32,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "pexpire",
         full_name: "pexpire",
         summary: "Lets a key expire after a number of milliseconds.",
+        syntax: "key milliseconds [NX | XX | GT | LT]",
         since: "2.6.0",
         run: Some(pexpire),
         ..SETTER
@@ -39,6 +41,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "expireat",
         full_name: "expireat",
         summary: "Lets a key expire at a Unix time in seconds.",
+        syntax: "key unix-time-seconds [NX | XX | GT | LT]",
         since: "1.2.0",
         run: Some(expireat),
         ..SETTER
@@ -47,6 +50,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "pexpireat",
         full_name: "pexpireat",
         summary: "Lets a key expire at a Unix time in milliseconds.",
+        syntax: "key unix-time-milliseconds [NX | XX | GT | LT]",
         since: "2.6.0",
         run: Some(pexpireat),
         ..SETTER
@@ -55,6 +59,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "ttl",
         full_name: "ttl",
         summary: "Tells in how many seconds a key expires.",
+        syntax: "key",
         run: Some(ttl),
         ..GETTER
     },
@@ -62,6 +67,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "pttl",
         full_name: "pttl",
         summary: "Tells in how many milliseconds a key expires.",
+        syntax: "key",
         since: "2.6.0",
         run: Some(pttl),
         ..GETTER
@@ -70,6 +76,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "expiretime",
         full_name: "expiretime",
         summary: "Tells the Unix time in seconds at which a key expires.",
+        syntax: "key",
         since: "7.0.0",
         run: Some(expiretime),
         ..GETTER
@@ -78,6 +85,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "pexpiretime",
         full_name: "pexpiretime",
         summary: "Tells the Unix time in milliseconds at which a key expires.",
+        syntax: "key",
         since: "7.0.0",
         run: Some(pexpiretime),
         ..GETTER
@@ -86,6 +94,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "persist",
         full_name: "persist",
         summary: "Lets a key no longer expire.",
+        syntax: "key",
         since: "2.2.0",
         arity: 2,
         run: Some(persist),

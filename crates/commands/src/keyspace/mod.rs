@@ -7,6 +7,9 @@ pub(crate) mod scan; //   KEYS, SCAN.
 pub(crate) mod dump; //   DUMP, RESTORE.
 pub(crate) mod object; // OBJECT.
 pub(crate) mod whole; //  DBSIZE, RANDOMKEY, FLUSHALL, FLUSHDB.
+pub(crate) mod memory; // MEMORY.
+pub(crate) mod debug; //  DEBUG.
+pub(crate) mod wait; //   WAIT.
 mod walk; //              From one occupied slot to the next.
 
 use store::Value;

@@ -4,6 +4,7 @@ use store::{Access, Found, Value};
 
 use crate::Error;
 use crate::context::Context;
+use crate::help::help;
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
 
 pub(crate) const SPECS: &[Spec] = &[Spec {
@@ -30,6 +31,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "encoding",
         full_name: "object|encoding",
         summary: "Tells in which of its forms a value is kept.",
+        syntax: "key",
         run: Some(encoding),
         ..QUESTION
     },
@@ -37,14 +39,26 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "freq",
         full_name: "object|freq",
         summary: "Tells how often a key was used, on a logarithmic scale.",
+        syntax: "key",
         since: "4.0.0",
         run: Some(freq),
         ..QUESTION
     },
     Spec {
+        name: "help",
+        full_name: "object|help",
+        summary: "Lists the subcommands.",
+        since: "6.2.0",
+        arity: 2,
+        flags: Flags::of(&[Flag::Loading, Flag::Stale]),
+        run: Some(help),
+        ..BLANK
+    },
+    Spec {
         name: "idletime",
         full_name: "object|idletime",
         summary: "Tells how many seconds ago a key was used.",
+        syntax: "key",
         run: Some(idletime),
         ..QUESTION
     },
@@ -52,6 +66,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "refcount",
         full_name: "object|refcount",
         summary: "Tells how many references to a value Redis would count.",
+        syntax: "key",
         run: Some(refcount),
         ..QUESTION
     },

@@ -32,6 +32,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "flushall",
         full_name: "flushall",
         summary: "Removes all keys.",
+        syntax: "[ASYNC | SYNC]",
         complexity: "O(1) for each slot that holds keys; they are freed in the background.",
         ..FLUSH
     },
@@ -39,6 +40,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "flushdb",
         full_name: "flushdb",
         summary: "Removes all keys of the database, the only one there is.",
+        syntax: "[ASYNC | SYNC]",
         complexity: "O(1) for each slot that holds keys; they are freed in the background.",
         ..FLUSH
     },

@@ -58,6 +58,13 @@ pub(crate) fn restore(payload: &[u8], bytes_max: usize) -> Result<Cow<'_, [u8]>,
     read_string(payload, bytes_max).ok_or(PayloadError::BadFormat)
 }
 
+/// How many bytes the value takes in an RDB file, as `DEBUG OBJECT` tells.
+pub(crate) fn serialized_len(value: Value<'_>) -> usize {
+    let mut bytes = Vec::new();
+    put_value(&mut bytes, value);
+    bytes.len()
+}
+
 fn check(payload: &[u8]) -> Result<(), PayloadError> {
     let body = payload.len().checked_sub(FOOTER_BYTES).ok_or(PayloadError::WrongChecksum)?;
     let version = u16::from_le_bytes([payload[body], payload[body + 1]]);

@@ -1,12 +1,16 @@
 //! The node around a command, as far as tests need one: what it is told is kept for them to look at.
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use store::UnixMillis;
 
 use super::Bus;
 use crate::settings::Settings;
-use crate::{ChangeError, ClientFacts, Clients, Configuration, Pause, Session, Unblock};
+use crate::{
+    ActiveExpiry, ChangeError, ClientFacts, Clients, Configuration, Debugging, Memory,
+    MemoryFigures, Pause, Session, Unblock,
+};
 
 #[derive(Default)]
 pub struct TestHost {
@@ -16,6 +20,9 @@ pub struct TestHost {
     pub others: Vec<ClientFacts>,
     pub paused: Option<Pause>,
     pub bus: Bus,
+    pub memory: MemoryFigures,
+    pub slept: Duration,
+    pub active_expiry: ActiveExpiry,
 }
 
 impl Clients for TestHost {
@@ -70,5 +77,21 @@ impl Configuration for TestHost {
 
     fn rewrite_settings(&mut self) -> Result<(), String> {
         Err("ERR The server is running without a config file".to_owned())
+    }
+}
+
+impl Memory for TestHost {
+    fn memory(&self) -> MemoryFigures {
+        self.memory
+    }
+}
+
+impl Debugging for TestHost {
+    fn sleep(&mut self, pause: Duration) {
+        self.slept += pause;
+    }
+
+    fn set_active_expiry(&mut self, active: ActiveExpiry) {
+        self.active_expiry = active;
     }
 }

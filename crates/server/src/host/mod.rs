@@ -3,6 +3,8 @@
 mod clients; //       The connections.
 mod configuration; // The settings.
 mod pubsub; //        Who listens to what.
+mod memory; //        What the node takes.
+mod debugging; //     What DEBUG asks for.
 
 use commands::Spec;
 use commands::settings::NotifyClasses;

@@ -1,0 +1,87 @@
+//! `DEBUG DIGEST` and `DEBUG DIGEST-VALUE`: fingerprints of the content, made as Redis makes them, so
+//! that a node and a Redis server with the same keys tell the same.
+
+use store::{Found, Value};
+
+use super::sha1::{Hash, sha1};
+use crate::Error;
+use crate::context::Context;
+use crate::keyspace::walk::Walk;
+use crate::strings::with_bytes;
+
+/// What Redis calls the type of a string.
+const TYPE_STRING: u32 = 0;
+/// The one database there is.
+const DATABASE: u32 = 0;
+
+pub(super) fn digest(context: &mut Context<'_>) -> Result<(), Error> {
+    let mut sum = Hash::default();
+    let mut empty = true;
+    let mut walk = Walk::new();
+    while let Some(slot) = walk.next(&mut context.keys) {
+        empty = false;
+        context.keys.table(slot).for_each(|found| {
+            let mut item = Hash::default();
+            mix(&mut item, found.item.key());
+            mix_value(&mut item, &found);
+            add(&mut sum, &item);
+        });
+    }
+    if !empty {
+        sum = with_database(sum);
+    }
+    context.reply.simple(&hex(&sum));
+    Ok(())
+}
+
+pub(super) fn digest_value(context: &mut Context<'_>) -> Result<(), Error> {
+    context.reply.array(context.args.len() - 2);
+    for index in 2..context.args.len() {
+        let key = context.key(index);
+        let mut item = Hash::default();
+        if let Some(found) = context.keys.inspect(&key) {
+            mix_value(&mut item, &found);
+        }
+        context.reply.simple(&hex(&item));
+    }
+    Ok(())
+}
+
+/// Redis mixes the number of the database in before the keys; sums do not mind the order.
+fn with_database(mut sum: Hash) -> Hash {
+    let mut first = Hash::default();
+    mix(&mut first, &DATABASE.to_be_bytes());
+    xor(&mut sum, &first);
+    sum
+}
+
+fn mix_value(sum: &mut Hash, found: &Found<'_>) {
+    match found.value() {
+        value @ (Value::Bytes(_) | Value::Integer(_) | Value::Shared(_)) => {
+            mix(sum, &TYPE_STRING.to_be_bytes());
+            with_bytes(value, |bytes| mix(sum, bytes));
+        }
+    }
+    if found.expires_at.is_some() {
+        add(sum, b"!!expire!!");
+    }
+}
+
+/// Adds bytes whose order among others does not matter.
+fn add(sum: &mut Hash, bytes: &[u8]) {
+    xor(sum, &sha1(bytes));
+}
+
+/// Adds bytes whose order among others matters.
+fn mix(sum: &mut Hash, bytes: &[u8]) {
+    add(sum, bytes);
+    *sum = sha1(sum);
+}
+
+fn xor(sum: &mut Hash, term: &Hash) {
+    sum.iter_mut().zip(term).for_each(|(sum, term)| *sum ^= term);
+}
+
+pub(super) fn hex(hash: &Hash) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}

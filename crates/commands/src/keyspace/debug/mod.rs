@@ -1,0 +1,126 @@
+//! DEBUG, as far as it helps to test clients and to compare servers. There is nothing in it that
+//! crashes a node or harms its data.
+mod digest; //   Fingerprints of the content.
+mod protocol; // A reply of every type there is.
+mod sha1; //     The hash under the fingerprints.
+
+use core::time::Duration;
+
+use crate::context::Context;
+use crate::glob::glob_matches;
+use crate::keyspace::object::reference_count;
+use crate::spec::{BLANK, Flag, Flags, Group, Spec};
+use crate::{ActiveExpiry, Error, rdb};
+
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: "debug",
+    full_name: "debug",
+    summary: "Tests and compares servers.",
+    syntax: "subcommand [arg [arg ...]]",
+    group: Group::Server,
+    complexity: "Depends on subcommand.",
+    arity: -2,
+    flags: Flags::of(&[
+        Flag::Admin,
+        Flag::NoScript,
+        Flag::Loading,
+        Flag::Stale,
+        Flag::Dangerous,
+        Flag::WholeKeyspace,
+    ]),
+    run: Some(debug),
+    ..BLANK
+}];
+
+/// As in Redis, these are not subcommands in the sense of the table: `COMMAND` does not list them,
+/// and too few arguments are an unknown one.
+fn debug(context: &mut Context<'_>) -> Result<(), Error> {
+    let name = context.args.at(1);
+    match (name.to_ascii_lowercase().as_slice(), context.args.len()) {
+        (b"digest", 2) => digest::digest(context),
+        (b"digest-value", 2..) => digest::digest_value(context),
+        (b"help", 2) => help(context),
+        (b"object", 3..) => object(context),
+        (b"protocol", 3) => protocol::protocol(context),
+        (b"set-active-expire", 3) => set_active_expire(context),
+        (b"sleep", 3) => sleep(context),
+        (b"stringmatch-len", 4) => stringmatch(context),
+        _ => {
+            let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
+            Err(Error::new(format!(
+                "ERR unknown subcommand or wrong number of arguments for '{name}'. \
+                 Try DEBUG HELP."
+            )))
+        }
+    }
+}
+
+const HELP: &[&str] = &[
+    "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "DIGEST",
+    "    A fingerprint of all keys; the same on a Redis server with the same keys.",
+    "DIGEST-VALUE <key> [<key> ...]",
+    "    A fingerprint of each key's value.",
+    "OBJECT <key>",
+    "    How a value is kept and was used.",
+    "PROTOCOL <type>",
+    "    A reply of this type: string, integer, double, bignum, null, array, set, map,",
+    "    attrib, push, verbatim, true, false.",
+    "SET-ACTIVE-EXPIRE <0|1>",
+    "    0: expired keys are taken away only when somebody asks for them. 1: at once.",
+    "SLEEP <seconds>",
+    "    Stop serving for some seconds. Decimals allowed.",
+    "STRINGMATCH-LEN <pattern> <text>",
+    "    Whether the text matches the pattern.",
+    "HELP",
+    "    Prints this help.",
+];
+
+fn help(context: &mut Context<'_>) -> Result<(), Error> {
+    context.reply.array(HELP.len());
+    HELP.iter().for_each(|line| context.reply.simple(line));
+    Ok(())
+}
+
+fn object(context: &mut Context<'_>) -> Result<(), Error> {
+    let key = context.key(2);
+    let now = context.keys.now();
+    let found = context.keys.peek(&key).ok_or(Error::NO_SUCH_KEY)?;
+    let idle = u64::from(found.item.mark().idle_seconds(now));
+    let told = format!(
+        "Value at:slot-{} refcount:{} encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
+        key.slot().number(),
+        reference_count(&found),
+        found.item.encoding().name(),
+        rdb::serialized_len(found.value()),
+        (now.0 / 1_000).wrapping_sub(idle) & 0x00FF_FFFF,
+        idle,
+    );
+    context.reply.simple(&told);
+    Ok(())
+}
+
+fn set_active_expire(context: &mut Context<'_>) -> Result<(), Error> {
+    // Whatever is not a number counts as 0, as it does in Redis.
+    let number = context.integer(2).unwrap_or(0);
+    context.host.set_active_expiry(if number == 0 { ActiveExpiry::Off } else { ActiveExpiry::On });
+    context.reply.ok();
+    Ok(())
+}
+
+fn sleep(context: &mut Context<'_>) -> Result<(), Error> {
+    let seconds = core::str::from_utf8(context.args.at(2)).ok().and_then(|text| text.parse().ok());
+    let pause = Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default();
+    context.host.sleep(pause);
+    context.reply.ok();
+    Ok(())
+}
+
+fn stringmatch(context: &mut Context<'_>) -> Result<(), Error> {
+    let matches = glob_matches(context.args.at(2), context.args.at(3));
+    context.reply.integer(i64::from(matches));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! MEMORY: what keys and the node as a whole take.
+mod doctor; // What the figures mean.
+mod stats; //  The figures.
+
+use store::Found;
+
+use crate::Error;
+use crate::context::Context;
+use crate::help::help;
+use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
+
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: "memory",
+    full_name: "memory",
+    summary: "Tells what takes memory.",
+    complexity: "Depends on subcommand.",
+    arity: -2,
+    subcommands: SUBCOMMANDS,
+    ..USUAL
+}];
+
+const USUAL: Spec = Spec { since: "4.0.0", group: Group::Server, arity: 2, ..BLANK };
+
+const SUBCOMMANDS: &[Spec] = &[
+    Spec {
+        name: "doctor",
+        full_name: "memory|doctor",
+        summary: "Says in words whether the memory is in order.",
+        flags: Flags::of(&[Flag::WholeKeyspace]),
+        run: Some(doctor::doctor),
+        ..USUAL
+    },
+    Spec {
+        name: "help",
+        full_name: "memory|help",
+        summary: "Lists the subcommands.",
+        flags: Flags::of(&[Flag::Loading, Flag::Stale]),
+        run: Some(help),
+        ..USUAL
+    },
+    Spec {
+        name: "stats",
+        full_name: "memory|stats",
+        summary: "Tells the memory of the node in figures.",
+        flags: Flags::of(&[Flag::WholeKeyspace]),
+        run: Some(stats::stats),
+        ..USUAL
+    },
+    Spec {
+        name: "usage",
+        full_name: "memory|usage",
+        summary: "Tells how many bytes a key and its value take.",
+        syntax: "key [SAMPLES count]",
+        arity: -3,
+        flags: Flags::of(&[Flag::ReadOnly]),
+        keys: KeySpec::SECOND,
+        run: Some(usage),
+        ..USUAL
+    },
+];
+
+fn usage(context: &mut Context<'_>) -> Result<(), Error> {
+    check_samples(context)?;
+    let key = context.key(2);
+    match context.keys.peek(&key) {
+        Some(found) => context.reply.integer(bytes_of(&found).cast_signed()),
+        None => context.reply.null(),
+    }
+    Ok(())
+}
+
+/// Strings are measured whole, so the number of samples is only checked.
+fn check_samples(context: &Context<'_>) -> Result<(), Error> {
+    let args = context.args;
+    for index in (3..args.len()).step_by(2) {
+        if !args.at(index).eq_ignore_ascii_case(b"samples") || index + 1 == args.len() {
+            return Err(Error::SYNTAX);
+        }
+        if context.integer(index + 1)? < 0 {
+            return Err(Error::SYNTAX);
+        }
+    }
+    Ok(())
+}
+
+/// What the item takes in the allocator, and its places in the slot's table.
+fn bytes_of(found: &Found<'_>) -> u64 {
+    const PLACE_BYTES: usize = 8;
+    let places = 1 + usize::from(found.expires_at.is_some());
+    (found.item.bytes() + places * PLACE_BYTES) as u64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! WAIT: how many replicas have what this connection wrote. A backup has acknowledged a write before
+//! the client hears of it at all, so there is never anything to wait for; and our backups are no
+//! replicas in the sense of Redis, so the count is 0.
+
+use crate::Error;
+use crate::context::Context;
+use crate::spec::{BLANK, Flag, Flags, Spec};
+
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: "wait",
+    full_name: "wait",
+    summary: "Waits for replicas; there are none, so it answers at once.",
+    syntax: "numreplicas timeout",
+    since: "3.0.0",
+    arity: 3,
+    flags: Flags::of(&[Flag::NoScript]),
+    run: Some(wait),
+    ..BLANK
+}];
+
+fn wait(context: &mut Context<'_>) -> Result<(), Error> {
+    context.integer(1)?;
+    let timeout = resp::parse_integer(context.args.at(2))
+        .ok_or(Error::fixed("ERR timeout is not an integer or out of range"))?;
+    if timeout < 0 {
+        return Err(Error::fixed("ERR timeout is negative"));
+    }
+    context.reply.integer(0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn there_is_nothing_to_wait_for() {
+        check(
+            r"
+            > WAIT 0 0
+            (integer) 0
+            > WAIT 3 1000
+            (integer) 0
+            > WAIT x 1
+            (error) ERR value is not an integer or out of range
+            > WAIT 0 x
+            (error) ERR timeout is not an integer or out of range
+            > WAIT 0 -1
+            (error) ERR timeout is negative
+            ",
+        );
+    }
+}
