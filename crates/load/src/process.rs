@@ -63,10 +63,10 @@ pub fn spawn_pinned(command: &mut Command, cores: &[Core]) -> io::Result<Child> 
 /// What the figures were measured on, in one line.
 pub fn machine() -> String {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let memory = field_kib(&read("/proc/meminfo"), "MemTotal").unwrap_or(0) / 1024 / 1024;
     let kernel = read("/proc/sys/kernel/osrelease");
-    let model = cpu_model(&read("/proc/cpuinfo"));
+    let cpuinfo = read("/proc/cpuinfo");
+    let (model, cores) = (cpu_model(&cpuinfo), cpu_count(&cpuinfo));
     format!("{model}, {cores} cores, {memory} GiB, Linux {}", kernel.trim())
 }
 
@@ -79,6 +79,11 @@ pub fn load_average() -> String {
 fn cpu_model(cpuinfo: &str) -> String {
     let model = cpuinfo.lines().find(|line| line.starts_with("model name"));
     model.and_then(|line| line.split(':').nth(1)).unwrap_or("unknown CPU").trim().to_owned()
+}
+
+/// All of them, though this thread may be pinned to one.
+fn cpu_count(cpuinfo: &str) -> usize {
+    cpuinfo.lines().filter(|line| line.starts_with("processor")).count()
 }
 
 /// 0 is the calling thread.
@@ -99,9 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_model_is_the_first_one_named() {
-        let cpuinfo = "processor\t: 0\nmodel name\t: AMD EPYC\nmodel name\t: other\n";
-        assert_eq!(cpu_model(cpuinfo), "AMD EPYC");
+    fn processors_are_counted_and_named_after_the_first() {
+        let cpuinfo =
+            "processor\t: 0\nmodel name\t: AMD EPYC\nprocessor\t: 1\nmodel name\t: other\n";
+        assert_eq!((cpu_model(cpuinfo).as_str(), cpu_count(cpuinfo)), ("AMD EPYC", 2));
         assert_eq!(cpu_model(""), "unknown CPU");
     }
 

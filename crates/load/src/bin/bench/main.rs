@@ -44,6 +44,8 @@ enum Part {
     Generator,
     /// All of the above.
     All,
+    /// Nothing new: only docs/benchmarks.md anew from the last kept results.
+    Page,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -99,6 +101,7 @@ fn run(part: Part, options: &Options) -> io::Result<()> {
             run_latency(&tools, options)?;
             run_generator(&tools, options)
         }
+        Part::Page => report::write_page(),
     }
 }
 

