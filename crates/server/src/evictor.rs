@@ -32,7 +32,9 @@ pub(crate) struct Room<'a> {
 }
 
 impl Room<'_> {
-    fn is_enough(&self, settings: &Settings) -> bool {
+    /// Whether memory is below its limit.
+    #[inline]
+    pub(crate) fn is_enough(&self, settings: &Settings) -> bool {
         let used = self.shared.memory.used().saturating_add_signed(self.outcome.grown_bytes);
         settings.maxmemory == 0 || used <= settings.maxmemory
     }
@@ -41,13 +43,8 @@ impl Room<'_> {
 impl Evictor {
     /// Evicts until memory is below its limit. False if it is not and nothing more may go. The caller
     /// may hold slots: those, like all that are busy, are passed by.
-    #[inline]
-    pub(crate) fn make_room(&mut self, settings: &Settings, room: &mut Room<'_>) -> bool {
-        room.is_enough(settings) || self.evict(settings, room)
-    }
-
     #[cold]
-    fn evict(&mut self, settings: &Settings, room: &mut Room<'_>) -> bool {
+    pub(crate) fn evict(&mut self, settings: &Settings, room: &mut Room<'_>) -> bool {
         let policy = policy(settings.maxmemory_policy);
         if policy != self.policy {
             self.pool.clear();

@@ -25,7 +25,7 @@ impl<'s> Worker<'s> {
         output: &mut Output,
     ) {
         if self.settings.maxmemory != 0 {
-            self.make_room(request);
+            self.make_room(request, held);
         }
         let start = output.mark();
         let muted = self.connections[index].session.begin_muted(output);
@@ -78,7 +78,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Evicts, if the command may need memory that is not there.
-    fn make_room(&mut self, request: &Request<'_>) {
+    fn make_room(&mut self, request: &Request<'_>, held: &mut Held<'s>) {
         if !request.spec.is_some_and(|spec| spec.has(Flag::DenyOom)) {
             return;
         }
@@ -88,8 +88,12 @@ impl<'s> Worker<'s> {
             outcome: &mut self.outcome,
             chance: &mut self.chance,
         };
-        let enough = self.evictor.make_room(&self.settings, &mut room);
-        self.around.out_of_memory = !enough;
+        if room.is_enough(&self.settings) {
+            self.around.out_of_memory = false;
+            return;
+        }
+        held.clear(); // Any slot may have to give something up, those we hold among them.
+        self.around.out_of_memory = !self.evictor.evict(&self.settings, &mut room);
     }
 }
 
