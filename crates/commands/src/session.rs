@@ -20,6 +20,8 @@ pub struct Session {
     /// One of the three above has changed since the server took note of them.
     pub texts_changed: bool,
     pub replies: Replies,
+    /// Its command's reply is a message like those it listens to, sent even to who wants no replies.
+    pub(crate) told: bool,
     /// Set once the reply of this command is the last one.
     pub closing: bool,
     /// `CLIENT NO-TOUCH`: reads leave no trace for eviction.
@@ -106,13 +108,15 @@ impl Session {
         if self.replies == Replies::Sent {
             return None;
         }
+        self.told = false;
         if self.replies == Replies::SkipNext {
             self.replies = Replies::SkipThis;
         }
         Some(output.mark())
     }
 
-    /// After it: takes the reply back, unless it was that of CLIENT REPLY ON.
+    /// After it: takes the reply back, unless it was that of CLIENT REPLY ON or one that is sent in
+    /// any case.
     pub fn end_muted(&mut self, output: &mut Output, start: Mark) {
         self.replies = match self.replies {
             Replies::Sent => return,
@@ -120,6 +124,8 @@ impl Session {
             Replies::Off => Replies::Off,
             Replies::SkipNext => Replies::SkipNext,
         };
-        output.truncate(start);
+        if !self.told {
+            output.truncate(start);
+        }
     }
 }

@@ -71,6 +71,7 @@ fn remove(context: &mut Context<'_>, kind: Kind, name: &[u8]) {
 
 fn confirm(context: &mut Context<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
     let count = context.session.subscriptions.told_count(kind);
+    context.session.told = true;
     let reply = &mut context.reply;
     reply.push(3);
     reply.bulk(word.as_bytes());

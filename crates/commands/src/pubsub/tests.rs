@@ -120,6 +120,62 @@ fn in_the_new_protocol_a_subscribed_connection_does_what_it_likes() {
 }
 
 #[test]
+fn subscriptions_are_confirmed_even_to_who_wants_no_replies() {
+    check(
+        r#"
+        > CLIENT REPLY OFF
+
+        > SUBSCRIBE a
+        1) "subscribe"
+        2) "a"
+        3) (integer) 1
+        > PING
+
+        > SUBSCRIBE
+
+        > UNSUBSCRIBE
+        1) "unsubscribe"
+        2) "a"
+        3) (integer) 0
+        "#,
+    );
+}
+
+#[test]
+fn reset_ends_all_subscriptions_without_a_word() {
+    let mut node = TestNode::default();
+    node.run("SUBSCRIBE a");
+    node.run("PSUBSCRIBE a*");
+    node.run("SSUBSCRIBE a");
+    check_on(
+        &mut node,
+        r#"
+        > RESET
+        RESET
+        > PUBLISH a x
+        (integer) 0
+        > SPUBLISH a x
+        (integer) 0
+        > PUBSUB NUMPAT
+        (integer) 0
+        "#,
+    );
+}
+
+#[test]
+fn what_a_transaction_did_before_it_published_is_told_before() {
+    let mut node = TestNode::default();
+    node.around.notify = NotifyClasses::KEYEVENT.union(NotifyClasses::STRING);
+    node.host.bus.notify = node.around.notify;
+    node.on(2, "PSUBSCRIBE *");
+    node.run("MULTI");
+    node.run("SET k v");
+    node.run("PUBLISH news now");
+    node.run("EXEC");
+    assert_eq!(node.heard(2), ["pmessage * __keyevent@0__:set k", "pmessage * news now"]);
+}
+
+#[test]
 fn a_message_reaches_channels_and_matching_patterns_and_is_counted_for_each() {
     let mut node = TestNode::default();
     node.on(1, "SUBSCRIBE news");
