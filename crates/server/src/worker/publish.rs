@@ -2,7 +2,7 @@
 //! (`host/pubsub.rs`). `hear.rs` is the other end.
 
 use commands::{Kind, Session};
-use resp::{Mark, Output};
+use resp::{Mark, Output, Protocol};
 
 use super::Worker;
 use crate::pubsub::Author;
@@ -25,8 +25,12 @@ impl Worker<'_> {
                 body.write(&mut heard, connection.session.protocol);
             }
         }
-        let bytes: Vec<u8> = heard.chunks(heard.mark()).flatten().copied().collect();
-        output.insert(start, &bytes);
+        let heard: Vec<u8> = heard.chunks(heard.mark()).flatten().copied().collect();
+        match connection.session.protocol {
+            Protocol::Resp3 => output.insert(start, &heard),
+            // It has subscribed in the same EXEC, and does not expect messages before its reply.
+            Protocol::Resp2 => output.extend_from_slice(&heard),
+        }
         // So that the next command of the batch does not hear them again.
         self.post();
     }
@@ -40,7 +44,7 @@ impl Worker<'_> {
             let events = &mut self.outcome.events;
             self.branch.outbox.tell(&self.shared.exchange, None, self.around.notify, events);
         }
-        self.branch.post(&self.shared, self.number);
+        self.branch.post(self.shared, self.number);
     }
 
     /// A connection that has just published waits until those who deliver have caught up.

@@ -1,4 +1,5 @@
 //! Pub/sub between real connections on several I/O threads.
+mod events; //  Keyspace notifications.
 mod support;
 
 use std::thread;

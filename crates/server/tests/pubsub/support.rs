@@ -3,18 +3,20 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use commands::settings::{Settings, SidePort};
 use resp::{ReplyParser, Value};
 use server::{MemoryProbe, Node, NodeOptions};
 
-/// An allocator that says nothing is in use.
-struct NoMemory;
+/// An allocator that says what the test wants.
+#[derive(Clone, Default)]
+pub(crate) struct Memory(pub(crate) Arc<AtomicU64>);
 
-impl MemoryProbe for NoMemory {
+impl MemoryProbe for Memory {
     fn allocated(&self) -> u64 {
-        0
+        self.0.load(Relaxed)
     }
     fn active(&self) -> u64 {
         0
@@ -42,12 +44,16 @@ impl Drop for Running {
 
 /// Starts a node with these settings changed.
 pub(crate) fn start(io_threads: u16, changes: &[(&str, &str)]) -> Running {
+    start_with(io_threads, changes, Memory::default())
+}
+
+pub(crate) fn start_with(io_threads: u16, changes: &[(&str, &str)], memory: Memory) -> Running {
     let mut settings =
         Settings { port: 0, http_port: SidePort::Off, io_threads, ..Settings::default() };
     for (name, value) in changes {
         settings.set(name, value).expect("a valid setting");
     }
-    let options = NodeOptions { settings, memory: Arc::new(NoMemory), config_file: None };
+    let options = NodeOptions { settings, memory: Arc::new(memory), config_file: None };
     Running(Node::start(options).expect("a free port"))
 }
 
