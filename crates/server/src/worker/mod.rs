@@ -19,7 +19,7 @@ use commands::{Outcome, Surroundings};
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
-use resp::Output;
+use resp::{Output, Span};
 use slab::Slab;
 
 use self::connection::Connection;
@@ -55,8 +55,12 @@ pub(crate) struct Worker<'s> {
     patient: Vec<usize>,
     /// Where connections without unfinished input are read into.
     scratch: Vec<u8>,
-    /// An empty output with its memory, for the connection whose turn it is.
-    spare: Output,
+    /// Empty outputs with their memory, for the connections that have something to say in a round.
+    spares: Vec<Output>,
+    /// The places of a batch's arguments; empty between turns.
+    spans: Vec<Span>,
+    /// Connections whose turn is over and whose replies are to be sent.
+    answered: Vec<usize>,
     around: Surroundings,
     /// As they were at the beginning of this round.
     settings: Arc<Settings>,
@@ -89,7 +93,9 @@ impl<'s> Worker<'s> {
             again: Vec::new(),
             patient: Vec::new(),
             scratch: vec![0; READ_BYTES],
-            spare: Output::default(),
+            spares: Vec::new(),
+            spans: Vec::new(),
+            answered: Vec::new(),
             around,
             settings,
             evictor: Evictor::default(),
@@ -127,6 +133,7 @@ impl<'s> Worker<'s> {
                     }
                 }
             }
+            self.answer();
             self.hear();
             self.settle();
         }

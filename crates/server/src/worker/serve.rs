@@ -19,8 +19,12 @@ const LARGE_READ_BYTES: usize = 1024 * 1024;
 pub(super) const BATCH_MAX: usize = 32;
 /// A client that leaves so many bytes of replies unread is not served further until it reads.
 const UNREAD_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// What the list of arguments keeps of its memory.
+const SPANS_MAX: usize = 4_096;
+/// Empty outputs kept for the next round.
+const SPARES_MAX: usize = 256;
 /// What an output keeps of its memory when it is empty.
-const SPARE_BYTES_MAX: usize = 256 * 1024;
+const SPARE_BYTES_MAX: usize = 64 * 1024;
 /// Pieces handed to the system at once.
 const PIECES_MAX: usize = 64;
 
@@ -51,7 +55,24 @@ impl Worker<'_> {
             self.patient.push(index);
             return Ok(());
         }
-        self.read_and_run(index)?;
+        let read = self.read_and_run(index);
+        self.answered.push(index);
+        read
+    }
+
+    /// Sends the round's replies, of all connections one after the other. Sent while others are still
+    /// being read, each would wake its client alone; so they wake up together.
+    pub(super) fn answer(&mut self) {
+        let mut answered = core::mem::take(&mut self.answered);
+        for index in answered.drain(..) {
+            if self.connections.contains(index) && self.finish(index).is_err() {
+                self.close(index);
+            }
+        }
+        self.answered = answered;
+    }
+
+    fn finish(&mut self, index: usize) -> Result<(), Closed> {
         self.flush(index)?;
         let connection = &self.connections[index];
         if connection.session.closing && connection.output.is_empty() {
@@ -119,8 +140,21 @@ impl Worker<'_> {
 
     /// Runs the requests in `bytes`, and says how far it came.
     fn run_all(&mut self, index: usize, bytes: &mut [u8]) -> (usize, Rest) {
+        let mut spans = core::mem::take(&mut self.spans);
+        let done = self.run_batches(index, bytes, &mut spans);
+        spans.clear();
+        spans.shrink_to(SPANS_MAX);
+        self.spans = spans;
+        done
+    }
+
+    fn run_batches(
+        &mut self,
+        index: usize,
+        bytes: &mut [u8],
+        spans: &mut Vec<Span>,
+    ) -> (usize, Rest) {
         let mut at = 0;
-        let mut spans: Vec<Span> = Vec::new();
         loop {
             if self.connections[index].output.len() >= UNREAD_BYTES_MAX {
                 return (at, Rest::PutOff);
@@ -130,8 +164,8 @@ impl Worker<'_> {
                 return (at, Rest::PutOff);
             }
             spans.clear();
-            let parsed = parse_batch(&mut self.connections[index], bytes, at, &mut spans);
-            self.run_batch(index, bytes, &spans, &parsed.counts);
+            let parsed = parse_batch(&mut self.connections[index], bytes, at, spans);
+            self.run_batch(index, bytes, spans, &parsed.counts);
             at = parsed.end;
             let connection = &mut self.connections[index];
             if connection.session.closing {
@@ -167,8 +201,8 @@ impl Worker<'_> {
         let mut held =
             if requests.len() > 1 { hold(&shared.keyspace, &requests) } else { Held::new() };
         let mut output = core::mem::take(&mut self.connections[index].output);
-        if output.is_empty() {
-            core::mem::swap(&mut output, &mut self.spare);
+        if output.capacity() == 0 {
+            output = self.spares.pop().unwrap_or_default();
         }
         for request in requests.iter().enumerate() {
             self.execute(index, request, &mut held, &mut output);
@@ -191,9 +225,12 @@ impl Worker<'_> {
         let limit = connection.gate.limit(connection.output.mark());
         let sent = send(&mut connection.stream, &mut connection.output, limit)?;
         count(&self.shared.counters[self.number].bytes_out, sent);
-        if connection.output.is_empty() && self.spare.capacity() == 0 {
-            core::mem::swap(&mut connection.output, &mut self.spare);
-            self.spare.trim(SPARE_BYTES_MAX);
+        if connection.output.is_empty() {
+            let mut spare = core::mem::take(&mut connection.output);
+            spare.trim(SPARE_BYTES_MAX);
+            if spare.capacity() > 0 && self.spares.len() < SPARES_MAX {
+                self.spares.push(spare);
+            }
         }
         Ok(())
     }
