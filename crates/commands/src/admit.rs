@@ -233,7 +233,9 @@ fn is_container(name: &[u8]) -> bool {
     crate::Table::default().find(name).is_some_and(|spec| !spec.subcommands.is_empty())
 }
 
+/// The beginning of an argument as an error repeats it: like Redis, up to the first zero byte.
 fn lossy(bytes: &[u8], bytes_max: usize) -> String {
+    let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(&bytes[..bytes.len().min(bytes_max)]).into_owned()
 }
 

@@ -9,6 +9,8 @@ pub struct Error(Cow<'static, str>);
 impl Error {
     pub const SYNTAX: Error = Error::fixed("ERR syntax error");
     pub const NOT_AN_INTEGER: Error = Error::fixed("ERR value is not an integer or out of range");
+    pub const NOT_AN_I32: Error =
+        Error::fixed("ERR value is out of range, value must between -2147483648 and 2147483647");
     pub const NOT_A_FLOAT: Error = Error::fixed("ERR value is not a valid float");
     pub const OUT_OF_RANGE: Error = Error::fixed("ERR value is out of range");
     pub const NO_SUCH_KEY: Error = Error::fixed("ERR no such key");
@@ -33,6 +35,14 @@ impl Error {
 
     pub fn wrong_arity(full_name: &str) -> Error {
         Error::new(format!("ERR wrong number of arguments for '{full_name}' command"))
+    }
+
+    /// For a subcommand that takes some arguments or more, but not so many.
+    pub fn wrong_subcommand_arity(container: &str, given: &[u8]) -> Error {
+        let given = String::from_utf8_lossy(&given[..given.len().min(128)]);
+        Error::new(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{given}'. Try {container} HELP."
+        ))
     }
 
     pub fn invalid_expire(full_name: &str) -> Error {

@@ -308,7 +308,16 @@ fn reply(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// The arity in the table knows only a least number of arguments.
+fn at_most_four(context: &Context<'_>) -> Result<(), Error> {
+    if context.args.len() > 4 {
+        return Err(Error::wrong_subcommand_arity("CLIENT", context.args.at(1)));
+    }
+    Ok(())
+}
+
 fn pause(context: &mut Context<'_>) -> Result<(), Error> {
+    at_most_four(context)?;
     let scope = match context.args.get(3) {
         None => PauseScope::All,
         Some(word) if word.eq_ignore_ascii_case(b"write") => PauseScope::Writes,
@@ -332,6 +341,7 @@ fn unpause(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn unblock(context: &mut Context<'_>) -> Result<(), Error> {
+    at_most_four(context)?;
     let how = match context.args.get(3) {
         None => Unblock::AsTimeout,
         Some(word) if word.eq_ignore_ascii_case(b"timeout") => Unblock::AsTimeout,

@@ -146,6 +146,8 @@ fn a_pause_names_its_end_and_its_scope() {
         (error) ERR timeout is negative
         > CLIENT PAUSE 1 SOME
         (error) ERR CLIENT PAUSE mode must be WRITE or ALL
+        > CLIENT PAUSE 1 WRITE more
+        (error) ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.
         "#,
     );
     assert_eq!(node.host.paused, None);
@@ -167,6 +169,8 @@ fn what_is_not_tracked_is_said_to_be_off() {
         (integer) 0
         > CLIENT UNBLOCK 5 now
         (error) ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR
+        > CLIENT UNBLOCK 5 error more
+        (error) ERR unknown subcommand or wrong number of arguments for 'UNBLOCK'. Try CLIENT HELP.
         "#,
     );
 }

@@ -148,7 +148,7 @@ fn parse_replace(context: &Context<'_>) -> Result<bool, Error> {
         } else if option.eq_ignore_ascii_case(b"db") && index + 1 < args.len() {
             index += 1;
             let database = i32::try_from(context.integer(index)?);
-            match database.map_err(|_| Error::NOT_AN_INTEGER)? {
+            match database.map_err(|_| Error::NOT_AN_I32)? {
                 0 => {}
                 _ => return Err(Error::fixed("ERR DB index is out of range")),
             }

@@ -31,10 +31,7 @@ pub(super) fn shardchannels(context: &mut Context<'_>) -> Result<(), Error> {
 
 fn list_channels(context: &mut Context<'_>, space: Space) -> Result<(), Error> {
     if context.args.len() > 3 {
-        let given = String::from_utf8_lossy(context.args.at(1)).into_owned();
-        return Err(Error::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{given}'. Try PUBSUB HELP."
-        )));
+        return Err(Error::wrong_subcommand_arity("PUBSUB", context.args.at(1)));
     }
     let channels = context.host.channels(space, context.args.get(2));
     context.reply.array(channels.len());

@@ -45,13 +45,7 @@ fn debug(context: &mut Context<'_>) -> Result<(), Error> {
         (b"set-active-expire", 3) => set_active_expire(context),
         (b"sleep", 3) => sleep(context),
         (b"stringmatch-len", 4) => stringmatch(context),
-        _ => {
-            let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
-            Err(Error::new(format!(
-                "ERR unknown subcommand or wrong number of arguments for '{name}'. \
-                 Try DEBUG HELP."
-            )))
-        }
+        _ => Err(Error::wrong_subcommand_arity("DEBUG", name)),
     }
 }
 
