@@ -1,4 +1,5 @@
 //! Bytes per key: a million keys of 16 bytes with values of 32, with and without a time to live.
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -36,10 +37,10 @@ pub(crate) struct MemoryRow {
 /// Growth through the filling, divided by the keys.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct PerKey {
-    /// By INFO's `used_memory`: what the server asked its allocator for.
-    pub(crate) used_bytes: f64,
     /// By the kernel: what the process holds.
     pub(crate) resident_bytes: f64,
+    /// By INFO's `used_memory`: what the server asked its allocator for.
+    pub(crate) used_bytes: Option<f64>,
 }
 
 pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<MemoryResults> {
@@ -57,7 +58,7 @@ fn measure_kind(tools: &Tools, kind: Kind, keys: u64) -> io::Result<MemoryRow> {
     let plain = filled(&tools.start(kind, &measure::alone())?, Operation::Set, keys)?;
     let server = tools.start(kind, &measure::alone())?;
     let expiring = filled(&server, Operation::SetExpiring, keys)?;
-    let allocator = server.client()?.info("memory", "mem_allocator")?;
+    let allocator = server.info("memory", "mem_allocator")?;
     Ok(MemoryRow {
         server: kind,
         version: server.version()?,
@@ -83,24 +84,23 @@ fn filled(server: &Server, operation: Operation, keys: u64) -> io::Result<PerKey
     let after = Look::settled(server)?;
     let per_key = |after: u64, before: u64| after.saturating_sub(before) as f64 / keys as f64;
     Ok(PerKey {
-        used_bytes: per_key(after.used, before.used),
         resident_bytes: per_key(after.resident, before.resident),
+        used_bytes: after.used.zip(before.used).map(|(after, before)| per_key(after, before)),
     })
 }
 
 #[derive(Clone, Copy, PartialEq)]
 struct Look {
-    used: u64,
     resident: u64,
+    used: Option<u64>,
 }
 
 impl Look {
     fn now(server: &Server) -> io::Result<Look> {
-        let used = server.client()?.info("memory", "used_memory")?;
-        let used = used.and_then(|used| used.parse().ok());
+        let used = server.info("memory", "used_memory")?;
         Ok(Look {
-            used: used.ok_or_else(|| io::Error::other("INFO memory has no used_memory"))?,
             resident: process::resident_bytes(server.pid())?,
+            used: used.and_then(|used| used.parse().ok()),
         })
     }
 
@@ -110,7 +110,7 @@ impl Look {
         for _ in 0..LOOKS_MAX {
             std::thread::sleep(SETTLE);
             let look = Look::now(server)?;
-            let calm = look.used.abs_diff(last.used) < last.used / 100;
+            let calm = look.is_like(last);
             last = look;
             if calm {
                 break;
@@ -118,16 +118,26 @@ impl Look {
         }
         Ok(last)
     }
+
+    fn is_like(self, other: Look) -> bool {
+        let near = |a: u64, b: u64| a.abs_diff(b) <= b / 100;
+        near(self.resident, other.resident)
+            && near(self.used.unwrap_or_default(), other.used.unwrap_or_default())
+    }
+}
+
+impl fmt::Display for PerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.used_bytes {
+            Some(used) => write!(f, "{:.1} ({used:.1})", self.resident_bytes),
+            None => write!(f, "{:.1}", self.resident_bytes),
+        }
+    }
 }
 
 fn print(row: &MemoryRow) {
+    let MemoryRow { version, allocator, plain, expiring, .. } = row;
     println!(
-        "{:<20} {:<16} plain {:6.1} used {:6.1} resident   with a TTL {:6.1} used {:6.1} resident",
-        row.version,
-        row.allocator,
-        row.plain.used_bytes,
-        row.plain.resident_bytes,
-        row.expiring.used_bytes,
-        row.expiring.resident_bytes
+        "{version:<20} {allocator:<16} bytes per key, resident (used): plain {plain}, with a TTL {expiring}"
     );
 }

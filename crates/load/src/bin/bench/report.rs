@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::Options;
 use crate::generator::GeneratorResults;
 use crate::latency::LatencyResults;
-use crate::memory::{MemoryResults, PerKey};
+use crate::memory::MemoryResults;
 use crate::node::{NodeResults, Row};
 use crate::servers::{Kind, workspace_root};
 use crate::threads::{self, ThreadsResults};
@@ -193,9 +193,8 @@ fn memory(page: &mut String, results: &MemoryResults) {
     );
     line!(page, "keys: what the process holds, and in brackets what it says it uses (INFO).\n");
     line!(page, "| server | allocator | plain | with a TTL |\n|---|---|---|---|");
-    let per_key = |k: &PerKey| format!("{:.1} ({:.1})", k.resident_bytes, k.used_bytes);
     for row in &results.rows {
-        let (plain, expiring) = (per_key(&row.plain), per_key(&row.expiring));
+        let (plain, expiring) = (row.plain, row.expiring);
         line!(page, "| {} | {} | {plain} | {expiring} |", row.version, row.allocator);
     }
     let (plain, expiring) = VALKEY_JEMALLOC_BYTES;

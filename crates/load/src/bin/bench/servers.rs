@@ -108,9 +108,14 @@ impl Server {
             Kind::Valkey => "valkey_version",
             Kind::Redis => "redis_version",
         };
-        let version = self.client()?.info("server", field)?;
+        let version = self.info("server", field)?;
         let version = version.unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned());
         Ok(format!("{} {version}", self.kind.name()))
+    }
+
+    /// A field of INFO, if the server has INFO and INFO has the field.
+    pub(crate) fn info(&self, section: &str, field: &str) -> io::Result<Option<String>> {
+        Ok(self.client()?.info(section, field).unwrap_or_default())
     }
 
     fn wait_until_it_answers(&mut self) -> io::Result<()> {
