@@ -25,6 +25,12 @@ mod glob; //        Patterns of names.
 mod connection; //  PING, AUTH, HELLO and what else a connection says of itself.
 mod client; //      CLIENT: this connection and the others.
 mod pubsub; //      SUBSCRIBE, PUBLISH, keyspace notifications.
+mod command; //     COMMAND: this table, told to clients.
+mod config; //      CONFIG: the settings, read and changed.
+mod info; //        INFO.
+mod server; //      TIME, SHUTDOWN, SLOWLOG and what else concerns the node as a whole.
+mod cluster_of_one; // CLUSTER, for a node alone.
+mod shown; //       Arguments as others may see them.
 mod help; //        HELP of every container of subcommands.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing; // A node without sockets, for tests and fuzzing.
@@ -35,12 +41,15 @@ pub use context::{Context, Run, run};
 pub use error::Error;
 pub use glob::glob_matches;
 pub use host::{
-    ActiveExpiry, ChangeError, ClientFacts, Clients, Configuration, Debugging, Host, Memory,
-    MemoryFigures, Pause, PauseScope, Post, PubSub, Unblock, changed_settings,
+    ActiveExpiry, ChangeError, ClientFacts, ClientNumbers, Clients, CommandCounts, Configuration,
+    Control, CpuTimes, Debugging, Facts, Histogram, History, Host, Identity, KeyspaceNumbers,
+    LatencyEvent, LatencySample, Memory, MemoryFigures, MemoryNumbers, NodeFacts, Pause,
+    PauseScope, Post, PubSub, SlowCommand, Traffic, Unblock, changed_settings,
 };
 pub use keys::{Keys, Slots, Surroundings, roll};
 pub use outcome::{EffectLog, Event, Outcome, Recorded};
 pub use pubsub::{Kind, Space, Subscriptions};
 pub use request::Request;
 pub use session::{Queued, Replies, Session, Watched};
+pub use shown::shown_args;
 pub use spec::{CommandId, Flag, Flags, Group, KeySpec, Spec, Table};

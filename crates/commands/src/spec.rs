@@ -249,6 +249,11 @@ const FAMILIES: &[&[Spec]] = &[
     crate::connection::SPECS,
     crate::client::SPECS,
     crate::pubsub::SPECS,
+    crate::command::SPECS,
+    crate::config::SPECS,
+    crate::info::SPECS,
+    crate::server::SPECS,
+    crate::cluster_of_one::SPECS,
 ];
 
 /// Longer than any command's name; longer words are not looked up.

@@ -3,7 +3,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use commands::{Locks, Slots};
+use commands::{KeyspaceNumbers, Locks, Slots};
 use parking_lot::{Mutex, MutexGuard};
 use placement::Slot;
 use store::{Key, SlotTable, UnixMillis};
@@ -97,6 +97,28 @@ impl Keyspace {
     #[inline]
     pub(crate) fn locked<'a>(&'a self, slot: Slot, guard: SlotGuard<'a>) -> LockedSlots<'a> {
         LockedSlots { keyspace: self, held: Held::One(slot, guard) }
+    }
+
+    /// How many keys there are, and how long they have left on average, judged by a few of them.
+    pub(crate) fn numbers(&self, now: UnixMillis) -> KeyspaceNumbers {
+        /// Slots looked at, each for one key.
+        const SAMPLES: usize = 32;
+        let Population { keys, expiring } = self.population();
+        let mut sum = 0;
+        let mut count = 0;
+        let mut from = Slot::new(0);
+        for roll in 0..SAMPLES as u64 {
+            let Some(slot) = from.and_then(|from| self.next_expiring(from)) else { break };
+            if let Some(expiry) =
+                self.lock_one(slot).random_expiring(roll).and_then(|found| found.expires_at)
+            {
+                sum += expiry.0.saturating_sub(now.0);
+                count += 1;
+            }
+            // Keys are spread evenly over slots, so any slots will do.
+            from = Slot::new(slot.number() + 1);
+        }
+        KeyspaceNumbers { keys, expiring, average_ttl: sum.checked_div(count).unwrap_or(0) }
     }
 
     pub(crate) fn population(&self) -> Population {

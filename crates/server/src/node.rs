@@ -1,7 +1,7 @@
 //! A running node: its workers, its keeper, its HTTP surface. The binary starts one; tests may start
 //! several in one process.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
@@ -27,6 +27,8 @@ use crate::memory::{MemoryGauge, MemoryProbe};
 use crate::pause::Pauses;
 use crate::pubsub::Exchange;
 use crate::shared::{Counters, Shared};
+use crate::system::raise_file_limit;
+use crate::watching::Watching;
 use crate::worker::{self, Worker};
 
 /// Most I/O threads by default; beyond them, clients are served no faster.
@@ -56,6 +58,7 @@ pub struct Node {
 
 impl Node {
     pub fn start(options: NodeOptions) -> Result<Node, StartError> {
+        raise_file_limit();
         let settings = options.settings;
         let wanted = SocketAddr::new(settings.bind, settings.port);
         let failed = |error| StartError { addr: wanted, error };
@@ -66,9 +69,12 @@ impl Node {
         let prepared: io::Result<Vec<_>> = (0..count).map(|_| worker::prepare()).collect();
         let (polls, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
         let (garbage, garbage_in) = mpsc::channel();
+        let table = Table::default();
         let shared = Arc::new(Shared {
             keyspace: Keyspace::new(),
-            table: Table::default(),
+            watching: Watching::new(count, &table),
+            id: node_id(),
+            table,
             clients: Clients::default(),
             pauses: Pauses::default(),
             config: ConfigChanges::default(),
@@ -115,8 +121,7 @@ impl Node {
 
     /// Asks all threads to end. Replies that are ready still go out.
     pub fn shutdown(&self) {
-        self.shared.stopping.store(true, Relaxed);
-        self.shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        self.shared.stop();
     }
 
     /// Waits until all threads have ended.
@@ -133,6 +138,12 @@ impl Node {
         self.threads.lock().push(thread);
         Ok(())
     }
+}
+
+/// An id that no other node has: forty hexadecimal digits of chance.
+fn node_id() -> String {
+    let digits = (0..3).map(|part: u8| format!("{:016x}", RandomState::new().hash_one(part)));
+    digits.collect::<String>()[..40].to_owned()
 }
 
 fn io_threads(settings: &Settings) -> usize {

@@ -19,6 +19,7 @@ use crate::mailbox::Mailbox;
 use crate::memory::MemoryGauge;
 use crate::pause::Pauses;
 use crate::pubsub::Exchange;
+use crate::watching::Watching;
 
 pub(crate) struct Shared {
     pub keyspace: Keyspace,
@@ -30,6 +31,9 @@ pub(crate) struct Shared {
     pub seed: Seed,
     pub memory: MemoryGauge,
     pub exchange: Exchange,
+    pub watching: Watching,
+    /// Forty hexadecimal digits, new at each start.
+    pub id: String,
     /// One for each worker.
     pub mailboxes: Vec<Mailbox>,
     /// One for each worker, and the keeper's behind them.
@@ -85,6 +89,12 @@ impl Shared {
     pub(crate) fn discard(&self, garbage: Garbage) {
         // The keeper is gone only when the node stops, and then it is freed here.
         let _ = self.garbage.send(garbage);
+    }
+
+    /// Asks all threads to end.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+        self.mailboxes.iter().for_each(|mailbox| mailbox.wake());
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

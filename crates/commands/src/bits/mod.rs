@@ -26,6 +26,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "bitcount",
         full_name: "bitcount",
+        syntax: "key [start end [BYTE | BIT]]",
         summary: "Counts the bits that are set in a string or in a part of it.",
         since: "2.6.0",
         complexity: "O(N)",
@@ -36,6 +37,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "bitfield",
         full_name: "bitfield",
+        syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] \
+                 <SET encoding offset value | INCRBY encoding offset increment>]",
         summary: "Reads and changes integers of any width at any bit of a string.",
         since: "3.2.0",
         complexity: "O(1) for each operation",
@@ -46,6 +49,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "bitfield_ro",
         full_name: "bitfield_ro",
+        syntax: "key [GET encoding offset [GET encoding offset ...]]",
         summary: "Reads integers of any width at any bit of a string.",
         since: "6.0.0",
         complexity: "O(1) for each operation",
@@ -56,6 +60,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "bitop",
         full_name: "bitop",
+        syntax: "operation destkey key [key ...]",
         summary: "Combines strings bit by bit, and stores the result.",
         since: "2.6.0",
         complexity: "O(N)",
@@ -67,6 +72,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "bitpos",
         full_name: "bitpos",
+        syntax: "key bit [start [end [BYTE | BIT]]]",
         summary: "Finds the first bit that is set, or clear, in a string or in a part of it.",
         since: "2.8.7",
         complexity: "O(N)",
@@ -77,6 +83,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "getbit",
         full_name: "getbit",
+        syntax: "key offset",
         summary: "Returns one bit of a string.",
         since: "2.2.0",
         arity: 3,
@@ -86,6 +93,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "setbit",
         full_name: "setbit",
+        syntax: "key offset value",
         summary: "Sets or clears one bit of a string, and returns what it was.",
         since: "2.2.0",
         arity: 4,

@@ -87,9 +87,9 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "kill",
         full_name: "client|kill",
         summary: "Closes connections.",
-        syntax: "<ip:port | <[ID client-id] | [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] | \
-                 [USER username] | [ADDR ip:port] | [LADDR ip:port] | [SKIPME <YES | NO>] | \
-                 [MAXAGE seconds]>...>",
+        syntax: "<ip:port | <[ID client-id] [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] \
+                 [USER username] [ADDR ip:port] [LADDR ip:port] [SKIPME <YES | NO>] \
+                 [MAXAGE seconds]>>",
         since: "2.4.0",
         complexity: OF_CLIENTS,
         arity: -3,
@@ -101,7 +101,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "list",
         full_name: "client|list",
         summary: "Describes connections, one a line.",
-        syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id...]",
+        syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
         since: "2.4.0",
         complexity: OF_CLIENTS,
         arity: -2,

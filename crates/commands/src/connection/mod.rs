@@ -2,6 +2,8 @@
 //! HELLO. What other connections are is asked with CLIENT, in `client/`.
 mod auth;
 
+pub(crate) use auth::REDIS_VERSION;
+
 use crate::Error;
 use crate::context::Context;
 use crate::pubsub;

@@ -46,6 +46,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "append",
         full_name: "append",
+        syntax: "key value",
         summary: "Adds bytes at the end of a string; a missing key becomes a new string.",
         since: "2.0.0",
         complexity: "O(1) on average, if what is added is small",
@@ -56,6 +57,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "decr",
         full_name: "decr",
+        syntax: "key",
         summary: "Takes one from the integer that a key holds; a missing key counts as 0.",
         arity: 2,
         run: Some(counters::decr),
@@ -64,6 +66,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "decrby",
         full_name: "decrby",
+        syntax: "key decrement",
         summary: "Takes a number from the integer that a key holds; a missing key counts as 0.",
         arity: 3,
         run: Some(counters::decrby),
@@ -72,6 +75,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "get",
         full_name: "get",
+        syntax: "key",
         summary: "Returns the string that a key holds.",
         arity: 2,
         run: Some(get::get),
@@ -80,6 +84,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "getdel",
         full_name: "getdel",
+        syntax: "key",
         summary: "Returns the string that a key holds, and deletes the key.",
         since: "6.2.0",
         arity: 2,
@@ -90,6 +95,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "getex",
         full_name: "getex",
+        syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
+                 PXAT unix-time-milliseconds | PERSIST]",
         summary: "Returns the string that a key holds, and sets or clears when the key expires.",
         since: "6.2.0",
         arity: -2,
@@ -100,6 +107,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "getrange",
         full_name: "getrange",
+        syntax: "key start end",
         summary: "Returns a part of the string that a key holds.",
         since: "2.4.0",
         complexity: "O(N) where N is the length of the part",
@@ -111,6 +119,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "getset",
         full_name: "getset",
+        syntax: "key value",
         summary: "Sets a key to a string and returns the one it held before.",
         arity: 3,
         run: Some(set::getset),
@@ -119,6 +128,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "incr",
         full_name: "incr",
+        syntax: "key",
         summary: "Adds one to the integer that a key holds; a missing key counts as 0.",
         arity: 2,
         run: Some(counters::incr),
@@ -127,6 +137,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "incrby",
         full_name: "incrby",
+        syntax: "key increment",
         summary: "Adds a number to the integer that a key holds; a missing key counts as 0.",
         arity: 3,
         run: Some(counters::incrby),
@@ -135,6 +146,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "incrbyfloat",
         full_name: "incrbyfloat",
+        syntax: "key increment",
         summary: "Adds a floating-point number to the one a key holds; a missing key counts as 0.",
         since: "2.6.0",
         arity: 3,
@@ -144,6 +156,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "lcs",
         full_name: "lcs",
+        syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
         summary: "Finds the longest subsequence of bytes that two strings have in common.",
         since: "7.0.0",
         complexity: "O(N*M) where N and M are the lengths of the strings",
@@ -156,6 +169,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "mget",
         full_name: "mget",
+        syntax: "key [key ...]",
         summary: "Returns the strings that several keys hold, in the order of the keys.",
         complexity: "O(N) where N is the number of keys",
         arity: -2,
@@ -166,6 +180,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "mset",
         full_name: "mset",
+        syntax: "key value [key value ...]",
         summary: "Sets several keys to a string each, all at once.",
         since: "1.0.1",
         complexity: "O(N) where N is the number of keys",
@@ -177,6 +192,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "msetnx",
         full_name: "msetnx",
+        syntax: "key value [key value ...]",
         summary: "Sets several keys to a string each, but only if none of them exists.",
         since: "1.0.1",
         complexity: "O(N) where N is the number of keys",
@@ -188,6 +204,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "psetex",
         full_name: "psetex",
+        syntax: "key milliseconds value",
         summary: "Sets a key to a string that expires after so many milliseconds.",
         since: "2.6.0",
         arity: 4,
@@ -197,6 +214,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "set",
         full_name: "set",
+        syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | \
+                 EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
         summary: "Sets a key to a string, whatever it held before.",
         arity: -3,
         run: Some(set::set),
@@ -205,6 +224,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "setex",
         full_name: "setex",
+        syntax: "key seconds value",
         summary: "Sets a key to a string that expires after so many seconds.",
         since: "2.0.0",
         arity: 4,
@@ -214,6 +234,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "setnx",
         full_name: "setnx",
+        syntax: "key value",
         summary: "Sets a key to a string, but only if the key does not exist.",
         arity: 3,
         run: Some(set::setnx),
@@ -222,6 +243,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "setrange",
         full_name: "setrange",
+        syntax: "key offset value",
         summary: "Overwrites a part of a string; zeros fill what lies between its end and the part.",
         since: "2.2.0",
         complexity: "O(M) where M is the length of the part",
@@ -232,6 +254,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "strlen",
         full_name: "strlen",
+        syntax: "key",
         summary: "Returns the length of the string that a key holds.",
         since: "2.2.0",
         arity: 2,
@@ -241,6 +264,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "substr",
         full_name: "substr",
+        syntax: "key start end",
         summary: "Returns a part of the string that a key holds; the old name of GETRANGE.",
         complexity: "O(N) where N is the length of the part",
         arity: 4,

@@ -8,8 +8,9 @@ use store::UnixMillis;
 use super::Bus;
 use crate::settings::Settings;
 use crate::{
-    ActiveExpiry, ChangeError, ClientFacts, Clients, Configuration, Debugging, Memory,
-    MemoryFigures, Pause, Session, Unblock,
+    ActiveExpiry, ChangeError, ClientFacts, Clients, CommandCounts, Configuration, Control,
+    Debugging, Facts, History, Identity, LatencyEvent, Memory, MemoryFigures, NodeFacts, Pause,
+    Session, SlowCommand, Unblock,
 };
 
 #[derive(Default)]
@@ -23,6 +24,12 @@ pub struct TestHost {
     pub memory: MemoryFigures,
     pub slept: Duration,
     pub active_expiry: ActiveExpiry,
+    pub facts: NodeFacts,
+    pub statistics_reset: usize,
+    /// The oldest first.
+    pub slow_commands: Vec<SlowCommand>,
+    pub latency_events: Vec<LatencyEvent>,
+    pub is_shut_down: bool,
 }
 
 impl Clients for TestHost {
@@ -93,5 +100,61 @@ impl Debugging for TestHost {
 
     fn set_active_expiry(&mut self, active: ActiveExpiry) {
         self.active_expiry = active;
+    }
+}
+
+impl Facts for TestHost {
+    fn facts(&self) -> NodeFacts {
+        self.facts.clone()
+    }
+
+    fn identity(&self) -> Identity {
+        self.facts.identity.clone()
+    }
+
+    fn command_counts(&self) -> Vec<CommandCounts> {
+        Vec::new()
+    }
+
+    fn error_counts(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
+
+    fn reset_statistics(&mut self) {
+        self.statistics_reset += 1;
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_millis(self.now.0)
+    }
+}
+
+impl History for TestHost {
+    fn slow_commands(&self, count: usize) -> Vec<SlowCommand> {
+        self.slow_commands.iter().rev().take(count).cloned().collect()
+    }
+
+    fn slow_command_count(&self) -> usize {
+        self.slow_commands.len()
+    }
+
+    fn forget_slow_commands(&mut self) {
+        self.slow_commands.clear();
+    }
+
+    fn latency_events(&self) -> Vec<LatencyEvent> {
+        self.latency_events.clone()
+    }
+
+    fn forget_latency_event(&mut self, name: &str) -> bool {
+        let before = self.latency_events.len();
+        self.latency_events.retain(|event| event.name != name);
+        self.latency_events.len() < before
+    }
+}
+
+impl Control for TestHost {
+    fn shut_down(&mut self) {
+        self.is_shut_down = true;
     }
 }

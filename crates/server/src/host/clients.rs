@@ -4,6 +4,7 @@ use commands::{ClientFacts, Clients, Pause, Session, Unblock};
 
 use super::NodeHost;
 use crate::mailbox::Mail;
+use crate::watching::Monitor;
 
 impl Clients for NodeHost<'_> {
     fn this_client(&self, session: &Session) -> ClientFacts {
@@ -55,5 +56,7 @@ impl Clients for NodeHost<'_> {
 
     fn start_monitor(&mut self, session: &mut Session) {
         session.is_monitor = true;
+        let monitor = Monitor { id: session.id, place: self.card.place };
+        self.shared.watching.monitors.enter(monitor);
     }
 }

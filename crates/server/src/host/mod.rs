@@ -5,6 +5,9 @@ mod configuration; // The settings.
 mod pubsub; //        Who listens to what.
 mod memory; //        What the node takes.
 mod debugging; //     What DEBUG asks for.
+mod facts; //         The node's numbers.
+mod history; //       What was slow.
+mod control; //       The end of the node.
 
 use commands::Spec;
 use commands::settings::NotifyClasses;

@@ -1,0 +1,160 @@
+//! What Redis says about commands beyond arity and flags: names of flags, categories of access
+//! rules, what happens to a key, hints for clients that split commands over nodes.
+
+use crate::Args;
+use crate::spec::{Flag, Group, Spec};
+
+/// A flag's name and the flag, in the order in which Redis lists them.
+const FLAG_NAMES: &[(&str, Flag)] = &[
+    ("write", Flag::Write),
+    ("readonly", Flag::ReadOnly),
+    ("denyoom", Flag::DenyOom),
+    ("admin", Flag::Admin),
+    ("pubsub", Flag::PubSub),
+    ("noscript", Flag::NoScript),
+    ("blocking", Flag::Blocking),
+    ("loading", Flag::Loading),
+    ("stale", Flag::Stale),
+    ("skip_monitor", Flag::SkipMonitor),
+    ("skip_slowlog", Flag::SkipSlowlog),
+    ("fast", Flag::Fast),
+    ("no_auth", Flag::NoAuth),
+    ("may_replicate", Flag::MayReplicate),
+    ("no_multi", Flag::NoMulti),
+    ("movablekeys", Flag::MovableKeys),
+    ("allow_busy", Flag::AllowBusy),
+];
+
+pub(super) fn flag_names(spec: &Spec) -> Vec<&'static str> {
+    FLAG_NAMES.iter().filter(|(_, flag)| spec.has(*flag)).map(|(name, _)| *name).collect()
+}
+
+/// The categories of access rules, in the order in which Redis lists them, without the `@`.
+pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
+    if spec.run.is_none() {
+        return vec!["slow"]; // Of a container only its subcommands can be run.
+    }
+    let root = spec.full_name.split('|').next().unwrap_or_default();
+    let is_admin = spec.has(Flag::Admin) || root == "role";
+    let fast = spec.has(Flag::Fast);
+    let is_connection = spec.group == Group::Connection || matches!(root, "command" | "wait");
+    let all = [
+        ("keyspace", spec.group == Group::Generic && root != "wait"),
+        ("read", spec.has(Flag::ReadOnly)),
+        ("write", spec.has(Flag::Write)),
+        ("string", spec.group == Group::String),
+        ("bitmap", spec.group == Group::Bitmap),
+        ("pubsub", spec.group == Group::PubSub),
+        ("admin", is_admin),
+        ("fast", fast),
+        ("slow", !fast),
+        ("blocking", spec.has(Flag::Blocking)),
+        ("dangerous", is_admin || spec.has(Flag::Dangerous)),
+        ("connection", is_connection),
+        ("transaction", spec.group == Group::Transactions),
+    ];
+    all.into_iter().filter(|(_, belongs)| *belongs).map(|(name, _)| name).collect()
+}
+
+type Words = &'static [&'static str];
+
+const READS: Words = &["RO", "access"];
+const LOOKS: Words = &["RO"];
+const READS_AND_WRITES: Words = &["RW", "access", "update"];
+const MODIFIES: Words = &["RW", "update"];
+const EXTENDS: Words = &["RW", "insert"];
+const OVERWRITES: Words = &["OW", "update"];
+const CREATES: Words = &["OW", "insert"];
+const REMOVES: Words = &["RM", "delete"];
+const TAKES: Words = &["RW", "access", "delete"];
+const DEPENDS: Words = &["RW", "access", "update", "variable_flags"];
+const NOT_A_KEY: Words = &["not_key"];
+
+/// What a command does to the key at `number` among its keys. Most follow from the flags.
+pub(super) fn key_access(spec: &Spec, number: usize) -> Words {
+    match (spec.full_name, number) {
+        ("append", _) => EXTENDS,
+        ("set" | "bitfield", _) => DEPENDS,
+        ("mset" | "psetex" | "setex" | "restore", _) | ("bitop", 0) | ("copy" | "rename", 1) => {
+            OVERWRITES
+        }
+        ("msetnx" | "setnx", _) | ("renamenx", 1) => CREATES,
+        ("del" | "unlink", _) => REMOVES,
+        ("getdel", _) | ("rename" | "renamenx", 0) => TAKES,
+        ("bitop", _) | ("copy", 0) => READS,
+        ("expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "setrange", _) => MODIFIES,
+        ("exists" | "strlen" | "touch" | "type" | "watch" | "memory|usage", _) => LOOKS,
+        (name, _) if name.starts_with("object|") => LOOKS,
+        (name, _) if spec.group == Group::PubSub && !name.is_empty() => NOT_A_KEY,
+        _ if spec.has(Flag::Write) => READS_AND_WRITES,
+        _ => READS,
+    }
+}
+
+/// The same for a command whose arguments are known, and may decide on it.
+pub(super) fn key_access_of(spec: &Spec, number: usize, args: Args<'_>) -> Words {
+    let has = |words: &[&[u8]]| {
+        args.iter().any(|arg| words.iter().any(|word| arg.eq_ignore_ascii_case(word)))
+    };
+    match spec.full_name {
+        "set" if has(&[b"get"]) => READS_AND_WRITES,
+        "set" => OVERWRITES,
+        "bitfield" if has(&[b"set", b"incrby"]) => READS_AND_WRITES,
+        "bitfield" => READS,
+        _ => key_access(spec, number),
+    }
+}
+
+const ALL_SHARDS_SUCCEED: Words = &["request_policy:all_shards", "response_policy:all_succeeded"];
+const ALL_NODES_SUCCEED: Words = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+const SHARDS_SPECIAL: Words =
+    &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"];
+const NODES_SPECIAL: Words =
+    &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"];
+const SHARDS_SUM: Words = &["request_policy:multi_shard", "response_policy:agg_sum"];
+const VARIES: Words = &["nondeterministic_output"];
+const ORDER_VARIES: Words = &["nondeterministic_output_order"];
+
+/// Hints for clients and proxies that spread commands over nodes.
+pub(super) fn tips(spec: &Spec) -> Words {
+    match spec.full_name {
+        "ping" | "flushall" | "flushdb" | "memory|purge" | "script|flush" => ALL_SHARDS_SUCCEED,
+        "config|set" | "config|rewrite" | "config|resetstat" | "latency|reset"
+        | "slowlog|reset" => ALL_NODES_SUCCEED,
+        "info" | "memory|doctor" | "memory|malloc-stats" | "memory|stats" => SHARDS_SPECIAL,
+        "latency|latest" | "latency|history" | "latency|graph" | "latency|doctor"
+        | "latency|histogram" => NODES_SPECIAL,
+        "del" | "unlink" | "exists" | "touch" => SHARDS_SUM,
+        "mset" => &["request_policy:multi_shard", "response_policy:all_succeeded"],
+        "msetnx" => &["request_policy:multi_shard", "response_policy:agg_min"],
+        "mget" => &["request_policy:multi_shard"],
+        "dbsize" => &["request_policy:all_shards", "response_policy:agg_sum"],
+        "keys" => &["request_policy:all_shards", "nondeterministic_output_order"],
+        "randomkey" => {
+            &["request_policy:all_shards", "nondeterministic_output", "response_policy:special"]
+        }
+        "scan" => &["nondeterministic_output", "request_policy:special", "response_policy:special"],
+        "wait" => &["request_policy:all_shards", "response_policy:agg_min"],
+        "slowlog|get" => &["request_policy:all_nodes", "nondeterministic_output"],
+        "slowlog|len" => {
+            &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"]
+        }
+        "client|info"
+        | "client|list"
+        | "time"
+        | "dump"
+        | "ttl"
+        | "pttl"
+        | "cluster|info"
+        | "cluster|nodes"
+        | "cluster|slots"
+        | "cluster|shards"
+        | "cluster|getkeysinslot"
+        | "object|encoding"
+        | "object|freq"
+        | "object|idletime"
+        | "object|refcount" => VARIES,
+        "command" | "command|info" | "command|docs" | "command|list" => ORDER_VARIES,
+        _ => &[],
+    }
+}

@@ -1,0 +1,137 @@
+//! COMMAND and COMMAND INFO: an entry of ten parts for each command.
+
+use resp::Reply;
+
+use super::{facts, find};
+use crate::context::Context;
+use crate::spec::{KeySpec, Spec, Table};
+use crate::{Error, Flag};
+
+pub(super) fn all(context: &mut Context<'_>) -> Result<(), Error> {
+    let table = Table::default();
+    context.reply.array(table.len());
+    table.iter().for_each(|spec| entry(&mut context.reply, spec));
+    Ok(())
+}
+
+pub(super) fn info(context: &mut Context<'_>) -> Result<(), Error> {
+    if context.args.len() == 2 {
+        return all(context);
+    }
+    let table = Table::default();
+    let names = context.args.from(2);
+    context.reply.array(names.len());
+    for name in names {
+        match find(&table, name) {
+            Some(spec) => entry(&mut context.reply, spec),
+            None => context.reply.null_array(),
+        }
+    }
+    Ok(())
+}
+
+fn entry(reply: &mut Reply<'_>, spec: &Spec) {
+    reply.array(10);
+    reply.bulk(spec.full_name.as_bytes());
+    reply.integer(i64::from(spec.arity));
+    let flags = facts::flag_names(spec);
+    reply.set(flags.len());
+    flags.iter().for_each(|flag| reply.simple(flag));
+    let KeySpec { first, last, step } = spec.keys;
+    reply.integer(i64::try_from(first).unwrap_or(0));
+    reply.integer(i64::from(last));
+    reply.integer(i64::try_from(step).unwrap_or(0));
+    let categories = facts::categories(spec);
+    reply.set(categories.len());
+    categories.iter().for_each(|category| reply.simple(&format!("@{category}")));
+    let tips = facts::tips(spec);
+    reply.set(tips.len());
+    tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
+    key_specs(reply, spec);
+    if spec.subcommands.is_empty() {
+        reply.set(0);
+    } else {
+        reply.array(spec.subcommands.len());
+        spec.subcommands.iter().for_each(|sub| entry(reply, sub));
+    }
+}
+
+/// A run of keys with the same thing done to all of them.
+struct KeyRun {
+    first: usize,
+    /// Counted from the first, or from the end if negative.
+    last: i32,
+    step: usize,
+    access: &'static [&'static str],
+}
+
+/// Where the keys are. Two keys with different things done to them are told one by one.
+fn key_runs(spec: &Spec) -> Vec<KeyRun> {
+    let KeySpec { first, last, step } = spec.keys;
+    if spec.keys.is_none() {
+        return Vec::new();
+    }
+    let second = facts::key_access(spec, 1);
+    let begins_apart = facts::key_access(spec, 0) != second;
+    let count = if last < 0 { None } else { usize::try_from(last).ok().map(|last| last - first) };
+    let run = |first, last, access| KeyRun { first, last, step, access };
+    let rest_last = |from: usize| match count {
+        None => last,
+        Some(count) => i32::try_from(count + first - from).unwrap_or(0),
+    };
+    if begins_apart && count != Some(0) {
+        return vec![
+            run(first, 0, facts::key_access(spec, 0)),
+            run(first + step, rest_last(first + step), second),
+        ];
+    }
+    vec![run(first, rest_last(first), facts::key_access(spec, 0))]
+}
+
+fn key_specs(reply: &mut Reply<'_>, spec: &Spec) {
+    let runs = key_runs(spec);
+    reply.set(runs.len());
+    for run in runs {
+        let note = note(spec);
+        reply.map(if note.is_some() { 4 } else { 3 });
+        if let Some(note) = note {
+            reply.bulk(b"notes");
+            reply.bulk(note.as_bytes());
+        }
+        reply.bulk(b"flags");
+        reply.set(run.access.len());
+        run.access.iter().for_each(|word| reply.simple(word));
+
+        reply.bulk(b"begin_search");
+        search(reply, "index", &[("index", i64::try_from(run.first).unwrap_or(0))]);
+        reply.bulk(b"find_keys");
+        let range = [
+            ("lastkey", i64::from(run.last)),
+            ("keystep", i64::try_from(run.step).unwrap_or(1)),
+            ("limit", 0),
+        ];
+        search(reply, "range", &range);
+    }
+}
+
+fn search(reply: &mut Reply<'_>, kind: &str, numbers: &[(&str, i64)]) {
+    reply.map(2);
+    reply.bulk(b"type");
+    reply.bulk(kind.as_bytes());
+    reply.bulk(b"spec");
+    reply.map(numbers.len());
+    for (name, number) in numbers {
+        reply.bulk(name.as_bytes());
+        reply.integer(*number);
+    }
+}
+
+/// Why a command's flags for its key are as they are, where that is not plain.
+fn note(spec: &Spec) -> Option<&'static str> {
+    match spec.full_name {
+        "set" if spec.has(Flag::Write) => Some("RW and ACCESS due to the optional `GET` argument"),
+        "getex" => Some("RW and UPDATE because it changes the TTL"),
+        "bitfield" => Some("This command allows both access and modification of the key"),
+        _ => None,
+    }
+}

@@ -1,0 +1,113 @@
+//! How long runs took, by duration: steps of a quarter of a doubling, from a nanosecond to hours.
+
+use std::time::Duration;
+
+/// Steps to a doubling, as a power of two.
+const STEPS_LOG: u32 = 2;
+const STEPS: u64 = 1 << STEPS_LOG;
+
+/// Counts by duration. Which step a duration belongs to is [`Histogram::step`].
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    pub counts: Vec<u64>,
+}
+
+impl Histogram {
+    /// Durations of 2^42 ns (more than an hour) and above share the last step.
+    pub const STEPS: usize = 41 * STEPS as usize + 1;
+
+    /// The step of a duration: the first few are single nanoseconds, then each is a quarter of its
+    /// doubling wide.
+    pub fn step(nanos: u64) -> usize {
+        if nanos < STEPS {
+            return usize::try_from(nanos).unwrap_or(0);
+        }
+        let doubling = nanos.ilog2();
+        let within = nanos >> (doubling - STEPS_LOG) & (STEPS - 1);
+        let step = u64::from(doubling - STEPS_LOG + 1) * STEPS + within;
+        usize::try_from(step).unwrap_or(usize::MAX).min(Self::STEPS - 1)
+    }
+
+    /// The longest duration that belongs to a step.
+    fn upper(step: usize) -> Duration {
+        let step = step as u64;
+        if step < STEPS {
+            return Duration::from_nanos(step);
+        }
+        let doubling = step / STEPS - 1;
+        let within = step % STEPS;
+        Duration::from_nanos(((STEPS + within + 1) << doubling) - 1)
+    }
+
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The duration that this share of all runs did not exceed, in thousandths.
+    pub fn percentile(&self, thousandths: u64) -> Duration {
+        let total = self.total();
+        let wanted = (total * thousandths).div_ceil(1_000).max(1);
+        let mut seen = 0;
+        for (step, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= wanted {
+                return Self::upper(step);
+            }
+        }
+        Duration::ZERO
+    }
+
+    /// How many runs took at most so many microseconds, for each power of two up to the longest run
+    /// at which that number grows.
+    pub fn cumulative_micros(&self) -> Vec<(u64, u64)> {
+        let total = self.total();
+        let mut lines = Vec::new();
+        let mut last = 0;
+        for power in 0..=42u32 {
+            let micros = 1u64 << power;
+            let within = |step: usize| Self::upper(step) <= Duration::from_micros(micros);
+            let steps = self.counts.iter().enumerate();
+            let count: u64 =
+                steps.take_while(|(step, _)| within(*step)).map(|(_, count)| count).sum();
+            if count > last {
+                lines.push((micros, count));
+                last = count;
+            }
+            if count == total {
+                break;
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_duration_belongs_to_the_step_that_ends_at_or_behind_it() {
+        for nanos in (0..5_000).chain([1 << 20, (1 << 20) - 1, 123_456_789, 1 << 40]) {
+            let step = Histogram::step(nanos);
+            let upper = u64::try_from(Histogram::upper(step).as_nanos()).unwrap();
+            assert!(nanos <= upper, "{nanos} ns in a step up to {upper}");
+            assert!(
+                step == 0 || nanos > u64::try_from(Histogram::upper(step - 1).as_nanos()).unwrap()
+            );
+            assert!(upper - nanos <= nanos / 4 + 1, "{nanos} ns are rounded up to {upper}");
+        }
+        assert_eq!(Histogram::step(u64::MAX), Histogram::STEPS - 1);
+    }
+
+    #[test]
+    fn percentiles_and_lines_follow_the_counts() {
+        let mut histogram = Histogram { counts: vec![0; Histogram::STEPS] };
+        histogram.counts[Histogram::step(500)] = 90;
+        histogram.counts[Histogram::step(3_000)] = 10;
+        assert_eq!(histogram.percentile(500), Duration::from_nanos(511));
+        assert_eq!(histogram.percentile(990), Duration::from_nanos(3_071));
+        assert_eq!(histogram.cumulative_micros(), [(1, 90), (4, 100)]);
+        assert_eq!(Histogram::default().percentile(500), Duration::ZERO);
+        assert!(Histogram::default().cumulative_micros().is_empty());
+    }
+}

@@ -1,0 +1,136 @@
+//! What the node remembers of what it did: how often and how long each command ran, which errors were
+//! told, what was slow, who wants to see every command. INFO, SLOWLOG, LATENCY and MONITOR ask here.
+mod command_stats; // Calls and times, by command; each worker its own.
+mod error_stats; //   Errors, by code.
+mod latency; //       Events that took too long.
+mod monitors; //      Connections that see every command.
+mod rates; //         How much of what happens in a second.
+mod slow_log; //      Commands that took too long.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use commands::{CommandCounts, Table};
+use parking_lot::Mutex;
+
+pub(crate) use command_stats::CommandStats;
+pub(crate) use error_stats::ErrorStats;
+pub(crate) use latency::{LATENCY_EVENTS, LatencyMonitor};
+pub(crate) use monitors::{Monitor, Monitors, line as monitor_line};
+pub(crate) use rates::{Rates, Totals};
+pub(crate) use slow_log::{Slow, SlowLog};
+
+use crate::shared::{Counters, Shared};
+
+pub(crate) struct Watching {
+    /// One for each worker.
+    pub commands: Vec<CommandStats>,
+    pub errors: ErrorStats,
+    pub rates: Rates,
+    pub slow_log: SlowLog,
+    pub latency: LatencyMonitor,
+    pub monitors: Monitors,
+    /// What had been counted when CONFIG RESETSTAT was last called. Counters belong to the threads
+    /// that write them, so they are not set back but looked at from here.
+    baseline: Mutex<Baseline>,
+}
+
+/// Counters at one moment.
+#[derive(Clone, Default)]
+pub(crate) struct Baseline {
+    pub counters: CounterSums,
+    commands: Vec<command_stats::Sums>,
+}
+
+/// The sums of all threads' counters.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CounterSums {
+    pub accepted: u64,
+    pub rejected: u64,
+    pub commands: u64,
+    pub hits: u64,
+    pub misses: u64,
+    pub expired: u64,
+    pub evicted: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+}
+
+impl CounterSums {
+    /// What was counted since the node started.
+    pub(crate) fn of(shared: &Shared) -> CounterSums {
+        let total =
+            |counter: fn(&Counters) -> &core::sync::atomic::AtomicU64| shared.total(counter);
+        CounterSums {
+            accepted: shared.accepted.load(Relaxed),
+            rejected: shared.rejected.load(Relaxed),
+            commands: total(|counters| &counters.commands),
+            hits: total(|counters| &counters.hits),
+            misses: total(|counters| &counters.misses),
+            expired: total(|counters| &counters.expired),
+            evicted: total(|counters| &counters.evicted),
+            bytes_in: total(|counters| &counters.bytes_in),
+            bytes_out: total(|counters| &counters.bytes_out),
+        }
+    }
+
+    fn since(self, then: CounterSums) -> CounterSums {
+        CounterSums {
+            accepted: self.accepted - then.accepted,
+            rejected: self.rejected - then.rejected,
+            commands: self.commands - then.commands,
+            hits: self.hits - then.hits,
+            misses: self.misses - then.misses,
+            expired: self.expired - then.expired,
+            evicted: self.evicted - then.evicted,
+            bytes_in: self.bytes_in - then.bytes_in,
+            bytes_out: self.bytes_out - then.bytes_out,
+        }
+    }
+}
+
+impl Watching {
+    pub(crate) fn new(workers: usize, table: &Table) -> Watching {
+        Watching {
+            commands: (0..workers).map(|_| CommandStats::new(table)).collect(),
+            errors: ErrorStats::default(),
+            rates: Rates::default(),
+            slow_log: SlowLog::default(),
+            latency: LatencyMonitor::default(),
+            monitors: Monitors::default(),
+            baseline: Mutex::default(),
+        }
+    }
+
+    /// The counters since the last reset.
+    pub(crate) fn counters(&self, shared: &Shared) -> CounterSums {
+        // First the baseline: what is counted between the two may be missing, never negative.
+        let then = self.baseline.lock().counters;
+        CounterSums::of(shared).since(then)
+    }
+
+    /// What each command has been asked for since the last reset, those never asked for left out.
+    pub(crate) fn command_counts(&self, table: &Table) -> Vec<CommandCounts> {
+        let baseline = self.baseline.lock().commands.clone();
+        let mut counts = Vec::new();
+        for (index, spec) in table.specs().iter().enumerate() {
+            let sums = command_stats::sum(&self.commands, index);
+            let sums = match baseline.get(index) {
+                Some(then) => sums.since(then),
+                None => sums,
+            };
+            if sums.asked > 0 {
+                counts.push(sums.counts(spec));
+            }
+        }
+        counts
+    }
+
+    pub(crate) fn reset(&self, shared: &Shared) {
+        let commands = 0..shared.table.specs().len();
+        *self.baseline.lock() = Baseline {
+            counters: CounterSums::of(shared),
+            commands: commands.map(|index| command_stats::sum(&self.commands, index)).collect(),
+        };
+        self.errors.reset();
+    }
+}

@@ -1,0 +1,109 @@
+//! The connections that see every command (MONITOR). While there are none, nobody pays more than a
+//! look at a counter.
+
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use commands::{Args, Spec, shown_args};
+use parking_lot::Mutex;
+
+use crate::clients::Place;
+
+#[derive(Default)]
+pub(crate) struct Monitors {
+    count: AtomicUsize,
+    list: Mutex<Vec<Monitor>>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Monitor {
+    pub id: u64,
+    pub place: Place,
+}
+
+impl Monitors {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Relaxed) == 0
+    }
+
+    pub(crate) fn enter(&self, monitor: Monitor) {
+        let mut list = self.list.lock();
+        if list.iter().all(|other| other.id != monitor.id) {
+            list.push(monitor);
+        }
+        self.count.store(list.len(), Relaxed);
+    }
+
+    pub(crate) fn leave(&self, id: u64) {
+        if self.is_empty() {
+            return;
+        }
+        let mut list = self.list.lock();
+        list.retain(|monitor| monitor.id != id);
+        self.count.store(list.len(), Relaxed);
+    }
+
+    pub(crate) fn all(&self) -> Vec<Monitor> {
+        self.list.lock().clone()
+    }
+}
+
+/// The line that a monitor sees of a command.
+pub(crate) fn line(spec: &Spec, args: Args<'_>, address: SocketAddr, now: Duration) -> Arc<[u8]> {
+    let (seconds, micros) = (now.as_secs(), now.subsec_micros());
+    let mut line = format!("+{seconds}.{micros:06} [0 {address}]").into_bytes();
+    for arg in shown_args(spec, args) {
+        line.push(b' ');
+        quote(arg, &mut line);
+    }
+    line.extend_from_slice(b"\r\n");
+    line.into()
+}
+
+/// Appends an argument in quotes, with what cannot be printed escaped.
+fn quote(arg: &[u8], to: &mut Vec<u8>) {
+    to.push(b'"');
+    for byte in arg {
+        match byte {
+            b'"' | b'\\' => to.extend([b'\\', *byte]),
+            b'\n' => to.extend(b"\\n"),
+            b'\r' => to.extend(b"\\r"),
+            b'\t' => to.extend(b"\\t"),
+            0x07 => to.extend(b"\\a"),
+            0x08 => to.extend(b"\\b"),
+            b' '..=b'~' => to.push(*byte),
+            byte => to.extend(format!("\\x{byte:02x}").bytes()),
+        }
+    }
+    to.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use commands::{OwnedArgs, Table};
+
+    use super::*;
+
+    #[test]
+    fn a_line_quotes_arguments_and_hides_passwords() {
+        let table = Table::default();
+        let shown = |args: &[&[u8]]| {
+            let owned = OwnedArgs::new(args.iter().copied());
+            let spec = table.find(args[0]).expect("a command");
+            let address = SocketAddr::from(([127, 0, 0, 1], 5));
+            let line = line(spec, owned.args(), address, Duration::from_micros(1_000_002));
+            String::from_utf8(line.to_vec()).unwrap()
+        };
+        assert_eq!(
+            shown(&[b"set", b"a\"b", b"\x00\n\xff"]),
+            "+1.000002 [0 127.0.0.1:5] \"set\" \"a\\\"b\" \"\\x00\\n\\xff\"\r\n"
+        );
+        assert_eq!(
+            shown(&[b"AUTH", b"secret"]),
+            "+1.000002 [0 127.0.0.1:5] \"AUTH\" \"(redacted)\"\r\n"
+        );
+    }
+}
