@@ -8,6 +8,7 @@ use mio::net::TcpStream;
 use resp::{Output, RequestParser};
 use store::UnixMillis;
 
+use super::unread::Unread;
 use crate::accept::Accepted;
 use crate::clients::{ClientCard, Place, TurnEnd};
 use crate::gate::Gate;
@@ -35,8 +36,7 @@ pub(crate) struct Connection {
     pub spoke: bool,
     /// It got messages in this round that are not sent yet.
     pub heard: bool,
-    /// Since when it leaves more unread than it should.
-    pub over_since: Option<UnixMillis>,
+    pub unread: Unread,
     /// It left too much unread, and is closed at the end of the round.
     pub is_cut_off: bool,
 }
@@ -62,7 +62,7 @@ impl Connection {
             card: Arc::new(card),
             spoke: false,
             heard: false,
-            over_since: None,
+            unread: Unread::default(),
             is_cut_off: false,
         }
     }

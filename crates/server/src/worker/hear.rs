@@ -1,9 +1,7 @@
 //! Bringing published messages to the connections that listen, and parting with those that do not
 //! take them.
 
-use commands::settings::OutputLimit;
 use resp::Output;
-use store::UnixMillis;
 
 use super::Worker;
 use super::connection::Connection;
@@ -20,6 +18,7 @@ impl Worker<'_> {
         if core::mem::take(&mut self.branch.own_mail) {
             self.read_mail();
         }
+        self.check_on_the_slow();
         let mut heard = Vec::new();
         let mut deliveries = 0;
         while deliveries < DELIVERIES_MAX {
@@ -71,29 +70,34 @@ impl Worker<'_> {
         self.connections[index].output.trim(0);
     }
 
+    /// Parts with connections that have left too much unread for too long, though nothing new came
+    /// for them.
+    fn check_on_the_slow(&mut self) {
+        for index in core::mem::take(&mut self.slow) {
+            if self.connections.contains(index) && self.is_over(index) {
+                self.close(index);
+            }
+        }
+    }
+
+    /// Whether a connection leaves too much unread. One that may yet do so is kept in mind.
     fn is_over(&mut self, index: usize) -> bool {
         let limit = self.settings.client_output_buffer_limit.pubsub;
-        self.connections[index].is_over(limit, self.around.now)
+        let Connection { unread, output, session, .. } = &mut self.connections[index];
+        if session.subscriptions.is_empty() {
+            return false; // A newcomer in the place of one that is gone, or it listens no more.
+        }
+        let is_over = unread.is_too_much(output.len(), limit, self.around.now);
+        if unread.is_over() && !is_over && !self.slow.contains(&index) {
+            self.slow.push(index);
+        }
+        is_over
     }
 }
 
 impl Connection {
     fn may_hear(&self) -> bool {
         !self.is_cut_off && !self.session.closing
-    }
-
-    /// Whether it leaves more unread than it may, at once or for too long.
-    fn is_over(&mut self, limit: OutputLimit, now: UnixMillis) -> bool {
-        let unread = self.output.len() as u64;
-        if limit.soft_bytes == 0 || unread <= limit.soft_bytes {
-            self.over_since = None;
-        } else {
-            self.over_since.get_or_insert(now);
-        }
-        let soft_for = u64::try_from(limit.soft_for.as_millis()).unwrap_or(u64::MAX);
-        let too_long =
-            self.over_since.is_some_and(|since| now.0.saturating_sub(since.0) >= soft_for);
-        too_long || (limit.hard_bytes != 0 && unread > limit.hard_bytes)
     }
 
     /// It is closed at the end of the round; what it did not take is freed now.

@@ -8,6 +8,7 @@ mod execute;
 mod hear;
 mod publish;
 mod serve;
+mod unread;
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::io;
@@ -53,6 +54,8 @@ pub(crate) struct Worker<'s> {
     again: Vec<usize>,
     /// Connections that wait until what they published is delivered.
     patient: Vec<usize>,
+    /// Connections that leave much unread, and may not do so for long.
+    slow: Vec<usize>,
     /// Where connections without unfinished input are read into.
     scratch: Vec<u8>,
     /// Empty outputs with their memory, for the connections that have something to say in a round.
@@ -92,6 +95,7 @@ impl<'s> Worker<'s> {
             connections: Slab::new(),
             again: Vec::new(),
             patient: Vec::new(),
+            slow: Vec::new(),
             scratch: vec![0; READ_BYTES],
             spares: Vec::new(),
             spans: Vec::new(),

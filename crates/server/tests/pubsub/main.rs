@@ -2,6 +2,7 @@
 mod events; //  Keyspace notifications.
 mod support;
 
+use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -176,4 +177,49 @@ fn a_subscriber_that_does_not_read_is_cut_off_and_the_others_go_on() {
         publish_until_cut_off(&node, payload, quick);
         while slow.try_next().is_some() {}
     }
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_for_long_is_cut_off_though_nothing_new_comes() {
+    let node = start(2, &[("client-output-buffer-limit", "pubsub 0 64kb 1")]);
+    let mut slow = node.subscriber("SUBSCRIBE news", 1);
+    let mut publisher = node.connect();
+    let payload = "x".repeat(1 << 20);
+    // More than the system buffers for a connection, and then nothing.
+    for _ in 0..32 {
+        publisher.send_args(&["PUBLISH", "news", &payload]);
+        publisher.next();
+    }
+    eventually(&mut publisher, "PUBSUB NUMSUB news", "news 0");
+    while slow.try_next().is_some() {}
+}
+
+#[test]
+fn a_publisher_faster_than_delivery_loses_nothing() {
+    const MESSAGES: usize = 12_000;
+    let node = start(2, &[]);
+    let subscribers: Vec<Client> = (0..20).map(|_| node.subscriber("SUBSCRIBE news", 1)).collect();
+    let mut publisher = node.connect();
+    let mut sending = publisher.stream.try_clone().expect("a socket");
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let payload = "x".repeat(1_000);
+            for number in 0..MESSAGES {
+                let line = format!("PUBLISH news {number}-{payload}\r\n");
+                sending.write_all(line.as_bytes()).expect("the node reads");
+            }
+        });
+        for mut subscriber in subscribers {
+            scope.spawn(move || {
+                for number in 0..MESSAGES {
+                    let message = subscriber.next();
+                    let start = &message["message news ".len()..];
+                    assert_eq!(start.split('-').next(), Some(number.to_string().as_str()));
+                }
+            });
+        }
+        for _ in 0..MESSAGES {
+            assert_eq!(publisher.next(), "20");
+        }
+    });
 }
