@@ -5,6 +5,7 @@ use placement::Slot;
 use resp::Reply;
 use store::Key;
 
+use crate::error::repeated;
 use crate::session::Queued;
 use crate::{Error, Flag, OwnedArgs, Request, Session, Spec, Surroundings};
 
@@ -211,9 +212,9 @@ const UNKNOWN_BYTES_MAX: usize = 128;
 
 fn unknown(request: &Request<'_>) -> Error {
     let args = request.args;
-    let name = lossy(args.at(0), UNKNOWN_BYTES_MAX);
+    let name = repeated(args.at(0), UNKNOWN_BYTES_MAX);
     if let (Some(sub), true) = (args.get(1), is_container(args.at(0))) {
-        let sub = lossy(sub, UNKNOWN_BYTES_MAX);
+        let sub = repeated(sub, UNKNOWN_BYTES_MAX);
         let upper = name.to_uppercase();
         return Error::new(format!("ERR unknown subcommand '{sub}'. Try {upper} HELP."));
     }
@@ -223,7 +224,7 @@ fn unknown(request: &Request<'_>) -> Error {
             break;
         }
         let room = UNKNOWN_BYTES_MAX - listed.len();
-        listed.push_str(&format!("'{}' ", lossy(arg, room)));
+        listed.push_str(&format!("'{}' ", repeated(arg, room)));
     }
     Error::new(format!("ERR unknown command '{name}', with args beginning with: {listed}"))
 }
@@ -231,12 +232,6 @@ fn unknown(request: &Request<'_>) -> Error {
 fn is_container(name: &[u8]) -> bool {
     // Only asked on the way to an error, so the table may as well be made for it.
     crate::Table::default().find(name).is_some_and(|spec| !spec.subcommands.is_empty())
-}
-
-/// The beginning of an argument as an error repeats it: like Redis, up to the first zero byte.
-fn lossy(bytes: &[u8], bytes_max: usize) -> String {
-    let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(&bytes[..bytes.len().min(bytes_max)]).into_owned()
 }
 
 fn only_subscribed_commands(spec: &Spec) -> Error {

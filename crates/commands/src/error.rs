@@ -39,7 +39,7 @@ impl Error {
 
     /// For a subcommand that takes some arguments or more, but not so many.
     pub fn wrong_subcommand_arity(container: &str, given: &[u8]) -> Error {
-        let given = String::from_utf8_lossy(&given[..given.len().min(128)]);
+        let given = repeated(given, 128);
         Error::new(format!(
             "ERR unknown subcommand or wrong number of arguments for '{given}'. Try {container} HELP."
         ))
@@ -52,4 +52,10 @@ impl Error {
     pub fn text(&self) -> &str {
         &self.0
     }
+}
+
+/// The beginning of an argument as an error repeats it: like Redis, up to the first zero byte.
+pub(crate) fn repeated(argument: &[u8], bytes_max: usize) -> String {
+    let text = argument.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(&text[..text.len().min(bytes_max)]).into_owned()
 }

@@ -4,6 +4,7 @@ use store::{Effect, UnixMillis};
 
 use crate::Error;
 use crate::context::Context;
+use crate::error::repeated;
 use crate::settings::NotifyClasses;
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
 
@@ -192,7 +193,7 @@ impl Condition {
                 b"gt" => condition.only_later = true,
                 b"lt" => condition.only_sooner = true,
                 _ => {
-                    let option = String::from_utf8_lossy(option);
+                    let option = repeated(option, option.len());
                     return Err(Error::new(format!("ERR Unsupported option {option}")));
                 }
             }
