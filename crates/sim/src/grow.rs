@@ -102,13 +102,19 @@ impl Growth {
 
     /// Lets a node in and runs until all is at rest.
     pub fn join(&mut self, newcomer: Newcomer) -> &Step {
-        let member = newcomer.member(self.next_id);
-        self.next_id += 1;
-        let event = Event::Join(member.name.clone());
         let began = self.world.now();
         self.world.take_moved();
+        let name = self.let_in(newcomer);
+        self.settle(Event::Join(name), began)
+    }
+
+    /// Lets a node in, whatever is going on. Returns its name.
+    pub fn let_in(&mut self, newcomer: Newcomer) -> String {
+        let member = newcomer.member(self.next_id);
+        self.next_id += 1;
+        let name = member.name.clone();
         self.world.join(member);
-        self.settle(event, began)
+        name
     }
 
     /// Has a node leave and runs until it is gone and all is at rest.

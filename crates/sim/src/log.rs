@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use cluster::balance::{Plan, View, split};
-use cluster::map::{Change, LogIndex, Map, Outcome};
+use cluster::map::{Change, Epoch, LogIndex, Map, Outcome};
 
 /// The map after an entry, and the plan at its basis.
 pub(crate) struct Version {
@@ -37,14 +37,17 @@ impl Log {
 
     /// Commits one entry. Whoever is let in brings the split with it that this makes necessary.
     /// Returns what each change came to, splits included.
-    pub(crate) fn commit(&mut self, changes: &[Change]) -> Vec<(Change, Outcome)> {
+    pub(crate) fn commit(
+        &mut self,
+        planned_at: Option<Epoch>,
+        changes: &[Change],
+    ) -> Vec<(Change, Outcome)> {
         self.index.0 += 1;
         let mut map = self.head.map.clone();
-        let mut outcomes = Vec::new();
-        for change in changes {
-            outcomes.push((change.clone(), map.apply(self.index, change)));
-            let joins = matches!(change, Change::Join(_));
-            while let Some(split) = joins.then(|| split::split_by_count(&map)).flatten() {
+        let done = map.apply_entry(self.index, planned_at, changes);
+        let mut outcomes: Vec<_> = changes.iter().cloned().zip(done).collect();
+        if changes.iter().any(|change| matches!(change, Change::Join(_))) {
+            while let Some(split) = split::split_by_count(&map) {
                 let outcome = map.apply(self.index, &split);
                 outcomes.push((split, outcome));
             }

@@ -8,7 +8,8 @@ use crate::Rng;
 /// The chances of one run, all drawn from its seed.
 #[derive(Clone, Debug)]
 pub struct Weather {
-    /// How long a message is on its way. Two messages may overtake each other.
+    /// How long a message is on its way. Messages between two nodes keep their order; others may
+    /// overtake each other.
     pub delay: Range<Duration>,
     /// How long it takes until a proposal is committed.
     pub commit: Range<Duration>,

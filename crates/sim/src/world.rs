@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use cluster::balance::{Attempt, Balancer, Decision, Effect, Input, Message, Timer};
-use cluster::map::{Change, Map, Member, NodeId, Outcome};
+use cluster::map::{Change, Epoch, Map, Member, NodeId, Outcome};
 
 use crate::checkers::Checkers;
 use crate::log::{Log, Version};
@@ -24,6 +24,8 @@ pub struct World {
     weather: Weather,
     log: Log,
     nodes: BTreeMap<NodeId, Node>,
+    /// For each pair of nodes, when the last message between them arrives: a link keeps its order.
+    links: BTreeMap<(NodeId, NodeId), Duration>,
     /// Fills under way, by attempt.
     fills: BTreeMap<Attempt, Fill>,
     proposals_in_flight: usize,
@@ -66,7 +68,7 @@ struct Happening {
 enum What {
     Input { node: NodeId, input: Input },
     FillEnds { attempt: Attempt },
-    Commit { changes: Vec<Change> },
+    Commit { planned_at: Option<Epoch>, changes: Vec<Change> },
     Map { node: NodeId, version: Rc<Version> },
 }
 
@@ -81,6 +83,7 @@ impl World {
             checkers: Checkers::new(&map),
             log: Log::new(map),
             nodes: BTreeMap::new(),
+            links: BTreeMap::new(),
             fills: BTreeMap::new(),
             proposals_in_flight: 0,
             moved: Moved::default(),
@@ -111,12 +114,12 @@ impl World {
 
     /// Lets a node in. Committed at once, whatever is going on.
     pub fn join(&mut self, member: Member) {
-        self.commit(&[Change::Join(member)]);
+        self.commit(None, &[Change::Join(member)]);
     }
 
     /// Commits a change from outside at once: a death, a setting.
     pub fn change(&mut self, change: Change) {
-        self.commit(&[change]);
+        self.commit(None, &[change]);
     }
 
     /// Tells a node to leave. It begins to hand on what it serves.
@@ -131,9 +134,9 @@ impl World {
         match happening.what {
             What::Input { node, input } => self.input(node, input),
             What::FillEnds { attempt } => self.end_fill(attempt),
-            What::Commit { changes } => {
+            What::Commit { planned_at, changes } => {
                 self.proposals_in_flight -= 1;
-                self.commit(&changes);
+                self.commit(planned_at, &changes);
             }
             What::Map { node, version } => self.show_map(node, version),
         }
@@ -147,9 +150,29 @@ impl World {
             if self.is_at_rest() {
                 return self.checkers.at_rest(&self.log.head().map);
             }
-            assert!(self.step(), "somebody always has an event set");
+            assert!(self.step(), "nobody has anything set any more:\n{}", self.story());
         }
-        panic!("balancing does not end");
+        panic!("balancing does not end:\n{}", self.story());
+    }
+
+    /// What is left to do and who is doing what, for whoever has to find out why.
+    fn story(&self) -> String {
+        let head = self.log.head();
+        let mut story = format!("{:?}: fills {:?}\n", self.now, self.fills.keys());
+        for (id, node) in &self.nodes {
+            let load = head.map.load(*id);
+            let engagement = node.balancer.engagement();
+            story +=
+                &format!("{id}: {load:?}, epoch {}, {engagement:?}\n", node.version.map.epoch());
+        }
+        for plan in head.plan.buckets() {
+            if let Some(bucket) =
+                head.map.bucket(plan.hashmask).filter(|state| !plan.is_done(state))
+            {
+                story += &format!("{plan:?} of {bucket:?}\n");
+            }
+        }
+        story
     }
 
     /// Runs for some time.
@@ -205,10 +228,10 @@ impl World {
             Effect::CancelFill { attempt } => {
                 self.fills.remove(&attempt);
             }
-            Effect::Propose(changes) => {
+            Effect::Propose { planned_at, changes } => {
                 self.proposals_in_flight += 1;
                 let after = self.rng.within(&self.weather.commit);
-                self.set(after, What::Commit { changes });
+                self.set(after, What::Commit { planned_at, changes });
             }
             Effect::Decided(decision) => self.moved.decisions.push((self.now, decision)),
         }
@@ -217,7 +240,10 @@ impl World {
     fn send(&mut self, from: NodeId, to: NodeId, version: &Version, message: Message) {
         self.moved.messages += 1;
         self.checkers.sends(from, version, &message);
-        let after = self.rng.within(&self.weather.delay);
+        let arrives = self.now + self.rng.within(&self.weather.delay);
+        let last = self.links.entry((from, to)).or_default();
+        *last = arrives.max(*last);
+        let after = *last - self.now;
         self.set(after, What::Input { node: to, input: Input::Message { from, message } });
     }
 
@@ -231,9 +257,9 @@ impl World {
         }
     }
 
-    fn commit(&mut self, changes: &[Change]) {
+    fn commit(&mut self, planned_at: Option<Epoch>, changes: &[Change]) {
         let before = self.log.head().clone();
-        let outcomes = self.log.commit(changes);
+        let outcomes = self.log.commit(planned_at, changes);
         let after = self.log.head().clone();
         if before.map.basis() != after.map.basis() {
             self.plan_done = 0;

@@ -38,8 +38,6 @@ pub struct Balancer {
 enum Intent {
     Stay,
     Leave,
-    /// `Leave` has been proposed.
-    Gone,
 }
 
 /// Givers take turns: whoever has given a copy lets the others go first. Promotions are not counted.
@@ -104,6 +102,7 @@ impl Balancer {
             Input::FillDone { attempt } => self.on_fill_done(view, attempt, out),
             Input::Leave => self.on_leave(now, view, out),
         }
+        self.notice_the_end(now, view, out);
     }
 
     fn on_message(
@@ -147,6 +146,7 @@ impl Balancer {
             }
             Message::Forget { attempt } => {
                 if self.is_engaged_in(attempt) {
+                    out.push(Effect::CancelFill { attempt });
                     self.disengage(now, Pace::Soon, out);
                 }
             }
@@ -254,7 +254,7 @@ impl Balancer {
         let Step { kind, bucket, taker, .. } = decision.step;
         if kind == StepKind::Drop {
             let changes = Engagement::drop_changes(view, &decision.step);
-            out.push(Effect::Propose(changes));
+            out.push(Effect::Propose { planned_at: Some(view.plan.basis()), changes });
             out.push(Effect::Decided(decision));
             return self.set_event(now, Pace::Soon, out);
         }
@@ -417,19 +417,39 @@ impl Balancer {
             return;
         };
         if engagement.basis != view.plan.basis() {
-            if engagement.is_filling(self.me) {
-                out.push(Effect::CancelFill { attempt: engagement.attempt });
+            if !engagement.is_planned(view) {
+                return self.abandon(now, out);
             }
-            return self.disengage(now, Pace::AtOnce, out);
-        }
-        if engagement.is_over(view) {
-            let is_giver = engagement.attempt.giver == self.me;
-            if engagement.has_given() {
-                self.turn = Turn::OfOthers;
-            }
-            return self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::MyTurn }, out);
+            engagement.basis = view.plan.basis();
         }
         engagement.go_on(view, out);
+        if engagement.has_failed(view) {
+            self.abandon(now, out);
+        }
+    }
+
+    /// Gives up a move and tells the others so.
+    fn abandon(&mut self, now: Duration, out: &mut Vec<Effect>) {
+        let engagement = self.engagement.as_ref().expect("only what was begun is abandoned");
+        let attempt = engagement.attempt;
+        for node in engagement.others(self.me) {
+            send(out, node, Message::Forget { attempt });
+        }
+        out.push(Effect::CancelFill { attempt });
+        self.disengage(now, Pace::MyTurn, out);
+    }
+
+    /// After every input, and not only when the map has changed: a message that was long on its way
+    /// may tell of a move that the map has shown to be over already.
+    fn notice_the_end(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+        let Some(engagement) = self.engagement.as_ref().filter(|part| part.is_over(view)) else {
+            return;
+        };
+        let is_giver = engagement.attempt.giver == self.me;
+        if engagement.has_given() {
+            self.turn = Turn::OfOthers;
+        }
+        self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::MyTurn }, out);
     }
 
     // ---- Leaving: hand on what is served here, then go.
@@ -441,22 +461,25 @@ impl Balancer {
         self.intent = Intent::Leave;
         if let Some(member) = view.map.member(self.me) {
             // With weight 0 it is planned for as if it were gone: nobody gives it anything more.
-            out.push(Effect::Propose(vec![Change::Join(Member { weight: 0, ..member.clone() })]));
+            let weightless = Member { weight: 0, ..member.clone() };
+            let changes = vec![Change::Join(weightless)];
+            out.push(Effect::Propose { planned_at: None, changes });
         }
         self.set_event(now, Pace::Soon, out);
     }
 
     fn go_on_leaving(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
         let marked = view.map.member(self.me).is_some_and(|member| member.weight == 0);
-        if !marked || self.intent == Intent::Gone {
+        if !marked {
             return self.set_event(now, Pace::Soon, out);
         }
         if let Some(decision) = decide_leaving(view, self.me) {
             return self.begin(now, view, decision, out);
         }
         if view.map.load(self.me).primaries == 0 {
-            self.intent = Intent::Gone;
-            out.push(Effect::Propose(vec![Change::Leave(self.me)]));
+            // Again and again, until it is done: somebody may die meanwhile and make this node serve.
+            let changes = vec![Change::Leave(self.me)];
+            out.push(Effect::Propose { planned_at: None, changes });
         }
         self.set_event(now, Pace::Soon, out);
     }

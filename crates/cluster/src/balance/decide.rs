@@ -172,7 +172,10 @@ pub fn decide_leaving(view: View, me: NodeId) -> Option<Decision> {
             Some(heir) => decider.step(StepKind::Promote, bucket, heir),
             None => {
                 let Some(copy) = plan.missing(bucket).next() else { continue };
-                decider.step(StepKind::GivePrimary, bucket, copy.taker)
+                // Where backups are wanted this node stays one until it goes.
+                let alone = view.map.copies_wanted() == 1;
+                let kind = if alone { StepKind::GivePrimary } else { StepKind::Fill };
+                decider.step(kind, bucket, copy.taker)
             }
         };
         let decision = decider.decision(step, Rule::Leaving);
@@ -282,8 +285,12 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
         let mut lowest_busy = u8::MAX;
         for plan in open {
             let bucket = self.view.bucket(plan);
-            let mut gifts = plan.missing(bucket).filter(|copy| copy.giver == Some(self.me));
-            let Some(copy) = gifts.next() else { continue };
+            let mut missing = plan.missing(bucket);
+            let Some(copy) = missing.find(|copy| copy.giver == Some(self.me)) else { continue };
+            // A bucket with too few backups gets those first: its copies must not become fewer.
+            if plan.missing(bucket).any(|copy| copy.giver.is_none()) {
+                continue;
+            }
             let serves = bucket.primary() == Some(self.me);
             let kind = if serves { StepKind::GivePrimary } else { StepKind::GiveBackup };
             let step = self.step(kind, bucket, copy.taker);

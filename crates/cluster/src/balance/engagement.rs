@@ -70,31 +70,39 @@ impl Engagement {
             Part::Giving { step, .. } => match step.kind {
                 StepKind::Promote => served,
                 StepKind::Fill => taken,
-                StepKind::GiveBackup => taken && !bucket.is_held_by(self.giver()),
-                StepKind::GivePrimary => served && !bucket.is_held_by(self.giver()),
+                StepKind::GiveBackup => taken,
+                StepKind::GivePrimary => served,
                 StepKind::Drop => true,
             },
             Part::Taking { what: Offered::Promotion } => served,
             Part::Taking { what: Offered::Fill } => taken,
-            Part::Taking { what: Offered::Gift } => taken && !bucket.is_held_by(self.giver()),
+            // A primary comes as a backup first, and is promoted a moment later.
+            Part::Taking { what: Offered::Gift } => taken && bucket.primary() != Some(self.giver()),
             Part::Sourcing { .. } => taken,
         }
+    }
+
+    /// Whether what this node has proposed was decided on and came to nothing: the bucket has a later
+    /// epoch, and not the effect.
+    pub(super) fn has_failed(&self, view: View) -> bool {
+        let Some(bucket) = self.state(view) else { return true };
+        let (proposed, kind) = match &self.part {
+            Part::Giving { step, proposed } => (*proposed, step.kind),
+            Part::Sourcing { proposed } => (*proposed, StepKind::GiveBackup),
+            Part::Offering { .. } | Part::Fetching { .. } | Part::Taking { .. } => return false,
+        };
+        let done = match kind {
+            StepKind::Promote => bucket.primary() == Some(self.taker),
+            StepKind::Fill | StepKind::GivePrimary | StepKind::GiveBackup | StepKind::Drop => {
+                bucket.is_held_by(self.taker)
+            }
+        };
+        proposed.is_some_and(|epoch| bucket.epoch > epoch) && !done
     }
 
     /// Whether this node was the giver of a copy, and not only of a promotion.
     pub(super) fn has_given(&self) -> bool {
         matches!(&self.part, Part::Giving { step, .. } if step.kind != StepKind::Promote)
-    }
-
-    /// Whether this node has a fill under way.
-    pub(super) fn is_filling(&self, me: NodeId) -> bool {
-        match &self.part {
-            Part::Giving { step, proposed } => {
-                step.kind != StepKind::Promote && step.source == me && proposed.is_none()
-            }
-            Part::Sourcing { proposed } => proposed.is_none(),
-            Part::Offering { .. } | Part::Fetching { .. } | Part::Taking { .. } => false,
-        }
     }
 
     /// The fill is complete: the taker becomes a holder. A backup that is given away goes in the same
@@ -113,14 +121,14 @@ impl Engagement {
             Part::Giving { proposed, .. } => *proposed = Some(expected),
             Part::Offering { .. } | Part::Fetching { .. } | Part::Taking { .. } => return,
         }
-        out.push(Effect::Propose(changes));
+        self.propose(changes, out);
     }
 
     /// Proposes the promotion that was agreed on; returns the epoch it expects.
     pub(super) fn propose_promotion(&self, view: View, out: &mut Vec<Effect>) -> Option<Epoch> {
         let expected = self.state(view)?.epoch;
         let (bucket, node) = (self.bucket, self.taker);
-        out.push(Effect::Propose(vec![Change::Promote { bucket, node, expected }]));
+        self.propose(vec![Change::Promote { bucket, node, expected }], out);
         Some(expected)
     }
 
@@ -135,14 +143,55 @@ impl Engagement {
             *proposed = expected;
             let promote = Change::Promote { bucket: hashmask, node: taker, expected };
             let drop = drop_of(hashmask, giver, expected.next());
-            out.push(Effect::Propose(vec![promote, drop]));
+            self.propose(vec![promote, drop], out);
         }
+    }
+
+    fn propose(&self, changes: Vec<Change>, out: &mut Vec<Effect>) {
+        out.push(Effect::Propose { planned_at: Some(self.basis), changes });
+    }
+
+    /// Whether the plan of a new basis has this move too.
+    pub(super) fn is_planned(&self, view: View) -> bool {
+        let mut plans = view.plan.concerning(self.taker);
+        let Some(plan) = plans.find(|plan| plan.hashmask == self.bucket) else { return false };
+        let mut copies = plan.copies.iter().filter(|copy| copy.taker == self.taker);
+        let serves = self.state(view).and_then(Bucket::primary) == Some(self.giver());
+        match &self.part {
+            Part::Offering { .. } | Part::Fetching { .. } => false,
+            Part::Giving { step: Step { kind: StepKind::Promote, .. }, .. }
+            | Part::Taking { what: Offered::Promotion } => serves && plan.primary == self.taker,
+            Part::Giving { step: Step { kind: StepKind::Fill, .. }, .. }
+            | Part::Taking { what: Offered::Fill } => {
+                serves && copies.any(|copy| copy.giver.is_none())
+            }
+            Part::Giving { .. } | Part::Taking { .. } | Part::Sourcing { .. } => {
+                let has_gap = plan.copies.iter().any(|copy| copy.giver.is_none());
+                !has_gap && copies.any(|copy| copy.giver == Some(self.giver()))
+            }
+        }
+    }
+
+    /// The others who take part in it, as far as this node knows them.
+    pub(super) fn others(&self, me: NodeId) -> Vec<NodeId> {
+        let source = match &self.part {
+            Part::Offering { .. } | Part::Taking { .. } | Part::Sourcing { .. } => None,
+            Part::Fetching { decision } => Some(decision.step.source),
+            Part::Giving { step, .. } => Some(step.source),
+        };
+        let mut others: Vec<NodeId> =
+            [self.giver(), self.taker].into_iter().chain(source).collect();
+        others.sort_unstable();
+        others.dedup();
+        others.retain(|node| *node != me);
+        others
     }
 
     /// What a primary proposes to drop a copy that is one too many.
     pub(super) fn drop_changes(view: View, step: &Step) -> Vec<Change> {
-        let bucket = view.map.bucket(step.bucket);
-        bucket.map(|bucket| drop_of(step.bucket, step.taker, bucket.epoch)).into_iter().collect()
+        let Some(state) = view.map.bucket(step.bucket) else { return Vec::new() };
+        let (bucket, node, because) = (step.bucket, step.taker, DropReason::Balance);
+        vec![Change::DropBackup { bucket, node, expected: state.epoch, because }]
     }
 }
 

@@ -20,7 +20,8 @@ use crate::map::{Change, Epoch, NodeId};
 /// B       fills C, and proposes AddBackup and what follows; all three see in the map that it is done
 /// ~~~
 ///
-/// A promotion is an `Offer` too, and then proposed by A. A change of basis ends whatever is under way.
+/// A promotion is an `Offer` too, and then proposed by A. After a change of basis a move goes
+/// on if the new plan has it too; otherwise all three forget it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message {
     Ping,
@@ -128,12 +129,16 @@ pub enum Effect {
         bucket: Hashmask,
         taker: NodeId,
     },
-    /// Forget a fill; the taker frees what it got.
+    /// This node no longer takes part in a fill, as source, taker or giver: it ends, and the taker
+    /// frees what it got.
     CancelFill {
         attempt: Attempt,
     },
-    /// Put these changes into the log, as one entry.
-    Propose(Vec<Change>),
+    /// Put these changes into the log, as one entry (`Map::apply_entry`).
+    Propose {
+        planned_at: Option<Epoch>,
+        changes: Vec<Change>,
+    },
     /// A move has begun: the decision, to be kept for whoever asks why.
     Decided(Decision),
 }

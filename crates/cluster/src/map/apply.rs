@@ -10,7 +10,33 @@ use super::{
 };
 
 impl Map {
-    /// Applies the change that stands at `index` of the log.
+    /// Applies the entry that stands at `index` of the log. Its changes build on each other, so the
+    /// first that comes to nothing ends it: a copy that was to be replaced must not be dropped when
+    /// its replacement could not be added.
+    ///
+    /// A step of balancing names in `planned_at` the basis of the plan it belongs to. If that is no
+    /// longer the map's, the plan everybody follows now knows nothing of it: all have to plan anew.
+    pub fn apply_entry(
+        &mut self,
+        index: LogIndex,
+        planned_at: Option<Epoch>,
+        changes: &[Change],
+    ) -> Vec<Outcome> {
+        let late = planned_at.is_some_and(|basis| basis != self.basis);
+        let mut outcomes = Vec::with_capacity(changes.len());
+        for change in changes {
+            outcomes.push(self.apply(index, change));
+            if outcomes.last() != Some(&Outcome::Applied) {
+                break;
+            }
+        }
+        if late && outcomes.first() == Some(&Outcome::Applied) {
+            self.basis = self.epoch;
+        }
+        outcomes
+    }
+
+    /// Applies one change of the entry that stands at `index` of the log.
     pub fn apply(&mut self, index: LogIndex, change: &Change) -> Outcome {
         if let Some(generation) = self.yielded_to {
             return Outcome::Refused(Refusal::Yielded(generation));
@@ -39,8 +65,10 @@ impl Map {
                     map.promote(index, place, *node)
                 })
             }
-            Change::DropBackup { bucket, node, expected, because: _ } => {
-                self.change_bucket(*bucket, *expected, |map, place| map.drop_backup(place, *node))
+            Change::DropBackup { bucket, node, expected, because } => {
+                self.change_bucket(*bucket, *expected, |map, place| {
+                    map.drop_backup(place, *node, *because)
+                })
             }
             Change::Split(buckets) => self.split(buckets),
             Change::Recreate { bucket, node, from: _, expected } => {
@@ -165,8 +193,12 @@ impl Map {
         Outcome::Applied
     }
 
-    fn drop_backup(&mut self, place: usize, node: NodeId) -> Outcome {
+    fn drop_backup(&mut self, place: usize, node: NodeId, because: DropReason) -> Outcome {
+        let wanted = self.copies_wanted();
         let bucket = self.buckets.get_mut(place);
+        if because == DropReason::Balance && bucket.holders.len() <= wanted {
+            return Outcome::Void;
+        }
         let Some(rank) = bucket.holders.iter().skip(1).position(|backup| *backup == node) else {
             return Outcome::Void;
         };

@@ -54,7 +54,8 @@ pub enum Change {
 /// Why a copy goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DropReason {
-    /// Balancing: another node has taken it, or there are more copies than wanted.
+    /// Balancing: there are more copies than wanted, be it because another node has taken this one.
+    /// Void if there are not: since it was proposed a holder may have died, or more be wanted.
     Balance,
     /// It fell out of sync: all must plan anew, for a copy is missing now.
     OutOfSync,

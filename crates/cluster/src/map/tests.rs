@@ -82,13 +82,14 @@ fn the_first_node_owns_everything() {
 #[test]
 fn a_primary_is_given_away_in_three_changes() {
     let mut log = Log::of_three();
+    log.add("000F/0003", C);
     assert_eq!(log.add("000F/0003", B), Outcome::Applied);
-    assert_eq!(log.holders("000F/0003"), [1, 2]);
+    assert_eq!(log.holders("000F/0003"), [1, 3, 2]);
     assert_eq!(log.promote("000F/0003", B), Outcome::Applied);
-    assert_eq!(log.holders("000F/0003"), [2, 1]);
+    assert_eq!(log.holders("000F/0003"), [2, 3, 1]);
     assert_eq!(log.drop_backup("000F/0003", A), Outcome::Applied);
-    assert_eq!(log.holders("000F/0003"), [2]);
-    assert_eq!((log.load(A), log.load(B)), ((15, 0), (1, 0)));
+    assert_eq!(log.holders("000F/0003"), [2, 3]);
+    assert_eq!((log.load(A), log.load(B), log.load(C)), ((15, 0), (1, 0), (0, 1)));
 }
 
 #[test]
@@ -283,4 +284,53 @@ fn the_bucket_received_last_is_marked_on_its_receiver() {
     log.promote("000F/0000", B);
     assert_eq!(log.map.load(B).last_received, Some(bucket("000F/0008")));
     assert_eq!(log.map.load(A).last_received, None);
+}
+
+#[test]
+fn an_entry_ends_with_the_first_change_that_comes_to_nothing() {
+    let mut log = Log::of_three();
+    log.add("000F/0000", B);
+    let (bucket, expected) = (bucket("000F/0000"), log.epoch_of("000F/0000"));
+    let because = DropReason::Balance;
+    let give = [
+        Change::AddBackup { bucket, node: C, expected },
+        Change::DropBackup { bucket, node: B, expected: expected.next(), because },
+    ];
+    // C dies before it is added: B must keep its copy.
+    log.commit(&Change::Dead(BTreeSet::from([C])));
+    assert_eq!(log.map.apply_entry(LogIndex(99), None, &give), [Outcome::Void]);
+    assert_eq!(log.holders("000F/0000"), [1, 2]);
+    // And if another change came first, the second would otherwise find the epoch it expects.
+    assert_eq!(log.map.apply_entry(LogIndex(100), None, &give), [Outcome::Stale]);
+    assert_eq!(log.holders("000F/0000"), [1, 2]);
+}
+
+#[test]
+fn a_copy_too_many_is_dropped_only_if_it_still_is_one() {
+    let mut log = Log::of_three();
+    log.add("000F/0000", B);
+    log.add("000F/0000", C);
+    let drop = |log: &mut Log, node| {
+        let (bucket, expected) = (bucket("000F/0000"), log.epoch_of("000F/0000"));
+        log.commit(&Change::DropBackup { bucket, node, expected, because: DropReason::Balance })
+    };
+    assert_eq!(drop(&mut log, B), Outcome::Applied);
+    assert_eq!(drop(&mut log, C), Outcome::Void);
+    assert_eq!(log.holders("000F/0000"), [1, 3]);
+}
+
+#[test]
+fn a_step_of_an_older_plan_makes_everybody_plan_anew() {
+    let mut log = Log::of_three();
+    let basis = log.map.basis();
+    let add = |log: &Log, node| {
+        let (bucket, expected) = (bucket("000F/0000"), log.epoch_of("000F/0000"));
+        [Change::AddBackup { bucket, node, expected }]
+    };
+    let in_time = add(&log, B);
+    log.map.apply_entry(LogIndex(50), Some(basis), &in_time);
+    assert_eq!(log.map.basis(), basis);
+    let late = add(&log, C);
+    log.map.apply_entry(LogIndex(51), Some(Epoch(1)), &late);
+    assert_eq!(log.map.basis(), log.map.epoch());
 }

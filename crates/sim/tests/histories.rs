@@ -1,0 +1,194 @@
+//! Any history of joins, leaves and deaths, under any weather: balancing ends, even, at the lower bound.
+//!
+//! What every commit and every rest must satisfy is in `sim/src/checkers.rs`. `OPENCLUSTER_NIGHTLY=1`
+//! runs the full ranges.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by it")]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cluster::balance::Plan;
+use cluster::map::{Change, NodeId, Settings, Zone};
+use placement::Mask;
+use sim::grow::{Growth, Newcomer};
+use sim::{Rng, Weather};
+
+fn nightly() -> bool {
+    std::env::var_os("OPENCLUSTER_NIGHTLY").is_some()
+}
+
+/// What a history is drawn from.
+#[derive(Clone, Copy)]
+struct Range {
+    mask: Mask,
+    nodes_max: usize,
+    events: usize,
+    weights: &'static [u32],
+    zones: &'static [&'static str],
+}
+
+const EQUAL: Range =
+    Range { mask: Mask::M000F, nodes_max: 24, events: 12, weights: &[1], zones: &[""] };
+
+struct History {
+    growth: Growth,
+    rng: Rng,
+    range: Range,
+    seed: u64,
+}
+
+impl History {
+    fn new(seed: u64, range: Range) -> History {
+        let mut rng = Rng::new(seed);
+        let settings = Settings {
+            backups: rng.below(3) as u8,
+            // Half of the histories split when it is time, the others never.
+            min_buckets: if rng.below(2) == 0 { 6 } else { 0 },
+            ..Settings::default()
+        };
+        let start = (range.mask, settings);
+        let first = Newcomer { weight: range.weights[0], zone: Zone(range.zones[0].to_owned()) };
+        let growth = Growth::start(seed, Weather::from_seed(seed), first, start);
+        History { growth, rng, range, seed }
+    }
+
+    fn newcomer(&mut self) -> Newcomer {
+        let weight = *self.rng.choose(self.range.weights).unwrap();
+        let zone = Zone((*self.rng.choose(self.range.zones).unwrap()).to_owned());
+        Newcomer { weight, zone }
+    }
+
+    fn somebody(&mut self) -> NodeId {
+        let members = self.growth.map().members();
+        self.rng.choose(members).unwrap().id
+    }
+
+    /// One join or leave at rest: exactly the lower bound.
+    fn step(&mut self) {
+        let nodes = self.growth.map().members().len();
+        let grows = nodes < 2 || (nodes < self.range.nodes_max && self.rng.below(3) > 0);
+        let step = if grows {
+            let newcomer = self.newcomer();
+            self.growth.join(newcomer)
+        } else {
+            let node = self.somebody();
+            self.growth.leave(node)
+        };
+        assert_eq!(step.moved.copies, step.lower_bound, "seed {}: {:?}", self.seed, step.event);
+        self.check_rest();
+    }
+
+    /// Several things at once, none of which waits for the others to end.
+    fn tumult(&mut self) {
+        for _ in 0..2 + self.rng.below(3) {
+            let nodes = self.growth.map().members().len();
+            match self.rng.below(4) {
+                0 if nodes > 3 => self.death(),
+                1 if nodes > 3 => {
+                    let node = self.somebody();
+                    self.growth.world().leave(node);
+                }
+                _ if nodes < self.range.nodes_max => {
+                    let newcomer = self.newcomer();
+                    self.growth.let_in(newcomer);
+                }
+                _ => {}
+            }
+            let pause = Duration::from_micros(1 << self.rng.below(20));
+            self.growth.world().run_for(pause);
+        }
+        self.growth.world().run_for(Duration::from_secs(60));
+        self.growth.world().run_to_rest();
+        self.check_rest();
+    }
+
+    /// Kills a node, if that loses no bucket.
+    fn death(&mut self) {
+        let node = self.somebody();
+        let only =
+            |node| self.growth.map().buckets().any(|bucket| bucket.holders.as_slice() == [node]);
+        if !only(node) {
+            self.growth.world().change(Change::Dead(BTreeSet::from([node])));
+        }
+    }
+
+    fn check_rest(&self) {
+        let map = self.growth.map();
+        let plan = Plan::of(map);
+        assert!(plan.is_empty(), "seed {}: a balanced map stays as it is", self.seed);
+        for (member, load) in map.members().iter().zip(map.loads()) {
+            let share = plan.share(member.id).unwrap();
+            assert!(share.totals().contains(&load.total()), "seed {}: {load:?}", self.seed);
+            assert!(share.primaries(map.copies_wanted()).contains(&load.primaries));
+        }
+    }
+}
+
+/// Says which seed it was when a history fails.
+struct Told(u64);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("this was the history of seed {}", self.0);
+        }
+    }
+}
+
+fn history(seed: u64, range: Range) {
+    let _told = Told(seed);
+    let mut history = History::new(seed, range);
+    for _ in 0..range.events {
+        history.step();
+    }
+    history.tumult();
+    history.step();
+}
+
+fn histories(count: u64, nightly_count: u64, range: Range) {
+    let count = if nightly() { nightly_count } else { count };
+    let halves = [0, 1].map(|half| {
+        std::thread::spawn(move || {
+            (0..count).filter(|seed| seed % 2 == half).for_each(|seed| history(seed, range));
+        })
+    });
+    for half in halves {
+        half.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+}
+
+#[test]
+fn equal_nodes_with_16_buckets() {
+    histories(1000, 20_000, EQUAL);
+}
+
+#[test]
+fn equal_nodes_with_256_buckets() {
+    histories(1000, 10_000, Range { mask: Mask::M00FF, events: 6, ..EQUAL });
+}
+
+#[test]
+fn equal_nodes_with_4096_buckets() {
+    let nodes_max = if nightly() { 64 } else { 24 };
+    histories(20, 500, Range { mask: Mask::M0FFF, events: 4, nodes_max, ..EQUAL });
+}
+
+#[test]
+fn weights() {
+    let range = Range { weights: &[1, 2, 3, 7], nodes_max: 12, events: 8, ..EQUAL };
+    histories(200, 5000, range);
+}
+
+#[test]
+fn zones() {
+    let range = Range { zones: &["a", "b", "c"], nodes_max: 12, events: 8, ..EQUAL };
+    histories(100, 5000, range);
+}
+
+#[test]
+fn weights_and_zones() {
+    let (weights, zones) = (&[2, 1, 5], &["a", "b"]);
+    let range = Range { weights, zones, nodes_max: 9, events: 8, ..EQUAL };
+    histories(100, 5000, range);
+}
