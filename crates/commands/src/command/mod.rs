@@ -178,7 +178,7 @@ fn keys_of(args: Args<'_>) -> Result<(&'static Spec, Vec<usize>), Error> {
         args.get(START + 1).map_or(Some(spec), |name| spec.subcommand(name))
     });
     let spec = spec.ok_or(Error::fixed("ERR Invalid command specified"))?;
-    if spec.keys.is_none() {
+    if spec.keys.is_none() || spec.has(Flag::NotKeys) {
         return Err(Error::fixed("ERR The command has no key arguments"));
     }
     if !spec.accepts(args.len() - START) {

@@ -95,6 +95,8 @@ fn keys_of_a_full_command_are_found() {
         2) "b"
         > COMMAND GETKEYS PING a
         (error) ERR The command has no key arguments
+        > COMMAND GETKEYS SPUBLISH channel message
+        (error) ERR The command has no key arguments
         > COMMAND GETKEYS NOSUCH a
         (error) ERR Invalid command specified
         > COMMAND GETKEYS SET a
