@@ -25,6 +25,7 @@ const NEVER: u64 = u64::MAX;
 /// ever moves more than this many.
 pub(crate) const ENTRIES_MAX: usize = 8_192;
 const ENTRIES_MIN: usize = 4;
+const CACHE_LINE_BYTES: usize = 64;
 
 /// 16 bits of tag above 48 bits of address; zero where nobody is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,7 +118,10 @@ impl Segment {
                 return;
             }
             if entry.tag() == tag {
-                return prefetch(item_at(*entry).address());
+                // Most items reach into a second line.
+                let address = item_at(*entry).address();
+                prefetch(address);
+                return prefetch(address.wrapping_add(CACHE_LINE_BYTES));
             }
             at += 1;
         }

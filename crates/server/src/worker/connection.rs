@@ -13,6 +13,9 @@ use crate::accept::Accepted;
 use crate::clients::{ClientCard, Place, TurnEnd};
 use crate::gate::Gate;
 
+/// A client that leaves so many bytes of replies unread is not served further until it reads.
+const UNREAD_BYTES_MAX: usize = 32 * 1024 * 1024;
+
 pub(crate) struct Connection {
     pub stream: TcpStream,
     pub session: Session,
@@ -27,6 +30,8 @@ pub(crate) struct Connection {
     /// The client sends no more: once all is read, the stream is at its end. The system says so
     /// only once, and perhaps together with the last bytes.
     pub hung_up: bool,
+    /// The last round it had its turn in.
+    pub round: u64,
     pub last_active: UnixMillis,
     /// The last command of the present turn.
     pub last_command: CommandId,
@@ -57,6 +62,7 @@ impl Connection {
             gate: Gate::default(),
             readable: true,
             hung_up: false,
+            round: 0,
             last_active: now,
             last_command: CommandId::NONE,
             card: Arc::new(card),
@@ -65,6 +71,11 @@ impl Connection {
             unread: Unread::default(),
             is_cut_off: false,
         }
+    }
+
+    /// It does not read its replies: it is not served further until it does.
+    pub(crate) fn has_much_unread(&self) -> bool {
+        self.output.len() >= UNREAD_BYTES_MAX
     }
 
     /// Lets others know how it is after its turn.

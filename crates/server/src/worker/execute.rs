@@ -16,8 +16,32 @@ use crate::keyspace::{Keyspace, LockedSlots, SlotGuard};
 pub(super) type Held<'s> = SmallVec<[Option<SlotGuard<'s>>; BATCH_MAX]>;
 
 impl<'s> Worker<'s> {
+    /// Runs one connection's requests, the first of which is at `place` in its batch.
+    pub(super) fn run_for(
+        &mut self,
+        index: usize,
+        (place, requests): (usize, &[Request<'_>]),
+        held: &mut Held<'s>,
+    ) {
+        let mut output = core::mem::take(&mut self.connections[index].output);
+        if output.capacity() == 0 {
+            output = self.spares.pop().unwrap_or_default();
+        }
+        for (step, request) in requests.iter().enumerate() {
+            self.execute(index, (place + step, request), held, &mut output);
+            if self.connections[index].session.closing {
+                break;
+            }
+        }
+        let connection = &mut self.connections[index];
+        connection.output = output;
+        if let Some(last) = requests.last() {
+            connection.last_command = last.command;
+        }
+    }
+
     /// Runs the request at `place` in its batch.
-    pub(super) fn execute(
+    fn execute(
         &mut self,
         index: usize,
         (place, request): (usize, &Request<'_>),

@@ -7,6 +7,7 @@ mod connection;
 mod execute;
 mod hear;
 mod publish;
+mod round;
 mod serve;
 mod unread;
 
@@ -24,6 +25,7 @@ use resp::{Output, Span};
 use slab::Slab;
 
 use self::connection::Connection;
+use self::round::Region;
 use crate::accept::{Accepted, configure};
 use crate::clients::Place;
 use crate::clock;
@@ -38,6 +40,8 @@ const LISTENER: Token = Token(usize::MAX - 1);
 const EVENTS_MAX: usize = 1_024;
 /// How much is read from one connection before the next has its turn.
 const READ_BYTES: usize = 64 * 1024;
+/// What is read from many connections before their requests run.
+const BUFFER_BYTES: usize = 4 * READ_BYTES;
 /// The longest sleep: time for idle connections and for stopping to be noticed.
 const SLEEP: Duration = Duration::from_millis(100);
 /// How long connections wait that have published more than others could deliver.
@@ -56,8 +60,12 @@ pub(crate) struct Worker<'s> {
     patient: Vec<usize>,
     /// Connections that leave much unread, and may not do so for long.
     slow: Vec<usize>,
+    /// Counts the rounds, so that a connection has one turn in each.
+    round: u64,
     /// Where connections without unfinished input are read into.
-    scratch: Vec<u8>,
+    buffer: Vec<u8>,
+    /// What of it belongs to whom; empty between rounds.
+    regions: Vec<Region>,
     /// Empty outputs with their memory, for the connections that have something to say in a round.
     spares: Vec<Output>,
     /// The places of a batch's arguments; empty between turns.
@@ -96,7 +104,9 @@ impl<'s> Worker<'s> {
             again: Vec::new(),
             patient: Vec::new(),
             slow: Vec::new(),
-            scratch: vec![0; READ_BYTES],
+            round: 0,
+            buffer: vec![0; BUFFER_BYTES],
+            regions: Vec::new(),
             spares: Vec::new(),
             spans: Vec::new(),
             answered: Vec::new(),
@@ -124,19 +134,18 @@ impl<'s> Worker<'s> {
             }
             self.around = surroundings(self.shared);
             self.settings = self.shared.settings.load_full();
-            for index in self.connections_to_resume() {
-                self.turn(index);
-            }
+            let mut ready = self.connections_to_resume();
             for event in &events {
                 match event.token() {
                     WAKER => self.read_mail(),
                     LISTENER => self.accept(),
                     Token(index) => {
                         self.note_hang_up(index, event);
-                        self.turn(index);
+                        ready.push(index);
                     }
                 }
             }
+            self.serve_all(&mut ready);
             self.answer();
             self.hear();
             self.settle();
@@ -165,18 +174,6 @@ impl<'s> Worker<'s> {
         if let Some(connection) = self.connections.get_mut(index) {
             connection.hung_up |= event.is_read_closed();
         }
-    }
-
-    /// Gives a connection its turn, and lets it go if that was its last.
-    fn turn(&mut self, index: usize) {
-        if !self.connections.contains(index) {
-            return; // Closed earlier in this round.
-        }
-        if self.serve(index).is_err() {
-            self.close(index);
-            return;
-        }
-        self.connections[index].update_card(self.around.now);
     }
 
     /// Closes a connection that somebody else wants closed, and that may be gone.

@@ -1,4 +1,5 @@
-//! A connection's turn: read what has come, run it batch by batch, send the replies.
+//! A connection's part in a round (`round.rs`): read what has come, run it batch by batch, send the
+//! replies.
 
 use std::io::{self, IoSlice, Read, Write};
 
@@ -17,8 +18,6 @@ use crate::shared::count;
 const LARGE_READ_BYTES: usize = 1024 * 1024;
 /// Commands parsed, looked up and prefetched before the first of them runs.
 pub(super) const BATCH_MAX: usize = 32;
-/// A client that leaves so many bytes of replies unread is not served further until it reads.
-const UNREAD_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What the list of arguments keeps of its memory.
 const SPANS_MAX: usize = 4_096;
 /// Empty outputs kept for the next round.
@@ -42,24 +41,6 @@ enum Rest {
 }
 
 impl Worker<'_> {
-    /// Serves a connection that the system says is ready for something.
-    pub(super) fn serve(&mut self, index: usize) -> Result<(), Closed> {
-        self.connections[index].readable = true;
-        if !self.connections[index].output.is_empty() {
-            self.flush(index)?;
-        }
-        if self.connections[index].output.len() >= UNREAD_BYTES_MAX {
-            return Ok(()); // It will be writable some day; then we are here again.
-        }
-        if self.must_wait(index) {
-            self.patient.push(index);
-            return Ok(());
-        }
-        let read = self.read_and_run(index);
-        self.answered.push(index);
-        read
-    }
-
     /// Sends the round's replies, of all connections one after the other. Sent while others are still
     /// being read, each would wake its client alone; so they wake up together.
     pub(super) fn answer(&mut self) {
@@ -78,39 +59,26 @@ impl Worker<'_> {
         if connection.session.closing && connection.output.is_empty() {
             return Err(Closed);
         }
-        if connection.readable && connection.output.len() < UNREAD_BYTES_MAX {
+        if connection.readable && !connection.has_much_unread() {
             self.again.push(index);
         }
+        self.connections[index].update_card(self.around.now);
         Ok(())
     }
 
-    /// Reads once and runs all whole requests.
-    fn read_and_run(&mut self, index: usize) -> Result<(), Closed> {
+    /// Reads once behind what is left over from earlier, and runs all whole requests.
+    pub(super) fn read_on(&mut self, index: usize) -> Result<(), Closed> {
         let mut input = core::mem::take(&mut self.connections[index].input);
-        if input.is_empty() {
-            // The usual case: nothing is left over, so the thread's own buffer will do.
-            let mut scratch = core::mem::take(&mut self.scratch);
-            let read = self.read(index, &mut scratch);
-            if let Ok(filled) = read {
-                let (used, rest) = self.run_all(index, &mut scratch[..filled]);
-                if !matches!(rest, Rest::Forget) {
-                    self.connections[index].input = scratch[used..filled].to_vec();
-                }
-            }
-            self.scratch = scratch;
-            return read.map(|_| ());
-        }
         let old = input.len();
         input.resize(old + (old / 2).clamp(READ_BYTES, LARGE_READ_BYTES), 0);
         let filled = old + self.read(index, &mut input[old..])?;
         input.truncate(filled);
         let (used, rest) = self.run_all(index, &mut input);
-        let limit = self.shared.settings.load().client_query_buffer_limit;
         match rest {
             Rest::Forget => input = Vec::new(),
             Rest::Keep | Rest::PutOff => drop(input.drain(..used)),
         }
-        if input.len() as u64 > limit {
+        if input.len() as u64 > self.settings.client_query_buffer_limit {
             return Err(Closed);
         }
         if input.is_empty() {
@@ -120,8 +88,16 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// Runs all whole requests in `bytes`, and keeps what is left of them.
+    pub(super) fn run_fresh(&mut self, index: usize, bytes: &mut [u8]) {
+        let (used, rest) = self.run_all(index, bytes);
+        if !matches!(rest, Rest::Forget) {
+            self.connections[index].input = bytes[used..].to_vec();
+        }
+    }
+
     /// Reads what fits. Nothing to read is no fault; the end of the stream is.
-    fn read(&mut self, index: usize, into: &mut [u8]) -> Result<usize, Closed> {
+    pub(super) fn read(&mut self, index: usize, into: &mut [u8]) -> Result<usize, Closed> {
         let connection = &mut self.connections[index];
         let filled = loop {
             match connection.stream.read(into) {
@@ -156,7 +132,7 @@ impl Worker<'_> {
     ) -> (usize, Rest) {
         let mut at = 0;
         loop {
-            if self.connections[index].output.len() >= UNREAD_BYTES_MAX {
+            if self.connections[index].has_much_unread() {
                 return (at, Rest::PutOff);
             }
             if self.must_wait(index) {
@@ -164,8 +140,8 @@ impl Worker<'_> {
                 return (at, Rest::PutOff);
             }
             spans.clear();
-            let parsed = parse_batch(&mut self.connections[index], bytes, at, spans);
-            self.run_batch(index, bytes, spans, &parsed.counts);
+            let parsed = parse_batch(index, &mut self.connections[index], bytes, at, spans);
+            self.run_batch(bytes, spans, &parsed.jobs);
             at = parsed.end;
             let connection = &mut self.connections[index];
             if connection.session.closing {
@@ -185,14 +161,14 @@ impl Worker<'_> {
     }
 
     /// Runs a batch: looks all of it up, asks for the memory it will need, then runs one by one.
-    fn run_batch(&mut self, index: usize, bytes: &[u8], spans: &[Span], counts: &[usize]) {
+    pub(super) fn run_batch(&mut self, bytes: &[u8], spans: &[Span], jobs: &[Job]) {
         let shared = self.shared;
         let mut requests: SmallVec<[Request<'_>; BATCH_MAX]> = SmallVec::new();
         let mut from = 0;
-        for args in counts {
-            let args_of = Args::new(bytes, &spans[from..from + args]);
-            from += args;
-            let request = Request::prepare(args_of, &shared.table, &shared.seed);
+        for job in jobs {
+            let args = Args::new(bytes, &spans[from..from + job.args]);
+            from += job.args;
+            let request = Request::prepare(args, &shared.table, &shared.seed);
             if let Some(key) = &request.key {
                 shared.keyspace.prefetch_slot(key);
             }
@@ -200,23 +176,14 @@ impl Worker<'_> {
         }
         let mut held =
             if requests.len() > 1 { hold(&shared.keyspace, &requests) } else { Held::new() };
-        let mut output = core::mem::take(&mut self.connections[index].output);
-        if output.capacity() == 0 {
-            output = self.spares.pop().unwrap_or_default();
-        }
-        for request in requests.iter().enumerate() {
-            self.execute(index, request, &mut held, &mut output);
-            if self.connections[index].session.closing {
-                break;
-            }
+        let mut place = 0;
+        for jobs in jobs.chunk_by(|one, other| one.index == other.index) {
+            let end = place + jobs.len();
+            self.run_for(jobs[0].index, (place, &requests[place..end]), &mut held);
+            place = end;
         }
         self.post();
         count(&shared.counters[self.number].commands, requests.len() as u64);
-        let connection = &mut self.connections[index];
-        connection.output = output;
-        if let Some(last) = requests.last() {
-            connection.last_command = last.command;
-        }
     }
 
     /// Sends what may be sent. What the system does not take stays for the next turn.
@@ -282,10 +249,16 @@ fn send(stream: &mut TcpStream, output: &mut Output, until: resp::Mark) -> Resul
     }
 }
 
-/// A batch of requests in a buffer.
+/// A request of a batch: whose it is, and how many arguments it has.
+#[derive(Clone, Copy)]
+pub(super) struct Job {
+    pub index: usize,
+    pub args: usize,
+}
+
+/// A batch of one connection's requests in a buffer.
 struct Batch {
-    /// How many arguments each has.
-    counts: SmallVec<[usize; BATCH_MAX]>,
+    jobs: SmallVec<[Job; BATCH_MAX]>,
     /// Where the last of them ends.
     end: usize,
     then: Then,
@@ -301,18 +274,19 @@ enum Then {
 }
 
 fn parse_batch(
+    index: usize,
     connection: &mut Connection,
     bytes: &mut [u8],
     from: usize,
     spans: &mut Vec<Span>,
 ) -> Batch {
-    let mut batch = Batch { counts: SmallVec::new(), end: from, then: Then::More };
-    while batch.counts.len() < BATCH_MAX {
+    let mut batch = Batch { jobs: SmallVec::new(), end: from, then: Then::More };
+    while batch.jobs.len() < BATCH_MAX {
         match connection.parser.next(bytes, batch.end, &Limits::FULL, spans) {
             Ok(Parsed::Request { end, args }) => {
                 batch.end = end;
                 if args > 0 {
-                    batch.counts.push(args);
+                    batch.jobs.push(Job { index, args });
                 }
             }
             Ok(Parsed::Incomplete { .. }) => {
