@@ -1,6 +1,6 @@
 //! One command: admitted, its slots locked, run, its locks let go.
 
-use commands::{Context, Flag, Keys, Locks, Request, Verdict, admit, run};
+use commands::{Context, Keys, Locks, Request, Verdict, admit, needs_memory, run};
 use resp::{Output, Reply};
 use smallvec::SmallVec;
 
@@ -49,7 +49,7 @@ impl<'s> Worker<'s> {
         output: &mut Output,
     ) {
         if self.settings.maxmemory != 0 {
-            self.make_room(request, held);
+            self.make_room(index, request, held);
         }
         let start = output.mark();
         let muted = self.connections[index].session.begin_muted(output);
@@ -102,8 +102,9 @@ impl<'s> Worker<'s> {
     }
 
     /// Evicts, if the command may need memory that is not there.
-    fn make_room(&mut self, request: &Request<'_>, held: &mut Held<'s>) {
-        if !request.spec.is_some_and(|spec| spec.has(Flag::DenyOom)) {
+    fn make_room(&mut self, index: usize, request: &Request<'_>, held: &mut Held<'s>) {
+        let session = &self.connections[index].session;
+        if !request.spec.is_some_and(|spec| needs_memory(spec, session)) {
             return;
         }
         let mut room = Room {
