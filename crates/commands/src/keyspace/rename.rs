@@ -250,6 +250,8 @@ mod tests {
             (error) ERR source and destination objects are the same
             > COPY a b DB 1
             (error) ERR DB index is out of range
+            > COPY a b DB 99999999999
+            (error) ERR value is out of range, value must between -2147483648 and 2147483647
             > COPY a b DB x
             (error) ERR value is not an integer or out of range
             > COPY a b DB

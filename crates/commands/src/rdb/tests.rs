@@ -1,3 +1,5 @@
+//! Payloads of Redis's own, and broken ones.
+
 use super::*;
 
 /// Strings, and what DUMP of them gave on redis-server 7.0.15.

@@ -1,3 +1,5 @@
+//! What runs together, what aborts it, and what a watched key is.
+
 use crate::EffectLog;
 use crate::testing::{TestNode, check, check_on};
 use store::Seed;

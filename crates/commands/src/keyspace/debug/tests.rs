@@ -1,3 +1,5 @@
+//! DEBUG, told and asked as by a client.
+
 use core::time::Duration;
 
 use crate::ActiveExpiry;

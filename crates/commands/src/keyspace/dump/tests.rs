@@ -1,3 +1,5 @@
+//! DUMP and RESTORE: there and back, faults, events.
+
 use resp::Value;
 
 use crate::settings::NotifyClasses;

@@ -1,3 +1,5 @@
+//! Expiry set, told, taken back and come.
+
 use crate::settings::NotifyClasses;
 use crate::testing::{TestNode, check, check_on};
 

@@ -1,3 +1,5 @@
+//! What MEMORY tells.
+
 use resp::{Protocol, Value};
 
 use crate::MemoryFigures;

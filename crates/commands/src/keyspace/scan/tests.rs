@@ -1,3 +1,5 @@
+//! KEYS and SCAN, and the promise that what stays is seen.
+
 use std::collections::BTreeSet;
 
 use resp::Value;
