@@ -1,0 +1,107 @@
+//! What a node did, done again from its effects, gives the same content: for random runs over every
+//! command that writes, in transactions and outside, while time passes and keys expire.
+
+use commands::testing::TestNode;
+use commands::{Flag, Table};
+use proptest::prelude::*;
+
+/// A key space so small that commands meet; one hash tag puts several keys into one slot.
+fn key() -> impl Strategy<Value = String> {
+    prop_oneof![
+        (0..6u8).prop_map(|number| format!("k{number}")),
+        (0..4u8).prop_map(|number| format!("{{tag}}{number}")),
+    ]
+}
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-z]{1,12}",
+        4 => (-50i64..50).prop_map(|number| number.to_string()),
+        2 => "[0-9]\\.[0-9]{1,3}",
+        1 => (0..20_000usize).prop_map(|len| "x".repeat(len)),
+    ]
+}
+
+fn small() -> impl Strategy<Value = i64> {
+    -3i64..200
+}
+
+/// A line that a client might send. Not all make sense; errors must change nothing.
+fn line() -> impl Strategy<Value = String> {
+    let one = (key(), key(), word(), small(), small());
+    (0..46usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
+        0..6 => format!("SET {key} {word}"),
+        6 => format!("SET {key} {word} PX {number}"),
+        7 => format!("SET {key} {word} EX {second} NX"),
+        8 => format!("SET {key} {word} XX KEEPTTL GET"),
+        9 => format!("SETNX {key} {word}"),
+        10 => format!("SETEX {key} {number} {word}"),
+        11 => format!("PSETEX {key} {number} {word}"),
+        12 => format!("MSET {key} {word} {other} {number}"),
+        13 => format!("MSETNX {key} {word} {other} {number}"),
+        14 => format!("APPEND {key} {word}"),
+        15 => format!("SETRANGE {key} {number} {word}"),
+        16 => format!("INCR {key}"),
+        17 => format!("DECRBY {key} {number}"),
+        18 => format!("INCRBYFLOAT {key} {second}.5"),
+        19 => format!("GETSET {key} {word}"),
+        20 => format!("GETDEL {key}"),
+        21 => format!("GETEX {key} PX {number}"),
+        22 => format!("GETEX {key} PERSIST"),
+        23 => format!("SETBIT {key} {number} {}", second & 1),
+        24 => format!("BITOP XOR {key} {other} k0"),
+        25 => format!("BITOP NOT {key} {other}"),
+        26 => format!("BITFIELD {key} SET u8 {number} {second} INCRBY i5 #3 {number}"),
+        27 => format!("BITFIELD {key} OVERFLOW FAIL INCRBY u2 0 {second}"),
+        28 => format!("DEL {key} {other}"),
+        29 => format!("UNLINK {key}"),
+        30 => format!("RENAME {key} {other}"),
+        31 => format!("RENAMENX {key} {other}"),
+        32 => format!("COPY {key} {other} REPLACE"),
+        33 => format!("COPY {key} {other}"),
+        34 => format!("PEXPIRE {key} {number}"),
+        35 => format!("EXPIRE {key} {second} GT"),
+        36 => format!("PERSIST {key}"),
+        37 if number < 20 => format!("EXPIREAT {key} {number}"),
+        37 => format!("PEXPIREAT {key} {}", 1_700_000_000_000 + number * 10),
+        38 => format!("GET {key}"),
+        39 => format!("TOUCH {key} {other}"),
+        40 => "MULTI".to_owned(),
+        41..43 => "EXEC".to_owned(),
+        43 => format!("WATCH {key}"),
+        44 if number == 0 => "FLUSHALL".to_owned(),
+        44 => "DISCARD".to_owned(),
+        _ => format!("+{}", number.max(0)),
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn effects_rebuild_what_random_commands_have_made(
+        lines in proptest::collection::vec((1..3u64, line()), 1..120),
+    ) {
+        let mut node = TestNode::default();
+        for (connection, line) in &lines {
+            match line.strip_prefix('+') {
+                Some(millis) => node.advance(millis.parse().expect("made above")),
+                None => drop(node.on(*connection, line)),
+            }
+        }
+        prop_assert_eq!(node.slots.digest(), node.replayed().digest());
+    }
+}
+
+/// A command that writes and is not drawn above would be left out in silence.
+#[test]
+fn every_command_that_writes_is_drawn() {
+    let drawn = include_str!("replay.rs");
+    let elsewhere = ["restore", "flushdb", "incrby", "decr"];
+    for spec in Table::default().iter().filter(|spec| spec.has(Flag::Write)) {
+        let name = spec.name.to_uppercase();
+        let is_drawn =
+            drawn.contains(&format!("\"{name} ")) || drawn.contains(&format!("\"{name}\""));
+        assert!(is_drawn || elsewhere.contains(&spec.name), "{name} is not drawn");
+    }
+}
