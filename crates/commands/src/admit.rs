@@ -37,6 +37,10 @@ pub fn admit(
 ) -> Verdict {
     let spec = match check(request, session, around) {
         Ok(spec) => spec,
+        Err(_) if is_http(request) => {
+            session.closing = true;
+            return Verdict::Answered;
+        }
         Err(error) => {
             refuse(request, session, &error, reply);
             return Verdict::Answered;
@@ -205,6 +209,13 @@ fn several(mut slots: Vec<Slot>, around: &Surroundings) -> Result<Locks, Error> 
         _ if around.one_slot_only => Err(Error::CROSS_SLOT),
         _ => Ok(Locks::Several(slots)),
     }
+}
+
+/// Whether these are the first words of an HTTP request: a web page has made somebody's browser
+/// talk to us, and what follows in its body must not be run. As Redis does, we say nothing.
+fn is_http(request: &Request<'_>) -> bool {
+    let is = |name: &[u8]| request.args.at(0).eq_ignore_ascii_case(name);
+    request.spec.is_none() && (is(b"post") || is(b"host:"))
 }
 
 /// How many arguments, and how many bytes of them, an error reply repeats.

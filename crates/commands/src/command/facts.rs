@@ -37,9 +37,12 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
     let root = spec.full_name.split('|').next().unwrap_or_default();
     let is_admin = spec.has(Flag::Admin) || root == "role";
     let fast = spec.has(Flag::Fast);
-    let is_connection = spec.group == Group::Connection || matches!(root, "command" | "wait");
+    let is_connection = spec.group == Group::Connection
+        || matches!(root, "command" | "wait" | "readonly" | "readwrite");
+    let is_about_keys = spec.group == Group::Generic && root != "wait"
+        || matches!(root, "dbsize" | "flushall" | "flushdb");
     let all = [
-        ("keyspace", spec.group == Group::Generic && root != "wait"),
+        ("keyspace", is_about_keys),
         ("read", spec.has(Flag::ReadOnly)),
         ("write", spec.has(Flag::Write)),
         ("string", spec.group == Group::String),

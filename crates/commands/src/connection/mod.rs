@@ -140,9 +140,7 @@ fn reset(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn select(context: &mut Context<'_>) -> Result<(), Error> {
-    let index = i32::try_from(context.integer(1)?).map_err(|_| {
-        Error::fixed("ERR value is out of range, value must between -2147483648 and 2147483647")
-    })?;
+    let index = i32::try_from(context.integer(1)?).map_err(|_| Error::NOT_AN_I32)?;
     if index != 0 {
         return Err(Error::fixed("ERR DB index is out of range"));
     }
