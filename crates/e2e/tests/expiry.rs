@@ -1,0 +1,69 @@
+//! Keys expire when they are due, however many others are still to come.
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use e2e::{Client, Effort, Server};
+use resp::Value;
+
+const DUE_KEYS: u64 = 50;
+const DUE_AFTER: Duration = Duration::from_millis(300);
+
+/// Far more than is promised: a busy machine is not a wrong node.
+const LATE_AT_MOST: Duration = Duration::from_secs(2);
+
+#[test]
+fn a_key_that_is_due_goes_on_time_among_a_million_that_are_not() {
+    let keys = Effort::of_this_run().of_normally(1_000_000);
+    let node = Server::node();
+    let mut client = node.client();
+    client.run("CONFIG SET notify-keyspace-events Ex");
+    fill(&mut client, keys);
+    let mut listener = node.client();
+    listener.run("SUBSCRIBE __keyevent@0__:expired");
+
+    let begun = Instant::now();
+    let mut due = BTreeMap::new();
+    for number in 0..DUE_KEYS {
+        let millis = DUE_AFTER.as_millis() as u64 + number * 10;
+        client.run(&format!("SET due:{number} x PX {millis}"));
+        let moment = begun.elapsed() + Duration::from_millis(millis);
+        due.insert(format!("due:{number}").into_bytes(), moment);
+    }
+    let mut latest = Duration::ZERO;
+    while !due.is_empty() {
+        let key = expired_key(&mut listener);
+        let now = begun.elapsed();
+        let due = due.remove(&key).expect("each goes once, and no other does");
+        assert!(now + Duration::from_millis(2) >= due, "{:?} early", due - now);
+        latest = latest.max(now.saturating_sub(due));
+    }
+    println!("{keys} keys to expire later; the latest event came {latest:?} after it was due");
+    assert!(latest < LATE_AT_MOST, "{latest:?} late");
+    assert_eq!(client.run("EXISTS due:0"), Value::Integer(0));
+    assert_eq!(client.run("DBSIZE"), Value::Integer(keys as i64));
+}
+
+/// The key in the next event.
+fn expired_key(listener: &mut Client) -> Vec<u8> {
+    let answer = listener.receive().expect("an event comes");
+    let Value::Array(parts) = &answer.value else { panic!("an event: {answer:?}") };
+    parts.last().and_then(Value::text).expect("its last part is the key").to_vec()
+}
+
+/// Keys that expire in hours, each at its own moment.
+fn fill(client: &mut Client, count: usize) {
+    const BATCH: usize = 5_000;
+    for start in (0..count).step_by(BATCH) {
+        let mut bytes = Vec::new();
+        let batch = start..(start + BATCH).min(count);
+        for number in batch.clone() {
+            let (key, millis) = (format!("later:{number}"), (3_600_000 + number).to_string());
+            let args = ["SET", &key, "x", "PX", &millis].map(str::as_bytes);
+            resp::encode_command(&mut bytes, &args);
+        }
+        client.send_raw(&bytes).expect("the node reads");
+        for _ in batch {
+            assert!(client.receive().expect("an answer").value.is_ok());
+        }
+    }
+}
