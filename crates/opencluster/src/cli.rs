@@ -32,6 +32,8 @@ pub(crate) enum Command {
     /// Start a node (what happens without a subcommand, too)
     #[command(after_help = AFTER_HELP, max_term_width = 110)]
     Serve(ServeArgs),
+    /// See what a cluster would do, without one
+    Sim(crate::sim_cmd::SimArgs),
 }
 
 #[derive(Args, Debug, Default)]

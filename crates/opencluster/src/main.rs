@@ -7,6 +7,7 @@
 mod cli; //    What can be typed.
 mod config; // Settings: file < environment < flags.
 mod serve; //  A node from its first words to its last.
+mod sim_cmd; // What a cluster would do, without one.
 mod banner; // The first words.
 mod taken; //  Who sits on a port we wanted.
 mod memory; // What the allocator says about memory.
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     };
     let outcome = match command {
         Command::Serve(args) => serve::run(&args),
+        Command::Sim(args) => sim_cmd::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,6 +10,9 @@ mod world; //           Nodes, messages in flight, time.
 mod checkers; //        What must hold, told by somebody who does not know the code.
 pub mod lower_bound; // The fewest copies that any plan could make.
 pub mod grow; //        A cluster that grows and shrinks, step by step, and what each step took.
+pub mod picture; //     A map as the picture everybody asks for.
+pub mod svg; //         Growth as a drawing.
+pub mod compare; //     Ways to place keys, side by side.
 
 pub use rng::Rng;
 pub use weather::Weather;

@@ -1,0 +1,238 @@
+//! `opencluster sim grow`: a cluster that grows and shrinks, and what each step took.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use cluster::balance::Decision;
+use cluster::map::{Map, NodeId, Settings, Zone};
+use placement::{Mask, ServerMap};
+use serde_json::{Value, json};
+use sim::Weather;
+use sim::grow::{Event, Growth, Newcomer, Step};
+use sim::picture;
+
+use crate::Failure;
+
+/// Beyond this a run takes minutes, and shows nothing new.
+const NODES_MAX: usize = 1000;
+
+#[derive(Args, Debug)]
+pub(crate) struct GrowArgs {
+    /// Buckets at the start: 16, 256, 4096 or 16384
+    #[arg(long, default_value_t = 16)]
+    buckets: u16,
+    /// How many nodes join, one after the other
+    #[arg(long, default_value_t = 6)]
+    nodes: usize,
+    /// Nodes that then leave, in this order, by name: B,D
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    leave: Vec<String>,
+    /// One weight a node, in the order they join: 1.1.2
+    #[arg(long, value_name = "WEIGHTS")]
+    weights: Option<String>,
+    /// Zones the nodes stand in, by turns: east,west
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    zones: Vec<String>,
+    /// Backups of each bucket, 0 to 3
+    #[arg(long, default_value_t = 1)]
+    backups: u8,
+    /// Where chance starts: the same seed gives the same run
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Show every move with its rule and numbers
+    #[arg(long)]
+    trace: bool,
+    /// Show the picture even of many buckets
+    #[arg(long)]
+    picture: bool,
+    /// Print JSON: one object a step
+    #[arg(long)]
+    json: bool,
+    /// Draw it into a file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &GrowArgs) -> Result<String, Failure> {
+    let mask = mask(args.buckets)?;
+    let newcomers = newcomers(args)?;
+    let settings = Settings { backups: args.backups, ..Settings::default() };
+    let mut newcomers = newcomers.into_iter();
+    let first = newcomers.next().expect("at least one node");
+    let mut growth = Growth::start(args.seed, Weather::default(), first, (mask, settings));
+    for newcomer in newcomers {
+        growth.join(newcomer);
+    }
+    for name in &args.leave {
+        let node = leaver(growth.map(), name)?;
+        growth.leave(node);
+    }
+    if let Some(file) = &args.svg {
+        std::fs::write(file, sim::svg::draw(growth.steps())).map_err(|error| {
+            Failure::Refused(format!("cannot write the drawing to {}: {error}", file.display()))
+        })?;
+    }
+    if args.json {
+        let steps: Vec<Value> = growth.steps().iter().map(as_json).collect();
+        return Ok(format!("{:#}\n", Value::Array(steps)));
+    }
+    Ok(growth.steps().iter().map(|step| told(args, step)).collect())
+}
+
+fn bad(line: String) -> Failure {
+    Failure::BadInput(line)
+}
+
+fn mask(buckets: u16) -> Result<Mask, Failure> {
+    let wrong = || bad(format!("--buckets is 16, 256, 4096 or 16384, not {buckets}"));
+    Mask::with_buckets(buckets).ok_or_else(wrong)
+}
+
+/// All nodes that will join, the first included.
+fn newcomers(args: &GrowArgs) -> Result<Vec<Newcomer>, Failure> {
+    if args.nodes == 0 || args.nodes > NODES_MAX {
+        return Err(bad(format!("--nodes is 1 to {NODES_MAX}, not {}", args.nodes)));
+    }
+    if args.backups > 3 {
+        return Err(bad(format!("--backups is 0 to 3, not {}", args.backups)));
+    }
+    let weights = match &args.weights {
+        None => vec![1; args.nodes],
+        Some(text) => {
+            let map: ServerMap =
+                text.parse().map_err(|error| bad(format!("--weights: {error}")))?;
+            map.weights().to_vec()
+        }
+    };
+    if weights.len() != args.nodes {
+        let (weights, nodes) = (weights.len(), args.nodes);
+        return Err(bad(format!("--weights has {weights} weights for {nodes} nodes")));
+    }
+    if weights[0] == 0 {
+        return Err(bad(
+            "--weights: the first node cannot have weight 0, it starts with everything".to_owned(),
+        ));
+    }
+    let zone = |node: usize| match args.zones.len() {
+        0 => Zone::default(),
+        zones => Zone(args.zones[node % zones].clone()),
+    };
+    let newcomer = |(node, weight)| Newcomer { weight, zone: zone(node) };
+    Ok(weights.into_iter().enumerate().map(newcomer).collect())
+}
+
+fn leaver(map: &Map, name: &str) -> Result<NodeId, Failure> {
+    let member = map.members().iter().find(|member| member.name.eq_ignore_ascii_case(name));
+    let Some(member) = member else {
+        let names: Vec<&str> = map.members().iter().map(|member| member.name.as_str()).collect();
+        return Err(bad(format!(
+            "--leave: there is no node {name:?}; there are {}",
+            names.join(", ")
+        )));
+    };
+    let others = map.members().iter().filter(|other| other.id != member.id);
+    if !others.into_iter().any(|other| other.weight > 0) {
+        return Err(bad(format!("--leave: {name} is the last node that can hold anything")));
+    }
+    Ok(member.id)
+}
+
+fn event_text(event: &Event) -> String {
+    match event {
+        Event::Start(name) => format!("{name} starts"),
+        Event::Join(name) => format!("{name} joins"),
+        Event::Leave(name) => format!("{name} leaves"),
+    }
+}
+
+/// One step in words and as a picture.
+fn told(args: &GrowArgs, step: &Step) -> String {
+    let mut text = format!("== {}\n", event_text(&step.event));
+    if args.trace {
+        for (at, decision) in &step.moved.decisions {
+            let _ = writeln!(
+                text,
+                "{:>12.3?}  {}",
+                at.saturating_sub(step.began),
+                explained(step, decision)
+            );
+        }
+    }
+    let small = step.map.bucket_count() <= picture::BUCKETS_MAX;
+    if small || args.picture {
+        text += &picture::picture(&step.map);
+    }
+    text += &picture::summary(&step.map);
+    if !matches!(step.event, Event::Start(_)) {
+        text += &by_rule(step);
+        let _ = writeln!(
+            text,
+            "{} copies made, the fewest possible {}; {} promotions; mask {}; took {:.2?}",
+            step.moved.copies,
+            step.lower_bound,
+            step.moved.promotions,
+            step.map.coarsest_mask(),
+            step.took
+        );
+    }
+    text + "\n"
+}
+
+/// How many moves each rule has caused.
+fn by_rule(step: &Step) -> String {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for (_, Decision { step, rule, .. }) in &step.moved.decisions {
+        let kind = format!("{} ({rule})", step.kind);
+        match counts.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((kind, 1)),
+        }
+    }
+    let parts: Vec<String> =
+        counts.iter().map(|(kind, count)| format!("{count} x {kind}")).collect();
+    if parts.is_empty() {
+        "no moves\n".to_owned()
+    } else {
+        format!("moves: {}\n", parts.join(", "))
+    }
+}
+
+/// A decision with its rule and the numbers it was based on.
+fn explained(step: &Step, decision: &Decision) -> String {
+    let Decision { step: taken, rule, giver, taker } = decision;
+    // Whoever has left is not in the map any more.
+    let name = |node: NodeId| {
+        step.map.member(node).map_or_else(|| sim::grow::name(node.0), |member| member.name.clone())
+    };
+    format!(
+        "{:12} {} {} -> {}  {:19} {} {giver}, {} {taker}",
+        taken.kind,
+        taken.bucket,
+        name(taken.giver),
+        name(taken.taker),
+        rule,
+        name(taken.giver),
+        name(taken.taker),
+    )
+}
+
+fn as_json(step: &Step) -> Value {
+    let nodes: Vec<Value> = step
+        .map
+        .members()
+        .iter()
+        .zip(step.map.loads())
+        .map(|(member, load)| {
+            json!({ "name": member.name, "primaries": load.primaries, "backups": load.backups })
+        })
+        .collect();
+    json!({
+        "event": event_text(&step.event),
+        "nodes": nodes,
+        "mask": step.map.coarsest_mask().to_string(),
+        "promotions": step.moved.promotions,
+        "copies_moved": step.moved.copies,
+        "lower_bound": step.lower_bound,
+    })
+}
