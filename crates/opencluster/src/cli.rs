@@ -198,6 +198,7 @@ mod tests {
     fn flags(line: &str) -> Vec<(&'static str, String)> {
         match parsed(line) {
             Ok(Command::Serve(args)) => args.settings.0,
+            Ok(Command::Sim(_)) => panic!("{line}: not serve"),
             Err(text) => panic!("{line}: {text}"),
         }
     }

@@ -56,6 +56,13 @@ struct Asking {
     answers: BTreeMap<NodeId, LoadLevels>,
 }
 
+impl Asking {
+    fn is_out_of_date(&self, epoch: Epoch) -> bool {
+        self.epoch != epoch
+            || self.answers.values().any(|levels| levels.busy && levels.epoch < epoch)
+    }
+}
+
 impl Balancer {
     pub fn new(me: NodeId, seed: u64) -> Balancer {
         Balancer {
@@ -170,7 +177,9 @@ impl Balancer {
         };
         if possible.step.kind != StepKind::Promote && self.turn == Turn::OfOthers {
             self.turn = Turn::Mine;
-            return self.set_event(now, Pace::AfterOthers, out);
+            if view.others_wait_for(self.me, possible.step.taker) {
+                return self.set_event(now, Pace::AfterOthers, out);
+            }
         }
         // A node below its share has no choice to make that load levels could help with: it serves a
         // bucket without its backups, or a promotion, and whoever is busy will say so.
@@ -232,7 +241,10 @@ impl Balancer {
             |node| asking.answers.get(&node).map_or(Readiness::Unfit, LoadLevels::readiness);
         match decide(view, self.me, &mut self.seen.1, readiness) {
             Some(decision) => self.begin(now, view, decision, out),
-            None if asking.epoch != view.map.epoch() => self.set_event(now, Pace::MyTurn, out),
+            // Somebody was busy with what this node knows to be over, or something has changed since.
+            None if asking.is_out_of_date(view.map.epoch()) => {
+                self.set_event(now, Pace::MyTurn, out);
+            }
             None => self.set_event(now, Pace::Soon, out),
         }
     }

@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 use placement::Hashmask;
 
 use super::levels::Readiness;
-use super::plan::{BucketPlan, Plan};
+use super::plan::{BucketPlan, NewCopy, Plan};
 use crate::map::{Bucket, Load, Map, NodeId};
 
 /// What a node looks at: its map, and the plan made at the basis of that map.
@@ -125,6 +125,15 @@ impl View<'_> {
             seen.copied += 1;
         }
         Phase::Copied
+    }
+
+    /// Whether somebody else has a copy to give to the taker.
+    pub fn others_wait_for(&self, me: NodeId, taker: NodeId) -> bool {
+        self.plan.concerning(taker).any(|plan| {
+            let bucket = self.bucket(plan);
+            let giver = |copy: &NewCopy| copy.giver.or(bucket.primary());
+            plan.missing(bucket).any(|copy| copy.taker == taker && giver(copy) != Some(me))
+        })
     }
 
     /// Whether a node holds less than the floor of its share.

@@ -9,7 +9,8 @@ pub enum Pace {
     AtOnce,
     /// Somebody else's move has ended and this node may have something to give.
     MyTurn,
-    /// It has just given a copy, and would give another: whoever else has something to give comes first.
+    /// It has just given a copy and would give another, but others wait for the same taker: they come
+    /// first.
     AfterOthers,
     /// It has something to give, but could not: somebody was busy.
     Soon,
@@ -26,7 +27,7 @@ impl Pace {
         match self {
             Pace::AtOnce => Duration::from_micros(100),
             Pace::MyTurn => Duration::from_micros(500),
-            Pace::AfterOthers => Duration::from_millis(2),
+            Pace::AfterOthers => Duration::from_millis(10),
             Pace::Soon => Duration::from_millis(50),
             Pace::Often => Duration::from_secs(1),
             Pace::Seldom => Duration::from_secs(10),
