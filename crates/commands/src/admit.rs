@@ -23,8 +23,10 @@ pub enum Locks {
 
 pub enum Verdict {
     Run(&'static Spec, Locks),
-    /// Refused or queued; the reply is written.
-    Answered,
+    /// It runs with EXEC; the reply is written.
+    Queued,
+    /// This was replied.
+    Refused(Error),
 }
 
 /// Decides on a request. Errors are written to `reply` and change nothing but the fate of a
@@ -37,31 +39,29 @@ pub fn admit(
 ) -> Verdict {
     let spec = match check(request, session, around) {
         Ok(spec) => spec,
-        Err(_) if is_http(request) => {
-            session.closing = true;
-            return Verdict::Answered;
+        Err(error) if is_http(request) => {
+            session.closing = true; // Nothing is replied: whoever sent it would not understand.
+            return Verdict::Refused(error);
         }
-        Err(error) => {
-            refuse(request, session, &error, reply);
-            return Verdict::Answered;
-        }
+        Err(error) => return refuse(request, session, told(request, error), reply),
     };
     let locks = match locks(spec, request, session, around) {
         Ok(locks) => locks,
-        Err(error) => {
-            give_up(request, session);
-            reply.error(error.text());
-            return Verdict::Answered;
-        }
+        Err(error) => return refuse(request, session, error, reply),
     };
     if !would_queue(spec, session) {
         return Verdict::Run(spec, locks);
     }
     match queue(spec, request, session) {
-        Ok(()) => reply.queued(),
-        Err(error) => reply.error(error.text()),
+        Ok(()) => {
+            reply.queued();
+            Verdict::Queued
+        }
+        Err(error) => {
+            reply.error(error.text());
+            Verdict::Refused(error)
+        }
     }
-    Verdict::Answered
 }
 
 /// Whether the command may need memory that is not there, itself or by being queued. Whoever can make
@@ -82,14 +82,25 @@ fn is_exec(spec: &Spec) -> bool {
     spec.full_name == "exec"
 }
 
-fn refuse(request: &Request<'_>, session: &mut Session, error: &Error, reply: &mut Reply<'_>) {
-    if request.spec.is_some_and(is_exec) {
-        let reason = error.text().trim_start_matches("ERR ");
-        reply.error(format!("EXECABORT Transaction discarded because of: {reason}"));
-    } else {
-        reply.error(error.text());
+/// The error in the words in which it is told: EXEC adds what becomes of the transaction.
+fn told(request: &Request<'_>, error: Error) -> Error {
+    if !request.spec.is_some_and(is_exec) {
+        return error;
     }
+    let reason = error.text().trim_start_matches("ERR ");
+    Error::new(format!("EXECABORT Transaction discarded because of: {reason}"))
+}
+
+#[cold]
+fn refuse(
+    request: &Request<'_>,
+    session: &mut Session,
+    error: Error,
+    reply: &mut Reply<'_>,
+) -> Verdict {
+    reply.error(error.text());
     give_up(request, session);
+    Verdict::Refused(error)
 }
 
 /// What a refused command does to the transaction under way: EXEC ends it, any other breaks it.

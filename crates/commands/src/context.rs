@@ -38,12 +38,28 @@ impl<'a> Context<'a> {
     }
 }
 
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    Done,
+    /// An error was its reply.
+    Failed,
+}
+
 /// Runs an admitted command whose slots are locked. An error becomes its reply.
 #[inline]
-pub fn run(context: &mut Context<'_>) {
+pub fn run(context: &mut Context<'_>) -> Ending {
     let run = context.spec.run.expect("a container without a subcommand is not admitted");
     context.keys.no_touch = context.session.no_touch;
-    if let Err(error) = run(context) {
-        context.reply.error(error.text());
+    match run(context) {
+        Ok(()) => Ending::Done,
+        Err(error) => fail(context, error),
     }
+}
+
+#[cold]
+fn fail(context: &mut Context<'_>, error: Error) -> Ending {
+    context.reply.error(error.text());
+    context.keys.outcome.errors.push(error);
+    Ending::Failed
 }

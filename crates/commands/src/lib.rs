@@ -37,7 +37,7 @@ pub mod testing; // A node without sockets, for tests and fuzzing.
 
 pub use admit::{Locks, Verdict, admit, needs_memory};
 pub use args::{Args, OwnedArgs};
-pub use context::{Context, Run, run};
+pub use context::{Context, Ending, Run, run};
 pub use error::Error;
 pub use glob::glob_matches;
 pub use host::{

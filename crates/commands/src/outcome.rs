@@ -5,6 +5,7 @@ use placement::Slot;
 use store::{Applied, DecodeError, Effect, Garbage, Seed, Version, decode_effect, encode_effect};
 
 use crate::settings::NotifyClasses;
+use crate::{Ending, Error, Spec};
 
 /// What running commands has left behind so far.
 #[derive(Default)]
@@ -18,6 +19,10 @@ pub struct Outcome {
     pub misses: u64,
     pub expired: u64,
     pub evicted: u64,
+    /// The errors that were replied.
+    pub errors: Vec<Error>,
+    /// The commands that EXEC has run, and how they ended.
+    pub ran_in_exec: Vec<(&'static Spec, Ending)>,
     /// Changes made, as `INFO` counts them.
     pub changes: u64,
     /// Of these, the ones after which a slot holds other keys, or expires at another time.

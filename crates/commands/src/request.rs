@@ -19,6 +19,12 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// Whether a run of it may take long enough to be worth a look at the clock of its own.
+    #[inline]
+    pub fn is_timed_alone(&self) -> bool {
+        self.spec.is_some_and(Spec::is_timed_alone)
+    }
+
     #[inline]
     pub fn prepare(args: Args<'a>, table: &Table, seed: &Seed) -> Request<'a> {
         let found = table.find_with_id(args.at(0)).and_then(|found| resolve(found, args));

@@ -103,6 +103,9 @@ pub enum Flag {
     /// Runs at once inside MULTI instead of being queued (EXEC, DISCARD, ...). Not one of Redis's.
     NotQueued = 1 << 19,
     AllowBusy = 1 << 20,
+    /// Never takes long, though Redis does not call it fast (SET): timed with its batch, as fast ones
+    /// are. Not one of Redis's.
+    Brief = 1 << 22,
     /// What stands at the places of keys names a channel of that slot (`not_key` in `COMMAND INFO`).
     NotKeys = 1 << 21,
 }
@@ -127,6 +130,11 @@ impl Flags {
     /// Both together; `|` cannot be used in constants.
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
+    }
+
+    #[inline(always)]
+    pub const fn intersects(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
     }
 
     #[inline(always)]
@@ -186,6 +194,13 @@ impl KeySpec {
 impl Spec {
     pub fn has(&self, flag: Flag) -> bool {
         self.flags.has(flag)
+    }
+
+    /// Whether a run of it may take long enough to be worth a look at the clock of its own.
+    #[inline]
+    pub fn is_timed_alone(&self) -> bool {
+        const QUICK: Flags = Flags::of(&[Flag::Fast, Flag::Brief]);
+        !self.flags.intersects(QUICK)
     }
 
     /// Whether `count` arguments, the name included, are a right number.
@@ -304,6 +319,18 @@ impl Table {
         self.find_with_id(name).map(|(spec, _)| spec)
     }
 
+    /// Where a command stands in the table.
+    pub fn id_of(&self, spec: &Spec) -> CommandId {
+        let (root, sub) = match spec.full_name.split_once('|') {
+            Some((root, sub)) => (root, Some(sub)),
+            None => (spec.full_name, None),
+        };
+        let Some((root, id)) = self.find_with_id(root.as_bytes()) else { return CommandId::NONE };
+        let Some(sub) = sub else { return id };
+        root.subcommand_position(sub.as_bytes())
+            .map_or(CommandId::NONE, |position| id.subcommand(position))
+    }
+
     #[inline]
     pub(crate) fn find_with_id(&self, name: &[u8]) -> Option<(&'static Spec, CommandId)> {
         if name.len() > NAME_BYTES_MAX {
@@ -358,6 +385,14 @@ mod tests {
         assert!(table.find(b"gett").is_none());
         assert!(table.find(&[b'x'; 100]).is_none());
         assert!(table.iter().all(|spec| table.find(spec.name.as_bytes()).is_some()));
+    }
+
+    #[test]
+    fn every_command_knows_its_place_in_the_table() {
+        let table = Table::default();
+        for (index, spec) in table.specs().iter().enumerate() {
+            assert_eq!(table.id_of(spec).index(), index, "{}", spec.full_name);
+        }
     }
 
     #[test]

@@ -169,7 +169,7 @@ fn run_queued(context: &mut Context<'_>, command: &Queued) {
     let keys = context.keys.reborrow();
     let first_index = command.spec.keys.indices(args.len()).next();
     let first_key = first_index.map(|index| keys.key(args.at(index)));
-    run(&mut Context {
+    let ending = run(&mut Context {
         args,
         keys,
         // A HELLO before this one may have changed the protocol.
@@ -179,6 +179,7 @@ fn run_queued(context: &mut Context<'_>, command: &Queued) {
         spec: command.spec,
         first_key,
     });
+    context.keys.outcome.ran_in_exec.push((command.spec, ending));
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::mailbox::Mailbox;
 use crate::pubsub::Outbox;
 use crate::shared::{Shared, count};
 use crate::surroundings::surroundings;
+use crate::watching::{LATENCY_EVENTS, Totals};
 
 /// How often it looks for keys that are due. A key is gone, and its event sent, at most this much
 /// and the time of one sweep too late.
@@ -57,15 +58,29 @@ impl Keeper {
             self.free_until(tick);
             self.around = surroundings(&self.shared);
             if self.shared.expires_actively.load(Relaxed) {
+                let begun = Instant::now();
                 self.expire();
+                let settings = self.shared.settings.load();
+                let event = LATENCY_EVENTS.expire_cycle;
+                self.shared.watching.latency.note(event, begun.elapsed(), &settings);
             }
             if self.memory_due <= tick {
                 self.shared.memory.refresh();
+                self.sample_rates();
                 self.memory_due = tick + MEMORY_EVERY;
             }
             // After a pause of the whole machine there is no point in catching up tick by tick.
             tick = tick.max(Instant::now());
         }
+    }
+
+    fn sample_rates(&self) {
+        let totals = Totals {
+            commands: self.shared.total(|counters| &counters.commands),
+            bytes_in: self.shared.total(|counters| &counters.bytes_in),
+            bytes_out: self.shared.total(|counters| &counters.bytes_out),
+        };
+        self.shared.watching.rates.sample(Instant::now(), totals);
     }
 
     /// Frees garbage as it comes, until the next tick.

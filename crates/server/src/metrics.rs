@@ -2,6 +2,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use commands::{Flag, Group, Spec};
+
 use crate::http::{CommandClass, HttpSource, MemoryMetrics, NodeMetrics, Readiness};
 use crate::shared::Shared;
 
@@ -21,11 +23,7 @@ impl HttpSource for Shared {
             connections_refused: self.rejected.load(Relaxed),
             bytes_in: self.total(|counters| &counters.bytes_in),
             bytes_out: self.total(|counters| &counters.bytes_out),
-            commands: vec![CommandClass {
-                class: "all",
-                calls: self.total(|counters| &counters.commands),
-                failed: 0,
-            }],
+            commands: command_classes(self),
             keys: population.keys,
             keys_with_expiry: population.expiring,
             keys_expired: self.total(|counters| &counters.expired),
@@ -42,5 +40,39 @@ impl HttpSource for Shared {
 
     fn readiness(&self) -> Readiness {
         if self.is_stopping() { Readiness::NotReady("stopping") } else { Readiness::Ready }
+    }
+}
+
+/// What was asked for, by class, all of them even if nothing was.
+fn command_classes(shared: &Shared) -> Vec<CommandClass> {
+    const CLASSES: [&str; 6] = ["read", "write", "pubsub", "transaction", "admin", "other"];
+    let mut classes = CLASSES.map(|class| CommandClass { class, calls: 0, failed: 0 });
+    for counts in shared.watching.totals(&shared.table) {
+        let name = class_of(counts.spec);
+        let class = classes.iter_mut().find(|class| class.class == name).expect("one of them");
+        class.calls += counts.calls + counts.rejected;
+        class.failed += counts.failed + counts.rejected;
+    }
+    classes.into()
+}
+
+fn class_of(spec: &Spec) -> &'static str {
+    if spec.has(Flag::Write) {
+        "write"
+    } else if spec.has(Flag::ReadOnly) {
+        "read"
+    } else if spec.has(Flag::Admin) {
+        "admin"
+    } else {
+        match spec.group {
+            Group::PubSub => "pubsub",
+            Group::Transactions => "transaction",
+            Group::Generic
+            | Group::String
+            | Group::Bitmap
+            | Group::Connection
+            | Group::Server
+            | Group::Cluster => "other",
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! CLIENT PAUSE: until when which commands wait. Workers look at the beginning of each round.
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::time::Duration;
 
 use commands::{Pause, PauseScope};
 use parking_lot::Mutex;
@@ -29,6 +30,12 @@ impl Pauses {
     pub(crate) fn end(&self) {
         *self.pause.lock() = None;
         self.maybe.store(false, Relaxed);
+    }
+
+    /// How long what is paused has yet to wait.
+    pub(crate) fn left(&self, now: UnixMillis) -> Duration {
+        let until = self.pause.lock().map_or(now, |pause| pause.until);
+        Duration::from_millis(until.0.saturating_sub(now.0))
     }
 
     /// What is paused now.

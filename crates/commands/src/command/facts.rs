@@ -88,7 +88,7 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> Words {
         ("expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "setrange", _) => MODIFIES,
         ("exists" | "strlen" | "touch" | "type" | "watch" | "memory|usage", _) => LOOKS,
         (name, _) if name.starts_with("object|") => LOOKS,
-        (name, _) if spec.group == Group::PubSub && !name.is_empty() => NOT_A_KEY,
+        _ if spec.has(Flag::NotKeys) => NOT_A_KEY,
         _ if spec.has(Flag::Write) => READS_AND_WRITES,
         _ => READS,
     }

@@ -36,6 +36,9 @@ const WRITE: Spec = Spec {
     ..BLANK
 };
 
+const BRIEF_WRITE: Spec =
+    Spec { flags: Flags::of(&[Flag::Write, Flag::DenyOom, Flag::Brief]), ..WRITE };
+
 const FAST_WRITE: Spec =
     Spec { flags: Flags::of(&[Flag::Write, Flag::DenyOom, Flag::Fast]), ..WRITE };
 
@@ -209,7 +212,7 @@ pub(crate) const SPECS: &[Spec] = &[
         since: "2.6.0",
         arity: 4,
         run: Some(set::psetex),
-        ..WRITE
+        ..BRIEF_WRITE
     },
     Spec {
         name: "set",
@@ -219,7 +222,7 @@ pub(crate) const SPECS: &[Spec] = &[
         summary: "Sets a key to a string, whatever it held before.",
         arity: -3,
         run: Some(set::set),
-        ..WRITE
+        ..BRIEF_WRITE
     },
     Spec {
         name: "setex",
@@ -229,7 +232,7 @@ pub(crate) const SPECS: &[Spec] = &[
         since: "2.0.0",
         arity: 4,
         run: Some(set::setex),
-        ..WRITE
+        ..BRIEF_WRITE
     },
     Spec {
         name: "setnx",

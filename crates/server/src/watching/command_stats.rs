@@ -41,6 +41,13 @@ impl CommandStats {
         count(&histogram[Histogram::step(nanos)], times);
     }
 
+    /// Notes a run whose time was not taken by itself.
+    pub(crate) fn ran_untimed(&self, command: CommandId) {
+        if let Some(row) = self.rows.get(command.index()) {
+            count(&row.asked, 1);
+        }
+    }
+
     pub(crate) fn queued(&self, command: CommandId) {
         if let Some(row) = self.rows.get(command.index()) {
             count(&row.queued, 1);

@@ -111,6 +111,15 @@ impl Watching {
     /// What each command has been asked for since the last reset, those never asked for left out.
     pub(crate) fn command_counts(&self, table: &Table) -> Vec<CommandCounts> {
         let baseline = self.baseline.lock().commands.clone();
+        self.counts_since(table, &baseline)
+    }
+
+    /// The same since the node started: what is scraped must never go down.
+    pub(crate) fn totals(&self, table: &Table) -> Vec<CommandCounts> {
+        self.counts_since(table, &[])
+    }
+
+    fn counts_since(&self, table: &Table, baseline: &[command_stats::Sums]) -> Vec<CommandCounts> {
         let mut counts = Vec::new();
         for (index, spec) in table.specs().iter().enumerate() {
             let sums = command_stats::sum(&self.commands, index);

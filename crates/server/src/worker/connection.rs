@@ -41,6 +41,8 @@ pub(crate) struct Connection {
     pub spoke: bool,
     /// It got messages in this round that are not sent yet.
     pub heard: bool,
+    /// It waits for a pause to end (CLIENT PAUSE).
+    pub held_back: bool,
     pub unread: Unread,
     /// It left too much unread, and is closed at the end of the round.
     pub is_cut_off: bool,
@@ -68,6 +70,7 @@ impl Connection {
             card: Arc::new(card),
             spoke: false,
             heard: false,
+            held_back: false,
             unread: Unread::default(),
             is_cut_off: false,
         }

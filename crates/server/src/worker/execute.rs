@@ -1,15 +1,19 @@
 //! One command: admitted, its slots locked, run, its locks let go.
 
-use commands::{Context, Keys, Locks, Request, Verdict, admit, needs_memory, run};
+use std::time::Instant;
+
+use commands::{Context, Ending, Keys, Locks, Request, Verdict, admit, needs_memory, run};
 use resp::{Output, Reply};
 use smallvec::SmallVec;
 
 use super::Worker;
 use super::connection::Connection;
 use super::serve::BATCH_MAX;
+use super::timing::BatchTime;
 use crate::evictor::Room;
 use crate::host::NodeHost;
 use crate::keyspace::{Keyspace, LockedSlots, SlotGuard};
+use crate::watching::LATENCY_EVENTS;
 
 /// Locks that a batch took early, by the place of their command in it. Only ever taken where nobody had
 /// them: who holds some must not wait for another.
@@ -22,13 +26,21 @@ impl<'s> Worker<'s> {
         index: usize,
         (place, requests): (usize, &[Request<'_>]),
         held: &mut Held<'s>,
+        time: &mut BatchTime,
     ) {
         let mut output = core::mem::take(&mut self.connections[index].output);
         if output.capacity() == 0 {
             output = self.spares.pop().unwrap_or_default();
         }
         for (step, request) in requests.iter().enumerate() {
+            let alone = request.is_timed_alone();
+            if alone {
+                time.begin_alone();
+            }
             self.execute(index, (place + step, request), held, &mut output);
+            if alone {
+                self.note_alone(index, request, time.end_alone());
+            }
             if self.connections[index].session.closing {
                 break;
             }
@@ -72,8 +84,14 @@ impl<'s> Worker<'s> {
     ) {
         let Connection { session, card, .. } = &mut self.connections[index];
         let mut reply = Reply::new(output, session.protocol);
-        let Verdict::Run(spec, locks) = admit(request, session, &self.around, &mut reply) else {
-            return;
+        let stats = &self.shared.watching.commands[self.number];
+        let (spec, locks) = match admit(request, session, &self.around, &mut reply) {
+            Verdict::Run(spec, locks) => (spec, locks),
+            Verdict::Queued => return stats.queued(request.command),
+            Verdict::Refused(error) => {
+                stats.rejected(request.command);
+                return self.outcome.errors.push(error);
+            }
         };
         let reshaped = self.outcome.reshaped;
         let mut slots = lock(&self.shared.keyspace, locks, place, held);
@@ -95,7 +113,9 @@ impl<'s> Worker<'s> {
             spec,
             first_key: request.key,
         };
-        run(&mut context);
+        if run(&mut context) == Ending::Failed {
+            stats.failed(request.command);
+        }
         if self.outcome.reshaped != reshaped {
             slots.note_changes();
         }
@@ -118,7 +138,10 @@ impl<'s> Worker<'s> {
             return;
         }
         held.clear(); // Any slot may have to give something up, those we hold among them.
+        let begun = Instant::now();
         self.around.out_of_memory = !self.evictor.evict(&self.settings, &mut room);
+        let event = LATENCY_EVENTS.eviction_cycle;
+        self.shared.watching.latency.note(event, begun.elapsed(), &self.settings);
     }
 }
 

@@ -81,12 +81,10 @@ impl Worker<'_> {
     }
 
     /// Whether a connection leaves too much unread. One that may yet do so is kept in mind.
-    fn is_over(&mut self, index: usize) -> bool {
-        let limit = self.settings.client_output_buffer_limit.pubsub;
+    pub(super) fn is_over(&mut self, index: usize) -> bool {
+        let limits = &self.settings.client_output_buffer_limit;
         let Connection { unread, output, session, .. } = &mut self.connections[index];
-        if session.subscriptions.is_empty() {
-            return false; // A newcomer in the place of one that is gone, or it listens no more.
-        }
+        let limit = if session.subscriptions.is_empty() { limits.normal } else { limits.pubsub };
         let is_over = unread.is_too_much(output.len(), limit, self.around.now);
         if unread.is_over() && !is_over && !self.slow.contains(&index) {
             self.slow.push(index);

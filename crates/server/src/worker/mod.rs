@@ -3,8 +3,14 @@
 //!
 //! `serve.rs` has a connection's turn, `execute.rs` one command under its locks, `connection.rs` what
 //! a connection keeps between its turns; `publish.rs` and `hear.rs` are the two ends of pub/sub.
+//! `timing.rs` notes how long commands took, `monitor.rs` shows them, `held_back.rs` has CLIENT PAUSE,
+//! `idle.rs` parts with the silent.
 mod connection;
 mod execute;
+mod held_back;
+mod idle;
+mod monitor;
+mod timing;
 mod hear;
 mod publish;
 mod round;
@@ -17,12 +23,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use commands::settings::Settings;
-use commands::{Outcome, Surroundings};
+use commands::{Outcome, PauseScope, Surroundings};
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 use resp::{Output, Span};
 use slab::Slab;
+use store::UnixMillis;
 
 use self::connection::Connection;
 use self::round::Region;
@@ -60,6 +67,11 @@ pub(crate) struct Worker<'s> {
     patient: Vec<usize>,
     /// Connections that leave much unread, and may not do so for long.
     slow: Vec<usize>,
+    /// What CLIENT PAUSE has stopped, and the connections that wait for its end.
+    paused: Option<PauseScope>,
+    held_back: Vec<usize>,
+    /// When to look for idle connections again.
+    idle_due: UnixMillis,
     /// Counts the rounds, so that a connection has one turn in each.
     round: u64,
     /// Where connections without unfinished input are read into.
@@ -104,6 +116,9 @@ impl<'s> Worker<'s> {
             again: Vec::new(),
             patient: Vec::new(),
             slow: Vec::new(),
+            paused: None,
+            held_back: Vec::new(),
+            idle_due: UnixMillis(0),
             round: 0,
             buffer: vec![0; BUFFER_BYTES],
             regions: Vec::new(),
@@ -148,6 +163,7 @@ impl<'s> Worker<'s> {
             self.serve_all(&mut ready);
             self.answer();
             self.hear();
+            self.close_idle();
             self.settle();
         }
         self.say_goodbye();
@@ -159,14 +175,17 @@ impl<'s> Worker<'s> {
             Duration::ZERO
         } else if !self.patient.is_empty() {
             BREATH
-        } else {
+        } else if self.held_back.is_empty() {
             SLEEP
+        } else {
+            self.shared.pauses.left(clock::now()).min(SLEEP)
         }
     }
 
     fn connections_to_resume(&mut self) -> Vec<usize> {
         let mut indices = core::mem::take(&mut self.again);
         indices.append(&mut self.patient);
+        indices.append(&mut self.resume_held_back());
         indices
     }
 
@@ -188,6 +207,7 @@ impl<'s> Worker<'s> {
             match mail {
                 Mail::Adopt(accepted) => self.adopt(accepted),
                 Mail::Close { id, index } => self.close_if(id, index),
+                Mail::Show { id, index, line } => self.show(id, index, &line),
                 Mail::Deliver(message) => self.branch.receive(message),
             }
         }
@@ -245,12 +265,14 @@ impl<'s> Worker<'s> {
         let mut connection = self.connections.remove(index);
         let _ = self.poll.registry().deregister(&mut connection.stream);
         self.shared.clients.leave(connection.session.id);
+        self.shared.watching.monitors.leave(connection.session.id);
         self.stop_listening(index, &connection.session);
         self.shared.connections[self.number].fetch_sub(1, Relaxed);
     }
 
     /// Carries off what the round's commands have left behind.
     fn settle(&mut self) {
+        self.settle_statistics();
         let counters = &self.shared.counters[self.number];
         let outcome = &mut self.outcome;
         count(&counters.hits, core::mem::take(&mut outcome.hits));

@@ -4,7 +4,8 @@
 
 use core::mem::take;
 
-use resp::{Limits, Parsed, Span};
+use commands::PauseScope;
+use resp::{Parsed, Span};
 use smallvec::SmallVec;
 
 use super::serve::{BATCH_MAX, Job};
@@ -78,6 +79,10 @@ impl Worker<'_> {
             self.patient.push(index);
             return false;
         }
+        if self.paused == Some(PauseScope::All) {
+            self.hold_back(index);
+            return false;
+        }
         true
     }
 
@@ -110,9 +115,12 @@ impl Worker<'_> {
     /// region is left to be parsed again.
     fn single(&mut self, buffer: &mut [u8], region: &Region, spans: &mut Vec<Span>) -> Option<Job> {
         let before = spans.len();
+        let rules = self.rules(region.index);
+        if rules.one_by_one {
+            return None;
+        }
         let parser = &mut self.connections[region.index].parser;
-        let limits = &Limits::FULL;
-        match parser.next(&mut buffer[..region.end], region.start, limits, spans) {
+        match parser.next(&mut buffer[..region.end], region.start, &rules.limits, spans) {
             Ok(Parsed::Request { end, args }) if end == region.end && args > 0 => {
                 Some(Job { index: region.index, args })
             }

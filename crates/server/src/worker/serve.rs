@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::connection::Connection;
 use super::execute::Held;
+use super::timing::BatchTime;
 use super::{READ_BYTES, Worker};
 use crate::keyspace::Keyspace;
 use crate::shared::count;
@@ -59,7 +60,12 @@ impl Worker<'_> {
         if connection.session.closing && connection.output.is_empty() {
             return Err(Closed);
         }
-        if connection.readable && !connection.has_much_unread() {
+        if !connection.output.is_empty() && self.is_over(index) {
+            return Err(Closed);
+        }
+        let connection = &self.connections[index];
+        // One that is held back goes on when the pause is over.
+        if connection.readable && !connection.held_back && !connection.has_much_unread() {
             self.again.push(index);
         }
         self.connections[index].update_card(self.around.now);
@@ -140,7 +146,12 @@ impl Worker<'_> {
                 return (at, Rest::PutOff);
             }
             spans.clear();
-            let parsed = parse_batch(index, &mut self.connections[index], bytes, at, spans);
+            let rules = self.rules(index);
+            let connection = &mut self.connections[index];
+            let parsed = rules.parse_batch(index, connection, (bytes, at), spans);
+            if self.is_held_back(index, &parsed, bytes, spans) {
+                return (at, Rest::PutOff);
+            }
             self.run_batch(bytes, spans, &parsed.jobs);
             at = parsed.end;
             let connection = &mut self.connections[index];
@@ -160,6 +171,20 @@ impl Worker<'_> {
         }
     }
 
+    /// How a connection's requests are read. Whoever has not shown who it is may not make us hold
+    /// much, and is read one request at a time, since one may show it; so is everybody while
+    /// anything is paused.
+    #[inline]
+    pub(super) fn rules(&self, index: usize) -> Rules {
+        let unknown =
+            self.around.password_required && !self.connections[index].session.authenticated;
+        let limits = if unknown { Limits::BEFORE_AUTH } else { Limits::FULL };
+        Rules {
+            limits: Limits { bulk_bytes_max: self.around.string_bytes_max, ..limits },
+            one_by_one: unknown || self.paused.is_some(),
+        }
+    }
+
     /// Runs a batch: looks all of it up, asks for the memory it will need, then runs one by one.
     pub(super) fn run_batch(&mut self, bytes: &[u8], spans: &[Span], jobs: &[Job]) {
         let shared = self.shared;
@@ -176,12 +201,17 @@ impl Worker<'_> {
         }
         let mut held =
             if requests.len() > 1 { hold(&shared.keyspace, &requests) } else { Held::new() };
+        if !shared.watching.monitors.is_empty() {
+            self.show_to_monitors(jobs, &requests);
+        }
+        let mut time = BatchTime::start();
         let mut place = 0;
         for jobs in jobs.chunk_by(|one, other| one.index == other.index) {
             let end = place + jobs.len();
-            self.run_for(jobs[0].index, (place, &requests[place..end]), &mut held);
+            self.run_for(jobs[0].index, (place, &requests[place..end]), &mut held, &mut time);
             place = end;
         }
+        self.note_batch(jobs, &requests, time.end());
         self.post();
         count(&shared.counters[self.number].commands, requests.len() as u64);
     }
@@ -256,9 +286,15 @@ pub(super) struct Job {
     pub args: usize,
 }
 
+/// How requests are read at the moment.
+pub(super) struct Rules {
+    pub limits: Limits,
+    pub one_by_one: bool,
+}
+
 /// A batch of one connection's requests in a buffer.
-struct Batch {
-    jobs: SmallVec<[Job; BATCH_MAX]>,
+pub(super) struct Batch {
+    pub jobs: SmallVec<[Job; BATCH_MAX]>,
     /// Where the last of them ends.
     end: usize,
     then: Then,
@@ -273,33 +309,36 @@ enum Then {
     Refuse(Vec<u8>),
 }
 
-fn parse_batch(
-    index: usize,
-    connection: &mut Connection,
-    bytes: &mut [u8],
-    from: usize,
-    spans: &mut Vec<Span>,
-) -> Batch {
-    let mut batch = Batch { jobs: SmallVec::new(), end: from, then: Then::More };
-    while batch.jobs.len() < BATCH_MAX {
-        match connection.parser.next(bytes, batch.end, &Limits::FULL, spans) {
-            Ok(Parsed::Request { end, args }) => {
-                batch.end = end;
-                if args > 0 {
-                    batch.jobs.push(Job { index, args });
+impl Rules {
+    fn parse_batch(
+        &self,
+        index: usize,
+        connection: &mut Connection,
+        (bytes, from): (&mut [u8], usize),
+        spans: &mut Vec<Span>,
+    ) -> Batch {
+        let mut batch = Batch { jobs: SmallVec::new(), end: from, then: Then::More };
+        let batch_max = if self.one_by_one { 1 } else { BATCH_MAX };
+        while batch.jobs.len() < batch_max {
+            match connection.parser.next(bytes, batch.end, &self.limits, spans) {
+                Ok(Parsed::Request { end, args }) => {
+                    batch.end = end;
+                    if args > 0 {
+                        batch.jobs.push(Job { index, args });
+                    }
+                }
+                Ok(Parsed::Incomplete { .. }) => {
+                    batch.then = Then::Wait;
+                    break;
+                }
+                Err(error) => {
+                    batch.then = Then::Refuse(error.reply());
+                    break;
                 }
             }
-            Ok(Parsed::Incomplete { .. }) => {
-                batch.then = Then::Wait;
-                break;
-            }
-            Err(error) => {
-                batch.then = Then::Refuse(error.reply());
-                break;
-            }
         }
+        batch
     }
-    batch
 }
 
 /// Tells a client that there is no room, as far as its socket takes it at once.

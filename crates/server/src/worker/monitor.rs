@@ -1,0 +1,53 @@
+//! MONITOR: before a batch runs, its commands are shown to all connections that want to see them.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use commands::{Flag, Request};
+
+use super::Worker;
+use super::serve::Job;
+use crate::mailbox::Mail;
+use crate::watching::monitor_line;
+
+/// A monitor that leaves so many bytes unread is closed: it would never catch up.
+const UNREAD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+impl Worker<'_> {
+    #[cold]
+    pub(super) fn show_to_monitors(&self, jobs: &[Job], requests: &[Request<'_>]) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let monitors = self.shared.watching.monitors.all();
+        for (job, request) in jobs.iter().zip(requests) {
+            let connection = &self.connections[job.index];
+            // What administrators do is not shown, nor what is refused at the door.
+            let is_shown = |spec: &commands::Spec| {
+                !spec.has(Flag::Admin)
+                    && !spec.has(Flag::SkipMonitor)
+                    && spec.accepts(request.args.len())
+                    && (connection.session.authenticated || spec.has(Flag::NoAuth))
+            };
+            let Some(spec) = request.spec.filter(|spec| is_shown(spec)) else { continue };
+            let line = monitor_line(spec, request.args, connection.card.address, now);
+            for monitor in &monitors {
+                let (id, index) = (monitor.id, monitor.place.index);
+                let mail = Mail::Show { id, index, line: Arc::clone(&line) };
+                self.shared.mailboxes[monitor.place.worker].send(mail);
+            }
+        }
+    }
+
+    /// Shows a line to a monitor of ours, if it still is one.
+    pub(super) fn show(&mut self, id: u64, index: usize, line: &[u8]) {
+        let connection = self.connections.get_mut(index);
+        let Some(connection) = connection
+            .filter(|connection| connection.session.id == id && connection.session.is_monitor)
+        else {
+            return self.shared.watching.monitors.leave(id);
+        };
+        connection.output.extend_from_slice(line);
+        if connection.output.len() > UNREAD_BYTES_MAX || self.flush(index).is_err() {
+            self.close(index);
+        }
+    }
+}
