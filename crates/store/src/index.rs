@@ -3,7 +3,7 @@
 //! Called by `slot_table.rs`.
 
 use crate::item::{Item, ItemRef};
-use crate::segment::{Inserted, Place, Segment, Tag};
+use crate::segment::{ENTRIES_MAX, Inserted, Place, Segment, Tag};
 use crate::slot_table::ScanPosition;
 use crate::{Seed, UnixMillis};
 
@@ -14,8 +14,8 @@ pub struct At {
     place: Place,
 }
 
-/// With this many bits used up by the directory, segments stop to split. 1.5 billion keys in one slot
-/// are not a case to be quick at.
+/// With this many bits used up by the directory, segments stop to split and grow instead: 1.5 billion
+/// keys in one slot, or thousands that somebody has made to hash alike, are not a case to be quick at.
 const DEPTH_MAX: u32 = 18;
 
 /// A segment in a directory, and the run of hashes it serves: those that begin with `prefix`, `depth`
@@ -149,8 +149,9 @@ impl Index {
         let mut item = item;
         loop {
             let number = self.leaf_number(hash);
-            let tag = self.leaf(number).1.tag(hash);
-            match self.on_segment(number, |segment| segment.insert(tag, item)) {
+            let range = self.leaf(number).1;
+            let max = if range.depth < DEPTH_MAX { ENTRIES_MAX } else { usize::MAX };
+            match self.on_segment(number, |segment| segment.insert(range.tag(hash), item, max)) {
                 Inserted::At(place) => return At { leaf: number, place },
                 Inserted::Full(back) => {
                     item = back;
@@ -333,7 +334,7 @@ impl Directory {
     /// Makes a second leaf beside `number` and hands out all of its items, to be put in anew.
     fn split(&mut self, number: u32) -> Vec<(Item, Option<UnixMillis>)> {
         let Range { depth, prefix } = self.leaves[number as usize].range;
-        assert!(depth < DEPTH_MAX, "a slot with a billion keys");
+        assert!(depth < DEPTH_MAX, "a segment this deep is never full");
         if depth == self.depth {
             self.routes = self.routes.iter().flat_map(|leaf| [*leaf, *leaf]).collect();
             self.depth += 1;

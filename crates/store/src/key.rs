@@ -1,21 +1,37 @@
 //! A key together with what finding it needs: its slot and its hash, computed once.
 
-use core::hash::{BuildHasher, Hasher};
+use core::hash::Hasher;
 
+use foldhash::SharedSeed;
+use foldhash::quality::FoldHasher;
 use placement::Slot;
 
 /// The seed of the hash tables. Drawn per process by the server, fixed in tests and the simulator.
+///
+/// All that the hash mixes a key with comes from it. With foldhash's own constants in some places (its
+/// `FixedState`), anybody could make keys that hash alike under every seed.
 #[derive(Clone, Debug)]
-pub struct Seed(foldhash::quality::FixedState);
+pub struct Seed {
+    start: u64,
+    shared: SharedSeed,
+}
 
 impl Seed {
     pub fn new(seed: u64) -> Seed {
-        Seed(foldhash::quality::FixedState::with_seed(seed))
+        // The two must not tell of one another.
+        let start = FoldHasher::with_seed(seed, SharedSeed::global_fixed()).finish();
+        Seed { start, shared: SharedSeed::from_u64(seed) }
+    }
+
+    /// One for which keys that hash alike are known ([`tests::alike`]).
+    #[cfg(test)]
+    pub(crate) fn weak() -> Seed {
+        Seed { start: 1, shared: SharedSeed::global_fixed().clone() }
     }
 
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
-        let mut hasher = self.0.build_hasher();
+        let mut hasher = FoldHasher::with_seed(self.start, &self.shared);
         hasher.write(key);
         hasher.finish()
     }
@@ -49,5 +65,32 @@ impl<'a> Key<'a> {
     #[inline]
     pub(crate) fn hash(&self) -> u64 {
         self.hash
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A key of the slot of `{a}` whose last eight bytes are the constant that foldhash would multiply
+    /// the rest by if it were left to itself: nothing is left of the rest then.
+    pub(crate) fn alike(number: u32) -> Vec<u8> {
+        const FOLDHASH_CONSTANT: u64 = 0x3F84_D5B5_B547_0917;
+        [b"{a}:", &number.to_be_bytes()[..], &FOLDHASH_CONSTANT.to_ne_bytes()].concat()
+    }
+
+    fn different_hashes(seed: &Seed) -> usize {
+        let mut hashes: Vec<u64> = (0..1_000).map(|number| seed.hash(&alike(number))).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes.len()
+    }
+
+    #[test]
+    fn nobody_makes_keys_that_hash_alike_under_every_seed() {
+        assert_eq!(different_hashes(&Seed::weak()), 1);
+        for seed in [0, 1, 42, u64::MAX] {
+            assert_eq!(different_hashes(&Seed::new(seed)), 1_000);
+        }
     }
 }

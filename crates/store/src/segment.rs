@@ -165,14 +165,14 @@ impl Segment {
         result
     }
 
-    /// Puts an item in that is known not to be there.
-    pub(crate) fn insert(&mut self, tag: Tag, item: Item) -> Inserted {
+    /// Puts an item in that is known not to be there, if `entries_max` entries are enough for that.
+    pub(crate) fn insert(&mut self, tag: Tag, item: Item, entries_max: usize) -> Inserted {
         let mut capacity = self.entries.len();
         if self.is_crowded_at(capacity) {
             capacity = larger(capacity);
         }
         loop {
-            if capacity > ENTRIES_MAX {
+            if capacity > entries_max {
                 return Inserted::Full(item);
             }
             let fits = capacity == self.entries.len() || self.rebuild(capacity);

@@ -15,7 +15,7 @@ fn spread(number: u32) -> Tag {
 fn filled(count: u32, tag: impl Fn(u32) -> Tag) -> Segment {
     let mut segment = Segment::default();
     for number in 0..count {
-        let Inserted::At(_) = segment.insert(tag(number), item(number)) else {
+        let Inserted::At(_) = segment.insert(tag(number), item(number), ENTRIES_MAX) else {
             panic!("full at {number}");
         };
     }
@@ -74,7 +74,7 @@ fn removal_leaves_no_holes_and_gives_memory_back() {
 fn expiry_times_move_with_their_entries() {
     let mut segment = Segment::default();
     for number in 0..500u32 {
-        let Inserted::At(place) = segment.insert(spread(number), item(number)) else {
+        let Inserted::At(place) = segment.insert(spread(number), item(number), ENTRIES_MAX) else {
             panic!("full");
         };
         if number % 3 == 0 {
@@ -105,8 +105,9 @@ fn a_well_filled_table_costs_little_more_than_its_entries() {
 #[test]
 fn a_segment_says_when_it_is_full() {
     let mut segment = Segment::default();
-    let full = (0..20_000u32)
-        .find(|number| matches!(segment.insert(spread(*number), item(*number)), Inserted::Full(_)));
+    let full = (0..20_000u32).find(|number| {
+        matches!(segment.insert(spread(*number), item(*number), ENTRIES_MAX), Inserted::Full(_))
+    });
     let held = full.expect("it never ended") as usize;
     assert!(held > ENTRIES_MAX * 3 / 4 && held <= ENTRIES_MAX, "{held}");
     assert_eq!(segment.len(), held);

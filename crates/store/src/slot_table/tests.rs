@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::key::tests::alike;
 use crate::{Cause, Effect, NewValue, Seed, decode_effect, digest_of, encode_effect};
 
 const NOW: UnixMillis = UnixMillis(1_000_000);
@@ -62,6 +63,21 @@ impl Recorded {
         }
         copy
     }
+}
+
+#[test]
+fn keys_that_hash_alike_are_slow_and_nothing_worse() {
+    let mut slot = Recorded { seed: Seed::weak(), ..Recorded::new() };
+    for number in 0..9_000 {
+        slot.put(&alike(number), b"v", None);
+    }
+    assert_eq!(slot.table.len(), 9_000);
+    assert!(slot.table.peek(&slot.seed.key(&alike(8_999))).is_some());
+    assert_eq!(slot.content().len(), 9_000);
+    for number in 0..9_000 {
+        slot.remove(&alike(number));
+    }
+    assert_eq!((slot.table.len(), slot.table.bytes()), (0, 0));
 }
 
 /// A value as a command would hand it in.
