@@ -43,10 +43,8 @@ fn info(client: &mut Client, field: &str) -> u64 {
 fn left(client: &mut Client, name: &str, count: usize) -> i64 {
     let mut args = vec!["EXISTS".to_owned()];
     args.extend((0..count).map(|number| format!("{name}:{number}")));
-    match client.call(&args).value {
-        Value::Integer(there) => there,
-        other => panic!("{other}"),
-    }
+    let Value::Integer(there) = client.call(&args).value else { panic!("EXISTS counts") };
+    there
 }
 
 fn assert_near_limit(client: &mut Client) {

@@ -1,3 +1,5 @@
+//! CLIENT and its subcommands, as dialogues.
+
 use crate::testing::{TestNode, check, check_on};
 use crate::{ClientFacts, PauseScope};
 

@@ -1,3 +1,5 @@
+//! CLUSTER on a node alone, as dialogues.
+
 use crate::testing::{TestNode, check_on};
 
 fn node() -> TestNode {

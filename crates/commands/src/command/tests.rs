@@ -1,3 +1,5 @@
+//! COMMAND and its subcommands, as dialogues.
+
 use crate::Table;
 use crate::testing::{TestNode, check};
 

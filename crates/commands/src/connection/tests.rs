@@ -1,3 +1,5 @@
+//! HELLO, AUTH, SELECT and their kin, as dialogues.
+
 use crate::settings::Secret;
 use crate::testing::{TestNode, check, check_on};
 

@@ -1,3 +1,5 @@
+//! INFO, section by section.
+
 use crate::testing::TestNode;
 
 fn sections(text: &str) -> Vec<String> {

@@ -1,3 +1,5 @@
+//! Commands about the node, as dialogues.
+
 use std::time::Duration;
 
 use crate::testing::{TestNode, check, check_on};

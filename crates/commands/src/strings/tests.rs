@@ -1,3 +1,5 @@
+//! Strings, as dialogues, with the replies that redis-server gives.
+
 use crate::settings::NotifyClasses;
 use crate::testing::{TestNode, check, check_on};
 

@@ -55,7 +55,7 @@ impl LatencyMonitor {
         match series.samples.back_mut() {
             // Of one second the worst is kept.
             Some(last) if last.unix_seconds == unix_seconds => {
-                last.millis = last.millis.max(millis)
+                last.millis = last.millis.max(millis);
             }
             Some(_) | None => {
                 if series.samples.len() == SAMPLES_MAX {

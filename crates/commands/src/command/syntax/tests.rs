@@ -1,3 +1,5 @@
+//! What the help says of arguments, and what is read from it.
+
 use super::*;
 use crate::spec::{BLANK, KeySpec, Table};
 

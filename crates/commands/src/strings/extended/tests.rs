@@ -1,3 +1,5 @@
+//! Sums of floating-point numbers, digit by digit as an x86 long double has them.
+
 use super::*;
 
 fn sum(a: &str, b: &str) -> Option<String> {
