@@ -7,7 +7,7 @@ use crate::Error;
 use crate::context::Context;
 use crate::glob::glob_matches;
 use crate::help::help;
-use crate::settings::TABLE;
+use crate::settings::{self, TABLE};
 use crate::spec::{BLANK, Flag, Flags, Group, Spec};
 
 const ADMIN: Flags = Flags::of(&[Flag::Admin, Flag::NoScript, Flag::Loading, Flag::Stale]);
@@ -103,7 +103,13 @@ fn set(context: &mut Context<'_>) -> Result<(), Error> {
     let changes: Vec<(&str, &str)> =
         texts.chunks_exact(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref())).collect();
     let mut seen = BTreeSet::new();
+    // All names first: a wrong one outdoes a wrong value before it.
     for (name, _) in &changes {
+        if settings::find(name).is_none() {
+            return Err(Error::new(format!(
+                "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
+            )));
+        }
         if !seen.insert(name.to_ascii_lowercase()) {
             return Err(Error::new(format!(
                 "ERR CONFIG SET failed (possibly related to argument '{name}') - duplicate parameter"
@@ -174,6 +180,8 @@ mod tests {
             > CONFIG SET maxmemory 1 timeout
             (error) ERR syntax error
             > CONFIG SET nosuch 1
+            (error) ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'
+            > CONFIG SET maxmemory-policy strange nosuch 1
             (error) ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'
             > CONFIG SET port 1
             (error) ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config

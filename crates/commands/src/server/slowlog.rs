@@ -68,7 +68,9 @@ const COUNT_DEFAULT: usize = 10;
 fn get(context: &mut Context<'_>) -> Result<(), Error> {
     let wrong = Error::fixed("ERR count should be greater than or equal to -1");
     let count = match context.args.get(2) {
-        _ if context.args.len() > 3 => return Err(Error::wrong_arity(context.spec.full_name)),
+        _ if context.args.len() > 3 => {
+            return Err(Error::wrong_subcommand_arity("SLOWLOG", context.args.at(1)));
+        }
         None => COUNT_DEFAULT,
         Some(text) => match resp::parse_integer(text) {
             Some(-1) => usize::MAX,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use commands::{Context, Ending, Keys, Locks, Request, Verdict, admit, needs_memory, run};
+use commands::{Context, Ending, Flag, Keys, Locks, Request, Verdict, admit, needs_memory, run};
 use resp::{Output, Reply};
 use smallvec::SmallVec;
 
@@ -118,6 +118,9 @@ impl<'s> Worker<'s> {
         }
         if self.outcome.reshaped != reshaped {
             slots.note_changes();
+        }
+        if spec.has(Flag::Admin) {
+            self.look_around(); // It may have changed a setting; the next in this batch heeds it.
         }
     }
 

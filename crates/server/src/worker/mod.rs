@@ -147,8 +147,7 @@ impl<'s> Worker<'s> {
                 assert_eq!(error.kind(), io::ErrorKind::Interrupted, "epoll failed: {error}");
                 continue;
             }
-            self.around = surroundings(self.shared);
-            self.settings = self.shared.settings.load_full();
+            self.look_around();
             let mut ready = self.connections_to_resume();
             for event in &events {
                 match event.token() {
@@ -167,6 +166,12 @@ impl<'s> Worker<'s> {
             self.settle();
         }
         self.say_goodbye();
+    }
+
+    /// Takes in the time and the settings.
+    fn look_around(&mut self) {
+        self.around = surroundings(self.shared);
+        self.settings = self.shared.settings.load_full();
     }
 
     /// How long to wait for the system to report anything.
