@@ -43,8 +43,8 @@ pub use glob::glob_matches;
 pub use host::{
     ActiveExpiry, ChangeError, ClientFacts, ClientNumbers, Clients, CommandCounts, Configuration,
     Control, CpuTimes, Debugging, Facts, Histogram, History, Host, Identity, KeyspaceNumbers,
-    LatencyEvent, LatencySample, Memory, MemoryFigures, MemoryNumbers, NodeFacts, Pause,
-    PauseScope, Post, PubSub, SlowCommand, Traffic, Unblock, changed_settings,
+    LatencyEvent, LatencySample, Memory, MemoryFigures, NodeFacts, Pause, PauseScope, Post, PubSub,
+    SlowCommand, Traffic, Unblock, changed_settings,
 };
 pub use keys::{Keys, Slots, Surroundings, roll};
 pub use outcome::{EffectLog, Event, Outcome, Recorded};

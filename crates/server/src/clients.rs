@@ -47,12 +47,12 @@ struct Texts {
     library_version: Vec<u8>,
 }
 
-/// What a connection did and holds, at the end of a turn.
+/// What a connection did and holds, at the end of a turn. Of its replies it is taken to have read all
+/// until [`ClientCard::left_unread`] says otherwise.
 pub(crate) struct TurnEnd {
     pub now: UnixMillis,
     pub last_command: CommandId,
     pub input_bytes: usize,
-    pub output_bytes: usize,
 }
 
 /// One bit for each yes or no of a session.
@@ -91,7 +91,7 @@ impl ClientCard {
             self.last_command.store(turn.last_command.number(), Relaxed);
         }
         self.input_bytes.store(turn.input_bytes as u64, Relaxed);
-        self.output_bytes.store(turn.output_bytes as u64, Relaxed);
+        self.output_bytes.store(0, Relaxed);
         self.marks.store(marks(session), Relaxed);
         for (count, kind) in self.subscriptions() {
             count.store(narrow(session.subscriptions.count(kind)), Relaxed);
@@ -106,6 +106,11 @@ impl ClientCard {
                 library_version: session.library_version.clone(),
             };
         }
+    }
+
+    /// The client has not taken all replies.
+    pub(crate) fn left_unread(&self, bytes: usize) {
+        self.output_bytes.store(bytes as u64, Relaxed);
     }
 
     /// The connection as the card shows it.

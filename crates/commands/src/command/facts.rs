@@ -47,7 +47,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         ("write", spec.has(Flag::Write)),
         ("string", spec.group == Group::String),
         ("bitmap", spec.group == Group::Bitmap),
-        ("pubsub", spec.group == Group::PubSub),
+        ("pubsub", spec.group == Group::PubSub && spec.name != "help"),
         ("admin", is_admin),
         ("fast", fast),
         ("slow", !fast),
@@ -122,8 +122,7 @@ const ORDER_VARIES: Words = &["nondeterministic_output_order"];
 pub(super) fn tips(spec: &Spec) -> Words {
     match spec.full_name {
         "ping" | "flushall" | "flushdb" | "memory|purge" | "script|flush" => ALL_SHARDS_SUCCEED,
-        "config|set" | "config|rewrite" | "config|resetstat" | "latency|reset"
-        | "slowlog|reset" => ALL_NODES_SUCCEED,
+        "config|set" | "latency|reset" | "slowlog|reset" => ALL_NODES_SUCCEED,
         "info" | "memory|doctor" | "memory|malloc-stats" | "memory|stats" => SHARDS_SPECIAL,
         "latency|latest" | "latency|history" | "latency|graph" | "latency|doctor"
         | "latency|histogram" => NODES_SPECIAL,
@@ -133,10 +132,8 @@ pub(super) fn tips(spec: &Spec) -> Words {
         "mget" => &["request_policy:multi_shard"],
         "dbsize" => &["request_policy:all_shards", "response_policy:agg_sum"],
         "keys" => &["request_policy:all_shards", "nondeterministic_output_order"],
-        "randomkey" => {
-            &["request_policy:all_shards", "nondeterministic_output", "response_policy:special"]
-        }
-        "scan" => &["nondeterministic_output", "request_policy:special", "response_policy:special"],
+        "randomkey" => &["request_policy:all_shards", "nondeterministic_output"],
+        "scan" => &["nondeterministic_output", "request_policy:special"],
         "wait" => &["request_policy:all_shards", "response_policy:agg_min"],
         "slowlog|get" => &["request_policy:all_nodes", "nondeterministic_output"],
         "slowlog|len" => {

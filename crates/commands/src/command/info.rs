@@ -24,7 +24,7 @@ pub(super) fn info(context: &mut Context<'_>) -> Result<(), Error> {
     for name in names {
         match find(&table, name) {
             Some(spec) => entry(&mut context.reply, spec),
-            None => context.reply.null_array(),
+            None => context.reply.null(),
         }
     }
     Ok(())

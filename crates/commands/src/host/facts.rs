@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::Histogram;
+use super::{Histogram, MemoryFigures};
 use crate::Spec;
 
 /// Whoever counts.
@@ -32,7 +32,9 @@ pub struct NodeFacts {
     pub identity: Identity,
     pub uptime: Duration,
     pub clients: ClientNumbers,
-    pub memory: MemoryNumbers,
+    pub memory: MemoryFigures,
+    /// Bytes of physical memory that the machine has.
+    pub machine_bytes: u64,
     pub traffic: Traffic,
     pub keyspace: KeyspaceNumbers,
     pub cpu: CpuTimes,
@@ -62,26 +64,6 @@ pub struct ClientNumbers {
     pub pubsub: usize,
     pub input_bytes_max: usize,
     pub output_bytes_max: usize,
-    /// What all connections hold together.
-    pub bytes: usize,
-}
-
-/// Bytes, as the allocator and the system count them.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct MemoryNumbers {
-    pub used: u64,
-    pub peak: u64,
-    /// When the node had started and held nothing.
-    pub startup: u64,
-    pub allocated: u64,
-    pub active: u64,
-    pub resident: u64,
-    pub metadata: u64,
-    pub retained: u64,
-    /// Of the whole process.
-    pub process_resident: u64,
-    /// Of the machine.
-    pub system_total: u64,
 }
 
 #[derive(Clone, Copy, Default, Debug)]

@@ -16,8 +16,7 @@ pub use configuration::{ChangeError, Configuration, changed_settings};
 pub use control::Control;
 pub use debugging::{ActiveExpiry, Debugging};
 pub use facts::{
-    ClientNumbers, CommandCounts, CpuTimes, Facts, Identity, KeyspaceNumbers, MemoryNumbers,
-    NodeFacts, Traffic,
+    ClientNumbers, CommandCounts, CpuTimes, Facts, Identity, KeyspaceNumbers, NodeFacts, Traffic,
 };
 pub use histogram::Histogram;
 pub use history::{History, LatencyEvent, LatencySample, SlowCommand};

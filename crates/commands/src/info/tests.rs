@@ -28,7 +28,7 @@ fn lines_tell_what_the_node_knows() {
     node.host.facts.keyspace.keys = 3;
     node.host.facts.keyspace.expiring = 1;
     node.host.facts.keyspace.average_ttl = 900;
-    node.host.facts.memory.used = 941_144;
+    node.host.facts.memory.allocated = 941_144;
     node.host.facts.traffic.commands = 17;
     assert_eq!(
         node.run("INFO keyspace"),

@@ -82,6 +82,8 @@ fn slow_commands_are_listed_newest_first() {
         (error) ERR count should be greater than or equal to -1
         > SLOWLOG GET x
         (error) ERR count should be greater than or equal to -1
+        > SLOWLOG GET 1 2
+        (error) ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.
         > SLOWLOG RESET
         OK
         > SLOWLOG GET -1

@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use commands::{
-    ClientFacts, ClientNumbers, CommandCounts, Facts, Identity, Kind, MemoryNumbers, NodeFacts,
-    Traffic,
+    ClientFacts, ClientNumbers, CommandCounts, Facts, Identity, Kind, Memory, NodeFacts, Traffic,
 };
 
 use super::NodeHost;
@@ -18,7 +17,8 @@ impl Facts for NodeHost<'_> {
             identity: self.identity(),
             uptime: self.shared.started.elapsed(),
             clients: client_numbers(self.shared, self.now),
-            memory: memory_numbers(self.shared),
+            memory: self.memory(),
+            machine_bytes: system::machine_bytes(),
             traffic: traffic(self.shared),
             keyspace: self.shared.keyspace.numbers(self.now),
             cpu: system::cpu_times(),
@@ -87,23 +87,6 @@ fn client_numbers(shared: &Shared, now: store::UnixMillis) -> ClientNumbers {
         pubsub: clients.iter().filter(listens).count(),
         input_bytes_max: clients.iter().map(|client| client.input_bytes).max().unwrap_or(0),
         output_bytes_max: clients.iter().map(|client| client.output_bytes).max().unwrap_or(0),
-        bytes: clients.iter().map(|client| client.total_bytes).sum(),
-    }
-}
-
-fn memory_numbers(shared: &Shared) -> MemoryNumbers {
-    let report = shared.memory.refresh();
-    MemoryNumbers {
-        used: shared.memory.used(),
-        peak: shared.memory.peak(),
-        startup: shared.memory.startup(),
-        allocated: report.allocated,
-        active: report.active,
-        resident: report.resident,
-        metadata: report.metadata,
-        retained: report.retained,
-        process_resident: system::resident_bytes(),
-        system_total: system::machine_bytes(),
     }
 }
 

@@ -3,6 +3,7 @@
 use commands::{Memory, MemoryFigures};
 
 use super::NodeHost;
+use crate::system;
 
 impl Memory for NodeHost<'_> {
     fn memory(&self) -> MemoryFigures {
@@ -15,16 +16,8 @@ impl Memory for NodeHost<'_> {
             startup: gauge.startup(),
             active: report.active,
             resident: report.resident,
-            process: process_bytes().unwrap_or(report.resident),
+            process: system::resident_bytes(),
             clients: cards.iter().map(|card| card.outer_facts(self.now).total_bytes as u64).sum(),
         }
     }
-}
-
-/// The physical memory of the process, where the system tells it.
-fn process_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1_024)
 }

@@ -83,12 +83,7 @@ impl Connection {
 
     /// Lets others know how it is after its turn.
     pub(crate) fn update_card(&mut self, now: UnixMillis) {
-        let turn = TurnEnd {
-            now,
-            last_command: self.last_command,
-            input_bytes: self.input.len(),
-            output_bytes: self.output.len(),
-        };
+        let turn = TurnEnd { now, last_command: self.last_command, input_bytes: self.input.len() };
         self.card.update(&mut self.session, &turn);
     }
 }

@@ -55,6 +55,8 @@ impl Worker<'_> {
     }
 
     fn finish(&mut self, index: usize) -> Result<(), Closed> {
+        // Before the replies: whoever has seen one may ask another thread about its sender.
+        self.connections[index].update_card(self.around.now);
         self.flush(index)?;
         let connection = &self.connections[index];
         if connection.session.closing && connection.output.is_empty() {
@@ -68,7 +70,9 @@ impl Worker<'_> {
         if connection.readable && !connection.held_back && !connection.has_much_unread() {
             self.again.push(index);
         }
-        self.connections[index].update_card(self.around.now);
+        if !connection.output.is_empty() {
+            connection.card.left_unread(connection.output.len());
+        }
         Ok(())
     }
 
