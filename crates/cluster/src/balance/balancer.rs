@@ -191,13 +191,7 @@ impl Balancer {
 
     /// Asks those whom this node might give something to, or fetch it from.
     fn ask_levels(&mut self, view: View, out: &mut Vec<Effect>) {
-        let mut waiting = BTreeSet::new();
-        for plan in view.plan.concerning(self.me) {
-            let Some(bucket) = view.map.bucket(plan.hashmask) else { continue };
-            let takers = plan.missing(bucket).map(|copy| copy.taker);
-            waiting.extend(takers.chain([plan.primary]).chain(bucket.primary()));
-        }
-        waiting.remove(&self.me);
+        let waiting = view.partners(self.me, &self.seen.1);
         self.rounds += 1;
         let round = self.rounds;
         for node in &waiting {

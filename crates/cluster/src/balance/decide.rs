@@ -9,10 +9,12 @@
 //!
 //! Pure: the same view gives the same decision. Called by `balancer.rs`, which carries it out.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use placement::Hashmask;
+use smallvec::SmallVec;
 
 use super::levels::Readiness;
 use super::plan::{BucketPlan, NewCopy, Plan};
@@ -91,12 +93,12 @@ pub enum Phase {
 
 /// What has been seen to be done under one plan, so that nobody has to look at it again. It never
 /// changes a decision, only how fast it is found.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Seen {
     /// All planned copies before this place of the plan have been made.
     copied: usize,
-    /// All that concerns this node before this place is done.
-    done: usize,
+    /// The places in the plan that concern the node and were not done yet; none before the first look.
+    open: Option<Vec<u32>>,
 }
 
 impl View<'_> {
@@ -127,6 +129,33 @@ impl View<'_> {
         Phase::Copied
     }
 
+    /// Those whom a node might give something to, or fetch it from.
+    pub(super) fn partners(&self, me: NodeId, seen: &Seen) -> BTreeSet<NodeId> {
+        let mut partners = BTreeSet::new();
+        // The same few nodes come again and again.
+        let mut last = me;
+        let mut add = |node: NodeId| {
+            if node != last && node != me {
+                partners.insert(node);
+                last = node;
+            }
+        };
+        for place in seen.open.iter().flatten() {
+            let plan = &self.plan.buckets()[*place as usize];
+            let bucket = self.bucket(plan);
+            let primary = bucket.primary();
+            let given = |copy: &&NewCopy| copy.giver.or(primary) == Some(me);
+            for copy in plan.missing(bucket).filter(given) {
+                add(copy.taker);
+                primary.into_iter().for_each(&mut add);
+            }
+            if primary == Some(me) {
+                add(plan.primary);
+            }
+        }
+        partners
+    }
+
     /// Whether somebody else has a copy to give to the taker.
     pub fn others_wait_for(&self, me: NodeId, taker: NodeId) -> bool {
         self.plan.concerning(taker).any(|plan| {
@@ -151,16 +180,25 @@ pub fn decide(
     readiness: impl Fn(NodeId) -> Readiness,
 ) -> Option<Decision> {
     let phase = view.phase(seen);
-    let is_done = |plan: &BucketPlan| plan.is_done(view.bucket(plan));
-    seen.done += view.plan.concerning(me).skip(seen.done).take_while(|plan| is_done(plan)).count();
-    let done = seen.done;
-    let open = || view.plan.concerning(me).skip(done).filter(|plan| !is_done(plan));
+    let open = seen.open.get_or_insert_with(|| view.plan.concerns_of(me).to_vec());
+    let mut mine: SmallVec<[&BucketPlan; 16]> = SmallVec::new();
+    open.retain(|place| {
+        let plan = &view.plan.buckets()[*place as usize];
+        let bucket = view.bucket(plan);
+        let gives = || plan.copies.iter().any(|copy| copy.giver == Some(me));
+        let is_done = plan.is_done(bucket);
+        if !is_done && (bucket.primary() == Some(me) || gives()) {
+            mine.push(plan);
+        }
+        !is_done
+    });
     let decider = Decider { view, me, phase, readiness: &readiness };
+    let mine = || mine.iter().copied();
     decider
-        .promotion(open())
-        .or_else(|| decider.fill(open()))
-        .or_else(|| decider.gift(open()))
-        .or_else(|| decider.drop(open()))
+        .promotion(mine())
+        .or_else(|| decider.fill(mine()))
+        .or_else(|| decider.gift(mine()))
+        .or_else(|| decider.drop(mine()))
 }
 
 /// What a node that wants to leave would do next: hand on what it serves. When it serves nothing any

@@ -28,7 +28,8 @@ pub struct Plan {
     copies_to_make: usize,
     /// Only buckets for which there is something to do, in the order of the map.
     buckets: Vec<BucketPlan>,
-    /// For each member, in the order of the map, the places in `buckets` that concern it.
+    /// For each member, in the order of the map, the places in `buckets` in which it has a part: it
+    /// serves or shall serve the bucket, or gives or takes a copy.
     concerns: Vec<Vec<u32>>,
     members: Vec<NodeId>,
     shares: Vec<Share>,
@@ -142,9 +143,12 @@ impl Plan {
             return;
         }
         let place = self.buckets.len() as u32;
-        let newcomers = ends.target.iter().filter(|node| !ends.held.contains(*node));
-        for node in ends.held.iter().chain(newcomers) {
-            self.concerns[usize::from(*node)].push(place);
+        let pairs = ends.pairs.iter().flat_map(|(giver, taker)| giver.iter().chain([taker]));
+        let mut nodes: Nodes = pairs.chain([&ends.held[0], &ends.primary]).copied().collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        for node in nodes {
+            self.concerns[usize::from(node)].push(place);
         }
         self.buckets.push(bucket);
     }
@@ -168,11 +172,15 @@ impl Plan {
         &self.buckets
     }
 
-    /// What is planned for the buckets that a node holds or shall hold.
+    /// What is planned for the buckets in which a node has a part.
     pub fn concerning(&self, node: NodeId) -> impl Iterator<Item = &BucketPlan> + use<'_> {
+        self.concerns_of(node).iter().map(|place| &self.buckets[*place as usize])
+    }
+
+    /// The places in `buckets` of what concerns a node.
+    pub(super) fn concerns_of(&self, node: NodeId) -> &[u32] {
         let place = self.members.binary_search(&node).ok();
-        let places = place.map(|place| self.concerns[place].as_slice()).unwrap_or_default();
-        places.iter().map(|place| &self.buckets[*place as usize])
+        place.map(|place| self.concerns[place].as_slice()).unwrap_or_default()
     }
 
     /// A node's share of all copies. None if it was no member.
