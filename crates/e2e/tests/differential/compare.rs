@@ -1,0 +1,180 @@
+//! Which answers may differ, how far, and why. Everything not named here must be the same, byte
+//! for byte; an error always must.
+use e2e::Answer;
+use resp::Value;
+
+use crate::lockstep::Args;
+
+/// A setting changed inside a transaction counts for the rest of it in Redis, and for what comes
+/// after it here: EXEC runs under one set of settings.
+pub(crate) fn is_config_set(args: &Args) -> bool {
+    let is = |index: usize, word: &[u8]| {
+        args.get(index).is_some_and(|arg: &Vec<u8>| arg.eq_ignore_ascii_case(word))
+    };
+    is(0, b"CONFIG") && is(1, b"SET")
+}
+
+/// Whether our EXEC has stopped where theirs ran: we may when a watched key was missing (see
+/// `has_changed` in the commands), one stop too many being better than one too few.
+pub(crate) fn stopped_once_too_often(theirs: &Answer, ours: &Answer) -> bool {
+    matches!((&theirs.value, &ours.value), (Value::Array(_), Value::Null))
+}
+
+/// How much of an answer must agree.
+enum Rule {
+    /// Every byte.
+    Exact,
+    /// Time passes between the two servers: numbers may be this far apart.
+    Near(i64),
+    /// The order is the server's own.
+    AnyOrder,
+    /// A string that Redis keeps as `raw` may be kept in a smaller form: writing a bit that was so
+    /// already makes Redis copy the string, and leaves ours alone.
+    Compact,
+    /// The content is the server's own (its ids, clocks, sizes, names): only its kind.
+    Kind,
+    /// A map whose values are the server's own: only its keys.
+    Keys,
+    /// The content of a transaction: each by its own rule.
+    Transaction,
+}
+
+/// Whether two answers to `args` agree. `queued` is what an EXEC has run.
+pub(crate) fn same(args: &Args, queued: &[Args], theirs: &Answer, ours: &Answer) -> bool {
+    theirs.raw == ours.raw || same_value(&rule(args), queued, &theirs.value, &ours.value)
+}
+
+pub(crate) fn same_burst(commands: &[Args], theirs: &[Answer], ours: &[Answer]) -> bool {
+    if theirs.len() != ours.len() {
+        return false;
+    }
+    let unsubscribes_all = commands
+        .iter()
+        .any(|args| args.len() == 1 && args[0].to_ascii_uppercase().ends_with(b"UNSUBSCRIBE"));
+    if unsubscribes_all {
+        // In which order channels are left is the server's own affair.
+        return sorted_parts(theirs) == sorted_parts(ours);
+    }
+    let by_command = theirs.len() == commands.len();
+    let mut pairs = theirs.iter().zip(ours).enumerate();
+    pairs.all(|(index, (theirs, ours))| match commands.get(index) {
+        Some(args) if by_command => same(args, &[], theirs, ours),
+        Some(_) | None => theirs.raw == ours.raw,
+    })
+}
+
+/// Whether two listeners heard the same. Where several of its patterns match, a message comes once
+/// for each, in an order that is the server's own.
+pub(crate) fn same_messages(theirs: &[Answer], ours: &[Answer]) -> bool {
+    in_order(theirs) == in_order(ours)
+}
+
+fn in_order(messages: &[Answer]) -> Vec<&[u8]> {
+    let about = |message: &Answer| {
+        if let Value::Array(parts) | Value::Push(parts) = &message.value {
+            let first = parts.len().saturating_sub(2);
+            parts[first..].to_vec()
+        } else {
+            Vec::new()
+        }
+    };
+    let mut raw = Vec::new();
+    for same in messages.chunk_by(|a, b| about(a) == about(b)) {
+        let mut copies: Vec<&[u8]> = same.iter().map(|message| message.raw.as_slice()).collect();
+        copies.sort_unstable();
+        raw.extend(copies);
+    }
+    raw
+}
+
+/// All parts of all messages, whatever their order.
+fn sorted_parts(answers: &[Answer]) -> Vec<String> {
+    let parts = |answer: &Answer| {
+        if let Value::Array(parts) | Value::Push(parts) = &answer.value {
+            parts.clone()
+        } else {
+            vec![answer.value.clone()]
+        }
+    };
+    let mut sorted: Vec<String> =
+        answers.iter().flat_map(parts).map(|part| part.to_string()).collect();
+    sorted.sort();
+    sorted
+}
+
+fn same_value(rule: &Rule, queued: &[Args], theirs: &Value, ours: &Value) -> bool {
+    match (rule, theirs, ours) {
+        (_, Value::Error(_), _) | (_, _, Value::Error(_)) => theirs == ours,
+        (Rule::Exact, ..) => false,
+        (Rule::Near(distance), Value::Integer(theirs), Value::Integer(ours)) => {
+            theirs == ours || (*theirs > 0 && *ours > 0 && (theirs - ours).abs() <= *distance)
+        }
+        (Rule::AnyOrder, Value::Array(theirs), Value::Array(ours)) => {
+            sorted(theirs) == sorted(ours)
+        }
+        (Rule::AnyOrder, Value::Map(theirs), Value::Map(ours)) => {
+            sorted_pairs(theirs) == sorted_pairs(ours)
+        }
+        (Rule::Keys, Value::Map(theirs), Value::Map(ours)) => {
+            theirs.iter().map(|(key, _)| key).eq(ours.iter().map(|(key, _)| key))
+        }
+        (Rule::Keys, Value::Array(theirs), Value::Array(ours)) => {
+            theirs.iter().step_by(2).eq(ours.iter().step_by(2))
+        }
+        (Rule::Transaction, Value::Array(theirs), Value::Array(ours)) => {
+            let same_part = |((args, theirs), ours): ((&Args, &Value), &Value)| {
+                theirs == ours || same_value(&self::rule(args), &[], theirs, ours)
+            };
+            theirs.len() == ours.len()
+                && queued.len() == theirs.len()
+                && queued.iter().zip(theirs).zip(ours).all(same_part)
+        }
+        (Rule::Compact, ..) => theirs.text() == Some(b"raw") && ours.text().is_some(),
+        (Rule::Kind, ..) => std::mem::discriminant(theirs) == std::mem::discriminant(ours),
+        (Rule::Near(_) | Rule::AnyOrder | Rule::Keys | Rule::Transaction, ..) => theirs == ours,
+    }
+}
+
+fn sorted(values: &[Value]) -> Vec<String> {
+    let mut sorted: Vec<String> = values.iter().map(Value::to_string).collect();
+    sorted.sort();
+    sorted
+}
+
+fn sorted_pairs(pairs: &[(Value, Value)]) -> Vec<String> {
+    let mut sorted: Vec<String> =
+        pairs.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    sorted.sort();
+    sorted
+}
+
+fn rule(args: &Args) -> Rule {
+    let upper = |index: usize| {
+        let word = args.get(index).map(Vec::as_slice).unwrap_or_default();
+        String::from_utf8_lossy(word).to_uppercase()
+    };
+    let (name, sub) = (upper(0), upper(1));
+    match (name.as_str(), sub.as_str()) {
+        ("EXEC", _) => Rule::Transaction,
+        ("TTL" | "EXPIRETIME", _) => Rule::Near(3),
+        ("PTTL" | "PEXPIRETIME", _) => Rule::Near(3000),
+        ("KEYS", _) | ("PUBSUB", "CHANNELS" | "SHARDCHANNELS") => Rule::AnyOrder,
+        ("CONFIG", "GET") => Rule::AnyOrder,
+        // Which one is left to chance.
+        ("RANDOMKEY", _) => Rule::Kind,
+        // Cursors are the server's own; `Step::ScanAll` compares what is found.
+        ("SCAN", _) => Rule::Kind,
+        // Clocks, ids, sizes, and texts about the server itself.
+        ("TIME" | "INFO" | "LOLWUT" | "DUMP" | "SLOWLOG" | "LATENCY" | "ROLE", _) => Rule::Kind,
+        ("CLIENT", "ID" | "INFO" | "LIST" | "HELP") => Rule::Kind,
+        ("OBJECT", "ENCODING") => Rule::Compact,
+        ("OBJECT", "IDLETIME" | "FREQ" | "REFCOUNT") => Rule::Kind,
+        ("MEMORY", _) => Rule::Kind,
+        ("DEBUG", "OBJECT" | "DIGEST" | "DIGEST-VALUE" | "HELP") => Rule::Kind,
+        // Our table has commands of its own and lacks some of theirs; see `command_table.rs`.
+        ("COMMAND", "COUNT" | "LIST" | "DOCS" | "INFO" | "HELP" | "") => Rule::Kind,
+        ("CONFIG" | "OBJECT" | "PUBSUB" | "CLUSTER", "HELP") => Rule::Kind,
+        ("HELLO", _) => Rule::Keys,
+        _ => Rule::Exact,
+    }
+}

@@ -1,0 +1,63 @@
+//! Sequences of steps from a seed: every command, with arguments that are right, borderline and
+//! wrong, over few keys, so that commands meet each other's results.
+//!
+//! Times to live are long, so that how fast a machine is does not matter, and values stay small.
+mod command; // how a command is put together, and what goes into it
+mod strings; // SET, GET and their kin
+mod bits; //    bits of strings
+mod keys; //    keys, expiry, DUMP and RESTORE
+mod session; // transactions, channels, connections
+mod node; //    what asks the server about itself
+
+use e2e::Rng;
+
+use crate::lockstep::{Args, Step, Who};
+use command::Gen;
+
+pub(crate) fn sequence(seed: u64, len: usize) -> Vec<Step> {
+    let mut g = Gen::new(Rng::new(seed));
+    (0..len).map(|_| step(&mut g)).collect()
+}
+
+fn step(g: &mut Gen) -> Step {
+    match g.below(100) {
+        0..86 => call(g),
+        86..88 => Step::ScanAll { options: keys::scan_options(g) },
+        88..90 => Step::Swap { from: g.key(), to: g.key() },
+        90..94 => Step::Burst { who: Who::Listener, commands: vec![session::listening(g)] },
+        94..96 => Step::Burst { who: Who::Second, commands: session::unanswered(g) },
+        96 => Step::Quit { who: Who::Second },
+        _ => Step::Call { who: Who::First, args: session::publishing(g) },
+    }
+}
+
+fn call(g: &mut Gen) -> Step {
+    let who = if g.one_in(4) { Who::Second } else { Who::First };
+    let args = match g.below(100) {
+        0..34 => strings::command(g),
+        34..52 => bits::command(g),
+        52..76 => keys::command(g),
+        76..90 => session::command(g),
+        90..98 => node::command(g),
+        _ => g.wrong_arity(),
+    };
+    Step::Call { who, args: spoiled(g, args) }
+}
+
+/// Now and then an argument too few, one too many, or a wrong one.
+fn spoiled(g: &mut Gen, mut args: Args) -> Args {
+    // A pause that is too long would never end.
+    let may_pause = args[0] == b"CLIENT" && args.get(1).is_some_and(|sub| sub == b"PAUSE");
+    if args.len() < 2 || may_pause || !g.one_in(14) {
+        return args;
+    }
+    match g.below(3) {
+        0 => drop(args.pop()),
+        1 => args.push(g.nonsense()),
+        _ => {
+            let index = 1 + g.index(args.len() - 1);
+            args[index] = g.nonsense();
+        }
+    }
+    args
+}

@@ -1,0 +1,222 @@
+//! How a command is put together, and what goes into it: keys, values, numbers, nonsense.
+use std::ops::{Deref, DerefMut};
+
+use e2e::Rng;
+
+use crate::lockstep::Args;
+
+/// A source of commands.
+pub(crate) struct Gen(Rng);
+
+impl Deref for Gen {
+    type Target = Rng;
+    fn deref(&self) -> &Rng {
+        &self.0
+    }
+}
+
+impl DerefMut for Gen {
+    fn deref_mut(&mut self) -> &mut Rng {
+        &mut self.0
+    }
+}
+
+/// Words apart by spaces as a command's beginning; `arg` and `maybe` add the rest.
+pub(crate) fn cmd(words: &str) -> Command {
+    Command(words.split(' ').map(|word| word.as_bytes().to_vec()).collect())
+}
+
+pub(crate) struct Command(Args);
+
+impl Command {
+    pub(crate) fn arg(mut self, arg: impl Into<Vec<u8>>) -> Command {
+        self.0.push(arg.into());
+        self
+    }
+
+    pub(crate) fn num(self, number: impl std::fmt::Display) -> Command {
+        self.arg(number.to_string())
+    }
+
+    pub(crate) fn args(mut self, args: impl IntoIterator<Item = Vec<u8>>) -> Command {
+        self.0.extend(args);
+        self
+    }
+
+    pub(crate) fn words(self, words: &str) -> Command {
+        self.args(words.split_whitespace().map(|word| word.as_bytes().to_vec()))
+    }
+
+    pub(crate) fn done(self) -> Args {
+        self.0
+    }
+}
+
+const KEYS: [&str; 10] = ["a", "b", "c", "key:1", "{t}1", "{t}2", "x{t}", "{}", "", "k\0\n\u{e9}"];
+
+const NONSENSE: [&str; 18] = [
+    "",
+    "abc",
+    "-1",
+    "0",
+    "1.5",
+    " 3",
+    "3 ",
+    "+7",
+    "007",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "9223372036854775808",
+    "99999999999",
+    "NX",
+    "KEEPTTL",
+    "a\r\nb",
+    "\u{e9}",
+    "nan",
+];
+
+/// Every command of the node, for calls with too few and too many arguments.
+const NAMES: &str = "set get getset getdel getex setnx setex psetex mget mset msetnx append strlen \
+    getrange substr setrange incr decr incrby decrby incrbyfloat lcs setbit getbit bitcount bitpos \
+    bitop bitfield bitfield_ro del unlink exists touch type rename renamenx copy expire pexpire \
+    expireat pexpireat ttl pttl expiretime pexpiretime persist keys scan randomkey dbsize flushall \
+    flushdb object dump restore multi exec discard watch unwatch publish spublish pubsub ping echo \
+    hello auth select reset role client command config info time memory slowlog latency debug wait \
+    lolwut no-such-command nosuch|sub";
+
+impl Gen {
+    pub(crate) fn new(rng: Rng) -> Gen {
+        Gen(rng)
+    }
+
+    pub(crate) fn key(&mut self) -> Vec<u8> {
+        // The first few more often, so that they meet.
+        let index = if self.one_in(3) { self.index(KEYS.len()) } else { self.index(4) };
+        KEYS[index].as_bytes().to_vec()
+    }
+
+    pub(crate) fn some_keys(&mut self, max: usize) -> Vec<Vec<u8>> {
+        let count = 1 + self.index(max);
+        (0..count).map(|_| self.key()).collect()
+    }
+
+    pub(crate) fn value(&mut self) -> Vec<u8> {
+        match self.below(12) {
+            0..3 => self.integer().into_bytes(),
+            3 => self.float().into_bytes(),
+            4 => Vec::new(),
+            5 => b"hello world".to_vec(),
+            // Around where Redis changes the encoding.
+            6 => vec![b'e'; 43 + self.index(4)],
+            7 => b"abcabcabc".repeat(1 + self.index(60)),
+            8 => (0..self.index(80)).map(|_| self.byte()).collect(),
+            9 => self.pick(&["ohmytext", "mynewtext", "foobar", "\u{fc}ber"]).as_bytes().to_vec(),
+            10 => b"line\r\nline\0".to_vec(),
+            _ => vec![self.byte()],
+        }
+    }
+
+    pub(crate) fn byte(&mut self) -> u8 {
+        u8::try_from(self.below(256)).expect("below 256")
+    }
+
+    pub(crate) fn integer(&mut self) -> String {
+        match self.below(8) {
+            0 => i64::MAX.to_string(),
+            1 => i64::MIN.to_string(),
+            2 => (i64::MAX - 5).to_string(),
+            3 => "9223372036854775808".into(),
+            4 => "0".into(),
+            5 => format!("-{}", 1 + self.below(100)),
+            6 => self.below(1_000_000).to_string(),
+            _ => self.below(20).to_string(),
+        }
+    }
+
+    pub(crate) fn float(&mut self) -> String {
+        let usual = ["0.1", "-0.1", "3.0", "1.5", "0.2", "10.50", "5.0e3", "-2.5e-3", "100", "-7"];
+        let odd = ["1e17", "1e-10", "inf", "-inf", "nan", "0x10", "1.", ".5", "1e400", "-0", " 1"];
+        let index = if self.one_in(4) { &odd[..] } else { &usual[..] };
+        self.pick(index).to_owned()
+    }
+
+    /// A small index, often beyond one of the ends.
+    pub(crate) fn position(&mut self) -> i64 {
+        let near = i64::try_from(self.below(40)).expect("below 40") - 20;
+        match self.below(8) {
+            0 => 0,
+            1 => -1,
+            2 => near * 1000,
+            _ => near,
+        }
+    }
+
+    /// Seconds that outlive the test, or that no command takes.
+    pub(crate) fn seconds(&mut self) -> String {
+        match self.below(16) {
+            0 => self.pick(&["0", "-1", "abc", "1.5", ""]).to_owned(),
+            1 => self
+                .pick(&["9223372036854775807", "9223372036854775", "-9223372036854775808"])
+                .to_owned(),
+            _ => (10_000 + self.below(100_000_000)).to_string(),
+        }
+    }
+
+    pub(crate) fn millis(&mut self) -> String {
+        match self.below(16) {
+            0 => self.pick(&["0", "-1", "abc", "1.5", ""]).to_owned(),
+            1 => self.pick(&["9223372036854775807", "-9223372036854775808"]).to_owned(),
+            _ => (10_000_000 + self.below(100_000_000_000)).to_string(),
+        }
+    }
+
+    /// A moment far in the future, in seconds, or one that no command takes.
+    pub(crate) fn unix_seconds(&mut self) -> String {
+        match self.below(16) {
+            0 => self.pick(&["0", "-1", "abc", "9223372036854775807"]).to_owned(),
+            _ => (4_000_000_000 + self.below(100_000_000)).to_string(),
+        }
+    }
+
+    pub(crate) fn unix_millis(&mut self) -> String {
+        match self.below(16) {
+            0 => self.pick(&["0", "-1", "abc", "9223372036854775807"]).to_owned(),
+            _ => (4_000_000_000_000 + self.below(100_000_000_000)).to_string(),
+        }
+    }
+
+    pub(crate) fn nonsense(&mut self) -> Vec<u8> {
+        self.pick(&NONSENSE).as_bytes().to_vec()
+    }
+
+    /// The same word in any case.
+    pub(crate) fn cased(&mut self, word: &str) -> String {
+        match self.below(4) {
+            0 => word.to_lowercase(),
+            1 => word
+                .chars()
+                .map(|c| if self.one_in(2) { c } else { c.to_ascii_lowercase() })
+                .collect(),
+            _ => word.to_owned(),
+        }
+    }
+
+    /// Some of these options, sometimes none, sometimes clashing ones.
+    pub(crate) fn options(&mut self, words: &[&str]) -> Args {
+        let mut chosen = Vec::new();
+        while chosen.len() < 3 && self.one_in(2) {
+            let word = self.pick(words);
+            chosen.push(self.cased(word).into_bytes());
+        }
+        chosen
+    }
+
+    pub(crate) fn wrong_arity(&mut self) -> Args {
+        let names: Vec<&str> = NAMES.split_whitespace().collect();
+        let name = self.pick(&names);
+        let count = self.index(4);
+        // Nothing here that would stop the server, or close a connection.
+        let command = Command(vec![self.cased(name).into_bytes()]);
+        command.args((0..count).map(|_| self.key()).collect::<Args>()).done()
+    }
+}
