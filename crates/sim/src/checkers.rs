@@ -55,7 +55,8 @@ impl Checkers {
 fn one_move_at_a_time(running: &BTreeMap<Attempt, Fill>, fill: Fill) {
     let parts = |fill: Fill| BTreeSet::from([fill.giver, fill.taker, fill.source]);
     for other in running.values() {
-        assert!(parts(*other).is_disjoint(&parts(fill)), "a node takes part in two moves at once");
+        let apart = parts(*other).is_disjoint(&parts(fill));
+        assert!(apart, "a node takes part in two moves at once: {other:?} and {fill:?}");
     }
 }
 

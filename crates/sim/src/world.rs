@@ -11,6 +11,8 @@ use std::time::Duration;
 use cluster::balance::{Attempt, Balancer, Decision, Effect, Input, Message, Timer};
 use cluster::map::{Change, Epoch, Map, Member, NodeId, Outcome};
 
+use placement::Hashmask;
+
 use crate::checkers::Checkers;
 use crate::log::{Log, Version};
 use crate::{Rng, Weather};
@@ -42,7 +44,7 @@ struct Node {
     version: Rc<Version>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Fill {
     pub(crate) source: NodeId,
     pub(crate) taker: NodeId,
@@ -219,11 +221,11 @@ impl World {
             Effect::Send { to, message } => self.send(node, to, version, message),
             Effect::SetTimer { timer, after } => self.set_timer(node, timer, after),
             Effect::StartFill { attempt, bucket, taker } => {
-                let fill = Fill { source: node, taker, giver: attempt.giver };
-                self.checkers.fill_starts(&self.fills, fill);
-                self.fills.insert(attempt, fill);
-                let slots = u32::from(bucket.mask().slots());
-                self.set(self.weather.fill_of_a_slot * slots, What::FillEnds { attempt });
+                self.start_fill(
+                    attempt,
+                    bucket,
+                    Fill { source: node, taker, giver: attempt.giver },
+                );
             }
             Effect::CancelFill { attempt } => {
                 self.fills.remove(&attempt);
@@ -249,6 +251,21 @@ impl World {
 
     fn set_timer(&mut self, node: NodeId, timer: Timer, after: Duration) {
         self.set(after, What::Input { node, input: Input::Timer(timer) });
+    }
+
+    fn start_fill(&mut self, attempt: Attempt, bucket: Hashmask, fill: Fill) {
+        // Giver or taker may have forgotten the move, and the source not have heard of it yet: then
+        // what it sends is thrown away.
+        let expects = |node: NodeId| {
+            let engagement = self.nodes.get(&node).and_then(|node| node.balancer.engagement());
+            engagement.is_some_and(|engagement| engagement.attempt == attempt)
+        };
+        if expects(fill.taker) && expects(fill.giver) {
+            self.checkers.fill_starts(&self.fills, fill);
+            self.fills.insert(attempt, fill);
+            let slots = u32::from(bucket.mask().slots());
+            self.set(self.weather.fill_of_a_slot * slots, What::FillEnds { attempt });
+        }
     }
 
     fn end_fill(&mut self, attempt: Attempt) {

@@ -161,7 +161,11 @@ fn history(seed: u64, range: Range) {
     history.step();
 }
 
+/// `OPENCLUSTER_SEED=780 cargo test -p sim --test histories 256` repeats one history.
 fn histories(count: u64, nightly_count: u64, range: Range) {
+    if let Some(seed) = std::env::var("OPENCLUSTER_SEED").ok().and_then(|text| text.parse().ok()) {
+        return history(seed, range);
+    }
     let count = if nightly() { nightly_count } else { count };
     let halves = [0, 1].map(|half| {
         std::thread::spawn(move || {
