@@ -91,3 +91,30 @@ fn as_json(table: &[(usize, Vec<(Way, Score)>)]) -> String {
     }
     format!("{:#}\n", Value::Array(rows))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compare(nodes: &str, keys: usize) -> Result<String, Failure> {
+        run(&CompareArgs { nodes: nodes.to_owned(), keys, json: false })
+    }
+
+    #[test]
+    fn there_is_a_line_for_each_number_of_nodes() {
+        let text = compare("3..5", 2000).unwrap();
+        for nodes in 3..=5 {
+            assert!(text.lines().any(|line| line.starts_with(&format!("{nodes:>5}  "))), "{text}");
+        }
+        assert!(text.contains("25.0  33.3  1.000"), "the optimum of three nodes:\n{text}");
+    }
+
+    #[test]
+    fn bad_input_gets_one_clear_line() {
+        for nodes in ["", "x", "3..", "5..3", "1..4", "3..1000", "-3..4"] {
+            let Err(Failure::BadInput(line)) = compare(nodes, 10) else { panic!("{nodes}") };
+            assert!(line.starts_with("--nodes is written like 3..32"), "{line}");
+        }
+        assert!(matches!(compare("3..4", 0), Err(Failure::BadInput(_))));
+    }
+}

@@ -236,3 +236,88 @@ fn as_json(step: &Step) -> Value {
         "lower_bound": step.lower_bound,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: GrowArgs,
+    }
+
+    fn grow(line: &str) -> Result<String, Failure> {
+        let words = std::iter::once("grow").chain(line.split_whitespace());
+        run(&Line::try_parse_from(words).unwrap().args)
+    }
+
+    #[test]
+    fn each_step_is_shown_with_its_moves_and_the_fewest_possible() {
+        let text = grow("--nodes 3").unwrap();
+        for line in [
+            "== A starts",
+            "== C joins",
+            "    8+8=16  8+8=16",
+            "10 copies made, the fewest possible 10;",
+            "16 x fill (too few backups), 8 x promote (even primaries)",
+        ] {
+            assert!(text.contains(line), "{line}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn many_buckets_are_summed_up_unless_the_picture_is_asked_for() {
+        let text = grow("--nodes 2 --buckets 256").unwrap();
+        assert!(text.contains("2 nodes, 256 buckets: 256 copies each, 128 of them primaries"));
+        assert!(!text.contains("#FF"));
+        assert!(grow("--nodes 2 --buckets 256 --picture").unwrap().contains("#FF"));
+    }
+
+    #[test]
+    fn a_trace_names_the_rule_and_the_numbers_of_every_move() {
+        let text = grow("--nodes 2 --trace").unwrap();
+        let wanted =
+            "fill         000F/0000 A -> B  too few backups     A 16+0=16 of 16, B 0+0=0 of 16";
+        assert!(text.contains(wanted), "{text}");
+        assert_eq!(text.matches(" -> ").count(), 24);
+    }
+
+    #[test]
+    fn json_has_one_object_a_step() {
+        let text = grow("--nodes 6 --leave B --json").unwrap();
+        let steps: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert_eq!(steps.len(), 7);
+        assert_eq!(steps[1]["event"], "B joins");
+        let wanted = json!({ "name": "B", "primaries": 8, "backups": 8 });
+        assert_eq!(steps[1]["nodes"][1], wanted);
+        assert_eq!(steps[5]["mask"], "00FF");
+        for step in &steps {
+            assert_eq!(step["copies_moved"], step["lower_bound"]);
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_run() {
+        assert_eq!(grow("--trace --seed 7").unwrap(), grow("--trace --seed 7").unwrap());
+        assert_ne!(grow("--trace --seed 7").unwrap(), grow("--trace --seed 8").unwrap());
+    }
+
+    #[test]
+    fn bad_input_gets_one_clear_line() {
+        for (line, answer) in [
+            ("--buckets 17", "--buckets is 16, 256, 4096 or 16384, not 17"),
+            ("--nodes 0", "--nodes is 1 to 1000, not 0"),
+            ("--backups 4", "--backups is 0 to 3, not 4"),
+            ("--nodes 2 --weights 1.1.2", "--weights has 3 weights for 2 nodes"),
+            ("--nodes 2 --leave Q", "--leave: there is no node \"Q\"; there are A, B"),
+            ("--nodes 1 --leave A", "--leave: A is the last node that can hold anything"),
+        ] {
+            assert_eq!(grow(line), Err(Failure::BadInput(answer.to_owned())), "{line}");
+        }
+        let Err(Failure::BadInput(text)) = grow("--nodes 2 --weights 1.-2") else { panic!() };
+        assert!(text.starts_with("--weights: weight 2 of the server map is \"-2\""), "{text}");
+        assert!(matches!(grow("--nodes 1 --svg /no/such/folder/x.svg"), Err(Failure::Refused(_))));
+    }
+}
