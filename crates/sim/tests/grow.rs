@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by it")]
 
+use std::time::Duration;
+
 use cluster::balance::{Decision, StepKind};
-use cluster::map::Settings;
-use placement::Mask;
+use cluster::map::{Settings, Zone};
+use placement::{Mask, Slot};
 use sim::Weather;
 use sim::grow::{Growth, Newcomer, Step, name};
 
@@ -146,4 +148,60 @@ fn a_leave_costs_just_the_copies_the_node_held() {
         assert_eq!(step.moved.copies, 0, "the last node has everything already");
         assert_eq!(loads(step), [(16, 0)]);
     }
+}
+
+#[test]
+fn a_split_in_the_middle_of_fills_moves_no_slot_and_loses_nothing() {
+    for seed in 0..20 {
+        let mut growth = start(seed, Mask::M000F);
+        for _ in 0..3 {
+            growth.join(Newcomer::default());
+        }
+        growth.let_in(Newcomer::default());
+        growth.world().run_for(Duration::from_millis(20 + seed * 3));
+        assert!(!growth.world().is_at_rest(), "seed {seed}: the fifth node is being filled");
+        let before = growth.map().clone();
+        growth.let_in(Newcomer::default());
+        let after = growth.map().clone();
+        assert_eq!((before.bucket_count(), after.bucket_count()), (16, 256));
+        for slot in Slot::all() {
+            assert_eq!(before.bucket_of(slot).holders, after.bucket_of(slot).holders);
+        }
+        growth.world().run_to_rest();
+        assert!(growth.map().buckets().all(|bucket| bucket.holders.len() == 2));
+    }
+}
+
+#[test]
+fn a_balanced_cluster_only_pings_and_seldom() {
+    let mut growth = start(1, Mask::M000F);
+    for _ in 0..3 {
+        growth.join(Newcomer::default());
+    }
+    growth.world().run_for(Duration::from_secs(30));
+    growth.world().take_moved();
+    growth.world().run_for(Duration::from_secs(100));
+    let moved = growth.world().take_moved();
+    assert_eq!((moved.copies, moved.promotions, moved.decisions.len()), (0, 0, 0));
+    // Four nodes, an event every 5 to 10 seconds, three pings and their answers each.
+    assert!((4 * 10 * 3..=4 * 20 * 3 * 2).contains(&moved.messages), "{}", moved.messages);
+}
+
+#[test]
+fn zones_and_weights_are_kept_to_while_a_cluster_grows() {
+    let settings = (Mask::M00FF, Settings::default());
+    let zoned = |zone: &str| Newcomer { weight: 1, zone: Zone(zone.to_owned()) };
+    let mut growth = Growth::start(1, Weather::default(), zoned("east"), settings.clone());
+    for zone in ["west", "east", "west", "east", "west"] {
+        growth.join(zoned(zone));
+    }
+    let map = growth.map();
+    let zone = |node| &map.member(node).unwrap().zone;
+    assert!(map.buckets().all(|bucket| zone(bucket.holders[0]) != zone(bucket.holders[1])));
+
+    let mut growth = Growth::start(1, Weather::default(), Newcomer::default(), settings);
+    for weight in [1, 2] {
+        growth.join(Newcomer { weight, ..Newcomer::default() });
+    }
+    assert_eq!(loads(growth.steps().last().unwrap()), [(64, 64), (64, 64), (128, 128)]);
 }

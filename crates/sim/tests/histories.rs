@@ -167,6 +167,8 @@ fn histories(count: u64, nightly_count: u64, range: Range) {
         return history(seed, range);
     }
     let count = if nightly() { nightly_count } else { count };
+    let nodes_max = if nightly() { 64 } else { range.nodes_max };
+    let range = Range { nodes_max, ..range };
     let halves = [0, 1].map(|half| {
         std::thread::spawn(move || {
             (0..count).filter(|seed| seed % 2 == half).for_each(|seed| history(seed, range));
@@ -189,8 +191,7 @@ fn equal_nodes_with_256_buckets() {
 
 #[test]
 fn equal_nodes_with_4096_buckets() {
-    let nodes_max = if nightly() { 64 } else { 24 };
-    histories(20, 500, Range { mask: Mask::M0FFF, events: 2, nodes_max, ..EQUAL });
+    histories(20, 500, Range { mask: Mask::M0FFF, events: 2, ..EQUAL });
 }
 
 #[test]
