@@ -44,6 +44,8 @@ use crate::surroundings::surroundings;
 
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
+/// Above are the tokens of what is no connection.
+const CONNECTIONS_MAX: usize = usize::MAX - 1;
 const EVENTS_MAX: usize = 1_024;
 /// How much is read from one connection before the next has its turn.
 const READ_BYTES: usize = 64 * 1024;
@@ -150,13 +152,18 @@ impl<'s> Worker<'s> {
             self.look_around();
             let mut ready = self.connections_to_resume();
             for event in &events {
+                if let Token(index @ ..CONNECTIONS_MAX) = event.token() {
+                    self.note_hang_up(index, event);
+                    ready.push(index);
+                }
+            }
+            // Behind the connections: a new one may take the place of one that was closed, and what
+            // the system says of that place is not said of it.
+            for event in &events {
                 match event.token() {
                     WAKER => self.read_mail(),
                     LISTENER => self.accept(),
-                    Token(index) => {
-                        self.note_hang_up(index, event);
-                        ready.push(index);
-                    }
+                    Token(_) => {}
                 }
             }
             self.serve_all(&mut ready);
