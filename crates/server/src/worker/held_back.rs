@@ -39,9 +39,7 @@ impl Worker<'_> {
         bytes: &[u8],
         spans: &[Span],
     ) -> bool {
-        // A command of this very round may have begun a pause.
-        let Some(scope) = self.shared.pauses.scope(self.around.now) else { return false };
-        self.paused = Some(scope);
+        let Some(scope) = self.paused else { return false };
         let session = &self.connections[index].session;
         let mut from = 0;
         let waits = parsed.jobs.iter().any(|job| {

@@ -116,7 +116,8 @@ impl Worker<'_> {
     fn single(&mut self, buffer: &mut [u8], region: &Region, spans: &mut Vec<Span>) -> Option<Job> {
         let before = spans.len();
         let rules = self.rules(region.index);
-        if rules.one_by_one {
+        // A line of words is unquoted where it stands, so it can be parsed only once.
+        if rules.one_by_one || buffer.get(region.start) != Some(&b'*') {
             return None;
         }
         let parser = &mut self.connections[region.index].parser;

@@ -143,6 +143,8 @@ impl Worker<'_> {
         let mut at = 0;
         loop {
             if self.connections[index].has_much_unread() {
+                // Should the client take it all at once, the system will not call us again.
+                self.connections[index].readable = true;
                 return (at, Rest::PutOff);
             }
             if self.must_wait(index) {
@@ -150,10 +152,15 @@ impl Worker<'_> {
                 return (at, Rest::PutOff);
             }
             spans.clear();
+            // A command of this very round may have begun a pause.
+            self.paused = self.shared.pauses.scope(self.around.now);
             let rules = self.rules(index);
+            let line = if self.paused.is_some() { line_at(bytes, at) } else { Vec::new() };
             let connection = &mut self.connections[index];
             let parsed = rules.parse_batch(index, connection, (bytes, at), spans);
             if self.is_held_back(index, &parsed, bytes, spans) {
+                // It will be parsed again, and was unquoted where it stands.
+                bytes[at..at + line.len()].copy_from_slice(&line);
                 return (at, Rest::PutOff);
             }
             self.run_batch(bytes, spans, &parsed.jobs);
@@ -329,6 +336,8 @@ impl Rules {
                     batch.end = end;
                     if args > 0 {
                         batch.jobs.push(Job { index, args });
+                    } else if self.one_by_one {
+                        break;
                     }
                 }
                 Ok(Parsed::Incomplete { .. }) => {
@@ -343,6 +352,16 @@ impl Rules {
         }
         batch
     }
+}
+
+/// A copy of the line of words that begins at `at`; empty if there is none, or not all of it.
+fn line_at(bytes: &[u8], at: usize) -> Vec<u8> {
+    let rest = &bytes[at..];
+    if rest.first() == Some(&b'*') {
+        return Vec::new();
+    }
+    let end = rest.iter().take(Limits::FULL.inline_bytes_max + 1).position(|byte| *byte == b'\n');
+    rest[..end.unwrap_or(0)].to_vec()
 }
 
 /// Tells a client that there is no room, as far as its socket takes it at once.

@@ -45,6 +45,51 @@ fn paused_writes_wait_and_reads_do_not() {
 }
 
 #[test]
+fn what_a_pause_holds_back_is_run_as_it_was_sent() {
+    let node = TestNode::start(Settings::default());
+    let mut client = node.connect();
+    // The pause begins with the last command of a batch; behind it, one whole request and half of
+    // another.
+    let mut requests = b"PING\r\n".repeat(31);
+    requests.extend_from_slice(b"CLIENT PAUSE 300 WRITE\r\n");
+    requests.extend_from_slice(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3\r\none\r\n");
+    requests.extend_from_slice(b"*2\r\n$3\r\nGET\r\n$1");
+    client.send_raw(&requests);
+    for _ in 0..31 {
+        assert_eq!(client.receive(), "PONG");
+    }
+    assert_eq!(client.receive(), "OK");
+    client.send_raw(b"\r\na\r\n");
+    assert_eq!(client.receive(), "OK");
+    assert_eq!(client.receive(), "\"one\"");
+
+    assert_eq!(client.ask("CLIENT PAUSE 300 WRITE"), "OK");
+    client.send_raw(b"SET a \"two words\"\r\nGET a\r\n");
+    assert_eq!(client.receive(), "OK");
+    assert_eq!(client.receive(), "\"two words\"");
+}
+
+#[test]
+fn quoted_lines_that_come_together_are_each_read_once() {
+    let node = TestNode::start(Settings::default());
+    let mut client = node.connect();
+    client.send_raw(b"SET a \"two words\"\r\nGET a\r\n");
+    assert_eq!(client.receive(), "OK");
+    assert_eq!(client.receive(), "\"two words\"");
+}
+
+#[test]
+fn info_inside_a_transaction_does_not_wait_for_its_own_keys() {
+    let node = TestNode::start(Settings::default());
+    let mut client = node.connect();
+    assert_eq!(client.ask("SET k v EX 1000"), "OK");
+    assert_eq!(client.ask("MULTI"), "OK");
+    assert_eq!(client.ask("GET k"), "QUEUED");
+    assert_eq!(client.ask("INFO keyspace"), "QUEUED");
+    assert!(client.ask("EXEC").contains("keys=1"));
+}
+
+#[test]
 fn a_pause_of_everything_ends_by_itself() {
     let node = TestNode::start(Settings::default());
     let (mut admin, mut client) = (node.connect(), node.connect());
