@@ -50,7 +50,7 @@ impl Client {
         answer.unwrap_or_else(|error| {
             let shown: Vec<_> =
                 args.iter().map(|arg| String::from_utf8_lossy(arg.as_ref())).collect();
-            panic!("no answer to {shown:?}: {error}")
+            panic!("no answer to {shown:?} from {:?}: {error}", self.stream.peer_addr())
         })
     }
 

@@ -170,7 +170,7 @@ fn rule(args: &Args) -> Rule {
         ("OBJECT", "ENCODING") => Rule::Compact,
         ("OBJECT", "IDLETIME" | "FREQ" | "REFCOUNT") => Rule::Kind,
         ("MEMORY", _) => Rule::Kind,
-        ("DEBUG", "OBJECT" | "DIGEST" | "DIGEST-VALUE" | "HELP") => Rule::Kind,
+        ("DEBUG", "OBJECT" | "HELP") => Rule::Kind,
         // Our table has commands of its own and lacks some of theirs; see `command_table.rs`.
         ("COMMAND", "COUNT" | "LIST" | "DOCS" | "INFO" | "HELP" | "") => Rule::Kind,
         ("CONFIG" | "OBJECT" | "PUBSUB" | "CLUSTER", "HELP") => Rule::Kind,

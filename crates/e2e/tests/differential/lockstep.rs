@@ -112,14 +112,19 @@ impl Lockstep {
                 self.messages().map_err(differs)?;
             }
         }
-        if is_listening {
-            self.no_more_messages().map_err(|(theirs, ours)| Mismatch {
-                at: steps.len() - 1,
-                theirs,
-                ours,
-            })?;
+        let at = steps.len().saturating_sub(1);
+        self.end(is_listening).map_err(|(theirs, ours)| Mismatch { at, theirs, ours })
+    }
+
+    /// What must agree at the end of a sequence: the content, and that nobody hears more.
+    fn end(&mut self, is_listening: bool) -> Result<(), (String, String)> {
+        let digest: Args = vec![b"DEBUG".to_vec(), b"DIGEST".to_vec()];
+        self.same_help(&digest, &digest)?;
+        if !is_listening {
+            return Ok(());
         }
-        Ok(())
+        let more = self.ours.burst(Who::Listener, &[]);
+        verdict(more.is_empty(), || ("no further message".into(), shown_all(&more)))
     }
 
     fn step(&mut self, step: &Step) -> Result<Flow, (String, String)> {
@@ -200,11 +205,6 @@ impl Lockstep {
         }
         let same = compare::same_messages(&theirs, &ours);
         verdict(same, || (shown_all(&theirs), shown_all(&ours)))
-    }
-
-    fn no_more_messages(&mut self) -> Result<(), (String, String)> {
-        let more = self.ours.burst(Who::Listener, &[]);
-        verdict(more.is_empty(), || ("no further message".into(), shown_all(&more)))
     }
 }
 

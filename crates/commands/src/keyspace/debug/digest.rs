@@ -39,7 +39,7 @@ pub(super) fn digest_value(context: &mut Context<'_>) -> Result<(), Error> {
     for index in 2..context.args.len() {
         let key = context.key(index);
         let mut item = Hash::default();
-        if let Some(found) = context.keys.inspect(&key) {
+        if let Some(found) = context.keys.peek(&key) {
             mix_value(&mut item, &found);
         }
         context.reply.simple(&hex(&item));
