@@ -3,6 +3,7 @@
 //!
 //! `cargo xtask fuzz` looks for inputs that break a claim; `crates/e2e/tests/corpus.rs` includes
 //! this file and replays the corpus in every test run.
+use commands::testing::TestNode;
 use resp::{Limits, Parsed, ProtocolError, ReplyParser, ReplySkipper, RequestParser};
 
 /// The requests in a stream and how reading it ended.
@@ -25,6 +26,23 @@ pub fn reply_parser(data: &[u8]) {
     assert!(whole.len() <= skipped_ends(stream).len(), "a reply that is read can be skipped");
     assert!(skipped_ends(stream).starts_with(&whole), "both find the same ends");
 }
+
+/// Whatever two clients send, in turns (a byte 255 ends a turn, and time passes), the node stands,
+/// and its effects rebuild what it holds.
+pub fn command_execution(data: &[u8]) {
+    let mut node = TestNode::default();
+    node.around.string_bytes_max = STRING_BYTES_MAX;
+    for (turn, bytes) in data.split(|byte| *byte == 255).enumerate() {
+        let connection = 1 + turn as u64 % 2;
+        node.raw(connection, bytes.to_vec());
+        node.advance(TURN_MILLIS);
+    }
+    assert!(node.slots.digest() == node.replayed().digest(), "effects rebuild the content");
+}
+
+/// So that an offset far away does not use up the memory.
+const STRING_BYTES_MAX: usize = 64 * 1024;
+const TURN_MILLIS: u64 = 10;
 
 /// Reads what arrives `piece` bytes at a time, as a connection does.
 fn requests(stream: &[u8], piece: usize) -> Requests {

@@ -115,6 +115,10 @@ fn fuzz_one(target: &str, seconds: u64) -> Result<(), String> {
     command.args(LIMITS).arg(format!("-max_total_time={seconds}"));
     command.arg("-print_final_stats=1");
     command.arg(format!("-artifact_prefix={}/found-", seeds.display()));
+    let words = root().join("fuzz/words").join(target);
+    if words.is_file() {
+        command.arg(format!("-dict={}", words.display()));
+    }
     // New inputs go to the first folder; the second is only read.
     command.arg(&grown).arg(&seeds);
     let output = command.output().map_err(|error| format!("{target}: {error}"))?;

@@ -25,6 +25,11 @@ fn requests_of_the_corpus_read_the_same_in_any_pieces() {
 }
 
 #[test]
+fn commands_of_the_corpus_leave_the_node_standing() {
+    replay("command_execution", fuzz::command_execution);
+}
+
+#[test]
 fn replies_of_the_corpus_read_the_same_in_any_pieces() {
     replay("reply_parser", fuzz::reply_parser);
 }
