@@ -27,8 +27,9 @@ enum Lengths {
 }
 
 pub(super) fn lcs(context: &mut Context<'_>) -> Result<(), Error> {
-    let wanted = parse(context.args)?;
+    // In this order, so that a miss is told of even if the options are wrong, as Redis does.
     let (a, b) = (string(context, 1), string(context, 2));
+    let wanted = parse(context.args)?;
     check_size(context, &a, &b)?;
     let table = Table::new(&a, &b);
     match wanted {
