@@ -124,3 +124,16 @@ fn volatile_ttl_takes_those_that_expire_soonest() {
     println!("{stayed} of {later} keys that expire later are left");
     assert!(stayed as usize * 10 > later * 9, "{stayed} of {later}");
 }
+
+#[test]
+fn a_lowered_limit_is_kept_though_nobody_writes() {
+    let node = node("allkeys-random");
+    let mut client = node.client();
+    pipeline(&mut client, (0..10_000).map(|number| set("k", number, &[])));
+    assert_eq!(client.run("CONFIG SET maxmemory 12mb"), Value::Simple(b"OK".to_vec()));
+    let below = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        info(&mut client, "used_memory") <= 12 * MIB
+    });
+    assert!(below, "{} bytes in use", info(&mut client, "used_memory"));
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use commands::settings::{Settings, SidePort};
 use server::{Node, NodeOptions, StartError};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::Failure;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         anstream::eprintln!("opencluster: {warning}");
     }
     // 2) Signals first, so that none that comes while we start is lost or kills us half way.
-    let signals = Signals::new([SIGINT, SIGTERM]);
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
     let signals = signals.map_err(|error| refused(format!("cannot listen to signals: {error}")))?;
     // 3) The node.
     let memory = Jemalloc::prepare();
@@ -63,7 +63,8 @@ fn say(text: &str) {
 fn stop_on_signal(node: Arc<Node>, mut signals: Signals) {
     let wait = move || {
         let mut asked = false;
-        for _ in signals.forever() {
+        // A terminal that goes away is no reason to lose what is only in memory.
+        for _ in signals.forever().filter(|signal| *signal != SIGHUP) {
             if asked {
                 anstream::eprintln!("opencluster: stopped at once");
                 exit(EXIT_INTERRUPTED);

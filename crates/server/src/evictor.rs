@@ -2,7 +2,7 @@
 //! free or nothing may go. Each worker has an evictor of its own; the thinking is in `store::evict`.
 
 use commands::settings::{EvictionPolicy, NotifyClasses, Settings};
-use commands::{Keys, Outcome, Surroundings, roll};
+use commands::{Keys, Locks, Outcome, Surroundings, roll};
 use placement::Slot;
 use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_MAX};
 
@@ -41,8 +41,8 @@ impl Room<'_> {
 }
 
 impl Evictor {
-    /// Evicts until memory is below its limit. False if it is not and nothing more may go. The caller
-    /// may hold slots: those, like all that are busy, are passed by.
+    /// Evicts until memory is below its limit, or some keys on the way there. False if nothing more may
+    /// go. The caller holds no slot: any of them may be waited for.
     #[cold]
     pub(crate) fn evict(&mut self, settings: &Settings, room: &mut Room<'_>) -> bool {
         let policy = policy(settings.maxmemory_policy);
@@ -82,7 +82,7 @@ impl Evictor {
 
     fn sample(&self, tuning: LfuTuning, room: &mut Room<'_>) -> Option<Candidate> {
         let slot = random_slot(self.policy, room)?;
-        let table = room.shared.keyspace.try_lock(slot)?;
+        let table = room.shared.keyspace.lock_one(slot);
         table.candidate(self.policy, room.around.now, tuning, roll(room.chance))
     }
 }
@@ -105,9 +105,7 @@ fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
 /// Takes the candidate away if it is still there (and still expires, if only such may go).
 fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
     let key = room.around.seed.key(&candidate.key);
-    let keyspace = &room.shared.keyspace;
-    let Some(guard) = keyspace.try_lock(key.slot()) else { return false };
-    let mut slots = keyspace.locked(key.slot(), guard);
+    let mut slots = room.shared.keyspace.lock(Locks::One(key.slot()));
     let mut keys = Keys::new(&mut slots, room.around, room.outcome, room.chance);
     let may_go =
         keys.peek(&key).is_some_and(|found| !policy.is_volatile() || found.expires_at.is_some());

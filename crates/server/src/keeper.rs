@@ -10,6 +10,7 @@ use commands::{Keys, Locks, Outcome, Slots, Surroundings};
 use placement::Slot;
 use store::Garbage;
 
+use crate::evictor::{Evictor, Room};
 use crate::mailbox::Mailbox;
 use crate::pubsub::Outbox;
 use crate::shared::{Shared, count};
@@ -33,6 +34,7 @@ pub(crate) struct Keeper {
     chance: u64,
     outbox: Outbox,
     memory_due: Instant,
+    evictor: Evictor,
 }
 
 impl Keeper {
@@ -47,6 +49,7 @@ impl Keeper {
             chance: 0,
             outbox,
             memory_due: Instant::now(),
+            evictor: Evictor::default(),
         }
     }
 
@@ -69,9 +72,30 @@ impl Keeper {
                 self.sample_rates();
                 self.memory_due = tick + MEMORY_EVERY;
             }
+            self.evict(tick + TICK / 2);
             // After a pause of the whole machine there is no point in catching up tick by tick.
             tick = tick.max(Instant::now());
         }
+    }
+
+    /// Evicts though nobody writes: the limit may have been lowered. Until `deadline` at most.
+    fn evict(&mut self, deadline: Instant) {
+        let settings = self.shared.settings.load_full();
+        if settings.maxmemory == 0 {
+            return;
+        }
+        let mut room = Room {
+            shared: &self.shared,
+            around: &self.around,
+            outcome: &mut self.outcome,
+            chance: &mut self.chance,
+        };
+        while !room.is_enough(&settings)
+            && self.evictor.evict(&settings, &mut room)
+            && Instant::now() < deadline
+        {}
+        self.tell();
+        self.settle();
     }
 
     fn sample_rates(&self) {
@@ -138,6 +162,7 @@ impl Keeper {
     fn settle(&mut self) {
         let counters = self.shared.counters.last().expect("the keeper's own are the last");
         count(&counters.expired, core::mem::take(&mut self.outcome.expired));
+        count(&counters.evicted, core::mem::take(&mut self.outcome.evicted));
         count(&counters.changes, core::mem::take(&mut self.outcome.changes));
         self.shared.memory.grow(core::mem::take(&mut self.outcome.grown_bytes));
         self.outcome.garbage.clear();

@@ -39,8 +39,8 @@ struct Limits {
 }
 
 const LIMITS: Limits = Limits {
-    connections: 128,
-    head_within: Duration::from_secs(10),
+    connections: 512,
+    head_within: Duration::from_secs(5),
     connection_for: Duration::from_secs(120),
     close_within: Duration::from_secs(2),
 };

@@ -62,6 +62,8 @@ pub(crate) struct Worker<'s> {
     poll: Poll,
     /// Only the first worker listens.
     listener: Option<TcpListener>,
+    /// Somebody may wait to be accepted although the system will not say so again.
+    accept_again: bool,
     connections: Slab<Connection>,
     /// Connections with more to do although the system will not say so again.
     again: Vec<usize>,
@@ -114,6 +116,7 @@ impl<'s> Worker<'s> {
             shared,
             poll,
             listener: None,
+            accept_again: false,
             connections: Slab::new(),
             again: Vec::new(),
             patient: Vec::new(),
@@ -165,6 +168,9 @@ impl<'s> Worker<'s> {
                     LISTENER => self.accept(),
                     Token(_) => {}
                 }
+            }
+            if core::mem::take(&mut self.accept_again) {
+                self.accept();
             }
             self.serve_all(&mut ready);
             self.answer();
@@ -227,8 +233,16 @@ impl<'s> Worker<'s> {
 
     fn accept(&mut self) {
         let Some(listener) = self.listener.take() else { return };
-        // Until there is no more: an error (or none left to accept) ends the round.
-        while let Ok((stream, address)) = listener.accept() {
+        loop {
+            let (stream, address) = match listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // Out of descriptors, mostly. The system does not tell twice of who waits: ask again.
+                Err(_) => {
+                    self.accept_again = true;
+                    break;
+                }
+            };
             let settings = self.shared.settings.load();
             if self.shared.client_count() >= settings.maxclients as usize {
                 self.shared.rejected.fetch_add(1, Relaxed);
