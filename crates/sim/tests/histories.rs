@@ -1,7 +1,7 @@
 //! Any history of joins, leaves and deaths, under any weather: balancing ends, even, at the lower bound.
 //!
 //! What every commit and every rest must satisfy is in `sim/src/checkers.rs`. `OPENCLUSTER_NIGHTLY=1`
-//! runs the full ranges.
+//! runs the full ranges, `OPENCLUSTER_QUICK=1` a tenth of the usual.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by it")]
 
@@ -15,8 +15,12 @@ use sim::grow::{Growth, Newcomer};
 use sim::lower_bound::lower_bound;
 use sim::{Rng, Weather};
 
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some()
+}
+
 fn nightly() -> bool {
-    std::env::var_os("OPENCLUSTER_NIGHTLY").is_some()
+    is_set("OPENCLUSTER_NIGHTLY")
 }
 
 /// What a history is drawn from.
@@ -166,7 +170,11 @@ fn histories(count: u64, nightly_count: u64, range: Range) {
     if let Some(seed) = std::env::var("OPENCLUSTER_SEED").ok().and_then(|text| text.parse().ok()) {
         return history(seed, range);
     }
-    let count = if nightly() { nightly_count } else { count };
+    let count = match (nightly(), is_set("OPENCLUSTER_QUICK")) {
+        (true, _) => nightly_count,
+        (false, true) => count.div_ceil(10),
+        (false, false) => count,
+    };
     let nodes_max = if nightly() { 64 } else { range.nodes_max };
     let range = Range { nodes_max, ..range };
     let halves = [0, 1].map(|half| {
