@@ -7,6 +7,7 @@ use store::Key;
 
 use crate::error::repeated;
 use crate::session::Queued;
+use crate::spec::is_container;
 use crate::{Error, Flag, OwnedArgs, Request, Session, Spec, Surroundings};
 
 /// The slots to lock before [`crate::run`].
@@ -249,11 +250,6 @@ fn unknown(request: &Request<'_>) -> Error {
         listed.push_str(&format!("'{}' ", repeated(arg, room)));
     }
     Error::new(format!("ERR unknown command '{name}', with args beginning with: {listed}"))
-}
-
-fn is_container(name: &[u8]) -> bool {
-    // Only asked on the way to an error, so the table may as well be made for it.
-    crate::Table::default().find(name).is_some_and(|spec| !spec.subcommands.is_empty())
 }
 
 fn only_subscribed_commands(spec: &Spec) -> Error {

@@ -365,6 +365,14 @@ impl Spec {
     }
 }
 
+/// True if a command of this name has subcommands. Asked on the way to an error, where there is no table
+/// at hand: it looks at all commands, and makes nothing.
+pub(crate) fn is_container(name: &[u8]) -> bool {
+    let mut specs = FAMILIES.iter().flat_map(|family| family.iter());
+    specs
+        .any(|spec| !spec.subcommands.is_empty() && spec.name.as_bytes().eq_ignore_ascii_case(name))
+}
+
 /// A hash of the letters that does not tell upper from lower case.
 #[inline]
 fn folded_hash(name: &[u8]) -> usize {
