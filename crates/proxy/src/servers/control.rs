@@ -1,0 +1,144 @@
+//! One blocking connection to a server: commands out, whole answers in. Called by the watcher of the
+//! map, by the migrator and by `fleet status` and `fleet check`.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use resp::{ReplyParser, Value};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use super::access::Access;
+use super::address::Address;
+
+/// How much is read from the socket at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// After an error it is of no further use: what was sent may be half sent, what was asked half answered.
+pub struct Control {
+    stream: Stream,
+    parser: ReplyParser,
+    /// Received; the first `taken` bytes are answered already.
+    input: Vec<u8>,
+    taken: usize,
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Control {
+    /// Connects and shows who we are. `patience` is for connecting, and for each answer after it.
+    pub fn connect(address: &Address, access: &Access, patience: Duration) -> io::Result<Control> {
+        let tcp = TcpStream::connect_timeout(&address.resolve()?, patience)?;
+        tcp.set_nodelay(true)?;
+        tcp.set_read_timeout(Some(patience))?;
+        tcp.set_write_timeout(Some(patience))?;
+        let stream = match &access.tls {
+            None => Stream::Plain(tcp),
+            Some(config) => {
+                let connection = tls_connection(config, address)?;
+                Stream::Tls(Box::new(StreamOwned::new(connection, tcp)))
+            }
+        };
+        let mut control =
+            Control { stream, parser: ReplyParser::default(), input: Vec::new(), taken: 0 };
+        if let Some(command) = access.auth_command()
+            && let Value::Error(text) = control.call(&command)?
+        {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        Ok(control)
+    }
+
+    /// Sends one command and waits for its answer. An error of the server is an answer.
+    pub fn call<A: AsRef<[u8]>>(&mut self, args: &[A]) -> io::Result<Value> {
+        let mut bytes = Vec::new();
+        put_command(&mut bytes, args);
+        self.send(&bytes)?;
+        self.receive()
+    }
+
+    /// Sends several commands at once and waits for all their answers.
+    pub fn pipeline<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> io::Result<Vec<Value>> {
+        let mut bytes = Vec::new();
+        for command in commands {
+            put_command(&mut bytes, command);
+        }
+        self.send(&bytes)?;
+        commands.iter().map(|_| self.receive()).collect()
+    }
+
+    /// Sends bytes that are already in the protocol.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.stream {
+            Stream::Plain(tcp) => tcp.write_all(bytes),
+            Stream::Tls(tls) => tls.write_all(bytes).and_then(|()| tls.flush()),
+        }
+        .map_err(explained)
+    }
+
+    /// Waits for the next answer.
+    pub fn receive(&mut self) -> io::Result<Value> {
+        loop {
+            let parsed = self.parser.next(&self.input, self.taken);
+            let parsed = parsed.map_err(|error| {
+                io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("it does not speak RESP: {error}"),
+                )
+            })?;
+            if let Some((value, end)) = parsed {
+                self.taken = end;
+                if self.taken == self.input.len() {
+                    self.input.clear();
+                    self.taken = 0;
+                }
+                return Ok(value);
+            }
+            self.fill()?;
+        }
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        self.input.drain(..self.taken);
+        self.taken = 0;
+        let old = self.input.len();
+        self.input.resize(old + CHUNK_BYTES, 0);
+        let read = match &mut self.stream {
+            Stream::Plain(tcp) => tcp.read(&mut self.input[old..]),
+            Stream::Tls(tls) => tls.read(&mut self.input[old..]),
+        };
+        self.input.truncate(old + *read.as_ref().unwrap_or(&0));
+        match read.map_err(explained)? {
+            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A socket's time limit shows as "would block"; people are told what it means.
+fn explained(error: io::Error) -> io::Error {
+    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
+        return io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time");
+    }
+    error
+}
+
+fn put_command<A: AsRef<[u8]>>(to: &mut Vec<u8>, args: &[A]) {
+    let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
+    resp::encode_command(to, &args);
+}
+
+/// TLS with the server at this address, which must prove to be the host it is called by.
+pub(crate) fn tls_connection(
+    config: &Arc<ClientConfig>,
+    address: &Address,
+) -> io::Result<ClientConnection> {
+    let name = ServerName::try_from(address.host().to_owned()).map_err(io::Error::other)?;
+    ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)
+}
