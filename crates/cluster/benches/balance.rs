@@ -4,7 +4,7 @@
 use cluster::balance::decide::{Seen, decide};
 use cluster::balance::{Plan, Readiness, View};
 use cluster::map::{
-    Boot, Change, DropReason, Epoch, LogIndex, Map, Member, NodeId, Settings, Zone,
+    Boot, Change, DropReason, Endpoints, Epoch, LogIndex, Map, Member, NodeId, Settings, Zone,
 };
 use divan::{Bencher, black_box};
 use placement::{Mask, Slot};
@@ -63,7 +63,7 @@ fn a_giver(map: &Map) -> NodeId {
 
 fn member(id: u64) -> Member {
     let (id, name) = (NodeId(id), format!("n{id}"));
-    Member { id, boot: Boot(1), name, weight: 1, zone: Zone::default() }
+    Member { id, boot: Boot(1), name, weight: 1, zone: Zone::default(), at: Endpoints::default() }
 }
 
 /// A cluster balanced with one node fewer, right after the last has joined.

@@ -21,8 +21,8 @@ use placement::{Hashmask, Mask, Slot};
 
 pub use bucket::{Bucket, Holders};
 pub use change::{Change, DropReason, Outcome, Refusal, Source};
-pub use ids::{Boot, Epoch, Generation, LogIndex, NodeId};
-pub use member::{Load, Member, Zone};
+pub use ids::{Boot, ClusterId, Epoch, Generation, LogIndex, NodeId, Peer};
+pub use member::{Endpoints, Load, Member, Zone};
 pub use settings::{Ack, CrossSlot, Setting, Settings, SplitLargerThan};
 
 use chunked::Chunked;

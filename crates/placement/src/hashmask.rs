@@ -8,6 +8,8 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Slot;
 
 /// A slot with its 14 bits reversed.
@@ -34,7 +36,7 @@ const fn reversed(number: u16) -> u16 {
 }
 
 /// How many low bits of the hash tell buckets apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Mask {
     /// 4 bits: 16 buckets of 1,024 slots.
     M000F,
@@ -96,10 +98,25 @@ impl fmt::Display for Mask {
 }
 
 /// A mask and a value, written `00FF/0014`: the name of a bucket.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "(Mask, u16)", into = "(Mask, u16)")]
 pub struct Hashmask {
     mask: Mask,
     value: u16,
+}
+
+impl From<Hashmask> for (Mask, u16) {
+    fn from(hashmask: Hashmask) -> (Mask, u16) {
+        (hashmask.mask, hashmask.value)
+    }
+}
+
+impl TryFrom<(Mask, u16)> for Hashmask {
+    type Error = &'static str;
+
+    fn try_from((mask, value): (Mask, u16)) -> Result<Hashmask, &'static str> {
+        Hashmask::new(mask, value).ok_or("a hashmask's value has no bits outside its mask")
+    }
 }
 
 impl Hashmask {

@@ -5,9 +5,26 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// One of the 16,384 slots that keys are spread over.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "u16", into = "u16")]
 pub struct Slot(u16);
+
+impl From<Slot> for u16 {
+    fn from(slot: Slot) -> u16 {
+        slot.0
+    }
+}
+
+impl TryFrom<u16> for Slot {
+    type Error = &'static str;
+
+    fn try_from(number: u16) -> Result<Slot, &'static str> {
+        Slot::new(number).ok_or("slots are numbered from 0 to 16383")
+    }
+}
 
 impl Slot {
     pub const COUNT: u16 = 16_384;

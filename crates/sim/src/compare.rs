@@ -4,7 +4,7 @@
 //! node is the one that comes and goes. Called by `opencluster sim compare`.
 
 use cluster::balance::Plan;
-use cluster::map::{Boot, Change, LogIndex, Map, Member, NodeId, Settings, Zone};
+use cluster::map::{Boot, Change, Endpoints, LogIndex, Map, Member, NodeId, Settings, Zone};
 use placement::{Mask, Ranking, ServerMap, Slot};
 
 use crate::Rng;
@@ -168,7 +168,7 @@ fn carry_out(map: &mut Map, commit: &mut impl FnMut(&mut Map, &Change)) {
 
 fn member(id: u64) -> Member {
     let (id, name) = (NodeId(id), format!("n{id}"));
-    Member { id, boot: Boot(1), name, weight: 1, zone: Zone::default() }
+    Member { id, boot: Boot(1), name, weight: 1, zone: Zone::default(), at: Endpoints::default() }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use cluster::map::{Boot, Map, Member, NodeId, Settings, Zone};
+use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Settings, Zone};
 use placement::Mask;
 
 use crate::lower_bound::lower_bound;
@@ -54,7 +54,14 @@ impl Default for Newcomer {
 impl Newcomer {
     fn member(self, id: u64) -> Member {
         let Newcomer { weight, zone } = self;
-        Member { id: NodeId(id), boot: Boot(1), name: name(id), weight, zone }
+        Member {
+            id: NodeId(id),
+            boot: Boot(1),
+            name: name(id),
+            weight,
+            zone,
+            at: Endpoints::default(),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use cluster::balance::{BucketPlan, Plan};
 use cluster::map::{
-    Boot, Change, DropReason, LogIndex, Map, Member, NodeId, Setting, Settings, Zone,
+    Boot, Change, DropReason, Endpoints, LogIndex, Map, Member, NodeId, Setting, Settings, Zone,
 };
 use placement::Mask;
 use sim::{Rng, lower_bound};
@@ -41,6 +41,7 @@ impl World {
             name: "n1".to_owned(),
             weight: weights[0],
             zone: Zone(zones[0].to_owned()),
+            at: Endpoints::default(),
         };
         let map = Map::found(first, mask, settings);
         let rng = Rng::new(seed);
@@ -63,6 +64,7 @@ impl World {
             name: format!("n{id}"),
             weight,
             zone,
+            at: Endpoints::default(),
         }));
     }
 

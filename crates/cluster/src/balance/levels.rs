@@ -1,8 +1,10 @@
 //! Load levels: what a node tells another about itself when asked.
 
+use serde::{Deserialize, Serialize};
+
 use crate::map::{Epoch, Load};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LoadLevels {
     /// The map these numbers were taken from.
     pub epoch: Epoch,
@@ -14,14 +16,14 @@ pub struct LoadLevels {
 }
 
 /// What the world around a node says about it. The decisions of today use only `condition`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Vitals {
     pub bytes: u64,
     pub ops_per_second: u64,
     pub condition: Condition,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum Condition {
     #[default]
     Well,

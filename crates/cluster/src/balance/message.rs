@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use placement::Hashmask;
+use serde::{Deserialize, Serialize};
 
 use super::decide::Decision;
 use super::levels::LoadLevels;
@@ -22,7 +23,7 @@ use crate::map::{Change, Epoch, NodeId};
 ///
 /// A promotion is an `Offer` too, and then proposed by A. After a change of basis a move goes
 /// on if the new plan has it too; otherwise all three forget it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Message {
     Ping,
     Pong,
@@ -60,13 +61,13 @@ pub enum Message {
 }
 
 /// One try of one giver to give one thing away.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Attempt {
     pub giver: NodeId,
     pub number: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Offered {
     /// A copy that the bucket lacks.
     Fill,
@@ -75,7 +76,7 @@ pub enum Offered {
     Promotion,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Refused {
     /// A transfer is already in progress.
     Busy,

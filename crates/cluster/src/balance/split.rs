@@ -40,12 +40,19 @@ pub fn split_by_size(map: &Map, bytes: impl Fn(Hashmask) -> u64) -> Option<Chang
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::map::{Boot, LogIndex, Member, NodeId, Settings, Zone};
+    use crate::map::{Boot, Endpoints, LogIndex, Member, NodeId, Settings, Zone};
     use placement::{Mask, Slot};
 
     fn member(id: u64) -> Member {
         let (id, name) = (NodeId(id), format!("n{id}"));
-        Member { id, boot: Boot(1), name, weight: 1, zone: Zone::default() }
+        Member {
+            id,
+            boot: Boot(1),
+            name,
+            weight: 1,
+            zone: Zone::default(),
+            at: Endpoints::default(),
+        }
     }
 
     fn cluster_of(nodes: u64, mask: Mask) -> Map {

@@ -1,6 +1,7 @@
 //! A bucket: its hashmask and its holders.
 
 use placement::Hashmask;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::{Epoch, LogIndex, NodeId};
@@ -9,7 +10,7 @@ use super::{Epoch, LogIndex, NodeId};
 /// front is promoted before one behind it.
 pub type Holders = SmallVec<[NodeId; 3]>;
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Bucket {
     pub hashmask: Hashmask,
     /// Raised by every change of this bucket whose expected epoch was right, so that of two changes

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use placement::Hashmask;
+use serde::{Deserialize, Serialize};
 
 use super::{Epoch, Generation, Member, NodeId, Setting};
 
 /// A change of a bucket names the bucket's epoch it expects; if that is no longer its epoch, it does
 /// nothing. Giving a *primary* away is `AddBackup(to)`, `Promote(to)`, `DropBackup(from)`; giving a
 /// *backup* away is `AddBackup(to)`, `DropBackup(from)`. Only the bucket's primary proposes those.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Change {
     /// A node comes in. With a known id and another boot, the old boot is dead by that; with a known
     /// id and the same boot, the node's name, weight and zone are changed.
@@ -52,7 +53,7 @@ pub enum Change {
 }
 
 /// Why a copy goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum DropReason {
     /// Balancing: there are more copies than wanted, be it because another node has taken this one.
     /// Void if there are not: since it was proposed a holder may have died, or more be wanted.
@@ -62,7 +63,7 @@ pub enum DropReason {
 }
 
 /// What a lost bucket is recreated from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Source {
     /// The data of one of its last in-sync holders, which came back.
     OwnData,
@@ -72,7 +73,7 @@ pub enum Source {
 }
 
 /// What became of a change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Outcome {
     Applied,
     /// The expected epoch was right and has been raised, but there was nothing to do: the node was
@@ -84,7 +85,7 @@ pub enum Outcome {
     Refused(Refusal),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Refusal {
     UnknownNode(NodeId),
     /// The node that wants to leave is the only holder of this bucket.

@@ -2,16 +2,29 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A node, for as long as it keeps its id.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct NodeId(pub u64);
 
 /// One process's life. A member is (id, boot): a restarted process is another boot.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Boot(pub u64);
 
+/// One process of one node: what leases, acknowledgements and fills belong to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Peer {
+    pub id: NodeId,
+    pub boot: Boot,
+}
+
+/// A cluster, drawn by its founder: nodes of different clusters do not talk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct ClusterId(pub u64);
+
 /// How often something has changed: the map, or one bucket.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Epoch(pub u64);
 
 impl Epoch {
@@ -24,7 +37,7 @@ impl Epoch {
 }
 
 /// A place in the log of map changes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct LogIndex(pub u64);
 
 impl LogIndex {
@@ -32,7 +45,7 @@ impl LogIndex {
 }
 
 /// One history of a cluster. The greater one stands when two meet.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Generation {
     pub counter: u64,
     pub founder: NodeId,

@@ -1,10 +1,11 @@
 //! A node as the map knows it, and what it holds.
 
 use placement::Hashmask;
+use serde::{Deserialize, Serialize};
 
-use super::{Boot, NodeId};
+use super::{Boot, NodeId, Peer};
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Member {
     pub id: NodeId,
     pub boot: Boot,
@@ -14,14 +15,32 @@ pub struct Member {
     pub weight: u32,
     /// Where it stands. Copies of a bucket are kept in different zones as far as shares allow.
     pub zone: Zone,
+    pub at: Endpoints,
+}
+
+impl Member {
+    /// The process, apart from all earlier and later ones of this node.
+    pub fn peer(&self) -> Peer {
+        Peer { id: self.id, boot: self.boot }
+    }
+}
+
+/// Where a node is reached: one host, a port for each kind of caller.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Endpoints {
+    pub host: String,
+    pub client: u16,
+    pub peer: u16,
+    /// 0 if it has no HTTP surface.
+    pub http: u16,
 }
 
 /// A rack, a room, a data centre. Nodes that were told nothing are all in one, the unnamed.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Zone(pub String);
 
 /// What a node holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Load {
     pub primaries: u32,
     pub backups: u32,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// How many backups a bucket has, nodes permitting.
     pub backups: u8,
@@ -23,7 +25,7 @@ pub struct Settings {
 }
 
 /// When a write is acknowledged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Ack {
     /// When every backup has it.
     Backup,
@@ -32,7 +34,7 @@ pub enum Ack {
 }
 
 /// Whether a command may name keys of several slots.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum CrossSlot {
     /// While the cluster has one member.
     OneMember,
@@ -40,7 +42,7 @@ pub enum CrossSlot {
 }
 
 /// A bucket is split alone when it exceeds both.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SplitLargerThan {
     pub times_the_median: u32,
     pub bytes: u64,
@@ -65,7 +67,7 @@ impl Default for Settings {
 }
 
 /// One setting with its new value.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Setting {
     Backups(u8),
     Ack(Ack),

@@ -8,7 +8,14 @@ const B: NodeId = NodeId(2);
 const C: NodeId = NodeId(3);
 
 fn member(id: NodeId) -> Member {
-    Member { id, boot: Boot(1), name: format!("n{id}"), weight: 1, zone: Zone::default() }
+    Member {
+        id,
+        boot: Boot(1),
+        name: format!("n{id}"),
+        weight: 1,
+        zone: Zone::default(),
+        at: Endpoints::default(),
+    }
 }
 
 fn bucket(text: &str) -> Hashmask {

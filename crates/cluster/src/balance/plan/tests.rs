@@ -1,12 +1,12 @@
 //! The plans of the examples. That plans are optimal for every history is shown in `sim/tests`.
 
 use super::*;
-use crate::map::{Boot, Change, LogIndex, Member, Settings, Zone};
+use crate::map::{Boot, Change, Endpoints, LogIndex, Member, Settings, Zone};
 use placement::Mask;
 
 fn member(id: u64) -> Member {
     let (id, name) = (NodeId(id), format!("n{id}"));
-    Member { id, boot: Boot(1), name, weight: 1, zone: Zone::default() }
+    Member { id, boot: Boot(1), name, weight: 1, zone: Zone::default(), at: Endpoints::default() }
 }
 
 /// A cluster in which every plan is carried out at once.
