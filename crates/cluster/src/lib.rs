@@ -5,3 +5,5 @@
 
 pub mod map; // Members, buckets, who holds them; and every change there is.
 pub mod balance; // What moves when the machines change, and who moves it.
+pub mod replication; // How what a primary writes comes to its backups, and when it may say so.
+pub mod fill; // A bucket's way from one node to another.

@@ -47,7 +47,7 @@ pub use host::{
     SlowCommand, Traffic, Unblock, changed_settings,
 };
 pub use keys::{Keys, Slots, Surroundings, roll};
-pub use outcome::{EffectLog, Event, Outcome, Recorded};
+pub use outcome::{EffectLog, Event, Outcome};
 pub use pubsub::{Kind, Space, Subscriptions};
 pub use request::Request;
 pub use session::{Queued, Replies, Session, Watched};

@@ -2,7 +2,7 @@
 //! listen, garbage to free, counters. The server carries it off after the slots are unlocked.
 
 use placement::Slot;
-use store::{Applied, DecodeError, Effect, Garbage, Seed, Version, decode_effect, encode_effect};
+use store::{Applied, Effect, Garbage, Recorded, Version};
 
 use crate::settings::NotifyClasses;
 use crate::{Ending, Error, Spec};
@@ -51,19 +51,16 @@ pub struct EffectLog {
     /// Whether anybody wants them. A node without backups keeps none.
     pub recording: bool,
     bytes: Vec<u8>,
+    runs: Vec<Run>,
 }
 
-/// One recorded effect.
-#[derive(Debug)]
-pub struct Recorded<'a> {
-    pub slot: Slot,
-    /// The slot's version before; a backup applies the effect only on top of it.
-    pub previous: Version,
-    pub version: Version,
-    pub effect: Effect<'a>,
+/// Effects of one slot that stand together.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    slot: Slot,
+    /// Where they begin.
+    start: usize,
 }
-
-const HEADER_BYTES: usize = 2 + 8 + 8;
 
 impl EffectLog {
     #[inline]
@@ -71,30 +68,36 @@ impl EffectLog {
         if !self.recording {
             return;
         }
-        self.bytes.extend_from_slice(&slot.number().to_le_bytes());
-        self.bytes.extend_from_slice(&previous.0.to_le_bytes());
-        self.bytes.extend_from_slice(&version.0.to_le_bytes());
-        encode_effect(effect, &mut self.bytes);
+        if self.runs.last().is_none_or(|run| run.slot != slot) {
+            self.runs.push(Run { slot, start: self.bytes.len() });
+        }
+        Recorded::write(slot, (previous, version), effect, &mut self.bytes);
     }
 
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Hands out what was recorded, and begins anew.
-    pub fn take(&mut self) -> Vec<u8> {
-        core::mem::take(&mut self.bytes)
+    /// What was recorded, slot by slot: each a unit that `store::Recorded` reads.
+    pub fn units(&self) -> impl Iterator<Item = (Slot, &[u8])> {
+        self.runs.iter().enumerate().map(|(index, run)| {
+            let end = self.runs.get(index + 1).map_or(self.bytes.len(), |next| next.start);
+            (run.slot, &self.bytes[run.start..end])
+        })
     }
 
-    /// Reads one effect from a recorded unit, and says what follows it.
-    pub fn read<'a>(bytes: &'a [u8], seed: &Seed) -> Result<(Recorded<'a>, &'a [u8]), DecodeError> {
-        let (header, rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(DecodeError::Truncated)?;
-        let number = u16::from_le_bytes([header[0], header[1]]);
-        let slot = Slot::new(number).ok_or(DecodeError::BadNumber)?;
-        let version = |at: usize| {
-            Version(u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes")))
-        };
-        let (effect, rest) = decode_effect(rest, seed)?;
-        Ok((Recorded { slot, previous: version(2), version: version(10), effect }, rest))
+    /// All of it.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Forgets what was recorded.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES_MAX);
+        self.runs.clear();
     }
 }
+
+/// What the log keeps of its memory when it is empty.
+const KEPT_BYTES_MAX: usize = 64 * 1024;

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 
 use placement::Slot;
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
-use store::{Access, Digest, Seed, SlotTable, Touch, UnixMillis, digest_of};
+use store::{Access, Digest, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of};
 
 pub use self::bus::Bus;
 pub use self::host::TestHost;
 use crate::settings::NotifyClasses;
 use crate::{
-    Args, Context, EffectLog, Event, Keys, Outcome, Request, Session, Slots, Surroundings, Table,
-    Verdict, admit, run,
+    Args, Context, Event, Keys, Outcome, Request, Session, Slots, Surroundings, Table, Verdict,
+    admit, run,
 };
 
 /// The tables of all slots, made when first asked for.
@@ -151,7 +151,7 @@ impl TestNode {
         let mut slots = TestSlots::default();
         let mut rest = self.log.as_slice();
         while !rest.is_empty() {
-            let (recorded, behind) = EffectLog::read(rest, &seed).expect("what was recorded");
+            let (recorded, behind) = Recorded::read(rest, &seed).expect("what was recorded");
             let table = slots.table(recorded.slot);
             assert_eq!(table.version(), recorded.previous, "effects follow each other in a slot");
             let _ = table.apply(&recorded.effect, recorded.version, Touch::Nothing, &seed);
@@ -186,7 +186,8 @@ impl TestNode {
         if let Some(start) = muted {
             session.end_muted(output, start);
         }
-        self.log.extend(self.outcome.effects.take());
+        self.log.extend(self.outcome.effects.bytes());
+        self.outcome.effects.clear();
         self.sessions.insert(connection, session);
     }
 }

@@ -46,13 +46,23 @@ pub struct DecodedItem<'a> {
 
 /// Appends an item.
 pub fn encode_item(found: &Found<'_>, out: &mut Vec<u8>) {
+    put_item_head(out, found);
+    put_stored_value(out, found.item);
+}
+
+/// Appends an item with an empty string for its value, which travels by itself.
+pub fn encode_item_without_value(found: &Found<'_>, out: &mut Vec<u8>) {
+    put_item_head(out, found);
+    put_string(out, VALUE_RAW, &[]);
+}
+
+fn put_item_head(out: &mut Vec<u8>, found: &Found<'_>) {
     let item = found.item;
     out.push(ITEM_V1);
     put_u64(out, item.version().0);
     put_varint(out, u64::from(item.mark().0));
     put_expiry(out, found.expires_at);
     put_bytes(out, item.key());
-    put_stored_value(out, item);
 }
 
 /// Reads an item, and says what follows it.

@@ -18,6 +18,8 @@ mod version; //     Time and versions: the hybrid logical clock.
 mod access; //      When and how often an item was used: LRU and LFU.
 mod evict; //       Whom to evict when memory is short.
 mod encoding; //    Items and effects as bytes.
+mod recorded; //    An effect with its place in the history of its slot.
+mod copy; //        A slot whose content comes from another node.
 mod digest; //      A fingerprint of content, independent of order and seed.
 mod memory; //      What a block really takes in the allocator.
 mod prefetch; //    Ask the processor for a cache line before it is needed.
@@ -27,6 +29,7 @@ pub use digest::{Digest, digest_of};
 pub use effect::{Cause, Effect};
 pub use encoding::{
     DecodeError, DecodedItem, decode_effect, decode_item, encode_effect, encode_item,
+    encode_item_without_value,
 };
 pub use evict::{Candidate, EvictionPool, Policy, SAMPLES_MAX};
 pub use index::At;
@@ -34,6 +37,7 @@ pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
 pub use memory::block_bytes;
 pub use prefetch::prefetch;
+pub use recorded::Recorded;
 pub use slot_table::{
     Applied, Expired, Found, Garbage, Items, SHARED_FROM_BYTES, ScanPosition, SlotTable,
 };

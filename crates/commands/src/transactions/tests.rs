@@ -1,8 +1,7 @@
 //! What runs together, what aborts it, and what a watched key is.
 
-use crate::EffectLog;
 use crate::testing::{TestNode, check, check_on};
-use store::Seed;
+use store::{Recorded, Seed};
 
 #[test]
 fn queued_commands_run_together_and_an_error_stops_none() {
@@ -225,7 +224,7 @@ fn one_exec_is_one_unit_of_effects() {
     let seed = Seed::new(1);
     let (mut rest, mut count) = (node.log.as_slice(), 0);
     while !rest.is_empty() {
-        (_, rest) = EffectLog::read(rest, &seed).unwrap();
+        (_, rest) = Recorded::read(rest, &seed).unwrap();
         count += 1;
     }
     assert_eq!(count, 3);

@@ -1,0 +1,178 @@
+//! The source of a fill: the bucket's primary. Slot after slot, chunk after chunk, each taken under the
+//! slot's lock and put on the link before the lock is let go.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use placement::{Hashmask, Slot};
+use store::{
+    Found, ScanPosition, Seed, SlotTable, Value, Version, encode_item, encode_item_without_value,
+};
+
+use crate::map::{Epoch, LogIndex};
+use crate::replication::{Duty, FillId, Frame, LinkId, Outbox, Position};
+
+/// About so much is taken under one hold of a lock. A value that is larger goes in pieces of this size.
+pub const CHUNK_BYTES: usize = 64 * 1024;
+/// Items looked at between two looks at how much has come together.
+const STRIDE: usize = 16;
+
+pub struct Source {
+    pub fill: FillId,
+    pub bucket: Hashmask,
+    pub link: LinkId,
+    pub reign: LogIndex,
+    /// Slots that are not all sent; the first is the one at hand.
+    slots: Range<u16>,
+    /// Where the walk over the slot at hand is.
+    walk: Walk,
+    /// Large values of the slot at hand, to be sent in pieces.
+    large: VecDeque<Large>,
+    sent_bytes: u64,
+}
+
+enum Walk {
+    NotBegun,
+    At(ScanPosition),
+    Over,
+}
+
+struct Large {
+    key: Vec<u8>,
+    version: Version,
+    value: Arc<Vec<u8>>,
+    sent: usize,
+}
+
+impl Source {
+    pub fn new(fill: FillId, bucket: Hashmask, link: LinkId, reign: LogIndex) -> Source {
+        Source {
+            fill,
+            bucket,
+            link,
+            reign,
+            slots: bucket.slots(),
+            walk: Walk::NotBegun,
+            large: VecDeque::new(),
+            sent_bytes: 0,
+        }
+    }
+
+    /// Tells the taker that the bucket is coming. Before that every slot of the bucket needs a feed.
+    pub fn start(&self, outbox: &mut Outbox) {
+        let (fill, bucket, reign) = (self.fill, self.bucket, self.reign);
+        outbox.push(&Frame::FillStart { fill, bucket, reign });
+    }
+
+    /// The slot whose lock is needed for the next chunk. `None` when all are sent.
+    pub fn slot(&self) -> Option<Slot> {
+        self.slots.clone().next().and_then(Slot::new)
+    }
+
+    /// How many slots are still to be sent.
+    pub fn slots_left(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
+    }
+
+    /// Sends the next piece of a large value; this needs no lock. False if there is none.
+    pub fn send_piece(&mut self, outbox: &mut Outbox) -> bool {
+        let Some(slot) = self.slot() else { return false };
+        let Some(large) = self.large.front_mut() else { return false };
+        let end = large.value.len().min(large.sent + CHUNK_BYTES);
+        let bytes = &large.value[large.sent..end];
+        if bytes.is_empty() {
+            return false;
+        }
+        outbox.push(&Frame::FillPart { fill: self.fill, slot, bytes });
+        self.sent_bytes += bytes.len() as u64;
+        large.sent = end;
+        true
+    }
+
+    /// Sends the next chunk of the slot at hand, whose lock is held.
+    pub fn send_chunk(
+        &mut self,
+        table: &SlotTable,
+        duty: &mut Duty,
+        seed: &Seed,
+        outbox: &mut Outbox,
+    ) {
+        let Some(slot) = self.slot() else { return };
+        let position = Position { reign: duty.written_in, version: table.version() };
+        let Some(feed) = duty.feed_mut(self.link) else { return };
+        if matches!(self.walk, Walk::NotBegun) {
+            feed.begin(position.version);
+            outbox.push(&Frame::FillSlot { fill: self.fill, slot, position });
+            self.walk = Walk::At(ScanPosition::START);
+        }
+        self.conclude_large(table, seed, slot, outbox);
+        let begun_at = feed.begun_at();
+        self.walk_on(table, begun_at, slot, outbox);
+        if matches!(self.walk, Walk::Over) && self.large.is_empty() {
+            feed.end();
+            outbox.push(&Frame::FillSlotEnd { fill: self.fill, slot });
+            self.slots.start += 1;
+            self.walk = Walk::NotBegun;
+        }
+    }
+
+    /// The pieces of a large value are all sent: they count if it is still the same.
+    fn conclude_large(&mut self, table: &SlotTable, seed: &Seed, slot: Slot, outbox: &mut Outbox) {
+        if self.large.front().is_none_or(|large| large.sent < large.value.len()) {
+            return;
+        }
+        let Some(large) = self.large.pop_front() else { return };
+        let mut item = Vec::new();
+        if let Some(found) = table.peek(&seed.key(&large.key))
+            && found.item.version() == large.version
+        {
+            encode_item_without_value(&found, &mut item);
+        }
+        outbox.push(&Frame::FillWhole { fill: self.fill, slot, item: &item });
+    }
+
+    fn walk_on(&mut self, table: &SlotTable, begun_at: Version, slot: Slot, outbox: &mut Outbox) {
+        let mut items = Vec::new();
+        while let Walk::At(from) = self.walk
+            && items.len() < CHUNK_BYTES
+            && self.large.is_empty()
+        {
+            let next = table.scan(from, STRIDE, |found| {
+                // What was written since has travelled already.
+                if found.item.version() <= begun_at && !self.set_aside(&found) {
+                    encode_item(&found, &mut items);
+                }
+            });
+            self.walk = next.map_or(Walk::Over, Walk::At);
+        }
+        if !items.is_empty() {
+            self.sent_bytes += items.len() as u64;
+            outbox.push(&Frame::FillItems { fill: self.fill, slot, items: &items });
+        }
+    }
+
+    /// A large value is not copied under the lock.
+    fn set_aside(&mut self, found: &Found<'_>) -> bool {
+        let Value::Shared(shared) = found.value() else { return false };
+        if shared.bytes().len() <= CHUNK_BYTES {
+            return false;
+        }
+        let (key, version) = (found.item.key().to_vec(), found.item.version());
+        self.large.push_back(Large { key, version, value: shared.to_arc(), sent: 0 });
+        true
+    }
+
+    /// The end. Before it every slot's feed must count (`Feed::count`).
+    pub fn end(&self, epoch: Epoch, outbox: &mut Outbox) {
+        outbox.push(&Frame::FillEnd { fill: self.fill, epoch });
+    }
+
+    pub fn cancel(&self, outbox: &mut Outbox) {
+        outbox.push(&Frame::FillCancel { fill: self.fill });
+    }
+}

@@ -1,0 +1,103 @@
+//! The taker of a fill: puts the bucket together, and keeps it until the map says what it is.
+
+use placement::{Hashmask, Slot};
+use store::{Applied, DecodeError, NewValue, decode_item};
+
+use crate::map::{Epoch, LogIndex, Map, NodeId};
+use crate::replication::{FillId, Position, Receiver, Role};
+
+pub struct Taker {
+    pub fill: FillId,
+    pub bucket: Hashmask,
+    pub reign: LogIndex,
+    /// Pieces of a large value.
+    pieces: Vec<u8>,
+    /// Set when the end has come: the bucket's epoch then.
+    ended_at: Option<Epoch>,
+}
+
+/// What a map change means for a copy that a fill has brought, or is bringing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// Nothing is decided yet.
+    Yes,
+    /// It is a backup now.
+    AsBackup,
+    /// It came to nothing: to be freed.
+    No,
+}
+
+impl Taker {
+    pub fn new(fill: FillId, bucket: Hashmask, reign: LogIndex) -> Taker {
+        Taker { fill, bucket, reign, pieces: Vec::new(), ended_at: None }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.ended_at.is_some()
+    }
+
+    /// A slot begins: what may be left there of earlier is thrown away.
+    pub fn begin_slot(&mut self, receiver: &mut Receiver<'_>, position: Position) -> Applied {
+        receiver.duty.role = Role::Taking;
+        receiver.duty.reign = self.reign;
+        receiver.duty.written_in = position.reign;
+        receiver.table.begin_copy(position.version, receiver.seed)
+    }
+
+    pub fn take_items(
+        &mut self,
+        receiver: &mut Receiver<'_>,
+        items: &[u8],
+        mut applied: impl FnMut(Applied),
+    ) -> Result<(), DecodeError> {
+        let mut rest = items;
+        while !rest.is_empty() {
+            let (item, behind) = decode_item(rest)?;
+            applied(receiver.table.copy_item(&item, receiver.seed));
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    pub fn take_piece(&mut self, bytes: &[u8]) {
+        self.pieces.extend_from_slice(bytes);
+    }
+
+    /// The pieces are this item's value, if it is still what it was.
+    pub fn take_whole(
+        &mut self,
+        receiver: &mut Receiver<'_>,
+        item: &[u8],
+    ) -> Result<Option<Applied>, DecodeError> {
+        let pieces = core::mem::take(&mut self.pieces);
+        if item.is_empty() {
+            return Ok(None);
+        }
+        let (mut item, _) = decode_item(item)?;
+        item.value = NewValue::Shared(std::sync::Arc::new(pieces));
+        Ok(Some(receiver.table.copy_item(&item, receiver.seed)))
+    }
+
+    pub fn end(&mut self, epoch: Epoch) {
+        self.ended_at = Some(epoch);
+    }
+
+    /// What becomes of the copy under this map. Until the end was acknowledged any change of the
+    /// bucket's primary or shape frees it; afterwards it is kept until the bucket's next change.
+    pub fn kept(&self, map: &Map, me: NodeId) -> Kept {
+        let Some(bucket) = map.bucket(self.bucket) else {
+            return self.kept_after_split(map, me);
+        };
+        match self.ended_at {
+            _ if bucket.is_held_by(me) => Kept::AsBackup,
+            Some(epoch) if bucket.epoch <= epoch => Kept::Yes,
+            None if bucket.reign == self.reign => Kept::Yes,
+            Some(_) | None => Kept::No,
+        }
+    }
+
+    fn kept_after_split(&self, map: &Map, me: NodeId) -> Kept {
+        let first = Slot::new(self.bucket.slots().start).expect("a bucket has slots");
+        if map.bucket_of(first).is_held_by(me) { Kept::AsBackup } else { Kept::No }
+    }
+}

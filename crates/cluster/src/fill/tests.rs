@@ -1,0 +1,212 @@
+//! A bucket with random writes on it is filled: at the end both ends hold the same, whatever was
+//! written in between, and effects that do not fit are refused.
+
+use placement::{Hashmask, Mask, Slot};
+use store::{
+    Cause, Effect, Key, NewValue, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
+};
+
+use super::*;
+use crate::balance::Attempt;
+use crate::map::{Epoch, LogIndex, NodeId};
+use crate::replication::{
+    Duty, Feed, Frame, Inbox, LinkId, Outbox, Received, Receiver, Role, Stage, receive_effects,
+    receive_images, slot_of_unit,
+};
+
+const LINK: LinkId = LinkId(0);
+const REIGN: LogIndex = LogIndex(4);
+const FILL: Attempt = Attempt { giver: NodeId(1), number: 1 };
+
+/// One slot of one node.
+struct Held {
+    table: SlotTable,
+    duty: Duty,
+}
+
+/// A primary, a taker, and the link between them. All keys are of one slot.
+struct Pair {
+    seed: Seed,
+    now: u64,
+    chance: u64,
+    primary: Held,
+    taker: Held,
+    outbox: Outbox,
+    inbox: Inbox,
+    wire: Vec<u8>,
+    fill: Option<Taker>,
+}
+
+impl Pair {
+    fn new(chance: u64) -> Pair {
+        let duty = Duty { role: Role::Serving, reign: REIGN, ..Duty::default() };
+        let absent = Duty { reign: REIGN, ..Duty::default() };
+        Pair {
+            seed: Seed::new(7),
+            now: 1_000,
+            chance,
+            primary: Held { table: SlotTable::default(), duty },
+            taker: Held { table: SlotTable::default(), duty: absent },
+            outbox: Outbox::default(),
+            inbox: Inbox::default(),
+            wire: Vec::new(),
+            fill: None,
+        }
+    }
+
+    fn roll(&mut self, below: u64) -> u64 {
+        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.chance >> 33) % below
+    }
+
+    /// A random write to the slot, as a command would make it.
+    fn write(&mut self) {
+        let name = format!("{{tag}}{}", self.roll(40));
+        let (what, size) = (self.roll(8), self.roll(3));
+        let seed = self.seed.clone();
+        let key = seed.key(name.as_bytes());
+        let long = vec![b'v'; if size == 0 { 200_000 } else { 30 }];
+        let value = NewValue::Raw(&long);
+        let effect = match what {
+            0..4 => Effect::Put { key, value, expires_at: None },
+            4 | 5 => Effect::Append { key, tail: b"tail" },
+            6 => Effect::Expire { key, at: Some(UnixMillis(9_000_000 + self.now)) },
+            _ => Effect::Remove { key, cause: Cause::Deleted },
+        };
+        self.apply(&key, &effect);
+    }
+
+    fn apply(&mut self, key: &Key<'_>, effect: &Effect<'_>) {
+        self.now += 1;
+        let Held { table, duty } = &mut self.primary;
+        let version = table.next_version(UnixMillis(self.now));
+        let mut unit = Vec::new();
+        Recorded::write(key.slot(), (table.version(), version), effect, &mut unit);
+        let _ = table.apply(effect, version, Touch::Nothing, &self.seed);
+        ship(table, duty, &unit, &self.seed, |_, frame| self.outbox.push(frame));
+    }
+
+    /// Carries all frames over; what the taker made of the last one that changes the slot.
+    fn deliver(&mut self) -> Option<Received> {
+        while let Some(bytes) = self.outbox.unsent() {
+            self.wire.extend_from_slice(bytes);
+            let count = bytes.len();
+            self.outbox.sent(count);
+        }
+        let mut last = None;
+        let wire = core::mem::take(&mut self.wire);
+        let mut at = 0;
+        while let Some((_, frame, length)) = self.inbox.peek(&wire[at..]).unwrap() {
+            let Held { table, duty } = &mut self.taker;
+            let mut to = Receiver { table, duty, seed: &self.seed, touch: Touch::Nothing };
+            if let Some(received) = receive(&mut self.fill, &mut to, &frame) {
+                last = Some(received);
+            }
+            self.inbox.done();
+            at += length;
+        }
+        last
+    }
+
+    fn same(&self) -> bool {
+        self.primary.table.version() == self.taker.table.version()
+            && digest_of(&self.primary.table) == digest_of(&self.taker.table)
+    }
+}
+
+fn receive(fill: &mut Option<Taker>, to: &mut Receiver<'_>, frame: &Frame<'_>) -> Option<Received> {
+    let nothing = |_| {};
+    let taker = fill.as_mut();
+    match *frame {
+        Frame::Effects { reign, written_in, unit } => {
+            assert!(slot_of_unit(unit).is_some());
+            return Some(receive_effects(to, (reign, written_in), unit, nothing));
+        }
+        Frame::Images { reign, from, to: version, images, .. } => {
+            return Some(receive_images(to, reign, (from, version), images, nothing));
+        }
+        Frame::FillStart { fill: id, bucket, reign } => *fill = Some(Taker::new(id, bucket, reign)),
+        Frame::FillSlot { position, .. } => drop(taker.unwrap().begin_slot(to, position)),
+        Frame::FillItems { items, .. } => taker.unwrap().take_items(to, items, nothing).unwrap(),
+        Frame::FillPart { bytes, .. } => taker.unwrap().take_piece(bytes),
+        Frame::FillWhole { item, .. } => drop(taker.unwrap().take_whole(to, item).unwrap()),
+        Frame::FillEnd { epoch, .. } => taker.unwrap().end(epoch),
+        Frame::FillSlotEnd { .. } | Frame::FillCancel { .. } | Frame::News { .. } => {}
+    }
+    None
+}
+
+/// The bucket of just the one slot.
+fn bucket() -> Hashmask {
+    Hashmask::of_slot(Mask::M3FFF, Slot::of(b"{tag}"))
+}
+
+fn fill(pair: &mut Pair, writes_between: u64) {
+    pair.primary.duty.feeds.push(Feed::not_begun(LINK));
+    let mut source = Source::new(FILL, bucket(), LINK, REIGN);
+    source.start(&mut pair.outbox);
+    while source.slot().is_some() {
+        for _ in 0..pair.roll(writes_between + 1) {
+            pair.write();
+        }
+        if source.send_piece(&mut pair.outbox) {
+            continue;
+        }
+        let Held { table, duty } = &mut pair.primary;
+        source.send_chunk(table, duty, &pair.seed, &mut pair.outbox);
+        if pair.roll(3) == 0 {
+            let received = pair.deliver();
+            assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");
+        }
+    }
+    pair.primary.duty.feed_mut(LINK).unwrap().count(pair.outbox.last());
+    source.end(Epoch(9), &mut pair.outbox);
+}
+
+#[test]
+fn a_filled_slot_is_the_same_whatever_was_written_meanwhile() {
+    for chance in 0..300 {
+        let mut pair = Pair::new(chance);
+        for _ in 0..pair.roll(120) {
+            pair.write();
+        }
+        fill(&mut pair, chance % 5);
+        pair.write();
+        let received = pair.deliver();
+        assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");
+        assert!(pair.same(), "with chance {chance}");
+        assert!(pair.fill.as_ref().unwrap().has_ended());
+        assert_eq!(pair.primary.duty.feeds[0].stage, Stage::Backup);
+    }
+}
+
+#[test]
+fn a_missing_effect_is_noticed_and_a_repeated_one_is_known() {
+    let mut pair = Pair::new(1);
+    fill(&mut pair, 0);
+    pair.deliver();
+    let before = pair.primary.duty.clone();
+    let link = pair.primary.duty.feeds.pop().unwrap();
+    let seed = pair.seed.clone();
+    let key = seed.key(b"{tag}x");
+    let put = Effect::Put { key, value: NewValue::Plain(b"1"), expires_at: None };
+    pair.apply(&key, &put); // Goes nowhere.
+    assert_ne!(pair.primary.duty, before);
+    pair.primary.duty.feeds.push(link);
+    pair.apply(&key, &put);
+    assert_eq!(pair.deliver(), Some(Received::Refused(REIGN)));
+}
+
+#[test]
+fn another_reign_is_refused_or_waited_for() {
+    let mut pair = Pair::new(1);
+    fill(&mut pair, 0);
+    pair.deliver();
+    pair.taker.duty.role = Role::Backup;
+    pair.primary.duty.reign = LogIndex(3);
+    pair.write();
+    assert_eq!(pair.deliver(), Some(Received::Refused(REIGN)), "from a deposed primary");
+    pair.primary.duty.reign = LogIndex(5);
+    pair.write();
+    assert_eq!(pair.deliver(), Some(Received::Early), "the map here is behind");
+}

@@ -1,0 +1,40 @@
+//! Replication: how what a primary does to a slot comes to its backups, and when it may say so.
+//!
+//! A primary has one *link* to every other node: numbered frames that survive a broken connection
+//! (`outbox.rs`, `inbox.rs`, `frame.rs`). For every slot it keeps its *duty* (`duty.rs`): what it is to
+//! the slot, and whom it feeds. A backup checks each effect against its own position before applying
+//! it (`receive.rs`). A reply waits with a *ticket* (`ticket.rs`) until all who count have the write.
+//!
+//! Nothing here locks or sends. `server` calls it under a slot's lock, `sim` just calls it; `fill.rs`
+//! next door copies a whole bucket over the same links.
+
+mod duty; //    What a node is to a slot, and whom it feeds.
+mod frame; //   What travels on a link, as bytes; and what comes back.
+mod inbox; //   The receiving end of a link: frames from bytes, counted.
+mod outbox; //  The sending end: frames kept until they are acknowledged.
+mod receive; // What a backup does with an effect.
+mod ticket; //  What a reply waits for.
+#[cfg(test)]
+mod tests;
+
+pub use duty::{Duty, Feed, Role, Stage};
+pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, Position};
+pub use inbox::{Inbox, first_answer};
+pub use outbox::{BadAck, Forgotten, Outbox};
+pub use receive::{Received, Receiver, receive_effects, receive_images, slot_of_unit, write_image};
+pub use ticket::{Passage, Standing, Ticket, Wait};
+
+/// A link of this node, by its place among them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LinkId(pub u16);
+
+/// The number of a frame on its link. The first is 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct FrameNumber(pub u64);
+
+impl FrameNumber {
+    #[must_use]
+    pub fn next(self) -> FrameNumber {
+        FrameNumber(self.0 + 1)
+    }
+}

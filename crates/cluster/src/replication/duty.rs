@@ -1,0 +1,171 @@
+//! A node's duty to one slot: whether it serves it or holds a copy, since when, and whom it feeds.
+//!
+//! It stands beside the slot's table, under the same lock. A map change brings new duties
+//! (`Duty::follow`); a fill adds a feed and takes it through its stages.
+
+use smallvec::SmallVec;
+use store::Version;
+
+use super::{FrameNumber, LinkId, Wait};
+use crate::map::{Bucket, LogIndex, NodeId};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Role {
+    /// Nothing of the slot is here.
+    #[default]
+    Absent,
+    /// It is the primary and runs commands.
+    Serving,
+    /// It is the primary, and hands the bucket over: nothing runs until the map has changed.
+    Paused,
+    /// It holds an in-sync copy.
+    Backup,
+    /// A fill brings the slot here.
+    Taking,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Duty {
+    pub role: Role,
+    /// The reign under which the role is held.
+    pub reign: LogIndex,
+    /// The reign in which the last change was made. With the table's version it is the slot's position.
+    pub written_in: LogIndex,
+    pub feeds: SmallVec<[Feed; 1]>,
+}
+
+/// A node that gets what is written to the slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Feed {
+    pub link: LinkId,
+    pub stage: Stage,
+    /// For a backup, the last frame with something of this slot; for a slot that is partly sent, its
+    /// version when its first chunk was taken.
+    mark: u64,
+}
+
+/// How far a node has come on its way to being a backup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// The fill has not come to this slot: nothing of it is sent.
+    NotBegun,
+    /// Some of the slot is sent. What is written to it follows as whole items.
+    Partly,
+    /// All of the slot is sent, and every effect follows; nobody waits for it yet.
+    Whole,
+    /// It counts: no reply leaves before it has acknowledged.
+    Backup,
+}
+
+impl Default for Duty {
+    fn default() -> Duty {
+        let none = LogIndex(0);
+        Duty { role: Role::Absent, reign: none, written_in: none, feeds: SmallVec::new() }
+    }
+}
+
+impl Feed {
+    pub fn backup(link: LinkId) -> Feed {
+        Feed { link, stage: Stage::Backup, mark: 0 }
+    }
+
+    pub fn not_begun(link: LinkId) -> Feed {
+        Feed { link, stage: Stage::NotBegun, mark: 0 }
+    }
+
+    /// Notes that the frame has something of this slot.
+    #[inline]
+    pub fn fed(&mut self, number: FrameNumber) {
+        if self.stage == Stage::Backup {
+            self.mark = number.0;
+        }
+    }
+
+    /// The first chunk was taken when the slot was at this version.
+    pub fn begin(&mut self, version: Version) {
+        (self.stage, self.mark) = (Stage::Partly, version.0);
+    }
+
+    /// The version when the first chunk was taken, of a slot that is partly sent.
+    pub fn begun_at(&self) -> Version {
+        debug_assert_eq!(self.stage, Stage::Partly);
+        Version(self.mark)
+    }
+
+    pub fn end(&mut self) {
+        self.stage = Stage::Whole;
+    }
+
+    /// From here on it counts; all up to this frame it must acknowledge first.
+    pub fn count(&mut self, last: FrameNumber) {
+        (self.stage, self.mark) = (Stage::Backup, last.0);
+    }
+}
+
+impl Duty {
+    /// Takes over what the map says of the slot's bucket. `link_to` gives the link to a node.
+    ///
+    /// A feed that is no backup by the map belongs to a fill; whoever runs the fill removes it
+    /// (`Duty::stop_feeding`). A copy that a fill has brought here is kept by `keeps_copy`.
+    pub fn follow(
+        &mut self,
+        bucket: &Bucket,
+        me: NodeId,
+        link_to: impl Fn(NodeId) -> Option<LinkId>,
+    ) {
+        if bucket.primary() == Some(me) {
+            if self.reign != bucket.reign || !self.is_primary() {
+                self.feeds.clear();
+            }
+            self.role = Role::Serving;
+            self.feed_backups(bucket, link_to);
+        } else {
+            self.feeds.clear();
+            self.role = match self.role {
+                _ if bucket.is_held_by(me) => Role::Backup,
+                Role::Taking => Role::Taking,
+                Role::Absent | Role::Serving | Role::Paused | Role::Backup => Role::Absent,
+            };
+        }
+        self.reign = bucket.reign;
+    }
+
+    fn feed_backups(&mut self, bucket: &Bucket, link_to: impl Fn(NodeId) -> Option<LinkId>) {
+        for link in bucket.backups().iter().filter_map(|node| link_to(*node)) {
+            match self.feed_mut(link) {
+                Some(feed) if feed.stage == Stage::Backup => {}
+                // Committed before this node saw its fill end: it has proposed it, so it counts.
+                Some(feed) => *feed = Feed::backup(link),
+                None => self.feeds.push(Feed::backup(link)),
+            }
+        }
+    }
+
+    pub fn is_primary(&self) -> bool {
+        matches!(self.role, Role::Serving | Role::Paused)
+    }
+
+    pub fn feed_mut(&mut self, link: LinkId) -> Option<&mut Feed> {
+        self.feeds.iter_mut().find(|feed| feed.link == link)
+    }
+
+    pub fn stop_feeding(&mut self, link: LinkId) {
+        self.feeds.retain(|feed| feed.link != link);
+    }
+
+    /// The links of those who count.
+    pub fn wait_set(&self) -> impl Iterator<Item = LinkId> {
+        self.feeds.iter().filter(|feed| feed.stage == Stage::Backup).map(|feed| feed.link)
+    }
+
+    /// What a reply that depends on the slot's content has to wait for, given how far each link is
+    /// acknowledged. Empty if all that was written is where it should be.
+    #[inline]
+    pub fn unsettled(&self, acked: impl Fn(LinkId) -> FrameNumber) -> SmallVec<[Wait; 1]> {
+        let backups = self.feeds.iter().filter(|feed| feed.stage == Stage::Backup);
+        backups
+            .map(|feed| Wait { link: feed.link, number: FrameNumber(feed.mark) })
+            .filter(|wait| acked(wait.link) < wait.number)
+            .collect()
+    }
+}

@@ -1,0 +1,365 @@
+//! What travels on a link from a primary, and what comes back, as bytes: a length, a tag, the fields in
+//! their order, numbers little-endian. A tag once given keeps its meaning.
+//!
+//! Frames name slots, the reign and the position, never a bucket's epoch: a split or a new backup
+//! elsewhere does not touch what is under way.
+
+use placement::{Hashmask, Mask, Slot};
+use store::Version;
+
+use super::FrameNumber;
+use crate::balance::Attempt;
+use crate::map::{Epoch, LogIndex, NodeId};
+
+/// A fill is known by the attempt that it belongs to.
+pub type FillId = Attempt;
+
+/// The longest frame: a value of the largest size, with its key and more.
+pub const FRAME_BYTES_MAX: usize = 600 * 1024 * 1024;
+const LENGTH_BYTES: usize = 4;
+
+/// Where a slot's history has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Position {
+    pub reign: LogIndex,
+    pub version: Version,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Frame<'a> {
+    /// What one command did to one slot: effects as `store::Recorded` reads them. They build on the
+    /// version named by the first, made in the reign `written_in`.
+    Effects {
+        reign: LogIndex,
+        written_in: LogIndex,
+        unit: &'a [u8],
+    },
+    /// What one command did to a slot that is partly sent: the items it touched, as they are now.
+    Images {
+        reign: LogIndex,
+        slot: Slot,
+        from: Position,
+        to: Version,
+        images: &'a [u8],
+    },
+    /// A bucket is coming.
+    FillStart {
+        fill: FillId,
+        bucket: Hashmask,
+        reign: LogIndex,
+    },
+    /// A slot of it begins, which is at this position.
+    FillSlot {
+        fill: FillId,
+        slot: Slot,
+        position: Position,
+    },
+    /// Items of the slot (`store::decode_item`).
+    FillItems {
+        fill: FillId,
+        slot: Slot,
+        items: &'a [u8],
+    },
+    /// The next piece of one large value.
+    FillPart {
+        fill: FillId,
+        slot: Slot,
+        bytes: &'a [u8],
+    },
+    /// The pieces are the value of this item, which stands here with an empty one. An empty `item`
+    /// forgets the pieces: the value has changed since.
+    FillWhole {
+        fill: FillId,
+        slot: Slot,
+        item: &'a [u8],
+    },
+    FillSlotEnd {
+        fill: FillId,
+        slot: Slot,
+    },
+    /// That was all. The copy counts if the bucket's next change after this epoch says so.
+    FillEnd {
+        fill: FillId,
+        epoch: Epoch,
+    },
+    /// It comes to nothing.
+    FillCancel {
+        fill: FillId,
+    },
+    /// Something published, for those who listen there.
+    News {
+        bytes: &'a [u8],
+    },
+}
+
+/// What the other end answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BackFrame {
+    /// All frames up to this one are applied.
+    Ack(FrameNumber),
+    /// This frame was not applied: the slot's reign, as known there, is another, or the copy is out
+    /// of sync.
+    Refused { frame: FrameNumber, slot: Slot, reign: LogIndex },
+    /// The fill comes to nothing there.
+    FillRefused { fill: FillId },
+}
+
+/// Bytes that nobody of ours has written. The link is closed for it, and nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BadFrame {
+    TooLong(u64),
+    Truncated,
+    UnknownTag(u8),
+    BadNumber,
+    /// An acknowledgement of what was never sent.
+    BadAck,
+}
+
+const EFFECTS: u8 = 1;
+const IMAGES: u8 = 2;
+const FILL_START: u8 = 3;
+const FILL_SLOT: u8 = 4;
+const FILL_ITEMS: u8 = 5;
+const FILL_PART: u8 = 6;
+const FILL_WHOLE: u8 = 7;
+const FILL_SLOT_END: u8 = 8;
+const FILL_END: u8 = 9;
+const FILL_CANCEL: u8 = 10;
+const NEWS: u8 = 11;
+
+const ACK: u8 = 65;
+const REFUSED: u8 = 66;
+const FILL_REFUSED: u8 = 67;
+
+/// Writes a frame: room for the length, the tag and the fields, then the length.
+struct Writer<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl<'a> Writer<'a> {
+    #[inline]
+    fn new(out: &'a mut Vec<u8>, tag: u8) -> Writer<'a> {
+        let start = out.len();
+        out.extend_from_slice(&[0; LENGTH_BYTES]);
+        out.push(tag);
+        Writer { out, start }
+    }
+
+    #[inline]
+    fn u64(self, number: u64) -> Self {
+        self.out.extend_from_slice(&number.to_le_bytes());
+        self
+    }
+
+    #[inline]
+    fn slot(self, slot: Slot) -> Self {
+        self.out.extend_from_slice(&slot.number().to_le_bytes());
+        self
+    }
+
+    #[inline]
+    fn bytes(self, bytes: &[u8]) -> Self {
+        self.out.extend_from_slice(bytes);
+        self
+    }
+
+    fn fill(self, fill: FillId) -> Self {
+        self.u64(fill.giver.0).u64(fill.number)
+    }
+
+    fn bucket(self, bucket: Hashmask) -> Self {
+        self.out.extend_from_slice(&bucket.mask().bits().to_le_bytes());
+        self.out.extend_from_slice(&bucket.value().to_le_bytes());
+        self
+    }
+
+    #[inline]
+    fn end(self) {
+        let length = self.out.len() - self.start - LENGTH_BYTES;
+        let length = u32::try_from(length).expect("a frame is shorter than 4 GiB");
+        self.out[self.start..self.start + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+impl<'a> Frame<'a> {
+    /// Appends the frame.
+    #[inline]
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let with = |out, tag| Writer::new(out, tag);
+        match *self {
+            Frame::Effects { reign, written_in, unit } => {
+                with(out, EFFECTS).u64(reign.0).u64(written_in.0).bytes(unit)
+            }
+            Frame::Images { reign, slot, from, to, images } => with(out, IMAGES)
+                .u64(reign.0)
+                .slot(slot)
+                .u64(from.reign.0)
+                .u64(from.version.0)
+                .u64(to.0)
+                .bytes(images),
+            Frame::FillStart { fill, bucket, reign } => {
+                with(out, FILL_START).fill(fill).bucket(bucket).u64(reign.0)
+            }
+            Frame::FillSlot { fill, slot, position } => with(out, FILL_SLOT)
+                .fill(fill)
+                .slot(slot)
+                .u64(position.reign.0)
+                .u64(position.version.0),
+            Frame::FillItems { fill, slot, items } => {
+                with(out, FILL_ITEMS).fill(fill).slot(slot).bytes(items)
+            }
+            Frame::FillPart { fill, slot, bytes } => {
+                with(out, FILL_PART).fill(fill).slot(slot).bytes(bytes)
+            }
+            Frame::FillWhole { fill, slot, item } => {
+                with(out, FILL_WHOLE).fill(fill).slot(slot).bytes(item)
+            }
+            Frame::FillSlotEnd { fill, slot } => with(out, FILL_SLOT_END).fill(fill).slot(slot),
+            Frame::FillEnd { fill, epoch } => with(out, FILL_END).fill(fill).u64(epoch.0),
+            Frame::FillCancel { fill } => with(out, FILL_CANCEL).fill(fill),
+            Frame::News { bytes } => with(out, NEWS).bytes(bytes),
+        }
+        .end();
+    }
+
+    /// Reads a frame's tag and fields; the length is off already.
+    pub fn read(body: &'a [u8]) -> Result<Frame<'a>, BadFrame> {
+        let mut reader = Reader(body);
+        let frame = match reader.u8()? {
+            EFFECTS => Frame::Effects {
+                reign: reader.index()?,
+                written_in: reader.index()?,
+                unit: reader.rest(),
+            },
+            IMAGES => Frame::Images {
+                reign: reader.index()?,
+                slot: reader.slot()?,
+                from: reader.position()?,
+                to: Version(reader.u64()?),
+                images: reader.rest(),
+            },
+            FILL_START => Frame::FillStart {
+                fill: reader.fill()?,
+                bucket: reader.bucket()?,
+                reign: reader.index()?,
+            },
+            FILL_SLOT => Frame::FillSlot {
+                fill: reader.fill()?,
+                slot: reader.slot()?,
+                position: reader.position()?,
+            },
+            FILL_ITEMS => Frame::FillItems {
+                fill: reader.fill()?,
+                slot: reader.slot()?,
+                items: reader.rest(),
+            },
+            FILL_PART => {
+                Frame::FillPart { fill: reader.fill()?, slot: reader.slot()?, bytes: reader.rest() }
+            }
+            FILL_WHOLE => {
+                Frame::FillWhole { fill: reader.fill()?, slot: reader.slot()?, item: reader.rest() }
+            }
+            FILL_SLOT_END => Frame::FillSlotEnd { fill: reader.fill()?, slot: reader.slot()? },
+            FILL_END => Frame::FillEnd { fill: reader.fill()?, epoch: Epoch(reader.u64()?) },
+            FILL_CANCEL => Frame::FillCancel { fill: reader.fill()? },
+            NEWS => Frame::News { bytes: reader.rest() },
+            tag => return Err(BadFrame::UnknownTag(tag)),
+        };
+        reader.at_end().map(|()| frame)
+    }
+}
+
+impl BackFrame {
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match *self {
+            BackFrame::Ack(number) => Writer::new(out, ACK).u64(number.0),
+            BackFrame::Refused { frame, slot, reign } => {
+                Writer::new(out, REFUSED).u64(frame.0).slot(slot).u64(reign.0)
+            }
+            BackFrame::FillRefused { fill } => Writer::new(out, FILL_REFUSED).fill(fill),
+        }
+        .end();
+    }
+
+    pub fn read(body: &[u8]) -> Result<BackFrame, BadFrame> {
+        let mut reader = Reader(body);
+        let frame = match reader.u8()? {
+            ACK => BackFrame::Ack(FrameNumber(reader.u64()?)),
+            REFUSED => BackFrame::Refused {
+                frame: FrameNumber(reader.u64()?),
+                slot: reader.slot()?,
+                reign: reader.index()?,
+            },
+            FILL_REFUSED => BackFrame::FillRefused { fill: reader.fill()? },
+            tag => return Err(BadFrame::UnknownTag(tag)),
+        };
+        reader.at_end().map(|()| frame)
+    }
+}
+
+/// The body of the first frame in `bytes`, and how many bytes it takes with its length. `None` if not
+/// all of it has come.
+pub(super) fn first_frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, BadFrame> {
+    let Some((length, rest)) = bytes.split_first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
+    let length = u32::from_le_bytes(*length) as usize;
+    if length > FRAME_BYTES_MAX {
+        return Err(BadFrame::TooLong(length as u64));
+    }
+    Ok(rest.get(..length).map(|body| (body, LENGTH_BYTES + length)))
+}
+
+/// The bytes not yet read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], BadFrame> {
+        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(BadFrame::Truncated)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn u8(&mut self) -> Result<u8, BadFrame> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    fn u16(&mut self) -> Result<u16, BadFrame> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, BadFrame> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn index(&mut self) -> Result<LogIndex, BadFrame> {
+        self.u64().map(LogIndex)
+    }
+
+    fn slot(&mut self) -> Result<Slot, BadFrame> {
+        Slot::new(self.u16()?).ok_or(BadFrame::BadNumber)
+    }
+
+    fn position(&mut self) -> Result<Position, BadFrame> {
+        Ok(Position { reign: self.index()?, version: Version(self.u64()?) })
+    }
+
+    fn fill(&mut self) -> Result<FillId, BadFrame> {
+        Ok(FillId { giver: NodeId(self.u64()?), number: self.u64()? })
+    }
+
+    fn bucket(&mut self) -> Result<Hashmask, BadFrame> {
+        let bits = self.u16()?;
+        let mask = Mask::ALL.into_iter().find(|mask| mask.bits() == bits);
+        let value = self.u16()?;
+        mask.and_then(|mask| Hashmask::new(mask, value)).ok_or(BadFrame::BadNumber)
+    }
+
+    fn rest(&mut self) -> &'a [u8] {
+        core::mem::take(&mut self.0)
+    }
+
+    /// Nothing follows that this version does not know.
+    fn at_end(&self) -> Result<(), BadFrame> {
+        if self.0.is_empty() { Ok(()) } else { Err(BadFrame::BadNumber) }
+    }
+}

@@ -1,0 +1,180 @@
+//! What a backup does with what its primary sends: it applies an effect only on top of the position it
+//! was made on, in the reign it knows.
+
+use placement::Slot;
+use store::{Applied, DecodeError, Recorded, Seed, SlotTable, Touch, Version, decode_item};
+
+use super::duty::{Duty, Role};
+use super::frame::Position;
+use crate::map::LogIndex;
+
+/// What became of a frame.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Received {
+    Applied,
+    /// It is here already.
+    Known,
+    /// The map here is behind: neither applied nor refused until it has caught up.
+    Early,
+    /// The sender has been deposed, or this is no copy (any more), or one that is out of sync. This is
+    /// the reign known here.
+    Refused(LogIndex),
+    Garbled(DecodeError),
+}
+
+/// A slot under its lock, for who receives.
+pub struct Receiver<'a> {
+    pub table: &'a mut SlotTable,
+    pub duty: &'a mut Duty,
+    pub seed: &'a Seed,
+    /// What an effect counts as in the book of uses.
+    pub touch: Touch,
+}
+
+impl Receiver<'_> {
+    fn position(&self) -> Position {
+        Position { reign: self.duty.written_in, version: self.table.version() }
+    }
+
+    /// Whether something of this reign that builds on `from` may be applied; if not, why.
+    fn judge(&self, reign: LogIndex, from: Position, to: Version) -> Result<(), Received> {
+        if reign > self.duty.reign {
+            return Err(Received::Early);
+        }
+        if reign < self.duty.reign || !matches!(self.duty.role, Role::Backup | Role::Taking) {
+            return Err(Received::Refused(self.duty.reign));
+        }
+        let here = self.position();
+        if here == from {
+            return Ok(());
+        }
+        let known = here.reign == reign && here.version >= to;
+        Err(if known { Received::Known } else { Received::Refused(self.duty.reign) })
+    }
+
+    fn moved_to(&mut self, reign: LogIndex) {
+        self.duty.written_in = reign;
+    }
+}
+
+/// Applies the effects of one command. All of them are read before the first is applied.
+pub fn receive_effects(
+    receiver: &mut Receiver<'_>,
+    (reign, written_in): (LogIndex, LogIndex),
+    unit: &[u8],
+    mut applied: impl FnMut(Applied),
+) -> Received {
+    let (first, last) = match ends(unit, receiver.seed) {
+        Ok(ends) => ends,
+        Err(error) => return Received::Garbled(error),
+    };
+    let from = Position { reign: written_in, version: first };
+    if let Err(received) = receiver.judge(reign, from, last) {
+        return received;
+    }
+    let mut rest = unit;
+    while !rest.is_empty() {
+        let Ok((recorded, behind)) = Recorded::read(rest, receiver.seed) else {
+            unreachable!("it was read a moment ago")
+        };
+        let (touch, seed) = (receiver.touch, receiver.seed);
+        applied(receiver.table.apply(&recorded.effect, recorded.version, touch, seed));
+        rest = behind;
+    }
+    receiver.moved_to(reign);
+    Received::Applied
+}
+
+/// The slot that a unit is about.
+pub fn slot_of_unit(unit: &[u8]) -> Option<Slot> {
+    let number = unit.first_chunk::<2>()?;
+    Slot::new(u16::from_le_bytes(*number))
+}
+
+/// The versions before and after a unit, whose effects must be of one slot and follow each other.
+fn ends(unit: &[u8], seed: &Seed) -> Result<(Version, Version), DecodeError> {
+    let (first, mut rest) = Recorded::read(unit, seed)?;
+    let mut last = first.version;
+    while !rest.is_empty() {
+        let (next, behind) = Recorded::read(rest, seed)?;
+        if next.slot != first.slot || next.previous != last {
+            return Err(DecodeError::BadNumber);
+        }
+        last = next.version;
+        rest = behind;
+    }
+    Ok((first.previous, last))
+}
+
+/// An item as it is now, or the key of one that is gone: what `Frame::Images` is made of.
+const PRESENT: u8 = 1;
+const GONE: u8 = 0;
+
+/// Appends what a key is now in this table.
+pub fn write_image(table: &SlotTable, key: &store::Key<'_>, out: &mut Vec<u8>) {
+    match table.peek(key) {
+        Some(found) => {
+            out.push(PRESENT);
+            store::encode_item(&found, out);
+        }
+        None => {
+            out.push(GONE);
+            let length = u32::try_from(key.bytes().len()).expect("a key is shorter than 4 GiB");
+            out.extend_from_slice(&length.to_le_bytes());
+            out.extend_from_slice(key.bytes());
+        }
+    }
+}
+
+/// Takes items of a slot that is partly here as they are at the primary.
+pub fn receive_images(
+    receiver: &mut Receiver<'_>,
+    reign: LogIndex,
+    (from, to): (Position, Version),
+    images: &[u8],
+    mut applied: impl FnMut(Applied),
+) -> Received {
+    if let Err(received) = receiver.judge(reign, from, to) {
+        return received;
+    }
+    let mut rest = images;
+    while let Some((tag, behind)) = rest.split_first() {
+        let taken = match *tag {
+            PRESENT => take_present(receiver, behind, &mut applied),
+            GONE => take_gone(receiver, behind, &mut applied),
+            tag => Err(DecodeError::UnknownTag(tag)),
+        };
+        match taken {
+            Ok(behind) => rest = behind,
+            Err(error) => return Received::Garbled(error),
+        }
+    }
+    receiver.table.advance_to(to);
+    receiver.moved_to(reign);
+    Received::Applied
+}
+
+fn take_present<'a>(
+    receiver: &mut Receiver<'_>,
+    bytes: &'a [u8],
+    applied: &mut impl FnMut(Applied),
+) -> Result<&'a [u8], DecodeError> {
+    let (item, rest) = decode_item(bytes)?;
+    applied(receiver.table.copy_item(&item, receiver.seed));
+    Ok(rest)
+}
+
+fn take_gone<'a>(
+    receiver: &mut Receiver<'_>,
+    bytes: &'a [u8],
+    applied: &mut impl FnMut(Applied),
+) -> Result<&'a [u8], DecodeError> {
+    let (length, rest) = bytes.split_first_chunk::<4>().ok_or(DecodeError::Truncated)?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let (key, rest) = rest.split_at_checked(length).ok_or(DecodeError::Truncated)?;
+    let key = receiver.seed.key(key);
+    let at = receiver.table.version();
+    let remove = store::Effect::Remove { key, cause: store::Cause::Deleted };
+    applied(receiver.table.apply(&remove, at, Touch::Nothing, receiver.seed));
+    Ok(rest)
+}

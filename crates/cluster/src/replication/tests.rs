@@ -1,0 +1,114 @@
+//! A link as two ends with a wire between them that breaks where the test says so; tickets.
+
+use placement::Slot;
+
+use super::*;
+use crate::map::LogIndex;
+
+fn news(text: &str) -> Frame<'_> {
+    Frame::News { bytes: text.as_bytes() }
+}
+
+/// Sends all that is unsent; what arrives before `cut` bytes are through is received.
+fn carry(outbox: &mut Outbox, wire: &mut Vec<u8>, mut cut: usize) {
+    while let Some(bytes) = outbox.unsent() {
+        let count = bytes.len();
+        let through = count.min(cut);
+        wire.extend_from_slice(&bytes[..through]);
+        cut -= through;
+        outbox.sent(count);
+    }
+}
+
+fn receive(inbox: &mut Inbox, wire: &mut Vec<u8>) -> Vec<String> {
+    let mut heard = Vec::new();
+    let mut at = 0;
+    while let Some((_, frame, length)) = inbox.peek(&wire[at..]).unwrap() {
+        let Frame::News { bytes } = frame else { panic!("only news was sent") };
+        heard.push(String::from_utf8(bytes.to_vec()).unwrap());
+        inbox.done();
+        at += length;
+    }
+    wire.drain(..at);
+    heard
+}
+
+#[test]
+fn every_frame_arrives_once_wherever_the_connection_breaks() {
+    for cut in 0..200 {
+        let (mut outbox, mut inbox, mut wire) = (Outbox::default(), Inbox::default(), Vec::new());
+        let texts: Vec<String> = (0..10).map(|number| format!("news {number}")).collect();
+        for text in &texts {
+            outbox.push(&news(text));
+        }
+        carry(&mut outbox, &mut wire, cut);
+        let mut heard = receive(&mut inbox, &mut wire);
+        wire.clear();
+        outbox.resume(inbox.next()).unwrap();
+        carry(&mut outbox, &mut wire, usize::MAX);
+        heard.extend(receive(&mut inbox, &mut wire));
+        assert_eq!(heard, texts, "cut after {cut} bytes");
+        let Some(BackFrame::Ack(through)) = inbox.ack() else { panic!("something to acknowledge") };
+        outbox.acknowledge(through).unwrap();
+        assert_eq!(outbox.acked(), outbox.last());
+        assert_eq!(outbox.kept_bytes(), 0, "what is acknowledged is not kept");
+    }
+}
+
+#[test]
+fn a_long_history_is_kept_until_it_is_acknowledged_and_not_longer() {
+    let mut outbox = Outbox::default();
+    let text = "x".repeat(10_000);
+    let (mut inbox, mut wire) = (Inbox::default(), Vec::new());
+    for _ in 0..100 {
+        outbox.push(&news(&text));
+        carry(&mut outbox, &mut wire, usize::MAX);
+        receive(&mut inbox, &mut wire);
+    }
+    assert!(outbox.kept_bytes() > 1_000_000);
+    outbox.acknowledge(FrameNumber(50)).unwrap();
+    assert!(outbox.kept_bytes() < 600_000);
+    assert_eq!(outbox.resume(FrameNumber(10)), Err(Forgotten), "acknowledged, so forgotten");
+    assert_eq!(outbox.resume(FrameNumber(102)), Err(Forgotten), "never sent");
+    assert_eq!(outbox.resume(FrameNumber(101)), Ok(()), "all of it is there");
+    assert_eq!(outbox.unsent(), None);
+    assert_eq!(outbox.acknowledge(FrameNumber(101)), Err(BadAck));
+}
+
+#[test]
+fn bytes_that_are_no_frame_are_told_apart() {
+    assert_eq!(Frame::read(&[]), Err(BadFrame::Truncated));
+    assert_eq!(Frame::read(&[200]), Err(BadFrame::UnknownTag(200)));
+    let inbox = Inbox::default();
+    assert_eq!(inbox.peek(&[255; 8]), Err(BadFrame::TooLong(u64::from(u32::MAX))));
+    assert_eq!(inbox.peek(&[9, 0, 0]), Ok(None));
+    let mut bytes = Vec::new();
+    BackFrame::Ack(FrameNumber(7)).write(&mut bytes);
+    bytes[0] += 1;
+    bytes.push(0);
+    assert_eq!(first_answer(&bytes), Err(BadFrame::BadNumber), "nothing may follow");
+}
+
+const LINK: LinkId = LinkId(3);
+
+fn ticket(number: u64) -> Ticket {
+    let wait = Wait { link: LINK, number: FrameNumber(number) };
+    Ticket { slot: Slot::of(b"k"), reign: LogIndex(5), waits: [wait].into_iter().collect() }
+}
+
+fn standing(reign: Option<u64>, wait_set: &[LinkId]) -> Standing {
+    Standing { reign: reign.map(LogIndex), wait_set: wait_set.iter().copied().collect() }
+}
+
+#[test]
+fn a_reply_waits_for_the_backup_and_not_for_one_that_was_dropped() {
+    let acked = |number| move |_: LinkId, _: Slot| FrameNumber(number);
+    let passage = |standing: &Standing, number| ticket(9).passage(standing, acked(number));
+    let primary = standing(Some(5), &[LINK]);
+    assert_eq!(passage(&primary, 8), Passage::Waiting);
+    assert_eq!(passage(&primary, 9), Passage::Free);
+    assert_eq!(passage(&standing(Some(5), &[]), 8), Passage::Free, "the backup is out of the map");
+    assert_eq!(passage(&standing(Some(6), &[]), 8), Passage::Barred, "primary again, later");
+    assert_eq!(passage(&standing(None, &[]), 8), Passage::Barred, "deposed");
+    assert_eq!(passage(&standing(None, &[]), 9), Passage::Free, "every copy has it");
+}
