@@ -1,0 +1,319 @@
+//! Moving a large key: its elements are gathered under another name at the new place, a chunk at a
+//! time, and renamed when all are there. No server is held up for longer than a chunk takes.
+//!
+//! The same rules as in `moving.rs`: the marker is ours, and every transaction at the new place looks
+//! at it, so that of two movers only one adds to what is gathered. Readers read at the old place
+//! meanwhile; writers wait for the marker. `big/elements.rs` knows how each type is read and written.
+//!
+//! Made by `write.rs` and by the migrator for keys over [`crate::write::BIG_BYTES`], and for keys
+//! that the new place will not take as a dump. Types with inner state (streams) travel whole.
+
+mod elements;
+
+use resp::Value;
+
+use crate::job::{Answer, Batch, Input, Job, Lane, Step, error, items, unexpected};
+use crate::moving::{MARKER_MS, MoveJob, Outcome, RETRY_MS, Token, milliseconds};
+use crate::names;
+use crate::view::Route;
+use elements::Elements;
+
+/// How long what is gathered outlives its mover.
+const DATA_MS: u64 = 60_000;
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct BigMoveJob {
+    route: Route,
+    token: Token,
+    key: Vec<u8>,
+    stage: Stage,
+    elements: Option<Elements>,
+    expires_ms: Option<u64>,
+    /// Carried over so far.
+    bytes: usize,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Stage {
+    Look,
+    /// A type that travels whole.
+    Whole(Box<MoveJob>),
+    Mark,
+    Read,
+    /// Looking at the marker before `Then`.
+    Watch(Then),
+    Add,
+    Rename,
+    Unlink,
+    Unmark,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Then {
+    /// Add this chunk.
+    Add(Vec<Vec<u8>>),
+    Rename,
+}
+
+impl BigMoveJob {
+    pub fn new(route: Route, token: Token, key: Vec<u8>) -> BigMoveJob {
+        BigMoveJob {
+            route,
+            token,
+            key,
+            stage: Stage::Look,
+            elements: None,
+            expires_ms: None,
+            bytes: 0,
+            outcome: None,
+        }
+    }
+
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// How much has been carried over so far.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What became of the key, once the job is done.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    fn end(&mut self, outcome: Outcome) -> Step {
+        self.outcome = Some(outcome);
+        Step::Done(Answer::Nothing)
+    }
+
+    // 0) What is it, and when does it expire?
+
+    fn look(&mut self) -> Step {
+        self.stage = Stage::Look;
+        self.bytes = 0;
+        let mut batch = Batch::default();
+        batch.push(&[b"MULTI"]);
+        batch.push(&[b"TYPE", &self.key]);
+        batch.push(&[b"PTTL", &self.key]);
+        batch.push(&[b"TIME"]);
+        batch.push(&[b"EXEC"]);
+        batch.ask(self.route.from)
+    }
+
+    fn on_looked(&mut self, answers: &[Value]) -> Step {
+        let Some([kind, Value::Integer(ttl), time]) = items(answers.last()) else {
+            return unexpected(self.route.from, answers.last());
+        };
+        let (Some(kind), Some(now_ms)) = (kind.text(), milliseconds(time)) else {
+            return unexpected(self.route.from, answers.last());
+        };
+        self.expires_ms = u64::try_from(*ttl).ok().map(|ttl| now_ms + ttl);
+        if kind == b"none" {
+            return self.end(Outcome::Gone);
+        }
+        self.elements = Elements::of_type(kind);
+        if self.elements.is_some() {
+            return self.mark();
+        }
+        let job = MoveJob::new(self.route, self.token.clone(), [self.key.clone()]);
+        self.stage = Stage::Whole(Box::new(job));
+        self.whole(Input::Start)
+    }
+
+    fn whole(&mut self, input: Input<'_>) -> Step {
+        let Stage::Whole(job) = &mut self.stage else { unreachable!("it travels whole") };
+        let step = job.take(input);
+        self.outcome = job.outcomes().next().map(|(_, outcome)| outcome.clone());
+        step
+    }
+
+    // 1) Say that we move it.
+
+    fn mark(&mut self) -> Step {
+        self.stage = Stage::Mark;
+        let marker = names::marker(&self.key);
+        let mut digits = itoa::Buffer::new();
+        let lifetime = digits.format(MARKER_MS).as_bytes();
+        let mut batch = Batch::default();
+        batch.push(&[b"SET", &marker, self.token.bytes(), b"NX", b"PX", lifetime]);
+        batch.push(&[b"EXISTS", &self.key]);
+        batch.ask(self.route.to)
+    }
+
+    fn on_marked(&mut self, answers: &[Value]) -> Step {
+        match answers {
+            [Value::Null, _] => Step::Wait(RETRY_MS),
+            [_, Value::Integer(0)] => self.read(),
+            _ => self.unlink(),
+        }
+    }
+
+    // 2) Read a chunk; whether the key still exists is asked with it, since one that has expired
+    //    reads like one that has come to its end.
+
+    fn read(&mut self) -> Step {
+        self.stage = Stage::Read;
+        let mut batch = Batch::default();
+        batch.push(&[b"MULTI"]);
+        batch.push(&[b"EXISTS", &self.key]);
+        self.elements.as_ref().expect("its type is known").read(&self.key, &mut batch);
+        batch.push(&[b"EXEC"]);
+        batch.ask(self.route.from)
+    }
+
+    fn on_read(&mut self, answers: &[Value]) -> Step {
+        let Some([exists, chunk]) = items(answers.last()) else {
+            return unexpected(self.route.from, answers.last());
+        };
+        if exists == &Value::Integer(0) {
+            return self.unmark(Outcome::Gone);
+        }
+        let elements = self.elements.as_mut().expect("its type is known");
+        match elements.take(chunk) {
+            Some(chunk) if chunk.is_empty() => self.watch(Then::Rename),
+            Some(chunk) => self.watch(Then::Add(chunk)),
+            None => unexpected(self.route.from, Some(chunk)),
+        }
+    }
+
+    // 3) Is it still ours to move? The key itself is watched too, for the step that names it.
+
+    fn watch(&mut self, then: Then) -> Step {
+        self.stage = Stage::Watch(then);
+        let marker = names::marker(&self.key);
+        let mut batch = Batch::default();
+        batch.push(&[b"WATCH", &marker, &self.key]);
+        batch.push(&[b"GET", &marker]);
+        batch.push(&[b"EXISTS", &self.key]);
+        batch.ask_on(self.route.to, Lane::Own)
+    }
+
+    fn on_watched(&mut self, then: &Then, answers: &[Value]) -> Step {
+        let ours = answers[1].text() == Some(self.token.bytes());
+        if !ours || answers[2] != Value::Integer(0) {
+            return self.start_over();
+        }
+        match then {
+            Then::Add(chunk) => self.add(chunk),
+            Then::Rename => self.rename(),
+        }
+    }
+
+    /// The permission was taken away. What was gathered is another's to throw away now.
+    fn start_over(&mut self) -> Step {
+        self.stage = Stage::Look;
+        Step::Wait(RETRY_MS)
+    }
+
+    fn add(&mut self, chunk: &[Vec<u8>]) -> Step {
+        self.stage = Stage::Add;
+        let (marker, data) = (names::marker(&self.key), names::data(&self.key));
+        let mut digits = itoa::Buffer::new();
+        let mut batch = Batch::default();
+        batch.push(&[b"MULTI"]);
+        batch.push(&[b"PEXPIRE", &marker, digits.format(MARKER_MS).as_bytes()]);
+        if self.bytes == 0 {
+            batch.push(&[b"DEL", &data]);
+        }
+        self.elements.as_ref().expect("its type is known").add(&data, chunk, &mut batch);
+        batch.push(&[b"PEXPIRE", &data, digits.format(DATA_MS).as_bytes()]);
+        batch.push(&[b"EXEC"]);
+        self.bytes += chunk.iter().map(Vec::len).sum::<usize>().max(1);
+        batch.ask_on(self.route.to, Lane::Own)
+    }
+
+    fn on_added(&mut self, answers: &[Value]) -> Step {
+        match items(answers.last()) {
+            None => self.start_over(),
+            Some(_) if self.elements.as_ref().is_some_and(Elements::at_end) => {
+                self.watch(Then::Rename)
+            }
+            Some(_) => self.read(),
+        }
+    }
+
+    // 4) All is there: give it its name, its expiry, and nobody the marker any more.
+
+    fn rename(&mut self) -> Step {
+        self.stage = Stage::Rename;
+        let (marker, data) = (names::marker(&self.key), names::data(&self.key));
+        let mut digits = itoa::Buffer::new();
+        let mut batch = Batch::default();
+        batch.push(&[b"MULTI"]);
+        batch.push(&[b"RENAMENX", &data, &self.key]);
+        match self.expires_ms {
+            None => batch.push(&[b"PERSIST", &self.key]),
+            Some(at) => batch.push(&[b"PEXPIREAT", &self.key, digits.format(at).as_bytes()]),
+        }
+        batch.push(&[b"DEL", &marker]);
+        batch.push(&[b"EXEC"]);
+        batch.ask_on(self.route.to, Lane::Own)
+    }
+
+    fn on_renamed(&mut self, answers: &[Value]) -> Step {
+        match items(answers.last()) {
+            // Aborted, or what was gathered has expired.
+            None | Some([Value::Error(_), ..]) => self.start_over(),
+            Some(_) => self.unlink(),
+        }
+    }
+
+    // 5) Take the old copy away, and the marker if it is still there.
+
+    fn unlink(&mut self) -> Step {
+        self.stage = Stage::Unlink;
+        let mut batch = Batch::default();
+        batch.push(&[b"UNLINK", &self.key]);
+        batch.ask(self.route.from)
+    }
+
+    fn unmark(&mut self, outcome: Outcome) -> Step {
+        self.stage = Stage::Unmark;
+        self.outcome = Some(outcome);
+        let mut batch = Batch::default();
+        batch.push(&[b"DEL", &names::marker(&self.key)]);
+        batch.ask(self.route.to)
+    }
+}
+
+impl Job for BigMoveJob {
+    fn start(&mut self) -> Step {
+        self.look()
+    }
+
+    fn on_answers(&mut self, answers: &[Value]) -> Step {
+        if let Stage::Whole(_) = self.stage {
+            return self.whole(Input::Answers(answers));
+        }
+        let server = match self.stage {
+            Stage::Look | Stage::Read | Stage::Unlink | Stage::Whole(_) => self.route.from,
+            Stage::Mark | Stage::Watch(_) | Stage::Add | Stage::Rename | Stage::Unmark => {
+                self.route.to
+            }
+        };
+        if let Some(first) = error(answers) {
+            return unexpected(server, Some(first));
+        }
+        match self.stage.clone() {
+            Stage::Look => self.on_looked(answers),
+            Stage::Mark => self.on_marked(answers),
+            Stage::Read => self.on_read(answers),
+            Stage::Watch(then) => self.on_watched(&then, answers),
+            Stage::Add => self.on_added(answers),
+            Stage::Rename => self.on_renamed(answers),
+            Stage::Unlink => self.unmark(Outcome::Moved { bytes: self.bytes }),
+            Stage::Unmark => Step::Done(Answer::Nothing),
+            Stage::Whole(_) => unreachable!("it was sent on above"),
+        }
+    }
+
+    fn on_waited(&mut self) -> Step {
+        if let Stage::Whole(_) = self.stage {
+            return self.whole(Input::Waited);
+        }
+        self.look()
+    }
+}

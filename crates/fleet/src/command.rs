@@ -1,0 +1,232 @@
+//! What a Redis command is to a fleet: where it runs, whether it writes, and which of its arguments
+//! are keys. The table is data (`command/table.rs`); `plan.rs` applies it to a map.
+
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+/// A command as the fleet sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// In lower case.
+    pub name: &'static str,
+    pub runs: Runs,
+    pub access: Access,
+    pub keys: Keys,
+}
+
+/// Where a command runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Runs {
+    /// Where its keys live, which must be one server.
+    AtKeys,
+    /// As `AtKeys`, and may wait there: on a connection of its own. (XREAD only with BLOCK.)
+    AtKeysWaiting,
+    /// Part by part where the keys live; the answers are merged.
+    Scattered(Merge),
+    /// On every server that has a share of the keys; the answers are merged.
+    Everywhere(Merge),
+    /// Server after server, by a cursor that says where it is (`scan.rs`).
+    Scan,
+    /// On any one server: the answer is the same.
+    Anywhere,
+    /// On the server of its first channel's name, as if that were a key.
+    Channel,
+    /// MULTI, EXEC, DISCARD, WATCH, UNWATCH: the proxy keeps the connection's transaction.
+    Transaction,
+    /// About the connection itself; the proxy answers.
+    Local,
+    /// Not possible in a fleet, for this reason.
+    Refused(&'static str),
+}
+
+/// How the answers of several servers become one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Merge {
+    /// The sum of integers.
+    Sum,
+    /// One item a key, in the order the keys were named.
+    ByKey,
+    /// `OK` if all say so.
+    AllOk,
+    /// All items of all lists, each once.
+    Union,
+    /// The answer of the first; all should say the same.
+    First,
+    /// The first answer that is not null (RANDOMKEY).
+    AnyKey,
+    /// Lists of 0 and 1: an item is 1 where all say 1 (SCRIPT EXISTS).
+    AllHave,
+    /// The sum of DBSIZE, without the fleet's own keys.
+    Sizes,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    Read,
+    /// May change what a key holds, or whether or how long it exists.
+    Write,
+}
+
+/// Where a command's keys stand among its arguments; the name is argument 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keys {
+    None,
+    /// One at each place from `first` to `last`, `step` apart; a negative `last` counts from the end.
+    Range {
+        first: usize,
+        last: isize,
+        step: usize,
+    },
+    /// As many as the number at `count` says, right behind it.
+    Counted {
+        count: usize,
+    },
+    /// The destination at 1, then as `Counted { count: 2 }`.
+    StoredCounted,
+    /// The first half of what follows the word STREAMS.
+    Streams,
+    /// The first argument, and what follows the last STORE or STOREDIST.
+    Store,
+}
+
+impl Command {
+    /// Finds a command by its name, in any case.
+    pub fn find(name: &[u8]) -> Option<&'static Command> {
+        let mut lower = [0; NAME_BYTES_MAX];
+        let lower = lower.get_mut(..name.len())?;
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        let order = |command: &Command| command.name.as_bytes().cmp(lower);
+        table::TABLE.binary_search_by(order).ok().map(|index| &table::TABLE[index])
+    }
+
+    /// The places of the keys. An error means that the server would refuse the command too.
+    pub fn key_places<A: AsRef<[u8]>>(&self, args: &[A]) -> Result<Places, BadKeys> {
+        match self.keys {
+            Keys::None => Ok(Places::NONE),
+            Keys::Range { first, last, step } => range(args.len(), first, last, step),
+            Keys::Counted { count } => counted(args, count),
+            Keys::StoredCounted => {
+                let places = counted(args, 2)?;
+                Ok(Places { extra: Some(1), ..places })
+            }
+            Keys::Streams => streams(args),
+            Keys::Store => stored(args),
+        }
+    }
+
+    /// Whether this one, with these arguments, may wait at its server.
+    pub fn may_wait<A: AsRef<[u8]>>(&self, args: &[A]) -> bool {
+        let is_block = |arg: &A| arg.as_ref().eq_ignore_ascii_case(b"block");
+        match (self.runs, self.keys) {
+            (Runs::AtKeysWaiting, Keys::Streams) => args.iter().any(is_block),
+            (runs, _) => runs == Runs::AtKeysWaiting,
+        }
+    }
+}
+
+/// Longer than any name of a command.
+const NAME_BYTES_MAX: usize = 24;
+
+/// Places of arguments: a run of them, and perhaps one more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Places {
+    first: usize,
+    /// One beyond the last; equal to `first` if there is none.
+    end: usize,
+    step: usize,
+    extra: Option<usize>,
+}
+
+impl Places {
+    const NONE: Places = Places { first: 0, end: 0, step: 1, extra: None };
+
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        self.extra.into_iter().chain((self.first..self.end).step_by(self.step))
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.first == self.end && self.extra.is_none()
+    }
+
+    /// The only place, if there is one and no other.
+    pub fn only(self) -> Option<usize> {
+        let mut places = self.iter();
+        places.next().filter(|_| places.next().is_none())
+    }
+
+    /// How many arguments go with a key: 2 for MSET's key and value.
+    pub fn step(self) -> usize {
+        self.step
+    }
+}
+
+/// The keys of a command cannot be told from its arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BadKeys {
+    TooFewArguments,
+    /// The number of keys is not a number, or more than there are arguments.
+    Count,
+    /// STREAMS is missing, or has no id for each stream.
+    Streams,
+}
+
+impl fmt::Display for BadKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BadKeys::TooFewArguments => "wrong number of arguments",
+            BadKeys::Count => "Number of keys can't be greater than number of args",
+            BadKeys::Streams => "syntax error",
+        })
+    }
+}
+
+fn range(args: usize, first: usize, last: isize, step: usize) -> Result<Places, BadKeys> {
+    let end = match usize::try_from(last) {
+        Ok(last) => last + 1,
+        Err(_) => (args + 1).saturating_sub(last.unsigned_abs()),
+    };
+    // A value without its key, or a key without its value, is the server's to refuse; not ours to
+    // send to two servers in halves.
+    let whole = (end > first) && (args - first).is_multiple_of(step) | (last > 0);
+    if args < end || !whole {
+        return Err(BadKeys::TooFewArguments);
+    }
+    Ok(Places { first, end, step, extra: None })
+}
+
+fn counted<A: AsRef<[u8]>>(args: &[A], count: usize) -> Result<Places, BadKeys> {
+    let text = args.get(count).ok_or(BadKeys::TooFewArguments)?.as_ref();
+    let number = resp::parse_integer(text).and_then(|number| usize::try_from(number).ok());
+    let first = count + 1;
+    let fits = number.filter(|number| *number <= args.len() - first);
+    let end = first + fits.ok_or(BadKeys::Count)?;
+    Ok(Places { first, end, step: 1, extra: None })
+}
+
+fn streams<A: AsRef<[u8]>>(args: &[A]) -> Result<Places, BadKeys> {
+    let is_word = |arg: &A| arg.as_ref().eq_ignore_ascii_case(b"streams");
+    let word = args.iter().skip(1).position(is_word).ok_or(BadKeys::Streams)? + 1;
+    let first = word + 1;
+    let behind = args.len() - first;
+    if behind == 0 || !behind.is_multiple_of(2) {
+        return Err(BadKeys::Streams);
+    }
+    Ok(Places { first, end: first + behind / 2, step: 1, extra: None })
+}
+
+fn stored<A: AsRef<[u8]>>(args: &[A]) -> Result<Places, BadKeys> {
+    if args.len() < 2 {
+        return Err(BadKeys::TooFewArguments);
+    }
+    let is_store = |arg: &A| {
+        let arg = arg.as_ref();
+        arg.eq_ignore_ascii_case(b"store") || arg.eq_ignore_ascii_case(b"storedist")
+    };
+    let word = args.iter().skip(2).rposition(is_store).map(|place| place + 2);
+    let extra = word.map(|word| word + 1).filter(|place| *place < args.len());
+    Ok(Places { first: 1, end: 2, step: 1, extra })
+}

@@ -1,0 +1,89 @@
+//! Configurations are read back as they were written, and what is wrong with one is named.
+
+use super::*;
+
+fn config() -> Config {
+    let servers = Address::list("a:1,b:2,[::1]:3").unwrap();
+    Config::first(servers, "4.4.0".parse().unwrap())
+}
+
+fn answer(config: &Config) -> Value {
+    let pairs = config.pairs();
+    let value = |key: &&str| pairs.iter().find(|(name, _)| name == key);
+    let items = KEYS.iter().map(value);
+    Value::Array(
+        items
+            .map(|pair| {
+                pair.map_or(Value::Null, |(_, text)| Value::Bulk(text.clone().into_bytes()))
+            })
+            .collect(),
+    )
+}
+
+fn with(index: usize, text: Option<&str>) -> Value {
+    let Value::Array(mut items) = answer(&config()) else { unreachable!("it is an array") };
+    items[index] = text.map_or(Value::Null, |text| Value::Bulk(text.as_bytes().to_vec()));
+    Value::Array(items)
+}
+
+#[test]
+fn a_configuration_is_read_as_it_was_written() {
+    let mut config = config();
+    assert_eq!(Config::read(&answer(&config)), Ok(Some(config.clone())));
+    config.next = Some("4.4.4".parse().unwrap());
+    assert_eq!(Config::read(&answer(&config)), Ok(Some(config)));
+}
+
+#[test]
+fn a_server_without_any_of_the_keys_belongs_to_no_fleet() {
+    assert_eq!(Config::read(&Value::Array(vec![Value::Null; 7])), Ok(None));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let text = |value: &Value| Config::read(value).unwrap_err().to_string();
+    assert_eq!(text(&with(4, None)), "its key server.config.epoch is missing");
+    assert_eq!(text(&with(4, Some("x"))), "its key server.config.epoch cannot be \"x\"");
+    assert_eq!(text(&with(3, Some("3"))), "its key server.config.migration.status cannot be \"3\"");
+    assert_eq!(text(&with(0, Some("a"))), "its key server.config.servers cannot be \"a\"");
+    assert_eq!(
+        text(&with(1, Some("0.0"))),
+        "its key server.config.current is wrong: every weight of the server map is 0, so no server could keep a key"
+    );
+    assert_eq!(
+        text(&with(5, Some("1.1.1.1"))),
+        "its key server.config.next is 1.1.1.1, but there are only 3 servers"
+    );
+    assert_eq!(text(&Value::Error(b"NOAUTH".to_vec())), "it answers MGET with (error) NOAUTH");
+}
+
+#[test]
+fn two_servers_that_disagree_are_named_with_what_they_say() {
+    let (first, mut other) = (config(), config());
+    assert_eq!(first.difference(&other), None);
+    other.current = "4.4.4".parse().unwrap();
+    let difference = first.difference(&other).unwrap();
+    assert_eq!(
+        difference.text(&first.servers[0], &first.servers[2]),
+        "the servers disagree: server.config.current is \"4.4.0\" on a:1 and \"4.4.4\" on [::1]:3"
+    );
+}
+
+#[test]
+fn only_servers_with_a_weight_somewhere_are_needed() {
+    let mut config = config();
+    assert!(config.needs(Server(1)));
+    assert!(!config.needs(Server(2)));
+    config.next = Some("4.4.4".parse().unwrap());
+    assert!(config.needs(Server(2)));
+}
+
+#[test]
+fn addresses_are_checked() {
+    let error = |text: &str| Address::list(text).unwrap_err().to_string();
+    for text in ["", "a", "a:0", "a:65536", "a:b", ":1", "http://a:1", "::1:3"] {
+        let expected = format!("{text:?} is no server; servers are written host:port,host:port");
+        assert_eq!(error(text), expected);
+    }
+    assert_eq!(error("a:1,b:1,a:1"), "the server a:1 is named twice");
+}

@@ -1,0 +1,436 @@
+//! Moving keys from one server to another: a batch of them at once, each by itself safe.
+//!
+//! ~~~text
+//! to    SET marker token NX PX     whose it is to move this key; EXISTS key
+//! from  MULTI DUMP PTTL TIME EXEC  the value, and when it expires
+//! to    WATCH marker; MGET marker  is it still ours?
+//! to    MULTI RESTORE; DEL marker; EXEC
+//! from  UNLINK key
+//! ~~~
+//!
+//! While a migration runs nobody writes at the old place, so what lies there is frozen, and what has
+//! gone from there never comes back. The marker stands for "somebody holds a copy that is not yet in
+//! place": every first write at the new place deletes it, and then the copy is refused by the WATCH.
+//! Deleting a marker is therefore always safe, whoever does it; it costs its owner a new beginning.
+//! For the same reason the marker may go with the RESTORE: what is left to do is to take the old
+//! copy away, which needs no permission.
+//!
+//! Run by the migrator for its batches and by `write.rs` for the keys of one command. Keys too large
+//! for one DUMP go through `big.rs`.
+
+use std::collections::BTreeMap;
+
+use resp::Value;
+
+use crate::job::{Answer, Batch, Job, Lane, Step, error, items, unexpected};
+use crate::names;
+use crate::view::Route;
+
+/// How long a marker lives if its owner does not. Safe at any length, since the token is looked at in
+/// the transaction that restores; it bounds how long writers wait for a mover that died.
+pub const MARKER_MS: u64 = 3_000;
+/// How long to wait for another's marker before looking again.
+pub(crate) const RETRY_MS: u64 = 5;
+
+/// A number nobody else has: the process's own and a count. Chosen by the shell.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Token(String);
+
+impl Token {
+    pub fn new(text: impl Into<String>) -> Token {
+        Token(text.into())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// Which safeguards a move takes. All of them, always, but in tests that show what each is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Safeguards {
+    pub check_token: bool,
+    pub move_before_write: bool,
+}
+
+impl Safeguards {
+    pub const ALL: Safeguards = Safeguards { check_token: true, move_before_write: true };
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct MoveJob {
+    route: Route,
+    token: Token,
+    safeguards: Safeguards,
+    /// Each key to move, with its state.
+    keys: BTreeMap<Vec<u8>, State>,
+    stage: Stage,
+    /// After an aborted transaction: one key at a time, so that one cannot spoil it for others.
+    singly: bool,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum State {
+    /// Not begun, or begun in vain.
+    Waiting,
+    /// The marker is ours and the new place is empty.
+    Marked,
+    Copied {
+        dump: Vec<u8>,
+        expires_ms: Option<u64>,
+    },
+    /// The new place has it: the old one may go.
+    Placed {
+        bytes: usize,
+        marked: bool,
+    },
+    /// All is done but to delete our marker.
+    MarkerLeft(Outcome),
+    Ended(Outcome),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Stage {
+    Mark,
+    Copy,
+    Watch,
+    Restore,
+    Unlink,
+    Unmark,
+}
+
+/// What became of a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Its size as it travelled; 0 if the new place had it already.
+    Moved { bytes: usize },
+    /// Gone from the old place already, or expired.
+    Gone,
+    /// Still where it was; the server's words.
+    Refused(String),
+}
+
+impl MoveJob {
+    pub fn new(route: Route, token: Token, keys: impl IntoIterator<Item = Vec<u8>>) -> MoveJob {
+        MoveJob {
+            route,
+            token,
+            safeguards: Safeguards::ALL,
+            keys: keys.into_iter().map(|key| (key, State::Waiting)).collect(),
+            stage: Stage::Mark,
+            singly: false,
+        }
+    }
+
+    #[must_use]
+    pub fn with_safeguards(mut self, safeguards: Safeguards) -> MoveJob {
+        self.safeguards = safeguards;
+        self
+    }
+
+    pub fn route(&self) -> Route {
+        self.route
+    }
+
+    /// What became of each key, once the job is done.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&[u8], &Outcome)> {
+        self.keys.iter().filter_map(|(key, state)| match state {
+            State::Ended(outcome) => Some((key.as_slice(), outcome)),
+            State::Waiting
+            | State::Marked
+            | State::Copied { .. }
+            | State::Placed { .. }
+            | State::MarkerLeft(_) => None,
+        })
+    }
+
+    /// A key that the new place does not take, with its reason.
+    pub fn refused(&self) -> Option<(&[u8], &str)> {
+        self.outcomes().find_map(|(key, outcome)| match outcome {
+            Outcome::Refused(why) => Some((key, why.as_str())),
+            Outcome::Moved { .. } | Outcome::Gone => None,
+        })
+    }
+
+    fn those(&self, wanted: fn(&State) -> bool) -> Vec<Vec<u8>> {
+        let keys = self.keys.iter().filter(|(_, state)| wanted(state));
+        keys.map(|(key, _)| key.clone()).collect()
+    }
+
+    fn set(&mut self, key: &[u8], state: State) {
+        *self.keys.get_mut(key).expect("it is one of ours") = state;
+    }
+
+    /// Goes to the first stage that has something to do.
+    fn go_on(&mut self) -> Step {
+        let has = |wanted: fn(&State) -> bool| self.keys.values().any(wanted);
+        if has(|state| matches!(state, State::Marked)) {
+            return self.copy();
+        }
+        if has(|state| matches!(state, State::Copied { .. })) {
+            return self.watch();
+        }
+        if has(|state| matches!(state, State::Placed { .. })) {
+            return self.unlink();
+        }
+        if has(|state| matches!(state, State::MarkerLeft(_))) {
+            return self.unmark();
+        }
+        if has(|state| matches!(state, State::Waiting)) {
+            return Step::Wait(RETRY_MS);
+        }
+        Step::Done(Answer::Nothing)
+    }
+
+    // 1) Say that we move it, and look whether it is there already.
+
+    fn mark(&mut self) -> Step {
+        self.stage = Stage::Mark;
+        let mut batch = Batch::default();
+        let mut digits = itoa::Buffer::new();
+        let lifetime = digits.format(MARKER_MS).as_bytes();
+        for key in self.marking() {
+            let marker = names::marker(&key);
+            batch.push(&[b"SET", &marker, self.token.bytes(), b"NX", b"PX", lifetime]);
+            batch.push(&[b"EXISTS", &key]);
+        }
+        batch.ask(self.route.to)
+    }
+
+    fn marking(&self) -> Vec<Vec<u8>> {
+        let mut keys = self.those(|state| matches!(state, State::Waiting));
+        if self.singly {
+            keys.truncate(1);
+        }
+        keys
+    }
+
+    fn on_marked(&mut self, answers: &[Value]) -> Step {
+        for (key, answers) in self.marking().iter().zip(answers.chunks(2)) {
+            let state = match (&answers[0], &answers[1]) {
+                (Value::Null, _) => State::Waiting,
+                (_, Value::Integer(0)) => State::Marked,
+                (_, _) => State::Placed { bytes: 0, marked: true },
+            };
+            self.set(key, state);
+        }
+        self.go_on()
+    }
+
+    // 2) Copy it, with the moment it expires.
+
+    fn copy(&mut self) -> Step {
+        self.stage = Stage::Copy;
+        let mut batch = Batch::default();
+        batch.push(&[b"MULTI"]);
+        batch.push(&[b"TIME"]);
+        for key in self.those(|state| matches!(state, State::Marked)) {
+            batch.push(&[b"DUMP", &key]);
+            batch.push(&[b"PTTL", &key]);
+        }
+        batch.push(&[b"EXEC"]);
+        batch.ask(self.route.from)
+    }
+
+    fn on_copied(&mut self, answers: &[Value]) -> Step {
+        let Some([time, copies @ ..]) = items(answers.last()) else {
+            return unexpected(self.route.from, answers.last());
+        };
+        let Some(now_ms) = milliseconds(time) else {
+            return unexpected(self.route.from, Some(time));
+        };
+        let keys = self.those(|state| matches!(state, State::Marked));
+        for (key, copy) in keys.iter().zip(copies.chunks(2)) {
+            match copied(now_ms, &copy[0], &copy[1]) {
+                Some(state) => self.set(key, state),
+                None => return unexpected(self.route.from, Some(&copy[0])),
+            }
+        }
+        self.go_on()
+    }
+
+    // 3) Put it in place, if nobody has taken the permission away.
+
+    fn watch(&mut self) -> Step {
+        self.stage = Stage::Watch;
+        let markers: Vec<Vec<u8>> = self.copied().iter().map(|key| names::marker(key)).collect();
+        let with = |name: &'static [u8]| -> Vec<&[u8]> {
+            std::iter::once(name).chain(markers.iter().map(Vec::as_slice)).collect()
+        };
+        let mut batch = Batch::default();
+        batch.push(&with(b"WATCH"));
+        batch.push(&with(b"MGET"));
+        batch.ask_on(self.route.to, Lane::Own)
+    }
+
+    fn copied(&self) -> Vec<Vec<u8>> {
+        self.those(|state| matches!(state, State::Copied { .. }))
+    }
+
+    fn on_watched(&mut self, answers: &[Value]) -> Step {
+        let Some(tokens) = items(answers.last()) else {
+            return unexpected(self.route.to, answers.last());
+        };
+        for (key, token) in self.copied().iter().zip(tokens) {
+            let ours = token.text() == Some(self.token.bytes());
+            if !ours && self.safeguards.check_token {
+                self.set(key, State::Waiting);
+            }
+        }
+        self.restore()
+    }
+
+    fn restore(&mut self) -> Step {
+        self.stage = Stage::Restore;
+        let mut batch = Batch::default();
+        if !self.safeguards.check_token {
+            batch.push(&[b"UNWATCH"]);
+        }
+        batch.push(&[b"MULTI"]);
+        let mut digits = itoa::Buffer::new();
+        for (key, state) in &self.keys {
+            let State::Copied { dump, expires_ms } = state else { continue };
+            let at = digits.format(expires_ms.unwrap_or(0)).as_bytes();
+            match expires_ms {
+                // A TTL of 0 is none at all, whatever ABSTTL says.
+                None => batch.push(&[b"RESTORE", key, b"0", dump]),
+                Some(_) => batch.push(&[b"RESTORE", key, at, dump, b"ABSTTL"]),
+            }
+            batch.push(&[b"DEL", &names::marker(key)]);
+        }
+        batch.push(&[b"EXEC"]);
+        batch.ask_on(self.route.to, Lane::Own)
+    }
+
+    fn on_restored(&mut self, answers: &[Value]) -> Step {
+        let exec = answers.last();
+        if let (Some(Value::Error(_)), Some(first)) = (exec, error(answers)) {
+            // Refused before it ran (out of memory, a replica): nothing was done.
+            return unexpected(self.route.to, Some(first));
+        }
+        let keys = self.copied();
+        let Some(restored) = items(exec) else {
+            // A marker has changed: the copies may be old. Begin anew, one by one.
+            self.singly = true;
+            keys.iter().for_each(|key| self.set(key, State::Waiting));
+            return self.mark();
+        };
+        for (key, answers) in keys.iter().zip(restored.chunks(2)) {
+            let state = match (&answers[0], &self.keys[key]) {
+                (Value::Error(text), _) if !text.starts_with(b"BUSYKEY") => {
+                    State::Ended(Outcome::Refused(String::from_utf8_lossy(text).into_owned()))
+                }
+                (Value::Simple(_), State::Copied { dump, .. }) => {
+                    State::Placed { bytes: dump.len(), marked: false }
+                }
+                // Somebody was quicker. What is in place stays.
+                _ => State::Placed { bytes: 0, marked: false },
+            };
+            self.set(key, state);
+        }
+        self.go_on()
+    }
+
+    // 4) Take the old copy away.
+
+    fn unlink(&mut self) -> Step {
+        self.stage = Stage::Unlink;
+        let keys = self.placed();
+        let name = std::iter::once(b"UNLINK".as_slice());
+        let args: Vec<&[u8]> = name.chain(keys.iter().map(Vec::as_slice)).collect();
+        let mut batch = Batch::default();
+        batch.push(&args);
+        batch.ask(self.route.from)
+    }
+
+    fn placed(&self) -> Vec<Vec<u8>> {
+        self.those(|state| matches!(state, State::Placed { .. }))
+    }
+
+    fn on_unlinked(&mut self, answers: &[Value]) -> Step {
+        if !matches!(answers, [Value::Integer(_)]) {
+            return unexpected(self.route.from, answers.first());
+        }
+        for state in self.keys.values_mut() {
+            if let State::Placed { bytes, marked } = *state {
+                let outcome = Outcome::Moved { bytes };
+                *state = if marked { State::MarkerLeft(outcome) } else { State::Ended(outcome) };
+            }
+        }
+        self.go_on()
+    }
+
+    // 5) Delete the markers that did not go with a RESTORE.
+
+    fn unmark(&mut self) -> Step {
+        self.stage = Stage::Unmark;
+        let keys = self.those(|state| matches!(state, State::MarkerLeft(_)));
+        let markers: Vec<Vec<u8>> = keys.iter().map(|key| names::marker(key)).collect();
+        let name = std::iter::once(b"DEL".as_slice());
+        let args: Vec<&[u8]> = name.chain(markers.iter().map(Vec::as_slice)).collect();
+        let mut batch = Batch::default();
+        batch.push(&args);
+        batch.ask(self.route.to)
+    }
+
+    fn on_unmarked(&mut self, answers: &[Value]) -> Step {
+        if !matches!(answers, [Value::Integer(_)]) {
+            return unexpected(self.route.to, answers.first());
+        }
+        for state in self.keys.values_mut() {
+            if let State::MarkerLeft(outcome) = state {
+                *state = State::Ended(outcome.clone());
+            }
+        }
+        self.go_on()
+    }
+}
+
+impl Job for MoveJob {
+    fn start(&mut self) -> Step {
+        if self.keys.is_empty() { Step::Done(Answer::Nothing) } else { self.mark() }
+    }
+
+    fn on_answers(&mut self, answers: &[Value]) -> Step {
+        let server = match self.stage {
+            Stage::Copy | Stage::Unlink => self.route.from,
+            Stage::Mark | Stage::Watch | Stage::Restore | Stage::Unmark => self.route.to,
+        };
+        let restoring = matches!(self.stage, Stage::Restore);
+        if let (Some(first), false) = (error(answers), restoring) {
+            return unexpected(server, Some(first));
+        }
+        match self.stage {
+            Stage::Mark => self.on_marked(answers),
+            Stage::Copy => self.on_copied(answers),
+            Stage::Watch => self.on_watched(answers),
+            Stage::Restore => self.on_restored(answers),
+            Stage::Unlink => self.on_unlinked(answers),
+            Stage::Unmark => self.on_unmarked(answers),
+        }
+    }
+
+    fn on_waited(&mut self) -> Step {
+        self.mark()
+    }
+}
+
+/// What TIME answers: seconds and microseconds.
+pub(crate) fn milliseconds(time: &Value) -> Option<u64> {
+    let [seconds, micros] = items(Some(time))? else { return None };
+    let number = |value: &Value| resp::parse_integer(value.text()?)?.try_into().ok();
+    let (seconds, micros): (u64, u64) = (number(seconds)?, number(micros)?);
+    Some(seconds * 1000 + micros / 1000)
+}
+
+/// What DUMP and PTTL say together; `None` if that is nonsense.
+fn copied(now_ms: u64, dump: &Value, ttl: &Value) -> Option<State> {
+    match (dump, ttl) {
+        (Value::Null, _) => Some(State::MarkerLeft(Outcome::Gone)),
+        (Value::Bulk(dump), Value::Integer(ttl)) => {
+            let expires_ms = u64::try_from(*ttl).ok().map(|ttl| now_ms + ttl);
+            Some(State::Copied { dump: dump.clone(), expires_ms })
+        }
+        _ => None,
+    }
+}

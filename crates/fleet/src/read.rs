@@ -1,0 +1,95 @@
+//! A read of a key that may be on its way: at its new place, then at its old one, then at its new
+//! one again. Made by the proxy for `Plan::Read`.
+//!
+//! Whoever misses it at the new place and then at the old one came while it was carried over: the
+//! third look finds it, or it does not exist. Whether a look has missed is told by EXISTS in the same
+//! transaction, since no answer of an arbitrary command says it (LLEN of nothing is 0).
+
+use resp::Value;
+
+use crate::job::{Answer, Batch, Job, Step, items, unexpected};
+use crate::known::Knowledge;
+use crate::view::Route;
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct ReadJob {
+    route: Route,
+    key: Vec<u8>,
+    command: Vec<Vec<u8>>,
+    look: Look,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Look {
+    New,
+    Old,
+    NewAgain,
+}
+
+impl ReadJob {
+    /// `command` reads `key`, and no other key.
+    pub fn new<A: AsRef<[u8]>>(route: Route, key: &[u8], command: &[A]) -> ReadJob {
+        let command = command.iter().map(|arg| arg.as_ref().to_vec()).collect();
+        ReadJob { route, key: key.to_vec(), command, look: Look::New }
+    }
+
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// What is known of the key once the job is done.
+    pub fn learnt(&self) -> Knowledge {
+        match self.look {
+            Look::NewAgain => Knowledge::Gone,
+            Look::New | Look::Old => Knowledge::Nothing,
+        }
+    }
+
+    fn ask(&self) -> Step {
+        let command: Vec<&[u8]> = self.command.iter().map(Vec::as_slice).collect();
+        let mut batch = Batch::default();
+        batch.push(&[b"MULTI"]);
+        batch.push(&[b"EXISTS", &self.key]);
+        batch.push(&command);
+        batch.push(&[b"EXEC"]);
+        batch.ask(match self.look {
+            Look::New | Look::NewAgain => self.route.to,
+            Look::Old => self.route.from,
+        })
+    }
+}
+
+impl Job for ReadJob {
+    fn start(&mut self) -> Step {
+        self.ask()
+    }
+
+    fn on_answers(&mut self, answers: &[Value]) -> Step {
+        let [_, _, queued, exec] = answers else {
+            return unexpected(self.route.to, answers.first());
+        };
+        if let Value::Error(_) = queued {
+            // The command makes no sense to the server; its words are the answer.
+            return Step::Done(Answer::Picked { answer: 2, item: None });
+        }
+        let Some([exists, _]) = items(Some(exec)) else {
+            return Step::Done(Answer::Picked { answer: 3, item: None });
+        };
+        let found = Step::Done(Answer::Picked { answer: 3, item: Some(1) });
+        match (self.look, exists == &Value::Integer(1)) {
+            (_, true) | (Look::NewAgain, false) => found,
+            (Look::New, false) => {
+                self.look = Look::Old;
+                self.ask()
+            }
+            (Look::Old, false) => {
+                self.look = Look::NewAgain;
+                self.ask()
+            }
+        }
+    }
+
+    fn on_waited(&mut self) -> Step {
+        unreachable!("a read never waits")
+    }
+}

@@ -1,0 +1,164 @@
+//! Writing the configuration: one server after the other, each write on the condition that the lock
+//! is whose it should be and the epoch what it was. The order of the servers is part of the rule:
+//! the first server hears of an announcement first, and of everything else that ends one last.
+
+use resp::Value;
+
+use crate::config::{Config, Epoch, KEYS, LOCK, NEXT, Server};
+use crate::job::{Answer, Batch, Job, Lane, Step, error, items, unexpected};
+
+/// Who may hold the lock when a configuration is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Holder {
+    /// Whoever wrote this text as the lock.
+    Us(String),
+    /// Nobody: for a proxy that takes a dead migrator's announcement back, and for repairs.
+    Nobody,
+}
+
+/// What a server's epoch must be for it to be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Expected {
+    Exactly(Epoch),
+    /// Or none at all. A server that is further already is left alone.
+    Below(Epoch),
+}
+
+/// Writes one configuration on several servers.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ChangeJob {
+    holder: Holder,
+    new: Config,
+    /// Still to be written, the next one last.
+    todo: Vec<(Server, Expected)>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Look,
+    Write,
+}
+
+impl ChangeJob {
+    /// Announces `new` (made by `Config::announced`) on `servers`.
+    pub fn announce(holder: Holder, new: Config, servers: &[Server]) -> ChangeJob {
+        let before = Epoch::new(new.epoch.number() - 1);
+        let mut todo = others(servers, Expected::Below(new.epoch));
+        todo.push((Server::FIRST, Expected::Exactly(before)));
+        ChangeJob { holder, new, todo, stage: Stage::Look }
+    }
+
+    /// Puts `new` (made by `Config::switched` or `Config::ended`) into force.
+    pub fn commit(holder: Holder, new: Config, servers: &[Server]) -> ChangeJob {
+        let mut todo = vec![(Server::FIRST, Expected::Exactly(new.epoch))];
+        todo.extend(others(servers, Expected::Exactly(new.epoch)));
+        ChangeJob { holder, new, todo, stage: Stage::Look }
+    }
+
+    /// Takes an announcement back: `new` was made by `Config::undone` from what the first server
+    /// says. Whoever does so first at the first server has done it; it makes the others follow.
+    pub fn undo(holder: Holder, new: Config, servers: &[Server]) -> ChangeJob {
+        ChangeJob::announce(holder, new, servers)
+    }
+
+    /// Makes servers repeat the first one's word, `first`, where they are behind it.
+    pub fn repeat(first: &Config, servers: &[Server]) -> ChangeJob {
+        let new = Config { lock: None, ..first.clone() };
+        let todo = others(servers, Expected::Below(first.epoch.next()));
+        ChangeJob { holder: Holder::Nobody, new, todo, stage: Stage::Look }
+    }
+
+    fn look(&mut self) -> Step {
+        let Some((server, _)) = self.todo.last() else { return Step::Done(Answer::Nothing) };
+        self.stage = Stage::Look;
+        let keys = || KEYS.iter().map(|key| key.as_bytes());
+        let with = |name: &'static [u8]| std::iter::once(name).chain(keys()).collect::<Vec<_>>();
+        let mut batch = Batch::default();
+        batch.push(&with(b"WATCH"));
+        batch.push(&with(b"MGET"));
+        batch.ask_on(*server, Lane::Own)
+    }
+
+    fn on_looked(&mut self, answers: &[Value]) -> Step {
+        let (server, expected) = *self.todo.last().expect("it was just looked at");
+        let [_, found] = answers else { return unexpected(server, answers.first()) };
+        let lock = items(Some(found)).and_then(|items| items.last()?.text());
+        let lock_fits = match &self.holder {
+            Holder::Us(text) => lock == Some(text.as_bytes()),
+            Holder::Nobody => lock.is_none(),
+        };
+        if !lock_fits {
+            let holder = lock.map_or_else(|| "nobody".into(), String::from_utf8_lossy);
+            return self.refuse(format!("ERR {LOCK} is held by {holder}"));
+        }
+        let epoch = match Config::read(found) {
+            Ok(config) => config.map_or(Epoch::NONE, |config| config.epoch),
+            // A damaged configuration may be written over only where the first server's is known.
+            Err(_) if server != Server::FIRST => Epoch::NONE,
+            Err(why) => return self.refuse(format!("ERR the first server: {why}")),
+        };
+        match expected {
+            Expected::Exactly(exactly) if epoch == exactly => self.write(),
+            Expected::Below(below) if epoch < below => self.write(),
+            Expected::Below(_) => self.next_server(),
+            Expected::Exactly(exactly) => {
+                let (found, wanted) = (epoch.number(), exactly.number());
+                self.refuse(format!("ERR server.config.epoch is {found}, not {wanted}"))
+            }
+        }
+    }
+
+    fn write(&mut self) -> Step {
+        self.stage = Stage::Write;
+        let (server, _) = *self.todo.last().expect("it was just looked at");
+        let mut batch = Batch::default();
+        batch.push(&[b"MULTI"]);
+        for (key, value) in self.new.pairs() {
+            batch.push(&[b"SET", key.as_bytes(), value.as_bytes()]);
+        }
+        if self.new.next.is_none() {
+            batch.push(&[b"DEL", NEXT.as_bytes()]);
+        }
+        batch.push(&[b"EXEC"]);
+        batch.ask_on(server, Lane::Own)
+    }
+
+    fn next_server(&mut self) -> Step {
+        self.todo.pop();
+        self.look()
+    }
+
+    fn refuse(&self, why: String) -> Step {
+        Step::Failed(why)
+    }
+}
+
+/// The servers but the first, with what their epochs must be.
+fn others(servers: &[Server], expected: Expected) -> Vec<(Server, Expected)> {
+    let others = servers.iter().filter(|server| **server != Server::FIRST);
+    others.map(|server| (*server, expected)).collect()
+}
+
+impl Job for ChangeJob {
+    fn start(&mut self) -> Step {
+        self.look()
+    }
+
+    fn on_answers(&mut self, answers: &[Value]) -> Step {
+        let server = self.todo.last().map_or(Server::FIRST, |(server, _)| *server);
+        if let Some(first) = error(answers) {
+            return unexpected(server, Some(first));
+        }
+        match self.stage {
+            Stage::Look => self.on_looked(answers),
+            // Somebody wrote between looking and writing: look again.
+            Stage::Write if items(answers.last()).is_none() => self.look(),
+            Stage::Write => self.next_server(),
+        }
+    }
+
+    fn on_waited(&mut self) -> Step {
+        unreachable!("a change of the configuration never waits")
+    }
+}
