@@ -55,6 +55,7 @@ pub fn document() -> String {
 fn section_head(section: Section) -> &'static str {
     match section {
         Section::Network
+        | Section::Cluster
         | Section::Memory
         | Section::Limits
         | Section::Security

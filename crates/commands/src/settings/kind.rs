@@ -29,6 +29,9 @@ pub enum Kind {
     OneOf(&'static [&'static str]),
     Address,
     HostPort,
+    HostPorts,
+    /// A port that is only opened when asked for.
+    ExtraPort,
     /// A port that follows the client port unless it is given: `auto`, `off` or a number.
     SidePort {
         offset: u16,
@@ -87,6 +90,8 @@ impl Kind {
             Kind::OneOf(words) => format!("one of {}", words.join(", ")),
             Kind::Address => "an IP address such as 127.0.0.1, 0.0.0.0 or ::1".to_owned(),
             Kind::HostPort => "HOST or HOST:PORT".to_owned(),
+            Kind::HostPorts => "HOST:PORT, or several of them joined by commas".to_owned(),
+            Kind::ExtraPort => "a port from 0 to 65535, or off".to_owned(),
             Kind::SidePort { offset } => {
                 format!("a port from 0 to 65535, auto (port + {offset}) or off")
             }
@@ -112,6 +117,8 @@ impl Kind {
             | Kind::OneOf(_)
             | Kind::Address
             | Kind::HostPort
+            | Kind::HostPorts
+            | Kind::ExtraPort
             | Kind::SidePort { .. }
             | Kind::Name
             | Kind::Path
@@ -162,6 +169,7 @@ macro_rules! number {
         }
     };
 }
+number!(u8);
 number!(u16);
 number!(u32);
 number!(u64);

@@ -23,8 +23,8 @@ pub use kind::{Kind, Unit};
 pub use suggest::nearest;
 pub use table::{Change, Section, Setting, TABLE, find};
 pub use types::{
-    Advertise, CrossSlot, EvictionPolicy, NotifyClasses, OutputLimit, OutputLimits, Secret,
-    SidePort,
+    Ack, Advertise, Buckets, CrossSlot, EvictionPolicy, ExtraPort, JoinAddress, JoinAddresses,
+    NotifyClasses, OutputLimit, OutputLimits, Secret, SidePort,
 };
 
 /// What a node was told, typed. The names are those of [`TABLE`] with `_` for `-`.
@@ -36,6 +36,7 @@ pub struct Settings {
     pub port: u16,
     pub http_port: SidePort,
     pub peer_port: SidePort,
+    pub any_port: ExtraPort,
     /// The address given to clients, where it differs from `bind` and `port`.
     pub advertise: Option<Advertise>,
     /// Empty until the binary has filled in the host's name.
@@ -48,6 +49,17 @@ pub struct Settings {
     /// 0: one a core, at most eight.
     pub io_threads: u16,
     pub cross_slot: CrossSlot,
+
+    /// Empty: this node begins a new cluster.
+    pub join: JoinAddresses,
+    pub data_dir: Option<PathBuf>,
+    pub weight: u32,
+    /// `None`: the zone of all that were told none.
+    pub zone: Option<String>,
+    /// What the first node says of these three is so for all; `None` takes what there is.
+    pub buckets: Option<Buckets>,
+    pub backups: Option<u8>,
+    pub ack: Option<Ack>,
 
     /// Bytes; 0 for no limit.
     pub maxmemory: u64,
@@ -87,6 +99,7 @@ impl Default for Settings {
             port: 6379,
             http_port: SidePort::Offset,
             peer_port: SidePort::Offset,
+            any_port: ExtraPort::Off,
             advertise: None,
             name: String::new(),
             tcp_backlog: 511,
@@ -94,6 +107,13 @@ impl Default for Settings {
             timeout: Duration::ZERO,
             io_threads: 0,
             cross_slot: CrossSlot::Allowed,
+            join: JoinAddresses::default(),
+            data_dir: None,
+            weight: 1,
+            zone: None,
+            buckets: None,
+            backups: None,
+            ack: None,
             maxmemory: 0,
             maxmemory_policy: EvictionPolicy::NoEviction,
             maxmemory_samples: 5,

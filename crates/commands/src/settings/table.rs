@@ -2,7 +2,7 @@
 //! lists settings: flags, `CONFIG GET` patterns, the documentation.
 
 use super::kind::{Kind, Unit, Value};
-use super::types::{CrossSlot, EvictionPolicy, SidePort};
+use super::types::{Ack, Buckets, CrossSlot, EvictionPolicy, SidePort};
 use super::{SettingError, Settings};
 
 /// One row: what the setting is called, what it takes, and where its value is kept.
@@ -19,6 +19,7 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     Network,
+    Cluster,
     Memory,
     Limits,
     Security,
@@ -28,8 +29,9 @@ pub enum Section {
 }
 
 impl Section {
-    pub const ALL: [Section; 6] = [
+    pub const ALL: [Section; 7] = [
         Section::Network,
+        Section::Cluster,
         Section::Memory,
         Section::Limits,
         Section::Security,
@@ -40,6 +42,7 @@ impl Section {
     pub fn title(self) -> &'static str {
         match self {
             Section::Network => "Network",
+            Section::Cluster => "Cluster",
             Section::Memory => "Memory",
             Section::Limits => "Limits",
             Section::Security => "Security",
@@ -171,7 +174,9 @@ pub static TABLE: &[Setting] = &[
     row!(Network "http-port" Start http_port, Kind::SidePort { offset: SidePort::HTTP_OFFSET },
         "The port for the start page, metrics and health checks"),
     row!(Network "peer-port" Start peer_port, Kind::SidePort { offset: SidePort::PEER_OFFSET },
-        "The port for other nodes, as CLUSTER NODES tells it"),
+        "The port for other nodes; off for a node that stays alone"),
+    row!(Network "any-port" Start any_port, Kind::ExtraPort,
+        "A port for clients that know nothing of clusters: any key can be asked for there"),
     row!(Network "advertise" Start advertise, Kind::HostPort,
         "The address others reach this node under, if not the one it listens on"),
     row!(Network "name" Start name, Kind::Name,
@@ -186,6 +191,21 @@ pub static TABLE: &[Setting] = &[
         "After how long an idle client is disconnected; 0 for never"),
     row!(Network "cross-slot" RunTime cross_slot, Kind::OneOf(CrossSlot::WORDS),
         "Whether one command or MULTI may touch several slots; never refuses it as several nodes would"),
+
+    row!(Cluster "join" Start join, Kind::HostPorts,
+        "Where clients reach nodes of the cluster to join; empty begins a new one"),
+    row!(Cluster "data-dir" Start data_dir, Kind::Path,
+        "Where the node keeps its identity, its log and its last snapshot; empty for nowhere"),
+    row!(Cluster "weight" Start weight, Kind::Integer { min: 0, max: 1_000 },
+        "How much of the data this node should hold beside the others; 0 for none"),
+    row!(Cluster "zone" Start zone, Kind::Name,
+        "The rack or room this node stands in; copies are kept in different ones"),
+    row!(Cluster "buckets" Start buckets, Kind::OneOf(Buckets::WORDS),
+        "How many buckets a new cluster begins with, 256 unless it is said; a joining node may leave it out"),
+    row!(Cluster "backups" Start backups, Kind::Integer { min: 0, max: 3 },
+        "How many backups a new cluster keeps of everything, 1 unless it is said; a joining node may leave it out"),
+    row!(Cluster "ack" Start ack, Kind::OneOf(Ack::WORDS),
+        "When a new cluster acknowledges writes, backup unless it is said; a joining node may leave it out"),
 
     row!(Memory "maxmemory" RunTime maxmemory, ANY_SIZE,
         "Memory for data before keys are evicted or writes refused; 0 for no limit"),

@@ -40,6 +40,33 @@ macro_rules! choice {
     };
 }
 
+/// A setting that may be left unsaid: the empty text.
+macro_rules! unsaid {
+    ($($type:ty = $first:expr;)+) => {$(
+        impl Value for Option<$type> {
+            fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+                *self = if text.is_empty() {
+                    None
+                } else {
+                    let mut value: $type = $first;
+                    value.assign(text, kind)?;
+                    Some(value)
+                };
+                Ok(())
+            }
+            fn show(&self, kind: &Kind) -> String {
+                self.as_ref().map(|value| value.show(kind)).unwrap_or_default()
+            }
+        }
+    )+};
+}
+unsaid! {
+    u8 = 0;
+    String = String::new();
+    Ack = Ack::Backup;
+    Buckets = Buckets::B256;
+}
+
 choice! {
     /// Which keys make room when `maxmemory` is reached.
     EvictionPolicy {
@@ -61,6 +88,26 @@ choice! {
         Allowed = "allowed",
         /// Refused as a cluster of several nodes would refuse it, to find out early.
         Never = "never",
+    }
+}
+
+choice! {
+    /// When a write is acknowledged.
+    Ack {
+        /// When every backup has it.
+        Backup = "backup",
+        /// When the primary has it: it can be lost.
+        Primary = "primary",
+    }
+}
+
+choice! {
+    /// How many buckets a new cluster begins with. They are split when there are too few of them.
+    Buckets {
+        B16 = "16",
+        B256 = "256",
+        B4096 = "4096",
+        B16384 = "16384",
     }
 }
 
@@ -272,6 +319,31 @@ impl Value for SidePort {
     }
 }
 
+/// A port that is only opened when asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtraPort {
+    Off,
+    /// This one; 0 lets the system pick.
+    At(u16),
+}
+
+impl Value for ExtraPort {
+    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+        let wrong = |_| format!("argument must be {}", kind.allowed());
+        *self = match text {
+            "off" => ExtraPort::Off,
+            _ => ExtraPort::At(text.parse().map_err(wrong)?),
+        };
+        Ok(())
+    }
+    fn show(&self, _: &Kind) -> String {
+        match self {
+            ExtraPort::Off => "off".to_owned(),
+            ExtraPort::At(port) => port.to_string(),
+        }
+    }
+}
+
 /// The address under which clients and other nodes reach this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advertise {
@@ -318,6 +390,42 @@ impl Value for Option<Advertise> {
     }
     fn show(&self, _: &Kind) -> String {
         self.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+}
+
+/// The client addresses at which a node asks to join, in the order in which it tries them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JoinAddresses(pub Vec<JoinAddress>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinAddress {
+    /// A name or an address; IPv6 without its brackets.
+    pub host: String,
+    pub port: u16,
+}
+
+impl JoinAddress {
+    fn parse(text: &str) -> Option<JoinAddress> {
+        let Advertise { host, port } = Advertise::parse(text.trim())?;
+        Some(JoinAddress { host, port: port? })
+    }
+}
+
+impl fmt::Display for JoinAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Advertise { host: self.host.clone(), port: Some(self.port) }.fmt(f)
+    }
+}
+
+impl Value for JoinAddresses {
+    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+        let words = text.split(',').filter(|_| !text.is_empty());
+        let all: Option<Vec<JoinAddress>> = words.map(JoinAddress::parse).collect();
+        *self = JoinAddresses(all.ok_or_else(|| format!("argument must be {}", kind.allowed()))?);
+        Ok(())
+    }
+    fn show(&self, _: &Kind) -> String {
+        self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 }
 
