@@ -11,6 +11,8 @@ mod clients; //    The connections, as other threads see them.
 mod host; //       The node, as a running command sees it.
 mod config; //     Settings that change while the node runs.
 mod pause; //      CLIENT PAUSE.
+#[allow(dead_code, reason = "the control thread will use it")]
+mod peer; //       The other nodes.
 mod watching; //   Statistics, the slow log, monitors.
 mod system; //     What the operating system says.
 mod mailbox; //    How threads talk to a worker.

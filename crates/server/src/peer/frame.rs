@@ -1,0 +1,210 @@
+//! Messages in frames: four bytes of length, then postcard. Whatever comes is checked before it is
+//! believed: a frame that is too long, does not read as a message, or has something left over is an
+//! error, and its link is closed.
+
+use std::io::{self, Read, Write};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Everything said before the proof is tiny.
+pub(super) const HELLO_BYTES_MAX: usize = 1024;
+/// The largest control message is the map of a cluster with 16,384 buckets of four copies and some
+/// thousand members.
+pub(super) const CONTROL_BYTES_MAX: usize = 16 << 20;
+/// A question to join, and its answer, which names all members.
+pub(super) const JOIN_BYTES_MAX: usize = 1 << 20;
+const HEADER_BYTES: usize = 4;
+
+/// What came is no frame of ours. Nothing was taken from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BadFrame {
+    TooLong,
+    Unreadable,
+}
+
+impl From<BadFrame> for io::Error {
+    fn from(bad: BadFrame) -> io::Error {
+        let text = match bad {
+            BadFrame::TooLong => "a frame is too long",
+            BadFrame::Unreadable => "a frame cannot be read",
+        };
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    }
+}
+
+/// Appends a message as a frame. Nothing is appended if it is longer than the other side would take.
+pub(super) fn put<M: Serialize>(
+    message: &M,
+    bytes_max: usize,
+    to: &mut Vec<u8>,
+) -> Result<(), BadFrame> {
+    let start = to.len();
+    to.extend_from_slice(&[0; HEADER_BYTES]);
+    let body = postcard::to_allocvec(message).expect("every message can be written");
+    let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= bytes_max);
+    let Some(length) = length else {
+        to.truncate(start);
+        return Err(BadFrame::TooLong);
+    };
+    to[start..].copy_from_slice(&length.to_le_bytes());
+    to.extend_from_slice(&body);
+    Ok(())
+}
+
+/// The message in a frame's body, if it is one and nothing else.
+pub(super) fn read_body<M: DeserializeOwned>(body: &[u8]) -> Result<M, BadFrame> {
+    match postcard::take_from_bytes(body) {
+        Ok((message, [])) => Ok(message),
+        Ok(_) | Err(_) => Err(BadFrame::Unreadable),
+    }
+}
+
+/// Sends one message and waits until it is on its way.
+pub(super) fn send<M: Serialize>(
+    to: &mut impl Write,
+    message: &M,
+    bytes_max: usize,
+) -> io::Result<()> {
+    let mut frame = Vec::new();
+    put(message, bytes_max, &mut frame)?;
+    to.write_all(&frame)
+}
+
+/// Waits for one message. Reads not a byte beyond it.
+pub(super) fn receive<M: DeserializeOwned>(
+    from: &mut impl Read,
+    bytes_max: usize,
+) -> io::Result<M> {
+    Ok(read_body(&receive_body(from, bytes_max)?)?)
+}
+
+pub(super) fn receive_body(from: &mut impl Read, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut header = [0; HEADER_BYTES];
+    from.read_exact(&mut header)?;
+    let length = u32::from_le_bytes(header);
+    if length as usize > bytes_max {
+        return Err(BadFrame::TooLong.into());
+    }
+    // Grows with what comes, not with what was announced.
+    let mut body = Vec::new();
+    from.take(u64::from(length)).read_to_end(&mut body)?;
+    if body.len() < length as usize {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(body)
+}
+
+/// Frames out of bytes as they come.
+#[derive(Debug, Default)]
+pub(super) struct Unframer {
+    bytes: Vec<u8>,
+    /// What of them has been given out.
+    taken: usize,
+}
+
+impl Unframer {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if self.taken == self.bytes.len() {
+            self.bytes.clear();
+            self.taken = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The body of the next whole frame.
+    pub(super) fn next(&mut self, bytes_max: usize) -> Result<Option<&[u8]>, BadFrame> {
+        let rest = &self.bytes[self.taken..];
+        let Some((header, rest)) = rest.split_first_chunk::<HEADER_BYTES>() else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes(*header) as usize;
+        if length > bytes_max {
+            return Err(BadFrame::TooLong);
+        }
+        if rest.len() < length {
+            return Ok(None);
+        }
+        let start = self.taken + HEADER_BYTES;
+        self.taken = start + length;
+        Ok(Some(&self.bytes[start..self.taken]))
+    }
+
+    /// Lets go of what was given out; to be called when `next` has nothing more.
+    pub(super) fn compact(&mut self) {
+        self.bytes.drain(..self.taken);
+        self.taken = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frames(messages: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for message in messages {
+            put(message, 1 << 20, &mut bytes).expect("short enough");
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_neither_sent_nor_taken() {
+        let mut bytes = b"before".to_vec();
+        assert_eq!(put(&vec![0_u8; 100], 100, &mut bytes), Err(BadFrame::TooLong));
+        assert_eq!(bytes, b"before");
+        let mut unframer = Unframer::default();
+        unframer.push(&101_u32.to_le_bytes());
+        assert_eq!(unframer.next(100), Err(BadFrame::TooLong));
+        assert!(receive_body(&mut &101_u32.to_le_bytes()[..], 100).is_err());
+    }
+
+    #[test]
+    fn what_is_left_over_in_a_frame_is_an_error() {
+        assert_eq!(read_body::<u8>(&[1]), Ok(1));
+        assert_eq!(read_body::<u8>(&[1, 2]), Err(BadFrame::Unreadable));
+        assert_eq!(read_body::<u8>(&[]), Err(BadFrame::Unreadable));
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_of_the_bytes_gives_the_same_messages(
+            messages in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 0..8),
+            steps in proptest::collection::vec(1_usize..40, 1..20),
+        ) {
+            let bytes = frames(&messages);
+            let mut unframer = Unframer::default();
+            let mut got: Vec<Vec<u8>> = Vec::new();
+            let mut rest = &bytes[..];
+            for step in steps.iter().cycle() {
+                let (now, later) = rest.split_at((*step).min(rest.len()));
+                rest = later;
+                unframer.push(now);
+                while let Some(body) = unframer.next(1 << 20).expect("good frames") {
+                    got.push(read_body(body).expect("a message"));
+                }
+                unframer.compact();
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            prop_assert_eq!(got, messages);
+        }
+
+        #[test]
+        fn a_frame_cut_short_is_never_taken_for_a_whole_one(
+            message in proptest::collection::vec(any::<u8>(), 0..50),
+            cut in 0_usize..60,
+        ) {
+            let bytes = frames(&[message]);
+            let part = &bytes[..cut.min(bytes.len() - 1)];
+            let mut unframer = Unframer::default();
+            unframer.push(part);
+            prop_assert_eq!(unframer.next(1 << 20), Ok(None));
+            prop_assert!(receive_body(&mut &part[..], 1 << 20).is_err());
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The first words on a new link, from both ends. `hello.rs` has the words; `dialer.rs` and
+//! `listener.rs` call this with a fresh socket and go on with it if all is well.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use super::PROTOCOL_VERSION;
+use commands::settings::Secret;
+
+use super::frame::{self, HELLO_BYTES_MAX};
+use super::hello::{Hello, HelloError, Opening, Refusal, Standing, Verdict};
+use super::proof::{self, Nonce, Proof, Role};
+
+/// How long all first words together may take.
+pub(super) const HANDSHAKE_MAX: Duration = Duration::from_secs(3);
+const MAGIC: [u8; 8] = *b"OPENCLUS";
+const PREFIX_BYTES: usize = MAGIC.len() + 4;
+
+/// The dialer's side. Returns where the other one stands; what it said is proven by then.
+pub(super) fn introduce(
+    stream: &TcpStream,
+    secret: &Secret,
+    hello: Hello,
+) -> Result<Standing, HelloError> {
+    let mut stream = Timed::new(stream);
+    // 1) Who I am.
+    let opening = Opening { hello, nonce: Nonce::draw() };
+    let opened = encoded(&opening)?;
+    stream.write_all(&[&prefix()[..], &opened].concat())?;
+    // 2) Whoever answers is asked for nothing but a nonce.
+    read_prefix(&mut stream)?;
+    let challenge: Nonce = frame::receive(&mut stream, HELLO_BYTES_MAX)?;
+    let challenged = encoded(&challenge)?;
+    // 3) What I know.
+    let mine = proof::prove(secret, Role::Dialer, &[&opened, &challenged]);
+    frame::send(&mut stream, &mine, HELLO_BYTES_MAX)?;
+    // 4) What the other knows.
+    let verdict: Verdict = frame::receive(&mut stream, HELLO_BYTES_MAX)?;
+    let (standing, theirs) = match verdict {
+        Verdict::Welcome { standing, proof } => (standing, proof),
+        Verdict::Refused(refusal) => return Err(HelloError::Refused(refusal)),
+    };
+    let said = [&opened[..], &challenged, &encoded(&standing)?];
+    if !proof::is_proven(secret, Role::Acceptor, &said, &theirs) {
+        return Err(HelloError::Refused(Refusal::SecretDiffers));
+    }
+    judge_standing(&opening.hello, &standing).map_err(HelloError::Refused)?;
+    Ok(standing)
+}
+
+/// Whether the one who answered is the one who was wanted.
+fn judge_standing(hello: &Hello, standing: &Standing) -> Result<(), Refusal> {
+    if hello.cluster.is_some_and(|cluster| cluster != standing.cluster) {
+        return Err(Refusal::OtherCluster);
+    }
+    if hello.to.is_some_and(|wanted| wanted != standing.me.id) {
+        return Err(Refusal::OtherNode(standing.me.id));
+    }
+    Ok(())
+}
+
+/// The acceptor's side. `judge` is asked only about one who has proven to know the secret.
+pub(super) fn receive(
+    stream: &TcpStream,
+    secret: &Secret,
+    judge: impl FnOnce(&Hello) -> Result<Standing, Refusal>,
+) -> Result<(Hello, Standing), HelloError> {
+    let mut stream = Timed::new(stream);
+    // 1) Who is it? One of another version is told ours.
+    let version = read_prefix(&mut stream);
+    if let Err(HelloError::Version { .. }) = version {
+        stream.write_all(&prefix())?;
+    }
+    version?;
+    let body = frame::receive_body(&mut stream, HELLO_BYTES_MAX)?;
+    let opening: Opening = frame::read_body(&body).map_err(io::Error::from)?;
+    let opened = encoded(&opening)?;
+    // 2) Prove it.
+    let challenged = encoded(&Nonce::draw())?;
+    stream.write_all(&[&prefix()[..], &challenged].concat())?;
+    // 3) Is it proven, and is it wanted?
+    let theirs: Proof = frame::receive(&mut stream, HELLO_BYTES_MAX)?;
+    let proven = proof::is_proven(secret, Role::Dialer, &[&opened, &challenged], &theirs);
+    let judged = if proven { judge(&opening.hello) } else { Err(Refusal::SecretDiffers) };
+    // 4) So be it.
+    match judged {
+        Err(refusal) => {
+            frame::send(&mut stream, &Verdict::Refused(refusal), HELLO_BYTES_MAX)?;
+            Err(HelloError::Refused(refusal))
+        }
+        Ok(standing) => {
+            let said = [&opened[..], &challenged, &encoded(&standing)?];
+            let proof = proof::prove(secret, Role::Acceptor, &said);
+            frame::send(&mut stream, &Verdict::Welcome { standing, proof }, HELLO_BYTES_MAX)?;
+            Ok((opening.hello, standing))
+        }
+    }
+}
+
+fn encoded(message: &impl serde::Serialize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    frame::put(message, HELLO_BYTES_MAX, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn prefix() -> [u8; PREFIX_BYTES] {
+    let mut prefix = [0; PREFIX_BYTES];
+    prefix[..MAGIC.len()].copy_from_slice(&MAGIC);
+    prefix[MAGIC.len()..].copy_from_slice(&PROTOCOL_VERSION.to_le_bytes());
+    prefix
+}
+
+fn read_prefix(from: &mut impl Read) -> Result<(), HelloError> {
+    let mut magic = MAGIC;
+    from.read_exact(&mut magic)?;
+    if magic != MAGIC {
+        return Err(HelloError::NoNode);
+    }
+    let mut version = [0; 4];
+    from.read_exact(&mut version)?;
+    let there = u32::from_le_bytes(version);
+    if there != PROTOCOL_VERSION {
+        return Err(HelloError::Version { here: PROTOCOL_VERSION, there });
+    }
+    Ok(())
+}
+
+/// A blocking socket on which everything together must be done in time: one who sends a byte a
+/// second gains nothing.
+pub(super) struct Timed<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl<'a> Timed<'a> {
+    pub(super) fn new(stream: &'a TcpStream) -> Timed<'a> {
+        Timed::within(stream, HANDSHAKE_MAX)
+    }
+
+    pub(super) fn within(stream: &'a TcpStream, limit: Duration) -> Timed<'a> {
+        Timed { stream, until: Instant::now() + limit }
+    }
+
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        (&mut &*self.stream).read(bytes)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        (&mut &*self.stream).write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! Two ends of one socket, and what a stranger can do to one of them.
+
+use std::net::TcpListener;
+use std::thread;
+
+use cluster::map::{Boot, ClusterId, Generation, NodeId, Peer};
+use proptest::prelude::*;
+
+use super::super::hello::Purpose;
+use super::*;
+
+fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let one = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+    (one, listener.accept().expect("one dialed").0)
+}
+
+fn peer(id: u64) -> Peer {
+    Peer { id: NodeId(id), boot: Boot(id * 100) }
+}
+
+fn hello() -> Hello {
+    let generation = Some(Generation { counter: 1, founder: NodeId(2) });
+    let (from, to) = (peer(1), Some(NodeId(2)));
+    Hello { purpose: Purpose::Data, from, to, cluster: Some(ClusterId(9)), generation }
+}
+
+fn standing() -> Standing {
+    let generation = Generation { counter: 1, founder: NodeId(2) };
+    Standing { me: peer(2), cluster: ClusterId(9), generation, expects: 7 }
+}
+
+/// Both ends with their secrets; what each of them has in the end.
+fn meet(
+    secrets: [&str; 2],
+    hello: Hello,
+    verdict: Result<Standing, Refusal>,
+) -> (Result<Standing, String>, Result<Hello, String>) {
+    let (dialer, acceptor) = pair();
+    let theirs = Secret::new(secrets[1]);
+    let there = thread::spawn(move || receive(&acceptor, &theirs, |_| verdict));
+    let here = introduce(&dialer, &Secret::new(secrets[0]), hello);
+    drop(dialer);
+    let there = there.join().expect("a handshake never panics");
+    let text = |error: HelloError| error.to_string();
+    (here.map_err(text), there.map(|(hello, _)| hello).map_err(text))
+}
+
+#[test]
+fn two_who_share_a_secret_learn_who_the_other_is() {
+    assert_eq!(meet(["s", "s"], hello(), Ok(standing())), (Ok(standing()), Ok(hello())));
+    assert_eq!(meet(["", ""], hello(), Ok(standing())), (Ok(standing()), Ok(hello())));
+}
+
+#[test]
+fn one_with_another_secret_is_told_so_and_judged_by_nobody() {
+    let differs = || "the secret differs".to_owned();
+    let (dialer, acceptor) = pair();
+    let there = thread::spawn(move || {
+        receive(&acceptor, &Secret::new("s"), |_| panic!("a stranger is not looked at"))
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    });
+    let here = introduce(&dialer, &Secret::new("t"), hello()).map_err(|error| error.to_string());
+    assert_eq!(here, Err(differs()));
+    assert_eq!(there.join().expect("judged by nobody"), Err(differs()));
+}
+
+#[test]
+fn a_refusal_reaches_both_ends_in_words() {
+    let cases = [
+        (Refusal::OtherCluster, "it belongs to another cluster"),
+        (Refusal::NoMember, "this node is no member there"),
+        (Refusal::OtherBoot, "another process of this node is a member there"),
+        (Refusal::NotJoined, "it has not joined a cluster itself yet"),
+    ];
+    for (refusal, words) in cases {
+        let words = || words.to_owned();
+        assert_eq!(meet(["s", "s"], hello(), Err(refusal)), (Err(words()), Err(words())));
+    }
+}
+
+#[test]
+fn one_who_answers_for_another_is_not_believed() {
+    let other = Standing { me: peer(3), ..standing() };
+    assert_eq!(
+        meet(["s", "s"], hello(), Ok(other)).0,
+        Err("another node answers there, 3".to_owned())
+    );
+    let other = Standing { cluster: ClusterId(8), ..standing() };
+    let words = "it belongs to another cluster".to_owned();
+    assert_eq!(meet(["s", "s"], hello(), Ok(other)).0, Err(words));
+}
+
+#[test]
+fn another_version_is_named_on_both_sides() {
+    let (mut dialer, acceptor) = pair();
+    let there = thread::spawn(move || receive(&acceptor, &Secret::default(), |_| Ok(standing())));
+    dialer.write_all(&MAGIC).expect("it reads");
+    dialer.write_all(&99_u32.to_le_bytes()).expect("it reads");
+    let mut answer = [0; PREFIX_BYTES];
+    dialer.read_exact(&mut answer).expect("it says its own version");
+    assert_eq!(answer, prefix());
+    let error = there.join().expect("no panic").map(|_| ()).expect_err("not that version");
+    assert_eq!(
+        error.to_string(),
+        format!("the versions differ: {PROTOCOL_VERSION} here, 99 there")
+    );
+}
+
+#[test]
+fn one_who_answers_without_the_secret_is_found_out() {
+    let (dialer, mut acceptor) = pair();
+    let here = thread::spawn(move || introduce(&dialer, &Secret::new("s"), hello()));
+    // It plays along, and makes a proof up.
+    read_prefix(&mut acceptor).expect("a node dials");
+    frame::receive_body(&mut acceptor, HELLO_BYTES_MAX).expect("it says who it is");
+    acceptor.write_all(&prefix()).expect("it reads");
+    frame::send(&mut acceptor, &Nonce::draw(), HELLO_BYTES_MAX).expect("it reads");
+    let proof: Proof = frame::receive(&mut acceptor, HELLO_BYTES_MAX).expect("it proves itself");
+    let verdict = Verdict::Welcome { standing: standing(), proof };
+    frame::send(&mut acceptor, &verdict, HELLO_BYTES_MAX).expect("it reads");
+    let error = here.join().expect("no panic").map(|_| ()).expect_err("sent back is not proven");
+    assert_eq!(error.to_string(), "the secret differs");
+}
+
+#[test]
+fn one_who_hangs_up_or_sends_garbage_ends_only_its_own_link() {
+    let (dialer, acceptor) = pair();
+    drop(dialer);
+    let error = receive(&acceptor, &Secret::default(), |_| Ok(standing())).map(|_| ());
+    assert_eq!(error.expect_err("nobody there").to_string(), "it closed the connection");
+    let (mut dialer, acceptor) = pair();
+    dialer.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("sent");
+    let error = receive(&acceptor, &Secret::default(), |_| Ok(standing())).map(|_| ());
+    let words = "what answers there is no peer port of a node";
+    assert_eq!(error.expect_err("no node").to_string(), words);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    #[test]
+    fn whatever_a_stranger_says_it_never_gets_in(
+        good in 0_usize..120,
+        garbage in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
+        // The beginning of a true hello, then anything.
+        let opening = Opening { hello: hello(), nonce: Nonce::draw() };
+        let mut said = [&prefix()[..], &encoded(&opening).expect("short")].concat();
+        said.truncate(good);
+        said.extend_from_slice(&garbage);
+        let (mut dialer, acceptor) = pair();
+        dialer.write_all(&said).expect("the socket takes a few bytes");
+        dialer.shutdown(std::net::Shutdown::Write).expect("still open");
+        let got = receive(&acceptor, &Secret::new("s"), |_| Ok(standing()));
+        prop_assert!(got.is_err());
+    }
+}

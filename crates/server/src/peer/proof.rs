@@ -1,0 +1,89 @@
+//! Proving that one knows the shared secret without saying it. Used by `handshake.rs`.
+//!
+//! Each side draws a nonce; a proof is an HMAC-SHA256 over everything both have said, under the role
+//! of who gives it, so that none can be recorded and used again, or be sent back to its maker.
+
+use commands::settings::Secret;
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+use super::chance;
+
+/// A number used once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Nonce([u8; 32]);
+
+impl Nonce {
+    pub(super) fn draw() -> Nonce {
+        Nonce(chance::bytes())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Proof([u8; 32]);
+
+/// Who gives a proof.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    Dialer,
+    Acceptor,
+}
+
+impl Role {
+    fn label(self) -> &'static [u8] {
+        match self {
+            Role::Dialer => b"opencluster dialer",
+            Role::Acceptor => b"opencluster acceptor",
+        }
+    }
+}
+
+/// The proof that whoever has this role has said all that and knows the secret.
+pub(super) fn prove(secret: &Secret, role: Role, said: &[&[u8]]) -> Proof {
+    Proof(digest(secret, role, said).finalize().into_bytes().into())
+}
+
+/// Compares in the same time whatever the difference is.
+pub(super) fn is_proven(secret: &Secret, role: Role, said: &[&[u8]], proof: &Proof) -> bool {
+    digest(secret, role, said).verify_slice(&proof.0).is_ok()
+}
+
+fn digest(secret: &Secret, role: Role, said: &[&[u8]]) -> Hmac<Sha256> {
+    let key = secret.expose().as_bytes();
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    for part in [role.label()].iter().chain(said) {
+        // With their lengths, so that no other parts give the same bytes.
+        mac.update(&(part.len() as u64).to_le_bytes());
+        mac.update(part);
+    }
+    mac
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_holds_for_its_secret_its_role_and_its_words_only() {
+        let secret = Secret::new("s3cret");
+        let proof = prove(&secret, Role::Dialer, &[b"ab", b"c"]);
+        assert!(is_proven(&secret, Role::Dialer, &[b"ab", b"c"], &proof));
+        assert!(!is_proven(&Secret::new("s3cret "), Role::Dialer, &[b"ab", b"c"], &proof));
+        assert!(!is_proven(&secret, Role::Acceptor, &[b"ab", b"c"], &proof));
+        assert!(!is_proven(&secret, Role::Dialer, &[b"a", b"bc"], &proof));
+        assert!(!is_proven(&secret, Role::Dialer, &[b"abc"], &proof));
+    }
+
+    #[test]
+    fn an_empty_secret_is_a_secret_too() {
+        let proof = prove(&Secret::default(), Role::Dialer, &[]);
+        assert!(is_proven(&Secret::default(), Role::Dialer, &[], &proof));
+        assert!(!is_proven(&Secret::new("x"), Role::Dialer, &[], &proof));
+    }
+
+    #[test]
+    fn no_nonce_comes_twice() {
+        assert_ne!(Nonce::draw(), Nonce::draw());
+    }
+}
