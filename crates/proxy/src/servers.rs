@@ -1,12 +1,15 @@
-//! Where the fleet's servers are, what they want to know of us, and a plain way to talk to one.
+//! What the fleet's servers want to know of us, and a plain way to talk to one.
 //!
 //! [`Control`] is a blocking connection for everything that is not an application's command: the
-//! watcher of the map, the migrator, `fleet status`. The proxy's own data path is in `link`.
+//! watcher of the map, the migrator, `fleet status`; [`Runner`] runs the jobs of `fleet` over such
+//! connections. The proxy's own data path is in `worker`.
 
 mod access;
-mod address;
 mod control;
+mod runner;
 
 pub use access::{Access, AccessError, Credentials, TlsFiles};
-pub use address::{Address, AddressError};
 pub use control::Control;
+pub use runner::Runner;
+
+pub(crate) use control::{resolve, tls_connection};

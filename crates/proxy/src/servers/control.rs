@@ -2,16 +2,16 @@
 //! map, by the migrator and by `fleet status` and `fleet check`.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fleet::Address;
 use resp::{ReplyParser, Value};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::access::Access;
-use super::address::Address;
 
 /// How much is read from the socket at once.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -33,7 +33,7 @@ enum Stream {
 impl Control {
     /// Connects and shows who we are. `patience` is for connecting, and for each answer after it.
     pub fn connect(address: &Address, access: &Access, patience: Duration) -> io::Result<Control> {
-        let tcp = TcpStream::connect_timeout(&address.resolve()?, patience)?;
+        let tcp = TcpStream::connect_timeout(&resolve(address)?, patience)?;
         tcp.set_nodelay(true)?;
         tcp.set_read_timeout(Some(patience))?;
         tcp.set_write_timeout(Some(patience))?;
@@ -134,11 +134,17 @@ fn put_command<A: AsRef<[u8]>>(to: &mut Vec<u8>, args: &[A]) {
     resp::encode_command(to, &args);
 }
 
+/// The first address a server's name stands for. May ask the network, and wait for it.
+pub(crate) fn resolve(address: &Address) -> io::Result<SocketAddr> {
+    let nothing = || io::Error::new(io::ErrorKind::NotFound, "its name stands for no address");
+    (address.host.as_str(), address.port).to_socket_addrs()?.next().ok_or_else(nothing)
+}
+
 /// TLS with the server at this address, which must prove to be the host it is called by.
 pub(crate) fn tls_connection(
     config: &Arc<ClientConfig>,
     address: &Address,
 ) -> io::Result<ClientConnection> {
-    let name = ServerName::try_from(address.host().to_owned()).map_err(io::Error::other)?;
+    let name = ServerName::try_from(address.host.clone()).map_err(io::Error::other)?;
     ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)
 }

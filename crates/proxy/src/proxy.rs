@@ -1,0 +1,140 @@
+//! The threads of a proxy, begun and ended: one that watches the map, and some that serve clients.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::thread::JoinHandle;
+
+use arc_swap::ArcSwap;
+use fleet::{Config, View};
+use mio::net::TcpListener;
+use parking_lot::Mutex;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::options::Options;
+use crate::servers::resolve;
+use crate::shared::{Fleet, Known, Shared};
+use crate::start::{StartError, look_at_servers};
+use crate::watcher::Watcher;
+use crate::worker::{self, Worker};
+
+/// A running proxy. It stops when it is dropped.
+pub struct Proxy {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    threads: Vec<JoinHandle<()>>,
+    notes: Vec<String>,
+}
+
+impl Proxy {
+    /// Looks at the servers, makes them a fleet if they are none yet, and serves clients from then on.
+    pub fn start(options: Options) -> Result<Proxy, StartError> {
+        let found = look_at_servers(&options)?;
+        let listener = listen(options.listen).map_err(|error| StartError::Listen {
+            address: options.listen,
+            why: error.to_string(),
+        })?;
+        let address = listener.local_addr().map_err(|error| StartError::system(&error))?;
+        let mut polls = Vec::new();
+        let mut mailboxes = Vec::new();
+        for _ in 0..options.threads.max(1) {
+            let (poll, mailbox) = worker::prepare().map_err(|error| StartError::system(&error))?;
+            polls.push(poll);
+            mailboxes.push(mailbox);
+        }
+        let workers = polls.len();
+        let counters = || (0..workers).map(|_| AtomicU64::new(0)).collect();
+        let shared = Arc::new(Shared {
+            id: identity().map_err(|error| StartError::system(&error))?,
+            fleet: ArcSwap::from_pointee(fleet_of(found.config.clone())),
+            mailboxes,
+            stopping: AtomicBool::new(false),
+            clients: AtomicUsize::new(0),
+            loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            next_client: AtomicU64::new(1),
+            commands: counters(),
+            next_token: AtomicU64::new(1),
+            look_again: Mutex::new(None),
+            options,
+        });
+        let mut proxy = Proxy { shared, address, threads: Vec::new(), notes: found.notes };
+        let watcher = Watcher::new(Arc::clone(&proxy.shared), found.config);
+        proxy.spawn("fleet-watcher".to_owned(), move || watcher.run())?;
+        let mut listener = Some(listener);
+        for (number, poll) in polls.into_iter().enumerate() {
+            let (shared, listener) = (Arc::clone(&proxy.shared), listener.take());
+            proxy.spawn(format!("fleet-{number}"), move || {
+                Worker::new(number, &shared, poll).run(listener);
+            })?;
+        }
+        Ok(proxy)
+    }
+
+    fn spawn(
+        &mut self,
+        name: String,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StartError> {
+        let thread = std::thread::Builder::new().name(name).spawn(run);
+        self.threads.push(thread.map_err(|error| StartError::system(&error))?);
+        Ok(())
+    }
+
+    /// Where clients reach it.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What the operator should know although it is no reason not to start.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// What the servers said when it looked last.
+    pub fn config(&self) -> Config {
+        self.shared.fleet.load().config.clone()
+    }
+
+    /// Ends it, and waits until all its threads have ended.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.stop();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join(); // A thread that panicked has said so already.
+        }
+    }
+}
+
+fn fleet_of(config: Config) -> Fleet {
+    let known = |address: &fleet::Address| Known {
+        address: address.clone(),
+        socket: resolve(address).ok(),
+    };
+    let servers = config.servers.iter().map(known).collect();
+    Fleet { view: View::of(&config), servers, config, trouble: None }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    const BACKLOG: i32 = 1_024;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // A restarted proxy finds its port still in the hands of dying connections.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(TcpListener::from_std(socket.into()))
+}
+
+/// Sixteen letters that no other proxy has.
+fn identity() -> io::Result<String> {
+    use std::io::Read;
+    let mut bytes = [0; 8];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
+}

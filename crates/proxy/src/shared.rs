@@ -1,0 +1,111 @@
+//! What the threads of a proxy share: its options, what the watcher has learnt of the fleet, and the
+//! ways to reach each other.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use arc_swap::ArcSwap;
+use fleet::{Address, Config, View};
+use mio::Waker;
+use mio::net::TcpStream;
+use parking_lot::Mutex;
+
+use crate::options::Options;
+
+pub(crate) struct Shared {
+    pub options: Options,
+    /// Ours alone: part of the names of our connections, and of the tokens of our moves.
+    pub id: String,
+    /// What the watcher has learnt last.
+    pub fleet: ArcSwap<Fleet>,
+    pub mailboxes: Vec<Mailbox>,
+    pub stopping: AtomicBool,
+    pub clients: AtomicUsize,
+    /// Clients of each worker.
+    pub loads: Vec<AtomicUsize>,
+    pub next_client: AtomicU64,
+    pub commands: Vec<AtomicU64>,
+    pub next_token: AtomicU64,
+    /// The watcher should look at once: a worker has met something newer than it knows.
+    pub look_again: Mutex<Option<std::thread::Thread>>,
+}
+
+/// The fleet as the first server tells of it.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    pub view: View,
+    /// What the view was made of.
+    pub config: Config,
+    pub servers: Vec<Known>,
+    /// Why nothing can be served: the servers' word is gone or makes no sense.
+    pub trouble: Option<String>,
+}
+
+/// A server, and where its name leads just now.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub address: Address,
+    pub socket: Option<SocketAddr>,
+}
+
+impl Shared {
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
+    }
+
+    /// A number for a move that no other move of any proxy has.
+    pub(crate) fn token(&self) -> fleet::Token {
+        let number = self.next_token.fetch_add(1, Relaxed);
+        fleet::Token::new(format!("{}:{number}", self.id))
+    }
+
+    /// Makes the watcher look at the servers now rather than soon.
+    pub(crate) fn look_again(&self) {
+        if let Some(thread) = &*self.look_again.lock() {
+            thread.unpark();
+        }
+    }
+
+    pub(crate) fn publish(&self, fleet: Fleet) {
+        self.fleet.store(Arc::new(fleet));
+        self.mailboxes.iter().for_each(Mailbox::wake);
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+        self.mailboxes.iter().for_each(Mailbox::wake);
+        self.look_again();
+    }
+}
+
+/// How a worker is given clients, and woken up.
+pub(crate) struct Mailbox {
+    newcomers: Mutex<Vec<Newcomer>>,
+    waker: Waker,
+}
+
+pub(crate) struct Newcomer {
+    pub id: u64,
+    pub stream: TcpStream,
+}
+
+impl Mailbox {
+    pub(crate) fn new(waker: Waker) -> Mailbox {
+        Mailbox { newcomers: Mutex::default(), waker }
+    }
+
+    pub(crate) fn send(&self, newcomer: Newcomer) {
+        self.newcomers.lock().push(newcomer);
+        self.wake();
+    }
+
+    pub(crate) fn take(&self) -> Vec<Newcomer> {
+        std::mem::take(&mut self.newcomers.lock())
+    }
+
+    pub(crate) fn wake(&self) {
+        // It can only fail when the poll is gone, and then nobody is there to wake.
+        let _ = self.waker.wake();
+    }
+}

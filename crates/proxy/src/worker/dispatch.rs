@@ -1,0 +1,168 @@
+//! What is to be done with a request: `fleet::decide` says what, here it is begun. A request that has
+//! to wait has done nothing; it comes again.
+
+use fleet::{Command, Plan, Server, decide};
+use resp::Protocol;
+
+use super::Worker;
+use super::link::Awaiter;
+use super::links::Way;
+use super::round::Request;
+
+/// What became of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ran {
+    /// It is answered, or will be.
+    Done,
+    /// It has to wait, and all of its client's that follow with it.
+    NotYet,
+}
+
+impl Worker<'_> {
+    pub(super) fn run_request(&mut self, index: usize, request: &Request<'_>) -> Ran {
+        let args = request.args();
+        let client = &mut self.clients[index];
+        if let Some(text) = client.failed.take() {
+            // What had to be done before it could not be done.
+            return self.refuse(index, &text);
+        }
+        if !client.is_plain()
+            && let Some(ran) = self.run_in_state(index, &args)
+        {
+            return ran;
+        }
+        if self.jobs.are_on_keys() && self.must_wait_for_jobs(index, &args) {
+            return Ran::NotYet;
+        }
+        let plan = decide(&self.fleet.view, &self.known, &args);
+        let ran = self.carry_out(index, plan, (request, &args));
+        if ran == Ran::Done {
+            self.clients[index].waiting_since = None;
+        }
+        ran
+    }
+
+    fn carry_out(
+        &mut self,
+        index: usize,
+        plan: Plan,
+        (request, args): (&Request<'_>, &[&[u8]]),
+    ) -> Ran {
+        if let Some(trouble) = &self.fleet.trouble
+            && !matches!(plan, Plan::Local | Plan::Refuse(_))
+        {
+            let text = format!("ERR {trouble}");
+            return self.refuse(index, &text);
+        }
+        match plan {
+            Plan::Forward(server) => self.forward(index, server, (request, args)),
+            Plan::ForwardWaiting(server) => self.wait_at(index, server, args),
+            Plan::Read { key, route } => self.begin_read(index, (key, route), args),
+            Plan::Write(bring) => self.begin_write(index, &bring, args),
+            Plan::WriteWaiting(bring) => self.bring_first(index, &bring, args),
+            Plan::Scatter(scatter) => self.scatter(index, &scatter, args),
+            Plan::Everywhere { servers, merge } => self.everywhere(index, (&servers, merge), args),
+            Plan::Scan => self.scan(index, args),
+            Plan::Anywhere => self.anywhere(index, (request, args)),
+            Plan::Channel => self.channel(index, args),
+            Plan::Transaction => self.transaction(index, args),
+            Plan::Local => self.local(index, args),
+            Plan::Hold => self.wait_or_refuse(
+                index,
+                "TRYAGAIN the fleet's map is being changed, and this key moves with it",
+            ),
+            Plan::Refuse(refusal) => self.refuse(index, &refusal.to_string()),
+        }
+    }
+
+    /// Sends a request on as it is.
+    #[inline]
+    pub(super) fn forward(
+        &mut self,
+        index: usize,
+        server: Server,
+        (request, args): (&Request<'_>, &[&[u8]]),
+    ) -> Ran {
+        let link = match self.shared_link(server, self.clients[index].protocol) {
+            Ok(link) => link,
+            Err(way) => return self.no_way(index, way),
+        };
+        let ticket = self.clients[index].replies.expect();
+        let awaiter = Awaiter::Client { client: index as u32, ticket };
+        match request.raw {
+            Some(raw) => self.links[link].push(self.now, raw, awaiter),
+            None => self.links[link].push_command(self.now, args, awaiter),
+        }
+        self.touch_link(link);
+        Ran::Done
+    }
+
+    /// To the first server that can be reached.
+    fn anywhere(&mut self, index: usize, request: (&Request<'_>, &[&[u8]])) -> Ran {
+        let servers = self.fleet.view.walk();
+        let protocol = self.clients[index].protocol;
+        let up = servers.iter().find(|server| self.shared_link(**server, protocol).is_ok());
+        let server = up.or(servers.first()).copied().expect("a map has a server with weight");
+        self.forward(index, server, request)
+    }
+
+    /// There is no link: wait for one, or say why not.
+    pub(super) fn no_way(&mut self, index: usize, way: Way) -> Ran {
+        match way {
+            Way::Wait => {
+                self.wait_or_refuse(index, "ERR the server is away: no connection in time")
+            }
+            Way::Refuse(text) => self.refuse(index, &text),
+        }
+    }
+
+    /// Lets a request wait, but not for ever.
+    pub(super) fn wait_or_refuse(&mut self, index: usize, text: &str) -> Ran {
+        let since = *self.clients[index].waiting_since.get_or_insert(self.now);
+        if self.now.saturating_duration_since(since) < self.shared.options.limits.parked_time_max {
+            return Ran::NotYet;
+        }
+        self.refuse(index, text)
+    }
+
+    /// Answers with an error; the text begins with its code.
+    pub(super) fn refuse(&mut self, index: usize, text: &str) -> Ran {
+        self.answer_with(index, |reply| reply.error(text));
+        Ran::Done
+    }
+
+    /// What a client may not do in the state it is in, and what means something else there.
+    fn run_in_state(&mut self, index: usize, args: &[&[u8]]) -> Option<Ran> {
+        let name = Command::find(args[0]).map_or("", |command| command.name);
+        let client = &self.clients[index];
+        if !client.authenticated && !matches!(name, "auth" | "hello" | "quit" | "reset") {
+            return Some(self.refuse(index, "NOAUTH Authentication required."));
+        }
+        if client.transaction.is_open()
+            && !matches!(name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
+        {
+            return Some(self.queue(index, args));
+        }
+        let listens = !client.subscriptions.is_empty() && client.protocol == Protocol::Resp2;
+        let allowed = matches!(
+            name,
+            "subscribe"
+                | "unsubscribe"
+                | "psubscribe"
+                | "punsubscribe"
+                | "ssubscribe"
+                | "sunsubscribe"
+                | "ping"
+                | "quit"
+                | "reset"
+        );
+        if listens && !allowed {
+            let text = format!(
+                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+                String::from_utf8_lossy(args[0]).to_lowercase()
+            );
+            return Some(self.refuse(index, &text));
+        }
+        None
+    }
+}

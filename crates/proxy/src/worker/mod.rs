@@ -1,0 +1,377 @@
+//! An I/O thread of the proxy: one epoll loop over its own clients and its own links to the servers.
+//!
+//! A round takes in all answers that have come, then all requests, and then writes to each server
+//! and each client once. So many clients' requests share a write to their server, and a server's
+//! answers to many clients a read. Nothing is handed to another thread on the way.
+//!
+//! A request's way: `round.rs` reads and parses it, `dispatch.rs` finds what to do with it, `link.rs`
+//! carries it, `deliver.rs` brings the answer back, and `replies.rs` puts it in its turn.
+
+mod round; //       Start here: clients are read, their requests parsed.
+mod dispatch; //    What is to be done with a request.
+mod link; //        A connection to a server: two queues.
+mod links; //       Opening links, noticing dead ones, renaming them at a change of maps.
+mod greeting; //    What is said to a server before commands.
+mod deliver; //     A server's answers, handed to whoever awaits them.
+mod replies; //     A client's answers, put in their order.
+mod client; //      What is kept of a client.
+mod gather; //      Requests that run on several servers, and how their answers become one.
+mod jobs; //        Requests on keys that are on their way.
+mod own; //         Links that serve one client or job at a time: WATCH, BLPOP.
+mod transaction; // MULTI to EXEC.
+mod pubsub; //      Channels: one listening link a server, shared by the worker's clients.
+mod local; //       What the proxy answers itself.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use fleet::Known;
+use mio::event::Event;
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token, Waker};
+use resp::Span;
+use slab::Slab;
+use socket2::SockRef;
+
+use self::client::Client;
+use self::gather::Gather;
+use self::jobs::Jobs;
+use self::link::Link;
+use self::links::Doors;
+use self::pubsub::PubSub;
+use crate::shared::{Fleet, Mailbox, Newcomer, Shared};
+
+const WAKER: Token = Token(usize::MAX);
+const LISTENER: Token = Token(usize::MAX - 1);
+const EVENTS_MAX: usize = 1_024;
+/// What is read from one socket before the next has its turn.
+const READ_BYTES: usize = 64 * 1024;
+/// The longest sleep, and how often things are looked at that nobody tells of.
+const TICK: Duration = Duration::from_millis(50);
+
+pub(crate) struct Worker<'s> {
+    number: usize,
+    shared: &'s Shared,
+    poll: Poll,
+    /// Only the first worker listens.
+    listener: Option<TcpListener>,
+    accept_again: bool,
+    clients: Slab<Client>,
+    links: Slab<Link>,
+    doors: Doors,
+    /// Links of one's own that nobody has just now.
+    free: Vec<usize>,
+    /// As of the beginning of this round.
+    fleet: Arc<Fleet>,
+    now: Instant,
+    next_tick: Instant,
+    round: u64,
+    /// What is read goes here, and is copied on from here.
+    buffer: Vec<u8>,
+    /// The places of a request's arguments; empty between requests.
+    spans: Vec<Span>,
+    /// Sockets with more to read although the system will not say so again.
+    clients_again: Vec<usize>,
+    links_again: Vec<usize>,
+    /// Clients with requests that could not run yet.
+    put_off: Vec<usize>,
+    /// Something has changed that those may have waited for.
+    stirred: bool,
+    /// To be written to at the end of the round.
+    touched_clients: Vec<usize>,
+    touched_links: Vec<usize>,
+    gathers: Slab<Gather>,
+    jobs: Jobs,
+    /// What was learnt of moving keys in this epoch.
+    known: Known,
+    pubsub: PubSub,
+}
+
+/// The poll of a worker to be, and the mailbox others reach it by.
+pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
+    let poll = Poll::new()?;
+    let waker = Waker::new(poll.registry(), WAKER)?;
+    Ok((poll, Mailbox::new(waker)))
+}
+
+/// Clients have even tokens, links odd ones.
+fn client_token(index: usize) -> Token {
+    Token(index * 2)
+}
+
+fn link_token(index: usize) -> Token {
+    Token(index * 2 + 1)
+}
+
+impl<'s> Worker<'s> {
+    pub(crate) fn new(number: usize, shared: &'s Shared, poll: Poll) -> Worker<'s> {
+        let now = Instant::now();
+        Worker {
+            number,
+            shared,
+            poll,
+            listener: None,
+            accept_again: false,
+            clients: Slab::new(),
+            links: Slab::new(),
+            doors: Doors::default(),
+            free: Vec::new(),
+            fleet: shared.fleet.load_full(),
+            now,
+            next_tick: now,
+            round: 0,
+            buffer: vec![0; READ_BYTES],
+            spans: Vec::new(),
+            clients_again: Vec::new(),
+            links_again: Vec::new(),
+            put_off: Vec::new(),
+            stirred: false,
+            touched_clients: Vec::new(),
+            touched_links: Vec::new(),
+            gathers: Slab::new(),
+            jobs: Jobs::default(),
+            known: Known::default(),
+            pubsub: PubSub::default(),
+        }
+    }
+
+    /// Runs until the proxy stops.
+    pub(crate) fn run(mut self, listener: Option<TcpListener>) {
+        self.listener = listener;
+        if let Some(listener) = &mut self.listener {
+            let registered = self.poll.registry().register(listener, LISTENER, Interest::READABLE);
+            registered.expect("a listening socket can be polled");
+        }
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        while !self.shared.is_stopping() {
+            if let Err(error) = self.poll.poll(&mut events, Some(self.sleep())) {
+                assert_eq!(error.kind(), io::ErrorKind::Interrupted, "epoll failed: {error}");
+                continue;
+            }
+            self.one_round(&events);
+        }
+        self.say_goodbye();
+    }
+
+    fn one_round(&mut self, events: &Events) {
+        self.now = Instant::now();
+        self.round += 1;
+        self.look_at_the_map();
+        let mut ready = std::mem::take(&mut self.clients_again);
+        let mut ready_links = std::mem::take(&mut self.links_again);
+        let mut mail = false;
+        for event in events {
+            match event.token() {
+                WAKER => mail = true,
+                LISTENER => self.accept_again = true,
+                Token(token) if token % 2 == 0 => {
+                    self.note_client(token / 2, event);
+                    ready.push(token / 2);
+                }
+                Token(token) => {
+                    self.note_link(token / 2, event);
+                    ready_links.push(token / 2);
+                }
+            }
+        }
+        for index in ready_links {
+            self.read_link(index);
+        }
+        for index in ready {
+            self.serve(index);
+        }
+        if self.now >= self.next_tick {
+            self.next_tick = self.now + TICK;
+            self.tick();
+        }
+        self.run_waiting_jobs();
+        self.resume_put_off();
+        // Behind the events: a new socket may take the place of one that was closed, and what the
+        // system says of that place is not said of it.
+        if mail {
+            self.read_mail();
+        }
+        if std::mem::take(&mut self.accept_again) {
+            self.accept();
+        }
+        self.flush_links();
+        self.flush_clients();
+    }
+
+    fn sleep(&self) -> Duration {
+        if !self.clients_again.is_empty() || !self.links_again.is_empty() || self.stirred {
+            return Duration::ZERO;
+        }
+        let due = self.jobs.next_due().map_or(self.next_tick, |due| due.min(self.next_tick));
+        due.saturating_duration_since(Instant::now())
+    }
+
+    /// What has to be looked at now and then.
+    fn tick(&mut self) {
+        self.check_links();
+        // Those that wait for a switch of maps may have waited long enough.
+        self.stirred |= !self.put_off.is_empty();
+    }
+
+    fn note_client(&mut self, index: usize, event: &Event) {
+        if let Some(client) = self.clients.get_mut(index) {
+            client.hung_up |= event.is_read_closed();
+            client.readable = true;
+        }
+    }
+
+    fn note_link(&mut self, index: usize, event: &Event) {
+        if let Some(link) = self.links.get_mut(index) {
+            link.hung_up |= event.is_read_closed() || event.is_error();
+            link.readable = true;
+            if event.is_writable() {
+                self.touch_link(index);
+            }
+        }
+    }
+
+    fn touch_link(&mut self, index: usize) {
+        let link = &mut self.links[index];
+        if !link.touched {
+            link.touched = true;
+            self.touched_links.push(index);
+        }
+    }
+
+    fn touch_client(&mut self, index: usize) {
+        let client = &mut self.clients[index];
+        if !client.touched {
+            client.touched = true;
+            self.touched_clients.push(index);
+        }
+    }
+
+    fn flush_links(&mut self) {
+        let mut touched = std::mem::take(&mut self.touched_links);
+        for index in touched.drain(..) {
+            let Some(link) = self.links.get_mut(index) else { continue };
+            link.touched = false;
+            if let Err(error) = link.flush() {
+                self.lose_link(index, &error.to_string());
+            }
+        }
+        touched.append(&mut self.touched_links);
+        self.touched_links = touched;
+    }
+
+    fn flush_clients(&mut self) {
+        let mut touched = std::mem::take(&mut self.touched_clients);
+        for index in touched.drain(..) {
+            let Some(client) = self.clients.get_mut(index) else { continue };
+            client.touched = false;
+            if client.gone {
+                self.forget_if_done(index);
+                continue;
+            }
+            let flushed = client.flush();
+            let limits = &self.shared.options.limits;
+            let told_all = client.replies.awaited() == 0 && client.replies.unsent().is_empty();
+            if flushed.is_err()
+                || client.replies.held_bytes() > limits.unread_bytes_hard_max
+                || client.closing && told_all
+            {
+                self.close_client(index);
+            }
+        }
+        touched.append(&mut self.touched_clients);
+        self.touched_clients = touched;
+    }
+
+    fn read_mail(&mut self) {
+        for newcomer in self.shared.mailboxes[self.number].take() {
+            self.adopt(newcomer);
+        }
+    }
+
+    fn accept(&mut self) {
+        let Some(listener) = self.listener.take() else { return };
+        loop {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // Out of descriptors, mostly. The system does not tell twice of who waits.
+                Err(_) => {
+                    self.accept_again = true;
+                    break;
+                }
+            };
+            if self.shared.clients.load(Relaxed) >= self.shared.options.limits.clients_max {
+                round::refuse(stream);
+                continue;
+            }
+            if SockRef::from(&stream).set_tcp_nodelay(true).is_err() {
+                continue; // It has gone already.
+            }
+            self.shared.clients.fetch_add(1, Relaxed);
+            let id = self.shared.next_client.fetch_add(1, Relaxed);
+            self.hand_out(Newcomer { id, stream });
+        }
+        self.listener = Some(listener);
+    }
+
+    /// Gives a new client to the worker with the fewest.
+    fn hand_out(&mut self, newcomer: Newcomer) {
+        let loads = self.shared.loads.iter().map(|load| load.load(Relaxed));
+        let (to, _) = loads.enumerate().min_by_key(|(_, load)| *load).expect("there are workers");
+        self.shared.loads[to].fetch_add(1, Relaxed);
+        if to == self.number {
+            self.adopt(newcomer);
+        } else {
+            self.shared.mailboxes[to].send(newcomer);
+        }
+    }
+
+    fn adopt(&mut self, newcomer: Newcomer) {
+        let authenticated = self.shared.options.password.is_none();
+        let mut client = Client::new(newcomer.stream, newcomer.id, authenticated);
+        let entry = self.clients.vacant_entry();
+        let token = client_token(entry.key());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        // The system says at once that it is readable, if it is.
+        if self.poll.registry().register(&mut client.stream, token, interest).is_ok() {
+            entry.insert(client);
+        } else {
+            self.shared.loads[self.number].fetch_sub(1, Relaxed);
+            self.shared.clients.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Parts with a client. What it still awaits is thrown away when it comes.
+    fn close_client(&mut self, index: usize) {
+        let client = &mut self.clients[index];
+        if client.gone {
+            return;
+        }
+        client.gone = true;
+        client.replies.forget();
+        client.input = Vec::new();
+        let _ = self.poll.registry().deregister(&mut client.stream);
+        let _ = client.stream.shutdown(std::net::Shutdown::Both);
+        self.shared.clients.fetch_sub(1, Relaxed);
+        self.shared.loads[self.number].fetch_sub(1, Relaxed);
+        self.stop_listening(index);
+        self.give_up_own(index);
+        self.forget_if_done(index);
+    }
+
+    fn forget_if_done(&mut self, index: usize) {
+        let client = &self.clients[index];
+        if client.gone && client.replies.awaited() == 0 && !client.busy && !client.touched {
+            self.clients.remove(index);
+        }
+    }
+
+    /// Lets the last answers go out before the proxy stops.
+    fn say_goodbye(&mut self) {
+        for (_, client) in &mut self.clients {
+            let _ = client.flush();
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a worker's clients listen to, who they are, and where each name is listened to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fleet::Server;
+
+#[derive(Default)]
+pub(crate) struct PubSub {
+    pub topics: BTreeMap<Name, Topic>,
+    /// The listening link of each server that has one.
+    pub links: BTreeMap<Server, usize>,
+}
+
+#[derive(Default)]
+pub(crate) struct Topic {
+    pub clients: BTreeSet<usize>,
+    /// Where it is listened to, and whether the server has said so.
+    pub at: BTreeMap<Server, bool>,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Name {
+    pub kind: Kind,
+    pub text: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Kind {
+    Channel,
+    Pattern,
+    Sharded,
+}
+
+impl Kind {
+    pub(crate) fn enter(self) -> &'static [u8] {
+        match self {
+            Kind::Channel => b"SUBSCRIBE",
+            Kind::Pattern => b"PSUBSCRIBE",
+            Kind::Sharded => b"SSUBSCRIBE",
+        }
+    }
+
+    pub(crate) fn leave(self) -> &'static [u8] {
+        match self {
+            Kind::Channel => b"UNSUBSCRIBE",
+            Kind::Pattern => b"PUNSUBSCRIBE",
+            Kind::Sharded => b"SUNSUBSCRIBE",
+        }
+    }
+}
+
+impl Name {
+    /// Patterns match channels of any server, and events of keys come from where the keys are.
+    pub(crate) fn is_everywhere(&self) -> bool {
+        match self.kind {
+            Kind::Pattern => true,
+            Kind::Channel => self.text.starts_with(b"__key"),
+            Kind::Sharded => false,
+        }
+    }
+}
+
+impl PubSub {
+    /// Whether all servers that a name is listened to at have said so.
+    pub(crate) fn is_confirmed(&self, name: &Name) -> bool {
+        self.topics.get(name).is_some_and(|topic| topic.at.values().all(|confirmed| *confirmed))
+    }
+
+    pub(crate) fn is_at(&self, name: &Name, server: Server) -> bool {
+        self.topics.get(name).is_some_and(|topic| topic.at.contains_key(&server))
+    }
+
+    pub(crate) fn names_at(&self, server: Server) -> Vec<Name> {
+        let at = |topic: &Topic| topic.at.contains_key(&server);
+        self.topics.iter().filter(|(_, topic)| at(topic)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// A listening link is gone; its server, if it was the one in use.
+    pub(crate) fn forget_link(&mut self, link: usize) -> Option<Server> {
+        let (server, _) = self.links.iter().find(|(_, index)| **index == link)?;
+        let server = *server;
+        self.links.remove(&server);
+        for topic in self.topics.values_mut() {
+            if let Some(confirmed) = topic.at.get_mut(&server) {
+                *confirmed = false;
+            }
+        }
+        Some(server)
+    }
+
+    /// Servers with names to be listened to and no link.
+    pub(crate) fn servers_without_link(&self) -> BTreeSet<Server> {
+        let wanted = self.topics.values().flat_map(|topic| topic.at.keys());
+        wanted.filter(|server| !self.links.contains_key(server)).copied().collect()
+    }
+}
