@@ -11,6 +11,7 @@ mod bucket; //   A bucket: its hashmask and its holders.
 mod change; //   Every change there is.
 mod apply; //    What each change does.
 mod chunked; //  A list whose clones share what is equal.
+mod written; //  The map written down, and read again.
 #[cfg(test)]
 mod tests;
 
@@ -18,16 +19,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use placement::{Hashmask, Mask, Slot};
+use serde::{Deserialize, Serialize};
 
 pub use bucket::{Bucket, Holders};
 pub use change::{Change, DropReason, Outcome, Refusal, Source};
 pub use ids::{Boot, ClusterId, Epoch, Generation, LogIndex, NodeId, Peer};
 pub use member::{Endpoints, Load, Member, Zone};
 pub use settings::{Ack, CrossSlot, Setting, Settings, SplitLargerThan};
+pub use written::NoMap;
 
 use chunked::Chunked;
+use written::Written;
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(into = "Written", try_from = "Written")]
 pub struct Map {
     generation: Generation,
     /// The generation this one has ended in favour of. Nothing changes any more after that.

@@ -36,8 +36,10 @@ impl Epoch {
     }
 }
 
-/// A place in the log of map changes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+/// A place in the log of map changes. 0 is before the first.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 pub struct LogIndex(pub u64);
 
 impl LogIndex {

@@ -1,0 +1,257 @@
+//! What nodes tell each other to keep one log. Typed, so that what was decoded makes some sense, and
+//! the only form in which anything of the log crosses the network.
+//!
+//! `check.rs` refuses what makes sense but not here; then `to_raft` hands it to the library.
+
+use raft::eraftpb::{self, Message, MessageType};
+use serde::{Deserialize, Serialize};
+
+use super::{Configuration, Entry, SnapshotData, Term};
+use crate::map::{LogIndex, NodeId};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RaftMessage {
+    /// The sender's; for a poll before an election, and a vote promised in it, the next one.
+    pub term: Term,
+    pub body: Body,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Body {
+    /// Entries to follow those up to `after`.
+    Append {
+        after: LogPlace,
+        entries: Vec<Entry>,
+        commit: LogIndex,
+    },
+    /// The sender has the leader's log up to `last`.
+    Appended {
+        last: LogIndex,
+        commit: LogIndex,
+    },
+    /// The sender has another entry than the leader at `after`; they may agree up to `hint`.
+    NotAppended {
+        after: LogIndex,
+        hint: LogPlace,
+        commit: LogIndex,
+    },
+    Vote {
+        ballot: Ballot,
+        last: LogPlace,
+        commit: LogPlace,
+    },
+    VoteGranted {
+        ballot: Ballot,
+    },
+    VoteRefused {
+        ballot: Ballot,
+        commit: LogPlace,
+    },
+    Snapshot(Box<SnapshotData>),
+    /// `read`: the context of the last read index that was asked for.
+    Heartbeat {
+        commit: LogIndex,
+        read: Option<u64>,
+    },
+    HeartbeatAnswer {
+        commit: LogIndex,
+        read: Option<u64>,
+    },
+    /// The leader hands over: stand for election at once.
+    TimeoutNow,
+}
+
+/// What a vote is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Ballot {
+    /// Would there be a vote? Nobody's term changes by asking.
+    Poll,
+    Election,
+    /// An election wanted by the leader itself, who need not be silent for it.
+    HandOver,
+}
+
+/// An index of the log and the term of the entry there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct LogPlace {
+    pub index: LogIndex,
+    pub term: Term,
+}
+
+impl LogPlace {
+    pub(super) fn new(index: u64, term: u64) -> LogPlace {
+        LogPlace { index: LogIndex(index), term: Term(term) }
+    }
+}
+
+impl RaftMessage {
+    /// For the library. `from` is who the link says it is, whatever the message might claim.
+    pub(super) fn to_raft(&self, from: NodeId, to: NodeId) -> Message {
+        let mut raft = Message::default();
+        (raft.from, raft.to, raft.term) = (from.0, to.0, self.term.0);
+        self.body.fill(&mut raft);
+        raft
+    }
+
+    /// What the library wants to send, and to whom. None for what never leaves a node.
+    pub(super) fn of_raft(mut raft: Message) -> Option<(NodeId, RaftMessage)> {
+        let body = Body::of_raft(&mut raft)?;
+        Some((NodeId(raft.to), RaftMessage { term: Term(raft.term), body }))
+    }
+}
+
+impl Body {
+    fn fill(&self, raft: &mut Message) {
+        match self {
+            Body::Append { after, entries, commit } => {
+                raft.set_msg_type(MessageType::MsgAppend);
+                (raft.index, raft.log_term) = (after.index.0, after.term.0);
+                raft.set_entries(entries.iter().map(Entry::to_raft).collect::<Vec<_>>().into());
+                raft.commit = commit.0;
+            }
+            Body::Appended { last, commit } => {
+                raft.set_msg_type(MessageType::MsgAppendResponse);
+                (raft.index, raft.commit) = (last.0, commit.0);
+            }
+            Body::NotAppended { after, hint, commit } => {
+                raft.set_msg_type(MessageType::MsgAppendResponse);
+                (raft.index, raft.commit, raft.reject) = (after.0, commit.0, true);
+                (raft.reject_hint, raft.log_term) = (hint.index.0, hint.term.0);
+            }
+            Body::Vote { ballot, last, commit } => {
+                raft.set_msg_type(ballot.request());
+                (raft.index, raft.log_term) = (last.index.0, last.term.0);
+                (raft.commit, raft.commit_term) = (commit.index.0, commit.term.0);
+                if *ballot == Ballot::HandOver {
+                    raft.context = raft::CAMPAIGN_TRANSFER.into();
+                }
+            }
+            Body::VoteGranted { ballot } => raft.set_msg_type(ballot.answer()),
+            Body::VoteRefused { ballot, commit } => {
+                raft.set_msg_type(ballot.answer());
+                raft.reject = true;
+                (raft.commit, raft.commit_term) = (commit.index.0, commit.term.0);
+            }
+            Body::Snapshot(snapshot) => {
+                raft.set_msg_type(MessageType::MsgSnapshot);
+                raft.set_snapshot(snapshot.to_raft());
+            }
+            Body::Heartbeat { commit, read } => {
+                raft.set_msg_type(MessageType::MsgHeartbeat);
+                raft.commit = commit.0;
+                raft.context = read_context(*read).into();
+            }
+            Body::HeartbeatAnswer { commit, read } => {
+                raft.set_msg_type(MessageType::MsgHeartbeatResponse);
+                raft.commit = commit.0;
+                raft.context = read_context(*read).into();
+            }
+            Body::TimeoutNow => raft.set_msg_type(MessageType::MsgTimeoutNow),
+        }
+    }
+
+    fn of_raft(raft: &mut Message) -> Option<Body> {
+        let commit = LogIndex(raft.commit);
+        let commit_place = LogPlace::new(raft.commit, raft.commit_term);
+        let place = LogPlace::new(raft.index, raft.log_term);
+        Some(match raft.get_msg_type() {
+            MessageType::MsgAppend => {
+                let entries = raft.take_entries().iter().map(Entry::of_raft).collect();
+                Body::Append { after: place, entries, commit }
+            }
+            MessageType::MsgAppendResponse if raft.reject => {
+                let hint = LogPlace::new(raft.reject_hint, raft.log_term);
+                Body::NotAppended { after: place.index, hint, commit }
+            }
+            MessageType::MsgAppendResponse => Body::Appended { last: place.index, commit },
+            MessageType::MsgRequestPreVote => {
+                Body::Vote { ballot: Ballot::Poll, last: place, commit: commit_place }
+            }
+            MessageType::MsgRequestVote => {
+                let handed_over = raft.context == raft::CAMPAIGN_TRANSFER;
+                let ballot = if handed_over { Ballot::HandOver } else { Ballot::Election };
+                Body::Vote { ballot, last: place, commit: commit_place }
+            }
+            MessageType::MsgRequestPreVoteResponse => {
+                Body::vote_answer(Ballot::Poll, raft, commit_place)
+            }
+            MessageType::MsgRequestVoteResponse => {
+                Body::vote_answer(Ballot::Election, raft, commit_place)
+            }
+            MessageType::MsgSnapshot => {
+                Body::Snapshot(Box::new(SnapshotData::of_raft(raft.get_snapshot())))
+            }
+            MessageType::MsgHeartbeat => {
+                Body::Heartbeat { commit, read: context_of_read(&raft.context) }
+            }
+            MessageType::MsgHeartbeatResponse => {
+                Body::HeartbeatAnswer { commit, read: context_of_read(&raft.context) }
+            }
+            MessageType::MsgTimeoutNow => Body::TimeoutNow,
+            // Events inside the library, and what followers would forward: `Consensus` asks it only
+            // on a leader.
+            MessageType::MsgHup
+            | MessageType::MsgBeat
+            | MessageType::MsgPropose
+            | MessageType::MsgUnreachable
+            | MessageType::MsgSnapStatus
+            | MessageType::MsgCheckQuorum
+            | MessageType::MsgTransferLeader
+            | MessageType::MsgReadIndex
+            | MessageType::MsgReadIndexResp => return None,
+        })
+    }
+
+    fn vote_answer(ballot: Ballot, raft: &Message, commit: LogPlace) -> Body {
+        if raft.reject {
+            Body::VoteRefused { ballot, commit }
+        } else {
+            Body::VoteGranted { ballot }
+        }
+    }
+}
+
+impl Ballot {
+    fn request(self) -> MessageType {
+        match self {
+            Ballot::Poll => MessageType::MsgRequestPreVote,
+            Ballot::Election | Ballot::HandOver => MessageType::MsgRequestVote,
+        }
+    }
+
+    fn answer(self) -> MessageType {
+        match self {
+            Ballot::Poll => MessageType::MsgRequestPreVoteResponse,
+            Ballot::Election | Ballot::HandOver => MessageType::MsgRequestVoteResponse,
+        }
+    }
+}
+
+impl SnapshotData {
+    pub(super) fn to_raft(&self) -> eraftpb::Snapshot {
+        let mut raft = eraftpb::Snapshot::default();
+        let metadata = raft.mut_metadata();
+        (metadata.index, metadata.term) = (self.at.index.0, self.at.term.0);
+        metadata.set_conf_state(self.configuration.to_raft());
+        raft.data = postcard::to_allocvec(&self.map).expect("a map can be written").into();
+        raft
+    }
+
+    pub(super) fn of_raft(raft: &eraftpb::Snapshot) -> SnapshotData {
+        let metadata = raft.get_metadata();
+        SnapshotData {
+            at: LogPlace::new(metadata.index, metadata.term),
+            configuration: Configuration::of_raft(metadata.get_conf_state()),
+            map: postcard::from_bytes(&raft.data).expect("only `to_raft` makes such data"),
+        }
+    }
+}
+
+/// The library's form of a read's context: empty means none.
+pub(super) fn read_context(read: Option<u64>) -> Vec<u8> {
+    read.map(|context| context.to_le_bytes().to_vec()).unwrap_or_default()
+}
+
+pub(super) fn context_of_read(bytes: &[u8]) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_le_bytes)
+}

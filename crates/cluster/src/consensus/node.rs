@@ -1,0 +1,429 @@
+//! One node's part in keeping one log: what goes in, and `settle`, which follows from it.
+//!
+//! After every input the library is asked at once for all that follows, and believes it to be on disk;
+//! it is not yet, but nothing of it is seen outside before `ready` hands it over, with what is to be
+//! persisted first. So between two inputs nothing is ever half done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use raft::eraftpb::Snapshot;
+use raft::{Config, ProgressState, RawNode, ReadOnlyOption, SnapshotStatus, StateRole};
+use slog::{Discard, Logger, o};
+
+use super::log::Log;
+use super::message::{context_of_read, read_context};
+use super::{
+    Applied, Committed, Configuration, Entry, HardState, LogEntry, LogPlace, Payload, RaftMessage,
+    Ready, Reconfiguration, Saved, SnapshotData, Term, check,
+};
+use crate::map::{LogIndex, Map, NodeId};
+
+/// How often `tick` is to be called. A leader sends a heartbeat with each.
+pub const TICK: Duration = Duration::from_millis(100);
+
+/// A follower that hears nothing for so many ticks looks for a new leader: from the first to before
+/// the second.
+const ELECTION_TICKS: (u64, u64) = (5, 10);
+/// A snapshot not acknowledged by then is taken for lost, and sent again.
+const SNAPSHOT_TICKS: u32 = 30;
+/// Of entries in one message. One that is larger goes alone.
+const MESSAGE_BYTES: u64 = 1 << 20;
+/// Of proposals that are not decided yet. Past this, new ones are refused.
+const UNDECIDED_BYTES: u64 = 16 << 20;
+const MESSAGES_IN_FLIGHT: usize = 64;
+
+/// How a node comes in.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Begin {
+    /// As the first of a cluster with this map.
+    Found(Map),
+    /// As one that the leader will send everything to.
+    Join,
+    /// With what it had kept.
+    Resume(Saved),
+}
+
+/// Nothing was proposed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProposeError {
+    NotLeader {
+        leader: Option<NodeId>,
+    },
+    /// Leadership is being handed over, or too much is undecided.
+    Busy,
+}
+
+/// What became of a snapshot that was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Delivery {
+    Arrived,
+    Lost,
+}
+
+pub struct Consensus {
+    me: NodeId,
+    seed: u64,
+    raft: RawNode<Log>,
+    /// What is to be done and was not handed over yet.
+    out: Ready,
+    /// How many ticks ago each node was sent a snapshot that it has not acknowledged.
+    snapshots: BTreeMap<u64, u32>,
+}
+
+impl Consensus {
+    /// `seed` only spreads election timeouts. If it is the same on all nodes of a cluster, no two of
+    /// up to five voters have the same one.
+    pub fn new(me: NodeId, seed: u64, begin: Begin) -> Consensus {
+        let mut out = Ready::default();
+        let saved = match begin {
+            Begin::Found(map) => found(me, map, &mut out),
+            Begin::Join => Saved::default(),
+            Begin::Resume(saved) => saved,
+        };
+        let snapshot = saved.snapshot();
+        out.snapshot = snapshot.map(|snapshot| (snapshot.at.index, snapshot.map.clone()));
+        let log = Log::new(saved);
+        let config = Config {
+            id: me.0,
+            applied: log.applied().0,
+            election_tick: ELECTION_TICKS.0 as usize,
+            max_election_tick: ELECTION_TICKS.1 as usize,
+            heartbeat_tick: 1,
+            check_quorum: true,
+            pre_vote: true,
+            read_only_option: ReadOnlyOption::Safe,
+            max_size_per_msg: MESSAGE_BYTES,
+            max_uncommitted_size: UNDECIDED_BYTES,
+            max_inflight_msgs: MESSAGES_IN_FLIGHT,
+            ..Config::default()
+        };
+        let raft = RawNode::new(&config, log, &Logger::root(Discard, o!()));
+        let raft = raft.expect("the configuration above is a right one, and so is what was saved");
+        let mut consensus = Consensus { me, seed, raft, out, snapshots: BTreeMap::new() };
+        consensus.settle();
+        if consensus.is_only_voter() {
+            // Nobody else could be elected: no need to wait for that.
+            consensus.raft.campaign().expect("standing for election never fails");
+            consensus.settle();
+        }
+        consensus
+    }
+
+    /// Time has passed: `TICK` of it.
+    pub fn tick(&mut self) {
+        self.raft.tick();
+        self.give_up_snapshots();
+        self.settle();
+    }
+
+    /// Takes a message from another node. One that is wrong is ignored.
+    pub fn step(&mut self, from: NodeId, message: &RaftMessage) {
+        if !check::is_sound(&self.raft, from, message) {
+            return;
+        }
+        // What the library refuses (an answer from a stranger) is of no use to us either.
+        let _ = self.raft.step(message.to_raft(from, self.me));
+        self.settle();
+    }
+
+    /// Proposes changes. That they were proposed does not mean that they will be decided.
+    pub fn propose(&mut self, entry: &LogEntry) -> Result<(), ProposeError> {
+        if !self.is_leader() {
+            return Err(ProposeError::NotLeader { leader: self.leader() });
+        }
+        let proposed = self.raft.propose(Vec::new(), entry.encode());
+        self.settle();
+        proposed.map_err(|_| ProposeError::Busy)
+    }
+
+    /// Makes these the voters and learners, if this is the leader. Does nothing if they are, or while
+    /// an earlier change is under way: to be called again until it is so. A leader that will have no
+    /// vote any more first hands over to one that will.
+    pub fn reconfigure(&mut self, voters: &BTreeSet<NodeId>, learners: &BTreeSet<NodeId>) {
+        let now = self.configuration();
+        let change = change_between(now, voters, learners);
+        let busy = now.is_joint() || self.raft.raft.has_pending_conf();
+        if !self.is_leader() || busy || voters.is_empty() || change.is_empty() {
+            return;
+        }
+        if voters.contains(&self.me) {
+            // Refused only while leadership is handed over: the next leader will do it.
+            let _ = self.raft.propose_conf_change(change.encode(), change.to_raft());
+            self.settle();
+            return;
+        }
+        let heirs = voters.intersection(&now.voters);
+        let heir = heirs.max_by_key(|node| (self.matched(**node), std::cmp::Reverse(**node)));
+        match heir.copied() {
+            Some(heir) => self.transfer_leadership(heir),
+            // Nobody could take over yet: first with me, then without.
+            None => self.reconfigure(
+                &voters.union(&BTreeSet::from([self.me])).copied().collect(),
+                learners,
+            ),
+        }
+    }
+
+    /// Asks for an index that everything decided before this call is at or before, and for the proof
+    /// that this node leads: see `Ready::reads`. `context` is a new number each time. A question that
+    /// gets no answer (this node does not lead, or not for long enough) is to be asked again.
+    pub fn read_index(&mut self, context: u64) {
+        if self.is_leader() {
+            self.raft.read_index(read_context(Some(context)));
+            self.settle();
+        }
+    }
+
+    /// Hands leadership to a voter, if this is the leader. Proposals are refused until that is done or
+    /// has failed, which takes at most the shortest election timeout.
+    pub fn transfer_leadership(&mut self, to: NodeId) {
+        if self.is_leader() {
+            self.raft.transfer_leader(to.0);
+            self.settle();
+        }
+    }
+
+    /// A message to that node was lost.
+    pub fn report_unreachable(&mut self, node: NodeId) {
+        self.raft.report_unreachable(node.0);
+        self.settle();
+    }
+
+    /// The last snapshot has reached that node, or has not.
+    pub fn report_snapshot(&mut self, node: NodeId, delivery: Delivery) {
+        let status = match delivery {
+            Delivery::Arrived => SnapshotStatus::Finish,
+            Delivery::Lost => SnapshotStatus::Failure,
+        };
+        self.raft.report_snapshot(node.0, status);
+        self.settle();
+    }
+
+    /// Everything to do now.
+    pub fn ready(&mut self) -> Ready {
+        if self.raft.store().is_long() {
+            self.compact();
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// Forgets entries that are in the map. `ready` does it now and then.
+    pub fn compact(&mut self) {
+        self.out.persist.snapshot = self.raft.store().to_snapshot();
+        self.raft.mut_store().compact();
+    }
+
+    pub fn me(&self) -> NodeId {
+        self.me
+    }
+
+    /// Whether this node believes to be the leader. Only a read index proves it.
+    pub fn is_leader(&self) -> bool {
+        self.raft.raft.state == StateRole::Leader
+    }
+
+    pub fn leader(&self) -> Option<NodeId> {
+        let leader = self.raft.raft.leader_id;
+        (leader != raft::INVALID_ID).then_some(NodeId(leader))
+    }
+
+    pub fn term(&self) -> Term {
+        Term(self.raft.raft.term)
+    }
+
+    /// The map with everything applied that is decided as far as this node knows. None until a node
+    /// that joins has received it.
+    pub fn map(&self) -> Option<&Map> {
+        self.raft.store().map()
+    }
+
+    pub fn configuration(&self) -> &Configuration {
+        self.raft.store().configuration()
+    }
+
+    pub fn voters(&self) -> &BTreeSet<NodeId> {
+        &self.configuration().voters
+    }
+
+    pub fn learners(&self) -> &BTreeSet<NodeId> {
+        &self.configuration().learners
+    }
+
+    /// Whether voters are being replaced, or a change of them is proposed.
+    pub fn is_reconfiguring(&self) -> bool {
+        self.configuration().is_joint() || (self.is_leader() && self.raft.raft.has_pending_conf())
+    }
+
+    pub fn applied(&self) -> LogIndex {
+        self.raft.store().applied()
+    }
+
+    pub fn committed(&self) -> LogIndex {
+        LogIndex(self.raft.raft.raft_log.committed)
+    }
+
+    pub fn last_index(&self) -> LogIndex {
+        LogIndex(self.raft.raft.raft_log.last_index())
+    }
+
+    /// Up to where a node is known to have the log, if this is the leader.
+    pub fn matched(&self, node: NodeId) -> Option<LogIndex> {
+        let progress = self.raft.raft.prs().get(node.0)?;
+        self.is_leader().then_some(LogIndex(progress.matched))
+    }
+
+    fn is_only_voter(&self) -> bool {
+        *self.configuration()
+            == Configuration {
+                learners: self.learners().clone(),
+                ..Configuration::of_voter(self.me)
+            }
+    }
+
+    fn give_up_snapshots(&mut self) {
+        let progress = self.raft.raft.prs().iter();
+        let sent = progress.filter(|(_, progress)| progress.state == ProgressState::Snapshot);
+        let ages = sent.map(|(node, _)| (*node, self.snapshots.get(node).unwrap_or(&0) + 1));
+        self.snapshots = ages.collect();
+        let lost = self.snapshots.extract_if(.., |_, age| *age > SNAPSHOT_TICKS);
+        for (node, _) in lost.collect::<Vec<_>>() {
+            self.raft.report_snapshot(node, SnapshotStatus::Failure);
+        }
+    }
+
+    /// Takes from the library all that follows from the last input.
+    fn settle(&mut self) {
+        while self.raft.has_ready() {
+            let mut ready = self.raft.ready();
+            self.send(ready.take_messages());
+            self.send(ready.take_persisted_messages());
+            self.install(ready.snapshot());
+            self.append(ready.entries());
+            if let Some(hard_state) = ready.hs() {
+                self.keep(HardState::of_raft(hard_state));
+            }
+            for read in ready.take_read_states() {
+                let context = context_of_read(&read.request_ctx).expect("a context is a number");
+                self.out.reads.push((context, LogIndex(read.index)));
+            }
+            let mut committed = ready.take_committed_entries();
+            let mut light = self.raft.advance_append(ready);
+            self.send(light.take_messages());
+            if let Some(commit) = light.commit_index() {
+                let hard_state = self.raft.store().hard_state();
+                self.keep(HardState { commit: LogIndex(commit), ..hard_state });
+            }
+            committed.append(&mut light.take_committed_entries());
+            for entry in &committed {
+                self.apply(Entry::of_raft(entry));
+            }
+            self.raft.advance_apply();
+        }
+        let timeout = self.election_timeout();
+        self.raft.raft.set_randomized_election_timeout(timeout);
+    }
+
+    fn send(&mut self, messages: Vec<raft::eraftpb::Message>) {
+        self.out.messages.extend(messages.into_iter().filter_map(RaftMessage::of_raft));
+    }
+
+    fn install(&mut self, snapshot: &Snapshot) {
+        if snapshot.is_empty() {
+            return;
+        }
+        let snapshot = SnapshotData::of_raft(snapshot);
+        self.out.snapshot = Some((snapshot.at.index, snapshot.map.clone()));
+        self.out.committed.clear();
+        self.out.persist.install(snapshot.clone());
+        self.raft.mut_store().install(snapshot);
+    }
+
+    fn append(&mut self, entries: &[raft::eraftpb::Entry]) {
+        self.raft.mut_store().append(entries);
+        self.out.persist.append(entries.iter().map(Entry::of_raft));
+    }
+
+    fn keep(&mut self, hard_state: HardState) {
+        self.raft.mut_store().set_hard_state(hard_state);
+        self.out.persist.hard_state = Some(hard_state);
+    }
+
+    fn apply(&mut self, entry: Entry) {
+        let at = LogPlace { index: entry.index, term: entry.term };
+        let committed = match entry.payload {
+            Payload::Nothing => {
+                self.raft.mut_store().apply_nothing(at);
+                Committed::Nothing
+            }
+            Payload::Changes(entry) => {
+                let outcomes = self.raft.mut_store().apply_changes(at, &entry);
+                let map = self.map().expect("it was just changed").clone();
+                Committed::Entry(Applied { entry, outcomes, map })
+            }
+            Payload::Reconfigure(change) => {
+                self.apply_configuration(at, &change);
+                Committed::Configuration(self.configuration().clone())
+            }
+        };
+        self.out.committed.push((at.index, committed));
+    }
+
+    fn apply_configuration(&mut self, at: LogPlace, change: &Reconfiguration) {
+        // While it switches, the library may send snapshots: the log still has the configuration
+        // before this entry then, and stands before it.
+        let configuration = match self.raft.apply_conf_change(&change.to_raft()) {
+            Ok(state) => Configuration::of_raft(&state),
+            // It makes no sense, for all nodes alike: for all of them nothing changes.
+            Err(_) => self.configuration().clone(),
+        };
+        let leads_without_vote = self.is_leader() && !configuration.is_voter(self.me);
+        self.raft.mut_store().apply_configuration(at, configuration);
+        if leads_without_vote {
+            // An earlier leader had proposed to remove this one. The library would go on, and fall
+            // over the first entry that is decided without it.
+            let term = self.raft.raft.term;
+            self.raft.raft.become_follower(term, raft::INVALID_ID);
+        }
+    }
+
+    /// Each voter waits for another time, and in each term for another one.
+    pub(super) fn election_timeout(&self) -> usize {
+        let (least, end) = ELECTION_TICKS;
+        let rank = self.voters().range(..self.me).count() as u64;
+        let turn = mix(self.seed ^ mix(self.term().0)) % (end - least);
+        (least + (rank + turn) % (end - least)) as usize
+    }
+}
+
+/// The founder's map is on its disk before anything else is.
+fn found(me: NodeId, map: Map, out: &mut Ready) -> Saved {
+    let snapshot = Log::founded(me, map);
+    let hard_state = HardState { term: snapshot.at.term, vote: None, commit: snapshot.at.index };
+    out.persist.install(snapshot.clone());
+    out.persist.hard_state = Some(hard_state);
+    Saved::new(hard_state, Some(snapshot), Vec::new()).expect("a snapshot alone has no gap")
+}
+
+fn change_between(
+    now: &Configuration,
+    voters: &BTreeSet<NodeId>,
+    learners: &BTreeSet<NodeId>,
+) -> Reconfiguration {
+    let learners: BTreeSet<NodeId> = learners.difference(voters).copied().collect();
+    let before = now.voters.union(&now.learners);
+    let stays = |node: &&NodeId| voters.contains(node) || learners.contains(node);
+    Reconfiguration {
+        removed: before.filter(|node| !stays(node)).copied().collect(),
+        voters: voters.difference(&now.voters).copied().collect(),
+        learners: learners.difference(&now.learners).copied().collect(),
+    }
+}
+
+/// SplitMix64's last step: numbers that differ little become numbers that differ much.
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}

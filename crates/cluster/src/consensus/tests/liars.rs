@@ -1,0 +1,163 @@
+//! No message makes a node fall over, however wrong: peers know the secret, but they may be of another
+//! version, or broken.
+
+use std::collections::BTreeSet;
+
+use super::net::{self, A, B, C, D, Net};
+use crate::consensus::*;
+use crate::map::{LogIndex, NodeId};
+
+/// A source of numbers that are often just the wrong ones.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn number(&mut self) -> u64 {
+        let extremes = [0, 1, u64::MAX, u64::MAX - 1, 1 << 62];
+        match self.below(8) {
+            0 => extremes[self.below(extremes.len() as u64) as usize],
+            _ => self.below(12),
+        }
+    }
+
+    fn index(&mut self) -> LogIndex {
+        LogIndex(self.number())
+    }
+
+    fn place(&mut self) -> LogPlace {
+        LogPlace { index: self.index(), term: Term(self.number()) }
+    }
+
+    fn nodes(&mut self) -> BTreeSet<NodeId> {
+        (0..self.below(4)).map(|_| NodeId(self.below(5))).collect()
+    }
+
+    fn ballot(&mut self) -> Ballot {
+        [Ballot::Poll, Ballot::Election, Ballot::HandOver][self.below(3) as usize]
+    }
+
+    fn read(&mut self) -> Option<u64> {
+        let context = self.number();
+        (self.below(2) == 0).then_some(context)
+    }
+
+    fn payload(&mut self) -> Payload {
+        match self.below(3) {
+            0 => Payload::Nothing,
+            1 => Payload::Changes(net::entry("lie")),
+            _ => Payload::Reconfigure(Reconfiguration {
+                voters: self.nodes(),
+                learners: self.nodes(),
+                removed: self.nodes(),
+            }),
+        }
+    }
+
+    /// Mostly in order, or nothing would ever get past the first check.
+    fn entries(&mut self, after: LogPlace) -> Vec<Entry> {
+        let entry = |step: u64, numbers: &mut Numbers| Entry {
+            index: LogIndex(match numbers.below(20) {
+                0 => numbers.number(),
+                _ => after.index.0.wrapping_add(step),
+            }),
+            term: Term(match numbers.below(4) {
+                0 => numbers.number(),
+                _ => after.term.0,
+            }),
+            payload: numbers.payload(),
+        };
+        (1..=self.below(4)).map(|step| entry(step, self)).collect()
+    }
+
+    fn body(&mut self) -> Body {
+        match self.below(10) {
+            0 | 1 => {
+                let after = self.place();
+                Body::Append { after, entries: self.entries(after), commit: self.index() }
+            }
+            2 => Body::Appended { last: self.index(), commit: self.index() },
+            3 => {
+                Body::NotAppended { after: self.index(), hint: self.place(), commit: self.index() }
+            }
+            4 => Body::Vote { ballot: self.ballot(), last: self.place(), commit: self.place() },
+            5 => Body::VoteGranted { ballot: self.ballot() },
+            6 => Body::VoteRefused { ballot: self.ballot(), commit: self.place() },
+            7 => Body::Snapshot(Box::new(SnapshotData {
+                at: self.place(),
+                configuration: Configuration {
+                    voters: self.nodes(),
+                    learners: self.nodes(),
+                    voters_before: if self.below(2) == 0 { self.nodes() } else { BTreeSet::new() },
+                    learners_next: BTreeSet::new(),
+                },
+                map: net::founding_map(A),
+            })),
+            8 => Body::Heartbeat { commit: self.index(), read: self.read() },
+            _ => match self.below(2) {
+                0 => Body::HeartbeatAnswer { commit: self.index(), read: self.read() },
+                _ => Body::TimeoutNow,
+            },
+        }
+    }
+
+    fn message(&mut self) -> RaftMessage {
+        RaftMessage { term: Term(self.number()), body: self.body() }
+    }
+}
+
+/// One node is told nothing but lies, in every role, and goes on.
+#[test]
+fn no_message_makes_a_node_fall_over() {
+    for seed in 0..300 {
+        let mut numbers = Numbers(seed);
+        let mut net = Net::of([A, B, C]);
+        net.start(D, Begin::Join);
+        let victim = [A, B, D][(seed % 3) as usize];
+        for _ in 0..150 {
+            let from = NodeId(numbers.below(5));
+            let message = numbers.message();
+            net.node(victim).step(from, &message);
+            if numbers.below(10) == 0 {
+                net.node(victim).tick();
+            }
+            if numbers.below(10) == 0 {
+                let _ = net.node(victim).propose(&net::entry("truth"));
+                net.node(victim).read_index(seed);
+            }
+            net.take(victim);
+        }
+    }
+}
+
+#[test]
+fn a_heartbeat_cannot_commit_what_is_not_there() {
+    let mut net = Net::of([A, B, C]);
+    let beyond = LogIndex(net[B].last_index().0 + 1);
+    let before = net[B].committed();
+    let body = Body::Heartbeat { commit: beyond, read: None };
+    let term = net[B].term();
+    net.node(B).step(A, &RaftMessage { term, body });
+    assert_eq!(net[B].committed(), before);
+    assert!(net.node(B).ready().messages.is_empty());
+}
+
+#[test]
+fn only_the_leader_can_tell_a_node_to_stand_for_election() {
+    let mut net = Net::of([A, B, C]);
+    let message = RaftMessage { term: net[B].term(), body: Body::TimeoutNow };
+    net.node(B).step(C, &message);
+    assert!(net.node(B).ready().is_empty());
+    net.node(B).step(A, &message);
+    assert!(net.node(B).ready().messages.iter().all(|(_, message)| {
+        matches!(message.body, Body::Vote { ballot: Ballot::HandOver, .. })
+    }));
+}

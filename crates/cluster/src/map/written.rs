@@ -1,0 +1,183 @@
+//! A map written down: what a snapshot of the log holds, sent to a node that joins and kept on disk.
+//!
+//! What can be worked out is not written. What is read may come from anywhere, so it becomes a `Map`
+//! only if it is one: whoever holds a `Map` never has to check it again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use placement::{Hashmask, Slot};
+use serde::{Deserialize, Serialize};
+
+use super::{Bucket, Chunked, Epoch, Generation, Holders, Load, Map, Member, NodeId, Settings};
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Written {
+    generation: Generation,
+    yielded_to: Option<Generation>,
+    epoch: Epoch,
+    basis: Epoch,
+    settings: Settings,
+    members: Vec<Member>,
+    /// What each member received last, in the order of `members`.
+    last_received: Vec<Option<Hashmask>>,
+    buckets: Vec<Bucket>,
+    lost: BTreeMap<Hashmask, Holders>,
+}
+
+/// Why something that was read is no map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoMap(&'static str);
+
+impl fmt::Display for NoMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a map: {}", self.0)
+    }
+}
+
+impl std::error::Error for NoMap {}
+
+impl From<Map> for Written {
+    fn from(map: Map) -> Written {
+        Written {
+            generation: map.generation,
+            yielded_to: map.yielded_to,
+            epoch: map.epoch,
+            basis: map.basis,
+            settings: Settings::clone(&map.settings),
+            members: Vec::clone(&map.members),
+            last_received: map.loads.iter().map(|load| load.last_received).collect(),
+            buckets: map.buckets.iter().cloned().collect(),
+            lost: BTreeMap::clone(&map.lost),
+        }
+    }
+}
+
+impl TryFrom<Written> for Map {
+    type Error = NoMap;
+
+    fn try_from(written: Written) -> Result<Map, NoMap> {
+        written.check()?;
+        let load = |last_received| Load { last_received, ..Load::default() };
+        let mut map = Map {
+            generation: written.generation,
+            yielded_to: written.yielded_to,
+            epoch: written.epoch,
+            basis: written.basis,
+            settings: Arc::new(written.settings),
+            members: Arc::new(written.members),
+            loads: written.last_received.into_iter().map(load).collect(),
+            buckets: Chunked::default(),
+            by_slot: Arc::default(),
+            lost: Arc::new(written.lost),
+        };
+        map.set_buckets(written.buckets);
+        Ok(map)
+    }
+}
+
+impl Written {
+    /// Everything that `Map::check_invariants` asks for and reading does not work out by itself.
+    fn check(&self) -> Result<(), NoMap> {
+        let in_order = self.members.is_sorted_by(|a, b| a.id < b.id);
+        hold(in_order, "members are out of order")?;
+        hold(self.last_received.len() == self.members.len(), "members and loads differ in number")?;
+        self.check_cover()?;
+        let members: BTreeSet<NodeId> = self.members.iter().map(|member| member.id).collect();
+        for bucket in &self.buckets {
+            let distinct: BTreeSet<NodeId> = bucket.holders.iter().copied().collect();
+            hold(distinct.len() == bucket.holders.len(), "a node holds a bucket twice")?;
+            hold(distinct.is_subset(&members), "a holder is no member")?;
+        }
+        let without = self.buckets.iter().filter(|bucket| bucket.holders.is_empty());
+        let lost = without.map(|bucket| &bucket.hashmask);
+        hold(lost.eq(self.lost.keys()), "lost buckets are not those without a holder")
+    }
+
+    /// Every slot is in exactly one bucket.
+    fn check_cover(&self) -> Result<(), NoMap> {
+        let in_order = self.buckets.is_sorted_by(|a, b| a.hashmask < b.hashmask);
+        hold(in_order, "buckets are out of order")?;
+        let mut covered = vec![false; usize::from(Slot::COUNT)];
+        for number in self.buckets.iter().flat_map(|bucket| bucket.hashmask.slots()) {
+            let before = std::mem::replace(&mut covered[usize::from(number)], true);
+            hold(!before, "a slot is in two buckets")?;
+        }
+        hold(covered.iter().all(|covered| *covered), "a slot is in no bucket")
+    }
+}
+
+fn hold(condition: bool, otherwise: &'static str) -> Result<(), NoMap> {
+    if condition { Ok(()) } else { Err(NoMap(otherwise)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use placement::Mask;
+
+    use super::*;
+    use crate::map::{Boot, Change, Endpoints, LogIndex, Zone};
+
+    fn member(id: u64) -> Member {
+        Member {
+            id: NodeId(id),
+            boot: Boot(id),
+            name: format!("n{id}"),
+            weight: 1,
+            zone: Zone::default(),
+            at: Endpoints::default(),
+        }
+    }
+
+    /// Two members, buckets of two sizes, a backup and a lost bucket.
+    fn eventful() -> Map {
+        let mut map = Map::found(member(1), Mask::M000F, Settings::default());
+        let bucket = |value| Hashmask::new(Mask::M000F, value).unwrap();
+        let expected = Epoch::FIRST;
+        map.apply(LogIndex(2), &Change::Join(member(2)));
+        map.apply(LogIndex(3), &Change::Split(vec![(bucket(3), expected)]));
+        for value in [4, 5] {
+            let node = NodeId(2);
+            let bucket = bucket(value);
+            map.apply(LogIndex(4), &Change::AddBackup { bucket, node, expected });
+        }
+        map.apply(LogIndex(5), &Change::Dead(BTreeSet::from([NodeId(1)])));
+        map.check_invariants();
+        map
+    }
+
+    fn read(written: &Written) -> Result<Map, postcard::Error> {
+        postcard::from_bytes(&postcard::to_allocvec(written).unwrap())
+    }
+
+    #[test]
+    fn a_map_that_is_read_is_the_map_that_was_written() {
+        let map = eventful();
+        let bytes = postcard::to_allocvec(&map).unwrap();
+        let back: Map = postcard::from_bytes(&bytes).unwrap();
+        back.check_invariants();
+        assert_eq!(back, map);
+    }
+
+    #[test]
+    fn what_is_no_map_is_refused() {
+        type Spoil = fn(&mut Written);
+        let spoilt: [(&str, Spoil); 8] = [
+            ("no bucket", |written| written.buckets.clear()),
+            ("one bucket less", |written| drop(written.buckets.pop())),
+            ("a bucket twice", |written| written.buckets.push(written.buckets[0].clone())),
+            ("buckets out of order", |written| written.buckets.swap(0, 1)),
+            ("a member twice", |written| written.members.push(member(2))),
+            ("a member too many", |written| written.members.push(member(3))),
+            ("a stranger holds", |written| written.buckets[4].holders.push(NodeId(9))),
+            ("lost and held", |written| written.lost.clear()),
+        ];
+        for (what, spoil) in spoilt {
+            let mut written = Written::from(eventful());
+            assert!(read(&written).is_ok());
+            spoil(&mut written);
+            assert!(read(&written).is_err(), "{what}");
+        }
+    }
+}
