@@ -59,6 +59,10 @@ impl Worker<'_> {
         if client.closing {
             return;
         }
+        if client.hung_up && client.waits.is_some() {
+            // What it waits for must not be taken from others and given to nobody.
+            return self.close_client(index);
+        }
         if client.put_off || !self.may_go_on(index) {
             self.put_off(index);
             return;

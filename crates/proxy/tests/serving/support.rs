@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use e2e::{Client, Server};
 use fleet::Address;
 use proxy::{Options, Proxy};
+use resp::Value;
 
 pub(crate) struct Fleet {
     pub(crate) proxy: Proxy,
@@ -35,4 +36,14 @@ pub(crate) fn options(servers: &[Server]) -> Options {
     let address = |server: &Server| Address { host: "127.0.0.1".to_owned(), port: server.port() };
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
     Options { threads: 1, ..Options::new(listen, servers.iter().map(address).collect()) }
+}
+
+pub(crate) fn bulk(text: &str) -> Value {
+    Value::Bulk(text.as_bytes().to_vec())
+}
+
+/// The text of an error.
+pub(crate) fn error(value: Value) -> String {
+    let Value::Error(text) = value else { panic!("no error but {value:?}") };
+    String::from_utf8(text).unwrap()
 }
