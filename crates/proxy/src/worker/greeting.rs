@@ -14,7 +14,13 @@ use super::link::{Awaiter, Hello, LinkState, Purpose};
 
 impl Worker<'_> {
     pub(super) fn greet(&mut self, index: usize) {
-        let name = fleet::names::connection(&self.shared.id, Epoch::NONE);
+        let name = match self.links[index].purpose {
+            Purpose::Shared | Purpose::Own => {
+                fleet::names::connection(&self.shared.id, Epoch::NONE)
+            }
+            // It touches no keys, so a switch of maps need not wait for it.
+            Purpose::Listening => format!("fleet-listener:{}", self.shared.id),
+        };
         let (now, access) = (self.now, &self.shared.options.access);
         let link = &mut self.links[index];
         let protocol = link.protocol;
