@@ -123,6 +123,43 @@ fn a_leader_whose_only_heir_is_new_stays_until_it_can_hand_over() {
 }
 
 #[test]
+fn a_leader_that_another_one_had_removed_steps_down() {
+    let mut net = Net::of([A, B, C]);
+    net.cut_off(C);
+    net.reconfigure(A, [A, C], []);
+    while let Some((from, to, message)) = net.wire.pop_front() {
+        if (from, to) == (A, B) {
+            net.arrive(from, to, &message); // Its answer stays on the wire, and is lost there.
+            break;
+        }
+    }
+    net.wire.clear();
+    net.heal();
+    net.cut_off(A);
+    net.run(20);
+    assert_eq!(net[C].voters(), &[A, C].into(), "B led just long enough to decide it");
+    assert!(!net[B].is_leader());
+    net.heal();
+    net.run(20);
+    let leader = net.leader_among([A, C]).expect("the two that are left elect one");
+    net.propose(leader, "without B");
+    net.run(2);
+    assert_eq!(net.names(A), net.names(C));
+}
+
+#[test]
+fn a_node_that_was_cut_off_disturbs_nobody_when_it_is_back() {
+    let mut net = Net::of([A, B, C]);
+    let term = net[A].term();
+    net.cut_off(C);
+    net.run(100);
+    net.heal();
+    net.run(20);
+    assert_eq!(net[C].leader(), Some(A));
+    assert_eq!([A, B, C].map(|node| net[node].term()), [term; 3]);
+}
+
+#[test]
 fn a_voter_becomes_a_learner_and_a_learner_a_voter_in_one_step() {
     let mut net = Net::of([A, B, C]);
     net.start(D, Begin::Join);
