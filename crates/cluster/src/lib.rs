@@ -6,5 +6,6 @@
 pub mod map; // Members, buckets, who holds them; and every change there is.
 pub mod consensus; // One log of map changes, the same on every node.
 pub mod balance; // What moves when the machines change, and who moves it.
+pub mod control; // One node's part in deciding: leases, deaths, joins, handovers, all through the log.
 pub mod replication; // How what a primary writes comes to its backups, and when it may say so.
 pub mod fill; // A bucket's way from one node to another.

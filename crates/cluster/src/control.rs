@@ -1,0 +1,363 @@
+//! One node's part in the control plane: the log of map changes and all that is decided through it.
+//!
+//! `Control::handle` takes one input and the time and leaves effects; it touches nothing else. The
+//! server runs it on a thread of its own, the simulator runs hundreds side by side. Time is the
+//! node's own clock since some moment, never going back, and going on while the machine sleeps.
+
+mod input; //      Everything that can move it, and everything it can ask for.
+mod message; //    What two nodes say to each other.
+mod lease; //      The right to serve: asked for and granted.
+mod deaths; //     When silence is death.
+mod leader; //     What a node knows only while it leads.
+mod join; //       Who may come in.
+mod membership; // Coming in, going, and who votes.
+mod proposals; //  What this node wants in the log, until it is decided.
+mod handover; //   A bucket gets another primary.
+mod balancing; //  The balancer, its timers and its wishes.
+mod operator; //   Leave, split, set.
+mod history; //    What has happened lately, and why.
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use history::{History, PastChange};
+pub use input::{Answer, Ask, Effect, Gone, Input, MapChanged};
+pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
+
+use crate::balance;
+use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, TICK};
+use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
+use balancing::Balancing;
+use handover::Handovers;
+use leader::Leader;
+use lease::Holder;
+use membership::{Asker, Leaving, PassedOn};
+use proposals::Proposals;
+
+/// A node that was stopped for longer makes up for the last moments only.
+const MISSED_TICKS_MAX: u32 = 3;
+
+/// A process that was welcomed and has heard nothing more by then has been forgotten.
+const ARRIVAL_WAIT: Duration = Duration::from_secs(15);
+
+/// How a node's control plane begins.
+pub struct Start {
+    pub me: Member,
+    pub cluster: ClusterId,
+    /// For chance. The same on all nodes, or not: only election timeouts and paces depend on it.
+    pub seed: u64,
+    pub begin: Begin,
+    /// What a node that joins was told.
+    pub welcome: Option<Welcome>,
+}
+
+pub struct Control {
+    me: Member,
+    cluster: ClusterId,
+    began: Duration,
+    now: Duration,
+    out: Vec<Effect>,
+    consensus: Consensus,
+    next_tick: Duration,
+    /// None until a node that joins has received it.
+    map: Option<Arc<Map>>,
+    applied: LogIndex,
+    /// What it was told when it joined: whom to ask until there is a map.
+    welcome: Option<Welcome>,
+    /// Whether the map has shown this very process as a member.
+    was_member: bool,
+    is_gone: bool,
+    leader: Option<Leader>,
+    holder: Holder,
+    proposals: Proposals,
+    handovers: Handovers,
+    balancing: Balancing,
+    passed_on: PassedOn,
+    leaving: Option<Leaving>,
+    history: History,
+}
+
+impl Control {
+    pub fn new(now: Duration, start: Start) -> Control {
+        let Start { me, cluster, seed, begin, welcome } = start;
+        Control {
+            cluster,
+            began: now,
+            now,
+            out: Vec::new(),
+            consensus: Consensus::new(me.id, seed, begin),
+            next_tick: now + TICK,
+            map: None,
+            applied: LogIndex(0),
+            welcome,
+            was_member: false,
+            is_gone: false,
+            leader: None,
+            holder: Holder::default(),
+            proposals: Proposals::default(),
+            handovers: Handovers::default(),
+            balancing: Balancing::new(me.id, seed ^ me.id.0 ^ me.boot.0),
+            passed_on: PassedOn::default(),
+            leaving: None,
+            history: History::default(),
+            me,
+        }
+    }
+
+    /// Takes one input. Whatever should be done in the world is left in `out`, to be done in order.
+    pub fn handle(&mut self, now: Duration, input: Input, out: &mut Vec<Effect>) {
+        if self.is_gone {
+            return;
+        }
+        let now = now.max(self.now);
+        self.notice_stall(now);
+        self.now = now;
+        self.dispatch(input);
+        self.pass_time();
+        self.settle();
+        out.append(&mut self.out);
+    }
+
+    fn dispatch(&mut self, input: Input) {
+        match input {
+            Input::Message { from, message } => self.on_message(from, message),
+            Input::Tick => {}
+            Input::FillDone { attempt, epoch } => self.on_fill_done(attempt, epoch),
+            Input::FillFailed { attempt } => self.on_fill_failed(attempt),
+            Input::Drained { bucket, epoch } => self.on_drained(bucket, epoch),
+            Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
+            Input::Reigned { slot, reign } => self.on_reigned(slot, reign),
+            Input::Vitals(vitals) => self.balancing.balancer.set_vitals(vitals),
+            Input::Sizes(sizes) => self.on_sizes(sizes),
+            Input::Unreachable(node) => self.consensus.report_unreachable(node),
+            Input::Ask { id, ask } => self.on_ask(id, ask),
+        }
+    }
+
+    fn on_message(&mut self, from: Peer, message: Message) {
+        match message {
+            Message::Raft(message) => self.consensus.step(from.id, &message),
+            Message::LeaseAsk { number, applied } => self.on_lease_ask(from, number, applied),
+            Message::LeaseGrant { number, index, lease } => {
+                self.on_lease_grant(number, index, lease);
+            }
+            Message::LeaseRefused { index } => self.on_lease_refused(index),
+            Message::Propose(entry) => self.on_propose(from, entry),
+            Message::Balance(message) => {
+                self.feed_balancer(balance::Input::Message { from: from.id, message });
+            }
+            Message::Engaged { attempt } => self.on_engaged(from.id, attempt),
+            Message::TakeOver { bucket, epoch } => self.on_take_over(from.id, bucket, epoch),
+            Message::Serving { bucket, reign } => self.on_serving(bucket, reign),
+            Message::JoinAsk { number, request } => {
+                self.on_join_ask(*request, Asker::There(from.id, number));
+            }
+            Message::JoinAnswer { number, answer } => self.on_join_answer(number, answer),
+            Message::Sizes(sizes) => self.on_sizes_of(from.id, sizes),
+            Message::Farewell => {
+                if self.leaving.is_some() {
+                    self.go(Gone::Left);
+                }
+            }
+        }
+    }
+
+    /// A later reign than this node knows of: its map is behind. The next lease brings it up to date,
+    /// and shows whether it is still a member.
+    fn on_reigned(&mut self, slot: placement::Slot, reign: LogIndex) {
+        let known = self.map.as_ref().map(|map| map.bucket_of(slot).reign);
+        if known.is_some_and(|known| known < reign) {
+            self.ask_for_lease();
+        }
+    }
+
+    /// Everything that happens because time has passed.
+    fn pass_time(&mut self) {
+        for _ in 0..MISSED_TICKS_MAX {
+            if self.now < self.next_tick {
+                break;
+            }
+            self.next_tick += TICK;
+            self.consensus.tick();
+        }
+        if self.now >= self.next_tick {
+            self.next_tick = self.now + TICK;
+        }
+        if self.now >= self.holder.next_ask() {
+            self.ask_for_lease();
+        }
+        self.run_balancer();
+        self.give_up_handovers();
+        self.give_up_questions();
+        self.go_on_leaving();
+        if self.map.is_none() && self.now >= self.began + ARRIVAL_WAIT {
+            self.go(Gone::Outcast);
+        }
+    }
+
+    /// When `Input::Tick` is wanted at the latest.
+    pub fn wake_at(&self) -> Duration {
+        let leader = self.leader.as_ref().and_then(|leader| leader.granter.round_due());
+        let due = [
+            self.proposals.next_due(),
+            self.handovers.next_due(),
+            self.balancing.next_due(),
+            leader,
+            Some(self.holder.next_ask()),
+        ];
+        due.into_iter().flatten().fold(self.next_tick, Duration::min)
+    }
+
+    /// Follows up on everything until nothing more follows.
+    fn settle(&mut self) {
+        loop {
+            self.follow_election();
+            self.send_proposals();
+            self.lead();
+            let ready = self.consensus.ready();
+            if ready.is_empty() || self.is_gone {
+                return;
+            }
+            self.act_on(ready);
+        }
+    }
+
+    fn act_on(&mut self, ready: Ready) {
+        let Ready { persist, messages, snapshot, committed, reads } = ready;
+        if !persist.is_empty() {
+            self.out.push(Effect::Persist(Box::new(persist)));
+        }
+        for (to, message) in messages {
+            self.send(to, Message::Raft(message));
+        }
+        let has_moved = snapshot.is_some() || !committed.is_empty();
+        if let Some((index, map)) = snapshot {
+            self.applied = index;
+            self.change_map(&Arc::new(map), None);
+        }
+        for (index, committed) in committed {
+            self.applied = index;
+            match committed {
+                Committed::Entry(applied) => self.apply(applied),
+                Committed::Configuration(_) | Committed::Nothing => {}
+            }
+        }
+        for (context, index) in reads {
+            self.on_read(context, index);
+        }
+        if has_moved && !self.is_gone {
+            self.after_the_log_moved();
+        }
+    }
+
+    fn apply(&mut self, applied: Applied) {
+        let Applied { entry, outcomes, map } = applied;
+        if let Some(leader) = &mut self.leader {
+            leader.note_applied(&entry);
+        }
+        let change =
+            PastChange { at: self.now, index: self.applied, entry: Arc::new(entry), outcomes };
+        self.change_map(&Arc::new(map), Some(change));
+    }
+
+    /// This node goes by another map.
+    fn change_map(&mut self, map: &Arc<Map>, change: Option<PastChange>) {
+        let before = self.map.replace(Arc::clone(map));
+        self.balancing.follow(map);
+        self.was_member |= self.is_member();
+        self.out.push(Effect::MapChanged(MapChanged {
+            map: Arc::clone(map),
+            index: self.applied,
+            entry: change.as_ref().map(|change| Arc::clone(&change.entry)),
+            outcomes: change.as_ref().map(|change| change.outcomes.clone()).unwrap_or_default(),
+        }));
+        self.forget_decided(change.as_ref().map(|change| &*change.entry));
+        if let (Some(before), Some(change)) = (before, change) {
+            self.follow_handovers(&before, &change.entry, &change.outcomes);
+            self.say_farewell(&change);
+            self.history.note_change(change);
+        }
+        if let Some(leader) = &mut self.leader {
+            let lease = map.settings().lease;
+            leader.granter.follow(map.members(), self.now, lease);
+            leader.lease_is(lease);
+        }
+        self.welcome_new_members(map);
+    }
+
+    /// What follows from the map as it is now, be it after one entry or after many.
+    fn after_the_log_moved(&mut self) {
+        if self.was_member && !self.is_member() {
+            let gone = if self.leaving.is_some() { Gone::Left } else { Gone::Outcast };
+            return self.go(gone);
+        }
+        self.count_grants();
+        self.forget_fills();
+        self.ask_for_new_basis();
+        self.feed_balancer(balance::Input::MapChanged);
+        self.tell_serving();
+        // Alone, or no longer alone: that counts from this moment on.
+        if self.is_alone() != (self.holder.until() == Duration::MAX) {
+            self.ask_for_lease();
+        }
+    }
+
+    // ---- What this node knows.
+
+    pub fn me(&self) -> &Member {
+        &self.me
+    }
+
+    pub fn cluster(&self) -> ClusterId {
+        self.cluster
+    }
+
+    /// None until a node that joins has received it.
+    pub fn map(&self) -> Option<&Arc<Map>> {
+        self.map.as_ref()
+    }
+
+    /// How far the log is applied.
+    pub fn applied(&self) -> LogIndex {
+        self.applied
+    }
+
+    pub fn leader(&self) -> Option<NodeId> {
+        self.consensus.leader()
+    }
+
+    /// Who votes and who listens.
+    pub fn configuration(&self) -> &Configuration {
+        self.consensus.configuration()
+    }
+
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Whether the map has this very process as a member.
+    pub fn is_member(&self) -> bool {
+        let known = self.map.as_ref().and_then(|map| map.member(self.me.id));
+        known.is_some_and(|member| member.peer() == self.me.peer())
+    }
+
+    /// All other members, or those it was told of as long as it has no map.
+    fn others(&self) -> impl Iterator<Item = NodeId> + use<'_> {
+        let told = self.welcome.as_ref().map(|welcome| welcome.members.as_slice());
+        let members = self.map.as_ref().map(|map| map.members()).or(told).unwrap_or_default();
+        members.iter().map(|member| member.id).filter(|node| *node != self.me.id)
+    }
+
+    /// Sends to each of these but this node itself.
+    fn send_all(&mut self, nodes: impl IntoIterator<Item = NodeId>, message: &Message) {
+        let others = nodes.into_iter().filter(|node| *node != self.me.id);
+        let messages = others.map(|to| Effect::Send { to, message: message.clone() });
+        self.out.extend(messages);
+    }
+
+    fn send(&mut self, to: NodeId, message: Message) {
+        self.out.push(Effect::Send { to, message });
+    }
+}

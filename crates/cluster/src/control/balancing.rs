@@ -1,0 +1,273 @@
+//! The balancer inside the node: its timers, its plan, and what becomes of its wishes.
+//!
+//! It decides (`crate::balance`); here its fills are started, its promotions go through a handover
+//! first (`handover.rs`), and the rest goes into the log (`proposals.rs`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement::Hashmask;
+
+use super::{Control, Effect, Message};
+use crate::balance::{self, Attempt, Balancer, Part, Plan, Timer, View};
+use crate::consensus::LogEntry;
+use crate::map::{Change, DropReason, Epoch, Map, NodeId};
+
+/// How often those who take part in a move make sure that the others still do.
+const ENGAGED_CHECK: Duration = Duration::from_secs(1);
+/// How often a node tells the leader how large its buckets are.
+const SIZES_INTERVAL: Duration = Duration::from_secs(5);
+
+pub(super) struct Balancing {
+    pub(super) balancer: Balancer,
+    timers: BTreeMap<(Duration, u64), Timer>,
+    last_timer: u64,
+    /// The map at its basis, as everybody had it: all plan from the same one.
+    basis: Option<Arc<Map>>,
+    plan: Option<Arc<Plan>>,
+    /// Fills from here: which bucket goes where.
+    fills: BTreeMap<Attempt, (Hashmask, NodeId)>,
+    /// The move this node takes part in, and when it asks whether the others still do.
+    engaged: Option<(Attempt, Duration)>,
+    sizes_due: Duration,
+}
+
+impl Balancing {
+    pub(super) fn new(me: NodeId, seed: u64) -> Balancing {
+        Balancing {
+            balancer: Balancer::new(me, seed),
+            timers: BTreeMap::new(),
+            last_timer: 0,
+            basis: None,
+            plan: None,
+            fills: BTreeMap::new(),
+            engaged: None,
+            sizes_due: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        let timer = self.timers.first_key_value().map(|((at, _), _)| *at);
+        timer.into_iter().chain(self.engaged.map(|(_, at)| at)).min()
+    }
+
+    /// Keeps the map if it stands at its own basis.
+    pub(super) fn follow(&mut self, map: &Arc<Map>) {
+        if map.basis() == map.epoch() {
+            self.basis = Some(Arc::clone(map));
+        }
+    }
+
+    /// The plan everybody follows. None if the map came as a whole, and is past its basis: what the
+    /// others planned from is not known then.
+    fn plan(&mut self, map: &Map) -> Option<Arc<Plan>> {
+        let basis = self.basis.as_ref().filter(|it| it.basis() == map.basis())?;
+        if self.plan.as_ref().is_none_or(|plan| plan.basis() != map.basis()) {
+            self.plan = Some(Arc::new(Plan::of(basis)));
+        }
+        self.plan.clone()
+    }
+
+    fn take_due(&mut self, now: Duration) -> Option<Timer> {
+        let due = self.timers.first_entry().filter(|entry| entry.key().0 <= now)?;
+        Some(due.remove())
+    }
+
+    fn set_timer(&mut self, at: Duration, timer: Timer) {
+        self.last_timer += 1;
+        self.timers.insert((at, self.last_timer), timer);
+    }
+}
+
+impl Control {
+    /// The plan that this node follows, if it has one.
+    pub fn plan(&self) -> Option<&Plan> {
+        let basis = self.map.as_ref()?.basis();
+        self.balancing.plan.as_deref().filter(|plan| plan.basis() == basis)
+    }
+
+    /// The move this node takes part in.
+    pub fn engagement(&self) -> Option<&balance::Engagement> {
+        self.balancing.balancer.engagement()
+    }
+
+    pub(super) fn feed_balancer(&mut self, input: balance::Input) {
+        // What the map says of an earlier process of this node is not this one's to act on.
+        let Some(map) = self.map.clone().filter(|_| self.is_member()) else { return };
+        let Some(plan) = self.balancing.plan(&map) else { return };
+        let view = View { map: &map, plan: &plan };
+        let mut effects = Vec::new();
+        self.balancing.balancer.handle(self.now, view, input, &mut effects);
+        for effect in effects {
+            self.carry_out(effect);
+        }
+        self.note_engagement();
+    }
+
+    fn carry_out(&mut self, effect: balance::Effect) {
+        match effect {
+            balance::Effect::Send { to, message } => self.send(to, Message::Balance(message)),
+            balance::Effect::SetTimer { timer, after } => {
+                self.balancing.set_timer(self.now + after, timer);
+            }
+            balance::Effect::StartFill { attempt, bucket, taker } => {
+                self.balancing.fills.insert(attempt, (bucket, taker));
+                self.out.push(Effect::StartFill { attempt, bucket, taker });
+            }
+            balance::Effect::CancelFill { attempt } => self.cancel_fill(attempt),
+            balance::Effect::Propose { planned_at, changes } => {
+                if matches!(changes.first(), Some(Change::Promote { .. })) {
+                    self.begin_handover(LogEntry { planned_at, changes });
+                } else {
+                    self.propose(planned_at, changes);
+                }
+            }
+            balance::Effect::Decided(decision) => {
+                self.history.note_decision(self.now, decision.clone());
+                self.out.push(Effect::Decided(decision));
+            }
+        }
+    }
+
+    /// Lets what is due happen.
+    pub(super) fn run_balancer(&mut self) {
+        while let Some(timer) = self.balancing.take_due(self.now) {
+            self.feed_balancer(balance::Input::Timer(timer));
+        }
+        self.check_engagement();
+    }
+
+    /// A node whose map came as a whole asks everybody to plan anew, from a map that it knows: by
+    /// saying once more that it is there.
+    pub(super) fn ask_for_new_basis(&mut self) {
+        let Some(map) = &self.map else { return };
+        let is_known = self.balancing.basis.as_ref().is_some_and(|it| it.basis() == map.basis());
+        if !is_known && self.is_member() {
+            let member = map.member(self.me.id).expect("this node is a member").clone();
+            self.propose(None, vec![Change::Join(member)]);
+        }
+    }
+
+    // ---- Fills.
+
+    pub(super) fn on_fill_done(&mut self, attempt: Attempt, epoch: Epoch) {
+        let Some((bucket, taker)) = self.balancing.fills.get(&attempt).copied() else { return };
+        let known = self.map.as_ref().and_then(|map| map.bucket(bucket));
+        if known.is_none_or(|known| known.epoch != epoch) {
+            // The taker keeps its copy only for that epoch.
+            return self.on_fill_failed(attempt);
+        }
+        self.feed_balancer(balance::Input::FillDone { attempt });
+        if self.proposals.adds(bucket, taker).is_none() {
+            self.balancing.fills.remove(&attempt);
+            self.void_add(bucket, taker);
+        }
+    }
+
+    pub(super) fn on_fill_failed(&mut self, attempt: Attempt) {
+        self.balancing.fills.remove(&attempt);
+        let Some(engagement) = self.engagement().filter(|it| it.attempt == attempt) else {
+            return;
+        };
+        let others = [attempt.giver, engagement.taker];
+        let forget = balance::Message::Forget { attempt };
+        self.send_all(others, &Message::Balance(forget));
+        let from = self.me.id;
+        self.feed_balancer(balance::Input::Message { from, message: forget });
+    }
+
+    fn cancel_fill(&mut self, attempt: Attempt) {
+        self.out.push(Effect::CancelFill { attempt });
+        let fill = self.balancing.fills.get(&attempt).copied();
+        let Some((bucket, taker)) = fill else { return };
+        if self.proposals.adds(bucket, taker).is_some() {
+            self.balancing.fills.remove(&attempt);
+            self.void_add(bucket, taker);
+        }
+    }
+
+    /// Makes sure that a copy is not added any more, or sees in the map that it was: whichever of two
+    /// changes comes first in the log makes the other one stale.
+    fn void_add(&mut self, bucket: Hashmask, node: NodeId) {
+        let epoch = self.map.as_ref().and_then(|map| map.bucket(bucket)).map(|it| it.epoch);
+        let proposed = self.proposals.adds(bucket, node).or(epoch);
+        let Some(expected) = proposed else { return };
+        self.proposals.withdraw_add(bucket, node);
+        let because = DropReason::Balance;
+        self.propose(None, vec![Change::DropBackup { bucket, node, expected, because }]);
+    }
+
+    pub(super) fn on_out_of_sync(&mut self, bucket: Hashmask, node: NodeId, epoch: Epoch) {
+        let known = self.map.as_ref().and_then(|map| map.bucket(bucket));
+        let is_mine = known.is_some_and(|it| it.primary() == Some(self.me.id) && it.epoch == epoch);
+        if !is_mine || !self.is_member() {
+            return;
+        }
+        self.proposals.withdraw_add(bucket, node);
+        let because = DropReason::OutOfSync;
+        let drop = Change::DropBackup { bucket, node, expected: epoch, because };
+        self.propose(None, vec![drop]);
+    }
+
+    /// Fills that the map shows to be over, one way or the other.
+    pub(super) fn forget_fills(&mut self) {
+        let Some(map) = &self.map else { return };
+        self.balancing.fills.retain(|_, (bucket, taker)| {
+            map.bucket(*bucket).is_some_and(|it| !it.is_held_by(*taker))
+                && map.member(*taker).is_some()
+        });
+    }
+
+    // ---- Making sure that a move is not waited for by one side only.
+
+    fn note_engagement(&mut self) {
+        let attempt = self.engagement().map(|engagement| engagement.attempt);
+        if self.balancing.engaged.map(|(attempt, _)| attempt) != attempt {
+            let check_at = self.now + ENGAGED_CHECK;
+            self.balancing.engaged = attempt.map(|attempt| (attempt, check_at));
+        }
+    }
+
+    fn check_engagement(&mut self) {
+        let Some((attempt, at)) = self.balancing.engaged.filter(|(_, at)| *at <= self.now) else {
+            return;
+        };
+        self.balancing.engaged = Some((attempt, at.max(self.now) + ENGAGED_CHECK));
+        let Some(engagement) = self.engagement() else { return };
+        let others = match &engagement.part {
+            // Not agreed on yet: whoever asks gives up by itself.
+            Part::Offering { .. } | Part::Fetching { .. } => return,
+            Part::Giving { step, .. } => vec![step.taker, step.source],
+            Part::Taking { .. } | Part::Sourcing { .. } => vec![attempt.giver],
+        };
+        self.send_all(others, &Message::Engaged { attempt });
+    }
+
+    pub(super) fn on_engaged(&mut self, from: NodeId, attempt: Attempt) {
+        if self.engagement().is_none_or(|engagement| engagement.attempt != attempt) {
+            let message = balance::Message::Forget { attempt };
+            self.send(from, Message::Balance(message));
+        }
+    }
+
+    // ---- Sizes.
+
+    pub(super) fn on_sizes(&mut self, sizes: Vec<(Hashmask, u64)>) {
+        if self.now < self.balancing.sizes_due {
+            return;
+        }
+        self.balancing.sizes_due = self.now + SIZES_INTERVAL;
+        match self.consensus.leader() {
+            Some(leader) if leader == self.me.id => self.on_sizes_of(leader, sizes),
+            Some(leader) => self.send(leader, Message::Sizes(sizes)),
+            None => {}
+        }
+    }
+
+    pub(super) fn on_sizes_of(&mut self, node: NodeId, sizes: Vec<(Hashmask, u64)>) {
+        if let Some(leader) = &mut self.leader {
+            leader.note_sizes(node, sizes);
+        }
+    }
+}

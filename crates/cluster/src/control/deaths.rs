@@ -1,0 +1,79 @@
+//! Deaths: when silence has lasted so long that a lease has surely run out.
+//!
+//! Only the leader decides it, only by its own clock, and nothing shortens the wait. Those who fell
+//! silent together go in one step, so that none of them is promoted in the place of another.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::Control;
+use super::leader::Proposed;
+use super::lease::patience;
+use crate::consensus::LogEntry;
+use crate::map::{Change, NodeId};
+
+impl Control {
+    /// Whether this node leads and has proposed that one as dead.
+    pub fn condemns(&self, node: NodeId) -> bool {
+        self.leader.as_ref().is_some_and(|leader| leader.granter.is_condemned(node))
+    }
+
+    pub(super) fn declare_deaths(&mut self) {
+        let dead = self.surely_silent();
+        if dead.is_empty() || !self.can_decide_without(&dead) || self.waits_for_more(&dead) {
+            return;
+        }
+        let entry = LogEntry { planned_at: None, changes: vec![Change::Dead(dead.clone())] };
+        if self.put_into_log(entry) == Proposed::Now {
+            let leader = self.leader.as_mut().expect("only a leader puts something into the log");
+            leader.granter.condemn(&dead);
+        }
+    }
+
+    /// Those whose lease has surely run out.
+    fn surely_silent(&self) -> BTreeSet<NodeId> {
+        self.silent_until(self.now)
+    }
+
+    /// Those whose lease will have run out by then, if they stay as they are.
+    fn silent_until(&self, until: Duration) -> BTreeSet<NodeId> {
+        let Some(leader) = &self.leader else { return BTreeSet::new() };
+        let is_silent = |node: &NodeId| {
+            !leader.granter.is_condemned(*node)
+                && leader.granter.standing(*node).is_some_and(|it| it.may_serve_until <= until)
+        };
+        self.others().filter(is_silent).collect()
+    }
+
+    /// Whether more of those who fell silent at the same time will be sure in a moment. They renew at
+    /// different times, so their leases end up to one renewal apart.
+    fn waits_for_more(&self, dead: &BTreeSet<NodeId>) -> bool {
+        let Some(leader) = &self.leader else { return false };
+        let moment = self.lease() / 4;
+        let first = dead.iter().filter_map(|node| leader.granter.standing(*node));
+        let Some(first) = first.map(|standing| standing.may_serve_until).min() else {
+            return false;
+        };
+        let together = self.silent_until(first + moment);
+        // Whoever has asked again in the meantime lives.
+        let fell_silent = |node: &NodeId| {
+            let standing = leader.granter.standing(*node);
+            standing
+                .and_then(|it| it.last_ask)
+                .is_none_or(|asked| self.now.saturating_sub(asked) > patience(self.lease()) / 2)
+        };
+        self.now < first + moment
+            && together.iter().any(|node| !dead.contains(node) && fell_silent(node))
+    }
+
+    /// Whether a majority of the voters is left without these. With two voters it never is: there the
+    /// one that is left cannot tell whether the other is dead or cut off.
+    fn can_decide_without(&self, dead: &BTreeSet<NodeId>) -> bool {
+        let configuration = self.consensus.configuration();
+        let majority_left = |voters: &BTreeSet<NodeId>| {
+            let left = voters.iter().filter(|node| !dead.contains(node)).count();
+            voters.is_empty() || 2 * left > voters.len()
+        };
+        majority_left(&configuration.voters) && majority_left(&configuration.voters_before)
+    }
+}

@@ -1,0 +1,172 @@
+//! Handover: a bucket gets another primary, and at no moment do two serve it.
+//!
+//! The old primary pauses the bucket, reads included; when all it did is acknowledged everywhere, and
+//! only then, it proposes `Promote`. Whatever happens, it serves the bucket again only at a later
+//! epoch. The new one says `Serving`; what waited at the old one is sent there then.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use placement::Hashmask;
+
+use super::{Control, Effect, Message};
+use crate::consensus::LogEntry;
+use crate::map::{Change, Epoch, LogIndex, Map, NodeId, Outcome};
+
+#[derive(Default)]
+pub(super) struct Handovers {
+    /// Buckets of this node that are paused, until they have a later epoch.
+    given: BTreeMap<Hashmask, Given>,
+    /// Buckets this node has given away, until their new primary serves or that takes too long.
+    awaited: BTreeMap<Hashmask, Awaited>,
+    /// Buckets this node has been given and does not serve yet, for want of a lease.
+    taken: BTreeMap<Hashmask, Taken>,
+    /// `Serving` may be faster than the log.
+    heard: BTreeMap<Hashmask, LogIndex>,
+}
+
+struct Given {
+    epoch: Epoch,
+    state: State,
+}
+
+enum State {
+    /// Acknowledgements are missing. Past this time it is given up.
+    Draining { promotion: LogEntry, until: Duration },
+    /// Proposed: the promotion, or something void in its place.
+    Proposed,
+}
+
+struct Awaited {
+    node: NodeId,
+    until: Duration,
+}
+
+struct Taken {
+    from: NodeId,
+    reign: LogIndex,
+}
+
+impl Handovers {
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        let draining = self.given.values().filter_map(|given| match given.state {
+            State::Draining { until, .. } => Some(until),
+            State::Proposed => None,
+        });
+        draining.chain(self.awaited.values().map(|awaited| awaited.until)).min()
+    }
+}
+
+impl Control {
+    /// Pauses the bucket; the promotion is proposed when it is drained.
+    pub(super) fn begin_handover(&mut self, promotion: LogEntry) {
+        let Some(Change::Promote { bucket, node: to, expected: epoch }) =
+            promotion.changes.first().cloned()
+        else {
+            return;
+        };
+        if self.handovers.given.get(&bucket).is_some_and(|given| given.epoch >= epoch) {
+            return; // Under way, or given up at this very epoch.
+        }
+        let until = self.now + self.lease();
+        let state = State::Draining { promotion, until };
+        self.handovers.given.insert(bucket, Given { epoch, state });
+        self.send(to, Message::TakeOver { bucket, epoch });
+        self.out.push(Effect::Pause { bucket, epoch, to });
+    }
+
+    pub(super) fn on_drained(&mut self, bucket: Hashmask, epoch: Epoch) {
+        let Some(given) = self.handovers.given.get_mut(&bucket) else { return };
+        if given.epoch != epoch {
+            return; // Of an earlier handover that came to nothing.
+        }
+        if let State::Draining { promotion, .. } =
+            std::mem::replace(&mut given.state, State::Proposed)
+        {
+            self.propose(promotion.planned_at, promotion.changes);
+        }
+    }
+
+    /// The announced taker: commands for the bucket wait here rather than being sent back.
+    pub(super) fn on_take_over(&mut self, from: NodeId, bucket: Hashmask, epoch: Epoch) {
+        let Some(map) = &self.map else { return };
+        let fits = map.bucket(bucket).is_some_and(|known| {
+            known.epoch <= epoch && known.primary() == Some(from) && known.is_held_by(self.me.id)
+        });
+        if fits {
+            self.out.push(Effect::TakeOver { bucket, epoch, from });
+        }
+    }
+
+    pub(super) fn on_serving(&mut self, bucket: Hashmask, reign: LogIndex) {
+        match self.handovers.awaited.remove(&bucket) {
+            Some(awaited) => self.out.push(Effect::Serving { bucket, node: awaited.node }),
+            None if reign > self.applied => {
+                self.handovers.heard.insert(bucket, reign);
+            }
+            None => {}
+        }
+    }
+
+    /// What does not drain is given up: with a change that does nothing but raise the epoch, for only
+    /// that tells for sure that the bucket may be served here again.
+    pub(super) fn give_up_handovers(&mut self) {
+        let mut void = Vec::new();
+        for (bucket, given) in &mut self.handovers.given {
+            if matches!(given.state, State::Draining { until, .. } if until <= self.now) {
+                given.state = State::Proposed;
+                void.push((*bucket, given.epoch));
+            }
+        }
+        for (bucket, expected) in void {
+            let node = self.me.id;
+            self.propose(None, vec![Change::Promote { bucket, node, expected }]);
+        }
+        let late = self.handovers.awaited.extract_if(.., |_, awaited| awaited.until <= self.now);
+        for (bucket, awaited) in late {
+            self.out.push(Effect::Serving { bucket, node: awaited.node });
+        }
+    }
+
+    /// Looks at an entry that was applied: what it ended, and who serves what now.
+    pub(super) fn follow_handovers(
+        &mut self,
+        before: &Map,
+        entry: &LogEntry,
+        outcomes: &[Outcome],
+    ) {
+        let Some(map) = self.map.clone() else { return };
+        self.handovers.given.retain(|bucket, given| {
+            map.bucket(*bucket).is_some_and(|bucket| bucket.epoch <= given.epoch)
+        });
+        for (change, outcome) in entry.changes.iter().zip(outcomes) {
+            let Change::Promote { bucket, node, .. } = change else { continue };
+            let from = before.bucket(*bucket).and_then(crate::map::Bucket::primary);
+            let (Some(from), Outcome::Applied) = (from, outcome) else { continue };
+            if from == self.me.id {
+                self.await_serving(*bucket, *node);
+            } else if *node == self.me.id {
+                self.handovers.taken.insert(*bucket, Taken { from, reign: self.applied });
+            }
+        }
+    }
+
+    fn await_serving(&mut self, bucket: Hashmask, node: NodeId) {
+        let heard = self.handovers.heard.remove(&bucket);
+        if heard == Some(self.applied) {
+            return self.out.push(Effect::Serving { bucket, node });
+        }
+        let until = self.now + self.lease();
+        self.handovers.awaited.insert(bucket, Awaited { node, until });
+    }
+
+    /// Tells the old primaries of what this node serves now.
+    pub(super) fn tell_serving(&mut self) {
+        if !self.holds_lease() {
+            return;
+        }
+        for (bucket, taken) in std::mem::take(&mut self.handovers.taken) {
+            self.send(taken.from, Message::Serving { bucket, reign: taken.reign });
+        }
+    }
+}

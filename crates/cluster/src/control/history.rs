@@ -1,0 +1,120 @@
+//! What has happened lately: changes of the map and decisions, each with its reason, for `status`.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::balance::Decision;
+use crate::consensus::LogEntry;
+use crate::map::{Change, DropReason, LogIndex, Outcome, Source};
+
+/// How many changes, and how many decisions, are remembered.
+const REMEMBERED_MAX: usize = 128;
+
+#[derive(Default, Debug)]
+pub struct History {
+    changes: VecDeque<PastChange>,
+    decisions: VecDeque<(Duration, Decision)>,
+}
+
+/// An entry of the log that was applied while this node looked on.
+#[derive(Clone, Debug)]
+pub struct PastChange {
+    /// By this node's clock.
+    pub at: Duration,
+    pub index: LogIndex,
+    pub entry: Arc<LogEntry>,
+    pub outcomes: Vec<Outcome>,
+}
+
+impl History {
+    /// The latest first.
+    pub fn changes(&self) -> impl Iterator<Item = &PastChange> {
+        self.changes.iter()
+    }
+
+    /// The latest first, each with the time it was made.
+    pub fn decisions(&self) -> impl Iterator<Item = &(Duration, Decision)> {
+        self.decisions.iter()
+    }
+
+    pub(super) fn note_change(&mut self, change: PastChange) {
+        self.changes.truncate(REMEMBERED_MAX - 1);
+        self.changes.push_front(change);
+    }
+
+    pub(super) fn note_decision(&mut self, at: Duration, decision: Decision) {
+        self.decisions.truncate(REMEMBERED_MAX - 1);
+        self.decisions.push_front((at, decision));
+    }
+}
+
+impl PastChange {
+    /// What was changed, in one line.
+    pub fn line(&self) -> String {
+        let mut line = String::new();
+        for (place, change) in self.entry.changes.iter().enumerate() {
+            if place > 0 {
+                line.push_str(", ");
+            }
+            line.push_str(&described(change));
+            match self.outcomes.get(place) {
+                Some(Outcome::Applied) => {}
+                Some(Outcome::Void) => line.push_str(" (nothing to do)"),
+                Some(Outcome::Stale) => line.push_str(" (too late)"),
+                Some(Outcome::Refused(_)) => line.push_str(" (refused)"),
+                None => line.push_str(" (not tried)"),
+            }
+        }
+        line
+    }
+
+    /// Why it was changed.
+    pub fn reason(&self) -> &'static str {
+        self.entry.changes.first().map_or("", |change| match change {
+            Change::Join(_) => "a node came, or changed what is known of it",
+            Change::Leave(_) => "it had handed everything on",
+            Change::Dead(_) => "no lease, and so surely not serving",
+            Change::AddBackup { .. } | Change::Promote { .. } => "balance",
+            Change::DropBackup { because: DropReason::Balance, .. } => "balance",
+            Change::DropBackup { because: DropReason::OutOfSync, .. } => "it fell out of sync",
+            Change::Split(_) => {
+                "too few buckets to share out, one too large, or the operator's word"
+            }
+            Change::Recreate { .. } => "every holder was gone",
+            Change::Set(_) => "the operator's word",
+            Change::Yield(_) => "a greater generation stands",
+        })
+    }
+}
+
+fn described(change: &Change) -> String {
+    match change {
+        Change::Join(member) => format!("join {} {}", member.name, member.id),
+        Change::Leave(node) => format!("leave {node}"),
+        Change::Dead(nodes) => {
+            let mut text = String::from("dead");
+            for node in nodes {
+                let _ = write!(text, " {node}");
+            }
+            text
+        }
+        Change::AddBackup { bucket, node, .. } => format!("{bucket} add backup {node}"),
+        Change::Promote { bucket, node, .. } => format!("{bucket} promote {node}"),
+        Change::DropBackup { bucket, node, .. } => format!("{bucket} drop backup {node}"),
+        Change::Split(buckets) => format!("split {} buckets", buckets.len()),
+        Change::Recreate { bucket, node, from, .. } => {
+            let from = match from {
+                Source::OwnData => "its own data",
+                Source::Snapshot => "an older copy",
+                Source::Empty => "nothing",
+            };
+            format!("{bucket} recreate on {node} from {from}")
+        }
+        Change::Set(setting) => format!("set {setting:?}"),
+        Change::Yield(generation) => {
+            format!("yield to generation {} of {}", generation.counter, generation.founder)
+        }
+    }
+}

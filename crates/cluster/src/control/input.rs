@@ -1,0 +1,157 @@
+//! Everything that can move a node's control plane, and everything it can ask for.
+//!
+//! `Control::handle` takes an `Input` and leaves `Effect`s, to be carried out in their order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement::{Hashmask, Slot};
+
+use super::message::{JoinAnswer, JoinRequest, Message};
+use crate::balance::{Attempt, Decision, Vitals};
+use crate::consensus::{LogEntry, Persist};
+use crate::map::{Epoch, LogIndex, Map, NodeId, Outcome, Peer, Setting};
+
+#[derive(Clone, Debug)]
+pub enum Input {
+    Message {
+        from: Peer,
+        message: Message,
+    },
+    /// Time has passed: at the latest when `Control::wake_at` says so.
+    Tick,
+    /// The taker is in the wait set and has acknowledged the end of the fill, which named this epoch of
+    /// the bucket. Both stay as they are until the bucket has a later epoch; this node sees to that.
+    FillDone {
+        attempt: Attempt,
+        epoch: Epoch,
+    },
+    FillFailed {
+        attempt: Attempt,
+    },
+    /// Nothing runs on the paused bucket any more, and everything it did is acknowledged.
+    Drained {
+        bucket: Hashmask,
+        epoch: Epoch,
+    },
+    /// A member of the wait set lags, is silent or has lost its place: at this epoch of the bucket it
+    /// is to be dropped.
+    OutOfSync {
+        bucket: Hashmask,
+        node: NodeId,
+        epoch: Epoch,
+    },
+    /// Another node knows of a later reign than this one does.
+    Reigned {
+        slot: Slot,
+        reign: LogIndex,
+    },
+    Vitals(Vitals),
+    /// The bytes in the buckets that this node serves.
+    Sizes(Vec<(Hashmask, u64)>),
+    /// The control link to a node has broken.
+    Unreachable(NodeId),
+    /// Somebody wants something and waits for `Effect::Answer` with the same id.
+    Ask {
+        id: u64,
+        ask: Ask,
+    },
+}
+
+/// What an operator can ask of any node, and a process that wants to join of any member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// Hand everything on and go.
+    Leave,
+    /// Split this bucket, or all of the largest.
+    Split(Option<Hashmask>),
+    Set(Setting),
+    Join(Box<JoinRequest>),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    Done,
+    /// One clear line. Nothing was changed.
+    Refused(String),
+    /// Nobody could decide it in time; it may still happen.
+    Unknown(String),
+    Join(JoinAnswer),
+}
+
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// To be on the disk before any message behind it leaves.
+    Persist(Box<Persist>),
+    Send {
+        to: NodeId,
+        message: Message,
+    },
+    /// The map this node goes by is another one.
+    MapChanged(MapChanged),
+    /// This node may serve until then, by its clock. An earlier time than before takes it back.
+    Lease {
+        until: Duration,
+    },
+    /// Copy the bucket from here to the taker; then `Input::FillDone` or `FillFailed`.
+    StartFill {
+        attempt: Attempt,
+        bucket: Hashmask,
+        taker: NodeId,
+    },
+    /// Whatever part this node has in that fill is over.
+    CancelFill {
+        attempt: Attempt,
+    },
+    /// Run nothing more on the bucket and let it wait; `Input::Drained` when all is acknowledged. It
+    /// is served again here only at a later epoch in which this node is still its primary.
+    Pause {
+        bucket: Hashmask,
+        epoch: Epoch,
+        to: NodeId,
+    },
+    /// This node will be the bucket's primary in a moment: commands for it wait here until the bucket
+    /// has a later epoch.
+    TakeOver {
+        bucket: Hashmask,
+        epoch: Epoch,
+        from: NodeId,
+    },
+    /// The bucket's new primary serves it: what waited here is sent there.
+    Serving {
+        bucket: Hashmask,
+        node: NodeId,
+    },
+    Answer {
+        id: u64,
+        answer: Answer,
+    },
+    /// A move has begun, and why.
+    Decided(Decision),
+    /// This process is no member any more and never will be again.
+    Gone(Gone),
+}
+
+#[derive(Clone, Debug)]
+pub struct MapChanged {
+    pub map: Arc<Map>,
+    /// How far the log is applied.
+    pub index: LogIndex,
+    /// What changed it; nothing if the map came as a whole.
+    pub entry: Option<Arc<LogEntry>>,
+    /// What became of the entry's changes, as far as they were tried.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Why a process is no member any more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Gone {
+    /// It has handed everything on.
+    Left,
+    /// It wants to leave and nobody else is there: what it holds can only be saved.
+    LeftAsTheLast,
+    /// The others have counted it as dead, or another process has its place.
+    Outcast,
+    /// It may not come back, for this reason.
+    Refused(String),
+}

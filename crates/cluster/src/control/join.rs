@@ -1,0 +1,120 @@
+//! Whether a process may join: everything that is checked, and what is said to one that may not.
+
+use std::time::Duration;
+
+use super::{JoinRequest, PROTOCOL_VERSION};
+use crate::map::{Ack, ClusterId, Map, Member, NodeId};
+
+/// Clocks further apart than this would let one node's writes pass for the other's future.
+const SKEW_MAX: Duration = Duration::from_secs(60);
+const MEMBERS_MAX: usize = 1000;
+const NAME_BYTES_MAX: usize = 64;
+const WEIGHT_MAX: u32 = 1_000_000;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    Admit,
+    /// It is one already: its answer was lost.
+    Member,
+    /// Not yet, and why.
+    Wait(String),
+    /// Not ever, and why.
+    Refuse(String),
+}
+
+impl JoinRequest {
+    /// What a process says that finds its id in the map it has kept.
+    pub(super) fn of_returning(member: Member, cluster: ClusterId) -> JoinRequest {
+        JoinRequest {
+            version: PROTOCOL_VERSION,
+            member,
+            cluster: Some(cluster),
+            backups: None,
+            ack: None,
+            buckets: None,
+            skew: Duration::ZERO,
+        }
+    }
+}
+
+/// `renewed` says whether a node has renewed its lease since this process first asked.
+pub(super) fn judge(
+    map: &Map,
+    cluster: ClusterId,
+    request: &JoinRequest,
+    renewed: impl Fn(NodeId) -> bool,
+) -> Verdict {
+    if let Some(reason) = misfit(map, cluster, request) {
+        return Verdict::Refuse(reason);
+    }
+    let joining = &request.member;
+    let known = map.member(joining.id);
+    if known.is_some_and(|member| member.peer() == joining.peer()) {
+        return Verdict::Member;
+    }
+    let mut others = map.members().iter().filter(|member| member.id != joining.id);
+    if let Some(namesake) = others.find(|member| member.name == joining.name) {
+        let Member { name, at, .. } = namesake;
+        return if renewed(namesake.id) {
+            let place = format!("{}:{}", at.host, at.client);
+            Verdict::Refuse(format!("a living node has the name {name} already, at {place}"))
+        } else {
+            Verdict::Wait(format!("the last node with the name {name} is not surely gone yet"))
+        };
+    }
+    if known.is_none() && map.members().len() >= MEMBERS_MAX {
+        return Verdict::Refuse(format!("the cluster has {MEMBERS_MAX} members, the most it can"));
+    }
+    Verdict::Admit
+}
+
+/// Why a process does not fit this cluster, whoever else is there.
+fn misfit(map: &Map, cluster: ClusterId, request: &JoinRequest) -> Option<String> {
+    let JoinRequest { version, member, cluster: theirs, backups, ack, buckets, skew } = request;
+    let settings = map.settings();
+    if *version != PROTOCOL_VERSION {
+        return Some(format!(
+            "the cluster speaks version {PROTOCOL_VERSION} of the protocol, the joining node {version}"
+        ));
+    }
+    if map.yielded_to().is_some() {
+        return Some("this side of the cluster has yielded to another: join that one".into());
+    }
+    if theirs.is_some_and(|theirs| theirs != cluster) {
+        return Some("its data directory belongs to another cluster".into());
+    }
+    if *skew > SKEW_MAX {
+        let seconds = skew.as_secs();
+        return Some(format!("its clock is {seconds} s away from the cluster's, 60 s at most"));
+    }
+    if let Some(wanted) = backups.filter(|wanted| *wanted != settings.backups) {
+        let have = settings.backups;
+        return Some(format!("--backups {wanted}: the cluster has backups = {have}"));
+    }
+    if let Some(wanted) = ack.filter(|wanted| *wanted != settings.ack) {
+        let (wanted, have) = (ack_name(wanted), ack_name(settings.ack));
+        return Some(format!("--ack {wanted}: the cluster has ack = {have}"));
+    }
+    if let Some(wanted) = buckets.filter(|wanted| *wanted != map.coarsest_mask()) {
+        let (wanted, have) = (wanted.buckets(), map.bucket_count());
+        return Some(format!("--buckets {wanted}: the cluster has {have} buckets"));
+    }
+    ill_named(member)
+}
+
+fn ill_named(member: &Member) -> Option<String> {
+    if member.id == NodeId(0) {
+        return Some("a node's id cannot be 0".into());
+    }
+    if member.name.is_empty() || member.name.len() > NAME_BYTES_MAX {
+        return Some(format!("a node's name has 1 to {NAME_BYTES_MAX} bytes"));
+    }
+    (member.weight > WEIGHT_MAX).then(|| format!("a node's weight is {WEIGHT_MAX} at most"))
+}
+
+fn ack_name(ack: Ack) -> &'static str {
+    match ack {
+        Ack::Backup => "backup",
+        Ack::Primary => "primary",
+    }
+}

@@ -1,0 +1,213 @@
+//! What a node knows only while it leads, and what it does then.
+//!
+//! Made anew by every election: nothing of it may outlive a term. `lease.rs`, `deaths.rs` and
+//! `membership.rs` hold the parts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use placement::Hashmask;
+
+use super::Control;
+use super::lease::Granter;
+use super::membership::Candidates;
+use crate::balance::split::{split_by_count, split_by_size};
+use crate::consensus::LogEntry;
+use crate::map::{Bucket, Change, Map, NodeId, Peer, Setting};
+
+/// A leader that did not come to itself for so long may have missed what was waiting in its sockets.
+const STALL: Duration = Duration::from_millis(200);
+
+#[derive(Default)]
+pub(super) struct Leader {
+    pub(super) granter: Granter,
+    pub(super) candidates: Candidates,
+    /// Members that have handed everything on. They are no voters any more before they go.
+    pub(super) leaving: BTreeSet<NodeId>,
+    /// In the log, and not applied yet.
+    in_flight: Vec<LogEntry>,
+    sizes: BTreeMap<NodeId, Vec<(Hashmask, u64)>>,
+    /// A shorter lease that will be the cluster's when every longer one has surely run out.
+    shorter: Option<(Duration, Duration)>,
+    pub(super) transfer_again_at: Duration,
+}
+
+impl Leader {
+    /// What a grant is good for: a shorter lease is granted before it is the cluster's.
+    pub(super) fn lease_to_grant(&self, lease: Duration) -> Duration {
+        self.shorter.map_or(lease, |(shorter, _)| lease.min(shorter))
+    }
+
+    pub(super) fn shorten_lease(&mut self, lease: Duration, at: Duration) {
+        if self.shorter.is_none_or(|(known, _)| known != lease) {
+            self.shorter = Some((lease, at));
+        }
+    }
+
+    /// Whether every longer lease has run out.
+    pub(super) fn is_shortened(&self, lease: Duration, now: Duration) -> bool {
+        self.shorter.is_some_and(|(known, at)| known == lease && now >= at)
+    }
+
+    pub(super) fn lease_is(&mut self, lease: Duration) {
+        self.shorter = self.shorter.filter(|(shorter, _)| *shorter < lease);
+    }
+
+    pub(super) fn is_in_flight(&self, entry: &LogEntry) -> bool {
+        self.in_flight.contains(entry)
+    }
+
+    /// Whether somebody is about to lose its weight: not everybody may.
+    fn takes_weight(&self) -> bool {
+        let takes = |change: &Change| matches!(change, Change::Join(member) if member.weight == 0);
+        self.in_flight.iter().any(|entry| entry.changes.iter().any(takes))
+    }
+
+    pub(super) fn note_applied(&mut self, entry: &LogEntry) {
+        if let Some(place) = self.in_flight.iter().position(|known| known == entry) {
+            self.in_flight.swap_remove(place);
+        }
+    }
+
+    pub(super) fn note_sizes(&mut self, node: NodeId, sizes: Vec<(Hashmask, u64)>) {
+        self.sizes.insert(node, sizes);
+    }
+
+    fn size_of(&self, map: &Map, bucket: Hashmask) -> u64 {
+        let primary = map.bucket(bucket).and_then(Bucket::primary);
+        let sizes = primary.and_then(|node| self.sizes.get(&node));
+        let find = |sizes: &Vec<(Hashmask, u64)>| {
+            sizes.iter().find(|(hashmask, _)| *hashmask == bucket).map(|(_, bytes)| *bytes)
+        };
+        sizes.and_then(find).unwrap_or(0)
+    }
+}
+
+impl Control {
+    pub fn is_leader(&self) -> bool {
+        self.leader.is_some()
+    }
+
+    pub(super) fn leads(&self) -> bool {
+        self.leader.is_some()
+    }
+
+    /// Begins or ends leading, as the election has it.
+    pub(super) fn follow_election(&mut self) {
+        match (self.consensus.is_leader(), self.leader.is_some()) {
+            (true, false) => self.become_leader(),
+            (false, true) => self.leader = None,
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    fn become_leader(&mut self) {
+        let mut leader = Leader::default();
+        if let Some(map) = &self.map {
+            let lease = map.settings().lease;
+            leader.granter.begin(map.members(), self.now, lease);
+        }
+        self.leader = Some(leader);
+        // Its own lease waits for nothing else.
+        self.ask_for_lease();
+    }
+
+    /// A leader that was stopped knows nothing of what the others asked meanwhile.
+    pub(super) fn notice_stall(&mut self, now: Duration) {
+        let lease = self.lease();
+        if let Some(leader) = self.leader.as_mut().filter(|_| now > self.now + STALL) {
+            leader.granter.renew_all(now, lease);
+        }
+    }
+
+    /// Everything a leader looks after; again after whatever has changed.
+    pub(super) fn lead(&mut self) {
+        if self.leader.is_none() || self.map.is_none() {
+            return;
+        }
+        self.grant_leases();
+        self.declare_deaths();
+        self.choose_voters();
+        self.let_go_who_leaves();
+        self.split_if_needed();
+    }
+
+    /// The leader's own proposals, and those of others once they have been let through.
+    pub(super) fn put_into_log(&mut self, entry: LogEntry) -> Proposed {
+        let Some(leader) = &mut self.leader else { return Proposed::NotNow };
+        if leader.is_in_flight(&entry) {
+            return Proposed::Already;
+        }
+        match self.consensus.propose(&entry) {
+            Ok(()) => {
+                leader.in_flight.push(entry);
+                Proposed::Now
+            }
+            Err(_) => Proposed::NotNow,
+        }
+    }
+
+    fn split_if_needed(&mut self) {
+        let Some(map) = self.map.clone() else { return };
+        let Some(leader) = &self.leader else { return };
+        let outgrown = || {
+            let is_known = !leader.sizes.is_empty();
+            is_known.then(|| split_by_size(&map, |bucket| leader.size_of(&map, bucket))).flatten()
+        };
+        if let Some(split) = split_by_count(&map).or_else(outgrown) {
+            self.put_into_log(LogEntry { planned_at: None, changes: vec![split] });
+        }
+    }
+
+    /// What a member wants in the log. It may change only what is its to change.
+    pub(super) fn on_propose(&mut self, from: Peer, entry: LogEntry) {
+        if !self.leads() || !self.may_propose(from, &entry) {
+            return;
+        }
+        if let [Change::Leave(node)] = entry.changes[..] {
+            return self.on_wants_to_go(node);
+        }
+        if let [Change::Set(Setting::Lease(lease))] = entry.changes[..] {
+            return self.on_set_lease(lease, entry);
+        }
+        self.put_into_log(entry);
+    }
+
+    fn may_propose(&self, from: Peer, entry: &LogEntry) -> bool {
+        let (Some(map), Some(leader)) = (&self.map, &self.leader) else { return false };
+        let Some(known) = map.member(from.id).filter(|member| member.peer() == from) else {
+            return false;
+        };
+        let from = from.id;
+        let serves = |bucket: &Hashmask| {
+            map.bucket(*bucket).is_some_and(|bucket| bucket.primary() == Some(from))
+        };
+        entry.changes.iter().all(|change| match change {
+            Change::AddBackup { bucket, .. }
+            | Change::Promote { bucket, .. }
+            | Change::DropBackup { bucket, .. } => serves(bucket),
+            Change::Join(member) => {
+                let takes_weight = member.weight == 0 && known.weight > 0;
+                let is_spared = || has_heirs(map, from) && !leader.takes_weight();
+                member.peer() == known.peer() && (!takes_weight || is_spared())
+            }
+            Change::Leave(node) => *node == from,
+            Change::Split(_) | Change::Set(_) => true,
+            Change::Dead(_) | Change::Recreate { .. } | Change::Yield(_) => false,
+        })
+    }
+}
+
+/// Whether somebody else could hold what a node holds.
+pub(super) fn has_heirs(map: &Map, node: NodeId) -> bool {
+    map.members().iter().any(|member| member.id != node && member.weight > 0)
+}
+
+/// What became of the wish to put an entry into the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Proposed {
+    Now,
+    Already,
+    /// This node does not lead, or is about to hand that on.
+    NotNow,
+}

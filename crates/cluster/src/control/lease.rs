@@ -1,0 +1,353 @@
+//! Leases: the right to serve for a second, as it is asked for and as it is granted.
+//!
+//! A lease runs from the moment its holder *asked*, noted before the question left, and the leader
+//! answers only after a majority has told it that it still leads. So whatever a holder believes, the
+//! leader's patience (`Granter`) ends later than the holder's lease (`Holder`), although their clocks
+//! differ in rate and messages may be held up for as long as they like. `deaths.rs` makes use of it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use super::{Control, Effect, Message};
+use crate::map::{LogIndex, Member, NodeId, Peer};
+
+/// A lease is renewed so many times before it would end.
+const RENEWALS_PER_LEASE: u32 = 5;
+/// How long the leader waits for its majority before it asks again: the question may have been lost.
+const ROUND_WAIT: Duration = Duration::from_millis(150);
+/// Questions that wait for an answer at once, at most. Older ones are forgotten.
+const QUESTIONS_MAX: usize = 64;
+/// A member that has never asked gets this many leases to find its way in.
+const LEASES_TO_ARRIVE: u32 = 5;
+
+/// The lease of this node.
+#[derive(Default)]
+pub(super) struct Holder {
+    last_number: u64,
+    /// When each open question was asked.
+    asked: VecDeque<(u64, Duration)>,
+    /// Granted, but only from this index on.
+    granted: VecDeque<(LogIndex, Duration)>,
+    until: Duration,
+    next_ask: Duration,
+}
+
+impl Holder {
+    pub(super) fn until(&self) -> Duration {
+        self.until
+    }
+
+    pub(super) fn next_ask(&self) -> Duration {
+        self.next_ask
+    }
+
+    /// Notes the clock, before anything leaves, and returns the number of the question.
+    fn ask(&mut self, now: Duration, lease: Duration) -> u64 {
+        self.next_ask = now + lease / RENEWALS_PER_LEASE;
+        self.last_number += 1;
+        self.asked.push_back((self.last_number, now));
+        if self.asked.len() > QUESTIONS_MAX {
+            self.asked.pop_front();
+        }
+        self.last_number
+    }
+
+    fn grant(&mut self, number: u64, index: LogIndex, lease: Duration) {
+        let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else {
+            return;
+        };
+        let (_, asked_at) = self.asked[place];
+        // Questions asked earlier would give a shorter lease than this one.
+        self.asked.drain(..=place);
+        self.granted.push_back((index, asked_at + lease));
+        // A shorter lease than this node knows of is to be renewed sooner.
+        self.next_ask = self.next_ask.min(asked_at + lease / RENEWALS_PER_LEASE);
+        if self.granted.len() > QUESTIONS_MAX {
+            self.granted.pop_front();
+        }
+    }
+
+    /// Makes those grants count whose index is applied. True if the lease has become longer.
+    fn count(&mut self, applied: LogIndex) -> bool {
+        let before = self.until;
+        self.granted.retain(|(index, until)| {
+            let counts = *index <= applied;
+            if counts {
+                self.until = self.until.max(*until);
+            }
+            !counts
+        });
+        self.until > before
+    }
+}
+
+/// What the leader knows of the leases it has granted.
+#[derive(Default)]
+pub(super) struct Granter {
+    standings: BTreeMap<NodeId, Standing>,
+    /// Questions that came since the last round began, the latest of each process.
+    waiting: BTreeMap<Peer, u64>,
+    round: Option<Round>,
+    /// Confirmed by a majority; to be answered when the leader has applied the index itself.
+    confirmed: Vec<(LogIndex, BTreeMap<Peer, u64>)>,
+    last_context: u64,
+    /// `Dead` is proposed for these: they get no answer any more.
+    condemned: BTreeSet<NodeId>,
+}
+
+/// A question to the majority: do I still lead?
+struct Round {
+    context: u64,
+    since: Duration,
+    asks: BTreeMap<Peer, u64>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Standing {
+    peer: Peer,
+    /// Whether it has never been granted a lease.
+    is_new: bool,
+    /// Before this its lease may still run.
+    pub(super) may_serve_until: Duration,
+    pub(super) last_ask: Option<Duration>,
+    pub(super) applied: LogIndex,
+}
+
+impl Standing {
+    fn until(peer: Peer, may_serve_until: Duration) -> Standing {
+        let applied = LogIndex(0);
+        Standing { peer, is_new: false, may_serve_until, last_ask: None, applied }
+    }
+
+    /// A grant leaves now.
+    fn grant(&mut self, now: Duration, lease: Duration) {
+        let surely_over = now + patience(lease);
+        let before = if self.is_new { Duration::ZERO } else { self.may_serve_until };
+        self.may_serve_until = before.max(surely_over);
+        self.is_new = false;
+    }
+}
+
+impl Granter {
+    pub(super) fn standing(&self, node: NodeId) -> Option<&Standing> {
+        self.standings.get(&node)
+    }
+
+    pub(super) fn condemn(&mut self, nodes: &BTreeSet<NodeId>) {
+        self.condemned.extend(nodes);
+    }
+
+    pub(super) fn is_condemned(&self, node: NodeId) -> bool {
+        self.condemned.contains(&node)
+    }
+
+    /// Counts everybody as renewed at this moment: what was granted before is not known for sure.
+    pub(super) fn renew_all(&mut self, now: Duration, lease: Duration) {
+        for standing in self.standings.values_mut() {
+            let renewed = now + patience(lease);
+            standing.may_serve_until = standing.may_serve_until.max(renewed);
+        }
+    }
+
+    /// A new leader knows of no grant, so it counts every member as renewed at this moment.
+    pub(super) fn begin(&mut self, members: &[Member], now: Duration, lease: Duration) {
+        for peer in members.iter().map(Member::peer) {
+            self.standings.insert(peer.id, Standing::until(peer, now + patience(lease)));
+        }
+    }
+
+    /// Keeps exactly the members of the map; a new process begins anew.
+    pub(super) fn follow(&mut self, members: &[Member], now: Duration, lease: Duration) {
+        let known = |node: &NodeId| members.iter().any(|member| member.id == *node);
+        self.standings.retain(|node, _| known(node));
+        self.condemned.retain(known);
+        for peer in members.iter().map(Member::peer) {
+            let arrives_by = now + patience(lease) * LEASES_TO_ARRIVE;
+            let fresh = Standing { is_new: true, ..Standing::until(peer, arrives_by) };
+            let standing = self.standings.entry(peer.id).or_insert(fresh);
+            if standing.peer != peer {
+                *standing = fresh;
+            }
+        }
+    }
+
+    fn note_ask(&mut self, now: Duration, from: Peer, (number, applied): (u64, LogIndex)) {
+        if let Some(standing) = self.standings.get_mut(&from.id).filter(|it| it.peer == from) {
+            standing.last_ask = Some(now);
+            standing.applied = standing.applied.max(applied);
+        }
+        let latest = self.waiting.entry(from).or_insert(number);
+        *latest = number.max(*latest);
+    }
+
+    /// Begins a round for those who wait. The context to ask the majority with, if there is need to.
+    fn begin_round(&mut self, now: Duration) -> Option<u64> {
+        let lost = self.round.as_ref().is_some_and(|round| now >= round.since + ROUND_WAIT);
+        if lost {
+            // They wait again, with those who came later: a round that begins now serves them all.
+            for (peer, number) in self.round.take().map(|round| round.asks).unwrap_or_default() {
+                let latest = self.waiting.entry(peer).or_insert(number);
+                *latest = number.max(*latest);
+            }
+        }
+        if self.round.is_some() || self.waiting.is_empty() {
+            return None;
+        }
+        self.last_context += 1;
+        let asks = std::mem::take(&mut self.waiting);
+        self.round = Some(Round { context: self.last_context, since: now, asks });
+        Some(self.last_context)
+    }
+
+    pub(super) fn round_due(&self) -> Option<Duration> {
+        self.round.as_ref().map(|round| round.since + ROUND_WAIT)
+    }
+
+    fn confirm(&mut self, context: u64, index: LogIndex) {
+        if self.round.as_ref().is_none_or(|round| round.context != context) {
+            return; // Of a round given up, or of an earlier term.
+        }
+        let round = self.round.take().expect("looked at just now");
+        self.confirmed.push((index, round.asks));
+    }
+
+    /// The questions that can be answered now.
+    fn take_confirmed(&mut self, applied: LogIndex) -> Vec<(LogIndex, BTreeMap<Peer, u64>)> {
+        let (ready, later) = std::mem::take(&mut self.confirmed)
+            .into_iter()
+            .partition(|(index, _)| *index <= applied);
+        self.confirmed = later;
+        ready
+    }
+}
+
+/// How long after an answer the leader waits before it counts a lease as surely over: each clock may
+/// be ten percent off, so the holder's second may take 1.22 of the leader's.
+pub(super) fn patience(lease: Duration) -> Duration {
+    lease + lease / 4
+}
+
+impl Control {
+    /// How long this node may serve, by its clock.
+    pub fn lease_until(&self) -> Duration {
+        self.holder.until
+    }
+
+    pub fn holds_lease(&self) -> bool {
+        self.now < self.holder.until
+    }
+
+    /// The lease by the map. Only the leader grants by it; others take what the grant says.
+    pub(super) fn lease(&self) -> Duration {
+        self.map.as_ref().map_or(Duration::from_secs(1), |map| map.settings().lease)
+    }
+
+    /// Asks for the next lease: the leader, or everybody if the lease has run out, for then the
+    /// leader this node knows of may be none.
+    pub(super) fn ask_for_lease(&mut self) {
+        if self.is_alone() {
+            self.holder.next_ask = self.now + self.lease() / RENEWALS_PER_LEASE;
+            return self.set_lease(Duration::MAX);
+        }
+        if self.map.is_some() && !self.is_member() {
+            self.holder.next_ask = self.now + self.lease() / RENEWALS_PER_LEASE;
+            return self.ask_to_come_back();
+        }
+        if self.holder.until == Duration::MAX {
+            // Nobody else could decide anything until now; from here on somebody may.
+            self.set_lease(self.now + self.lease());
+        }
+        let number = self.holder.ask(self.now, self.lease());
+        let applied = self.applied;
+        if self.leads() {
+            self.on_lease_ask(self.me.peer(), number, applied);
+        }
+        let leader = self.consensus.leader().filter(|_| self.holds_lease());
+        let asked: Vec<NodeId> = match leader {
+            Some(leader) => vec![leader],
+            None => self.others().collect(),
+        };
+        self.send_all(asked, &Message::LeaseAsk { number, applied });
+    }
+
+    pub(super) fn on_lease_ask(&mut self, from: Peer, number: u64, applied: LogIndex) {
+        let now = self.now;
+        let known = self.map.as_ref().and_then(|map| map.member(from.id));
+        if let Some(leader) = &mut self.leader {
+            leader.granter.note_ask(now, from, (number, applied));
+        } else if self.map.is_some() && known.is_none_or(|member| member.peer() != from) {
+            // The asking node may not even know those who could tell it better.
+            self.send(from.id, Message::LeaseRefused { index: self.applied });
+        }
+    }
+
+    pub(super) fn on_lease_grant(&mut self, number: u64, index: LogIndex, lease: Duration) {
+        self.holder.grant(number, index, lease);
+        self.count_grants();
+    }
+
+    pub(super) fn count_grants(&mut self) {
+        if self.holder.count(self.applied) {
+            let until = self.holder.until;
+            self.out.push(Effect::Lease { until });
+        }
+    }
+
+    fn set_lease(&mut self, until: Duration) {
+        if self.holder.until != until {
+            self.holder.until = until;
+            self.out.push(Effect::Lease { until });
+        }
+    }
+
+    /// The leader's part: a round with the majority, then the answers.
+    pub(super) fn grant_leases(&mut self) {
+        let (now, applied) = (self.now, self.applied);
+        let Some(leader) = &mut self.leader else { return };
+        if let Some(context) = leader.granter.begin_round(now) {
+            self.consensus.read_index(context);
+        }
+        let Some(leader) = &mut self.leader else { return };
+        for (index, asks) in leader.granter.take_confirmed(applied) {
+            for (peer, number) in asks {
+                self.answer_ask(peer, number, index);
+            }
+        }
+    }
+
+    pub(super) fn on_read(&mut self, context: u64, index: LogIndex) {
+        if let Some(leader) = &mut self.leader {
+            leader.granter.confirm(context, index);
+        }
+    }
+
+    fn answer_ask(&mut self, peer: Peer, number: u64, index: LogIndex) {
+        let Some(map) = self.map.clone() else { return };
+        let Some(leader) = &mut self.leader else { return };
+        if leader.granter.is_condemned(peer.id) {
+            return;
+        }
+        if map.member(peer.id).is_none_or(|member| member.peer() != peer) {
+            return self.send(peer.id, Message::LeaseRefused { index });
+        }
+        let lease = leader.lease_to_grant(map.settings().lease);
+        let standing = leader.granter.standings.get_mut(&peer.id);
+        let standing = standing.expect("the granter follows the members of the map");
+        standing.grant(self.now, lease);
+        if peer.id == self.me.id {
+            self.on_lease_grant(number, index, lease);
+        } else {
+            self.send(peer.id, Message::LeaseGrant { number, index, lease });
+        }
+    }
+
+    /// Whether nobody else could change the map: then nobody has to allow this node to serve.
+    pub(super) fn is_alone(&self) -> bool {
+        let Some(map) = &self.map else { return false };
+        let voters = self.consensus.voters().iter().copied();
+        map.yielded_to().is_none()
+            && map.members().iter().map(Member::peer).eq([self.me.peer()])
+            && voters.eq([self.me.id])
+            && !self.consensus.is_reconfiguring()
+    }
+}

@@ -1,0 +1,356 @@
+//! Who is a member and who votes: coming in, going, and a seat for the right ones.
+//!
+//! Whoever wants to join asks any member, which passes the question on to the leader; the answer is one
+//! of three: welcome, wait, no. Whoever wants to leave first hands everything on (`balance`), then is
+//! made a learner, then goes: so nothing that is decided afterwards waits for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::join::{self, Verdict};
+use super::leader::{Proposed, has_heirs};
+use super::{Answer, Control, Effect, Gone, JoinAnswer, JoinRequest, Message, PastChange, Welcome};
+use crate::balance;
+use crate::balance::split::split_by_count;
+use crate::consensus::LogEntry;
+use crate::map::{Change, LogIndex, Map, Member, NodeId, Outcome, Peer};
+
+/// How long a question to the leader is waited for.
+const LEADER_WAIT: Duration = Duration::from_secs(2);
+/// Who has not asked again by then has given up.
+const CANDIDATE_WAIT: Duration = Duration::from_secs(10);
+/// A member that is so many entries behind gets no vote yet.
+const BEHIND_MAX: u64 = 1000;
+/// How long a leader that wants to go waits for another to take over before it asks again.
+const TRANSFER_WAIT: Duration = Duration::from_millis(600);
+/// A node that leaves and finds nobody to hand anything to waits so long for somebody to come.
+const HEIR_WAIT: Duration = Duration::from_secs(10);
+
+/// Those who want to join, as the leader knows them.
+#[derive(Default)]
+pub(super) struct Candidates {
+    first_asked: BTreeMap<Peer, (Duration, Duration)>,
+    /// Their `Join` is in the log; these wait for the answer.
+    proposed: BTreeMap<Peer, Vec<Asker>>,
+}
+
+/// Who wants to know what became of a request to join.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// Somebody at this node, under this id.
+    Here(u64),
+    /// Another node, under its number.
+    There(NodeId, u64),
+}
+
+impl Candidates {
+    /// When a process asked first. One that was silent for long is taken for new.
+    fn note(&mut self, now: Duration, peer: Peer) -> Duration {
+        self.first_asked.retain(|_, (_, last)| now < *last + CANDIDATE_WAIT);
+        let (first, last) = self.first_asked.entry(peer).or_insert((now, now));
+        *last = now;
+        *first
+    }
+}
+
+/// A node's wish to leave.
+pub(super) struct Leaving {
+    /// Who asked for it, and is told when it is done.
+    askers: Vec<u64>,
+    /// Since when there is nobody to hand anything to.
+    without_heirs_since: Option<Duration>,
+}
+
+/// Questions that this node has passed on to the leader.
+#[derive(Default)]
+pub(super) struct PassedOn {
+    last_number: u64,
+    open: BTreeMap<u64, (Asker, Duration)>,
+}
+
+impl Control {
+    // ---- Joining, at the member that was asked.
+
+    pub(super) fn on_join_ask(&mut self, request: JoinRequest, asker: Asker) {
+        match self.consensus.leader() {
+            Some(leader) if leader == self.me.id => self.consider(request, asker),
+            Some(leader) => {
+                self.passed_on.last_number += 1;
+                let number = self.passed_on.last_number;
+                self.passed_on.open.insert(number, (asker, self.now + LEADER_WAIT));
+                let request = Box::new(request);
+                self.send(leader, Message::JoinAsk { number, request });
+            }
+            None => self.answer_join(asker, wait("the cluster has no leader just now")),
+        }
+    }
+
+    pub(super) fn on_join_answer(&mut self, number: u64, answer: JoinAnswer) {
+        if let Some((asker, _)) = self.passed_on.open.remove(&number) {
+            return self.answer_join(asker, answer);
+        }
+        // Nobody asked through this node: it was its own question, when it came back.
+        if let (JoinAnswer::Refused(reason), false) = (answer, self.is_member()) {
+            self.out.push(Effect::Gone(Gone::Refused(reason)));
+        }
+    }
+
+    pub(super) fn give_up_questions(&mut self) {
+        let now = self.now;
+        let late = self.passed_on.open.extract_if(.., |_, (_, until)| *until <= now);
+        for (asker, _) in late.map(|(_, open)| open).collect::<Vec<_>>() {
+            self.answer_join(asker, wait("the cluster's leader does not answer"));
+        }
+    }
+
+    /// A process that has kept its id comes back: it is another boot, and no member before the map
+    /// says so. Without a leader it asks everybody, for its log may be too old to know one.
+    pub(super) fn ask_to_come_back(&mut self) {
+        if self.is_gone || self.is_member() {
+            return;
+        }
+        let request = JoinRequest::of_returning(self.me.clone(), self.cluster);
+        if self.leads() {
+            return self.consider(request, Asker::There(self.me.id, 0));
+        }
+        let asked: Vec<NodeId> = match self.consensus.leader() {
+            Some(leader) => vec![leader],
+            None => self.others().collect(),
+        };
+        self.send_all(asked, &Message::JoinAsk { number: 0, request: Box::new(request) });
+    }
+
+    // ---- Joining, at the leader.
+
+    pub(super) fn consider(&mut self, request: JoinRequest, asker: Asker) {
+        let now = self.now;
+        let (Some(map), Some(leader)) = (self.map.clone(), &mut self.leader) else {
+            return self.answer_join(asker, wait("the cluster has no leader just now"));
+        };
+        let peer = request.member.peer();
+        let first_asked = leader.candidates.note(now, peer);
+        let renewed = |node: NodeId| {
+            node == self.me.id
+                || leader.granter.standing(node).and_then(|it| it.last_ask) > Some(first_asked)
+        };
+        match join::judge(&map, self.cluster, &request, renewed) {
+            Verdict::Member => self.answer_join(asker, self.welcome(&map)),
+            Verdict::Wait(reason) => self.answer_join(asker, JoinAnswer::Wait(reason)),
+            Verdict::Refuse(reason) => self.answer_join(asker, JoinAnswer::Refused(reason)),
+            Verdict::Admit if leader.granter.is_condemned(peer.id) => {
+                self.answer_join(asker, wait("its earlier process is being taken off the map"));
+            }
+            Verdict::Admit => self.admit(&map, request.member, asker),
+        }
+    }
+
+    /// Proposes the `Join`, together with the split that it may make necessary.
+    fn admit(&mut self, map: &Map, member: Member, asker: Asker) {
+        let peer = member.peer();
+        let mut changes = vec![Change::Join(member)];
+        let mut after = map.clone();
+        after.apply(LogIndex(0), &changes[0]);
+        changes.extend(split_by_count(&after));
+        let known = self.leader.as_mut().map(|leader| &mut leader.candidates.proposed);
+        if let Some(askers) = known.and_then(|proposed| proposed.get_mut(&peer)) {
+            askers.retain(|known| *known != asker);
+            return askers.push(asker);
+        }
+        if self.put_into_log(LogEntry { planned_at: None, changes }) == Proposed::NotNow {
+            return self.answer_join(asker, wait("the cluster is choosing another leader"));
+        }
+        let leader = self.leader.as_mut().expect("only a leader puts something into the log");
+        leader.candidates.proposed.insert(peer, vec![asker]);
+    }
+
+    /// Those whose `Join` has been applied are told so.
+    pub(super) fn welcome_new_members(&mut self, map: &Map) {
+        let Some(leader) = &mut self.leader else { return };
+        let is_in = |peer: &Peer| map.member(peer.id).is_some_and(|it| it.peer() == *peer);
+        let (known, open): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut leader.candidates.proposed)
+                .into_iter()
+                .partition(|(peer, _)| is_in(peer));
+        leader.candidates.proposed = open;
+        for asker in known.into_values().flatten() {
+            self.answer_join(asker, self.welcome(map));
+        }
+    }
+
+    fn welcome(&self, map: &Map) -> JoinAnswer {
+        let (cluster, generation) = (self.cluster, map.generation());
+        let (members, index) = (map.members().to_vec(), self.applied);
+        JoinAnswer::Welcome(Welcome { cluster, generation, members, index })
+    }
+
+    fn answer_join(&mut self, asker: Asker, answer: JoinAnswer) {
+        match asker {
+            Asker::Here(id) => self.answer(id, Answer::Join(answer)),
+            Asker::There(node, number) if node == self.me.id => self.on_join_answer(number, answer),
+            Asker::There(node, number) => self.send(node, Message::JoinAnswer { number, answer }),
+        }
+    }
+
+    // ---- Leaving.
+
+    pub(super) fn on_ask_leave(&mut self, id: u64) {
+        if let Some(leaving) = &mut self.leaving {
+            return leaving.askers.push(id);
+        }
+        self.leaving = Some(Leaving { askers: vec![id], without_heirs_since: None });
+        self.feed_balancer(balance::Input::Leave);
+        self.go_on_leaving();
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.is_some()
+    }
+
+    /// Looked at again and again while this node leaves.
+    pub(super) fn go_on_leaving(&mut self) {
+        let (Some(leaving), Some(map)) = (&mut self.leaving, &self.map) else { return };
+        let heirless = !has_heirs(map, self.me.id);
+        let since = leaving.without_heirs_since.get_or_insert(self.now);
+        if !heirless {
+            leaving.without_heirs_since = None;
+        } else if map.members().len() == 1 || self.now >= *since + HEIR_WAIT {
+            return self.go(Gone::LeftAsTheLast);
+        }
+        if !self.is_member() {
+            return self.go(Gone::Left);
+        }
+        self.hand_leadership_on();
+    }
+
+    /// Only when the map shows that it may go: of two who want to leave one has to stay and lead.
+    fn hand_leadership_on(&mut self) {
+        let known = self.map.as_ref().and_then(|map| map.member(self.me.id));
+        if known.is_none_or(|member| member.weight > 0) {
+            return;
+        }
+        let others: Vec<NodeId> =
+            self.consensus.voters().iter().copied().filter(|node| *node != self.me.id).collect();
+        let Some(leader) = self.leader.as_mut().filter(|it| self.now >= it.transfer_again_at)
+        else {
+            return;
+        };
+        let last_ask = |node: &NodeId| leader.granter.standing(*node).and_then(|it| it.last_ask);
+        let heir = others.into_iter().max_by_key(|node| (last_ask(node), *node));
+        if let Some(heir) = heir {
+            leader.transfer_again_at = self.now + TRANSFER_WAIT;
+            self.consensus.transfer_leadership(heir);
+        }
+    }
+
+    /// The leader hears that a member has handed everything on.
+    pub(super) fn on_wants_to_go(&mut self, node: NodeId) {
+        if let Some(leader) = &mut self.leader {
+            leader.leaving.insert(node);
+        }
+    }
+
+    /// Whoever wants to go and has no vote any more goes.
+    pub(super) fn let_go_who_leaves(&mut self) {
+        let (Some(leader), Some(map)) = (&mut self.leader, &self.map) else { return };
+        leader.leaving.retain(|node| map.member(*node).is_some());
+        let configuration = self.consensus.configuration();
+        let free = leader.leaving.iter().copied().filter(|node| !configuration.is_voter(*node));
+        for node in free.collect::<Vec<_>>() {
+            let entry = LogEntry { planned_at: None, changes: vec![Change::Leave(node)] };
+            self.put_into_log(entry);
+            // If it could not go after all, it will ask again.
+            if let Some(leader) = &mut self.leader {
+                leader.leaving.remove(&node);
+            }
+        }
+    }
+
+    /// A node that has left need not stay until it hears of it through the log, which no longer is
+    /// sent to it.
+    pub(super) fn say_farewell(&mut self, change: &PastChange) {
+        for (change, outcome) in change.entry.changes.iter().zip(&change.outcomes) {
+            if let (Change::Leave(node), Outcome::Applied, true) = (change, outcome, self.leads()) {
+                self.send(*node, Message::Farewell);
+            }
+        }
+    }
+
+    /// The end of this process as a member.
+    pub(super) fn go(&mut self, gone: Gone) {
+        for id in self.leaving.take().map(|leaving| leaving.askers).unwrap_or_default() {
+            self.answer(id, Answer::Done);
+        }
+        self.out.push(Effect::Gone(gone));
+        self.is_gone = true;
+    }
+
+    /// By another node's map this process is no member.
+    pub(super) fn on_lease_refused(&mut self, index: LogIndex) {
+        let welcomed_at = self.welcome.as_ref().map_or(LogIndex(0), |welcome| welcome.index);
+        if index < welcomed_at || (self.is_member() && self.applied >= index) {
+            return; // By a map that is older than what this node knows.
+        }
+        let is_coming_back = self.map.is_some() && !self.was_member;
+        if self.leaving.is_some() {
+            self.go(Gone::Left);
+        } else if !is_coming_back {
+            self.go(Gone::Outcast);
+        }
+    }
+
+    // ---- Voters.
+
+    pub(super) fn choose_voters(&mut self) {
+        let Some(map) = self.map.clone() else { return };
+        let voters = self.wanted_voters(&map);
+        let members = map.members().iter().map(|member| member.id);
+        let learners = members.filter(|node| !voters.contains(node)).collect();
+        self.consensus.reconfigure(&voters, &learners);
+    }
+
+    /// Enough of the living, in as many zones as there are; a voter rather stays one.
+    fn wanted_voters(&self, map: &Map) -> BTreeSet<NodeId> {
+        let now: &BTreeSet<NodeId> = self.consensus.voters();
+        let Some(leader) = &self.leader else { return now.clone() };
+        let stays = |member: &&Member| !leader.leaving.contains(&member.id);
+        let seats = seats(map.members().iter().filter(stays).count());
+        let mut open: Vec<&Member> = map
+            .members()
+            .iter()
+            .filter(stays)
+            .filter(|it| it.id != self.me.id && (now.contains(&it.id) || self.is_up_to_date(it.id)))
+            .collect();
+        let mut chosen: Vec<&Member> = map.member(self.me.id).into_iter().collect();
+        while chosen.len() < seats && !open.is_empty() {
+            let neighbours =
+                |it: &Member| chosen.iter().filter(|chosen| chosen.zone == it.zone).count();
+            let rank = |it: &Member| (neighbours(it), !now.contains(&it.id), it.id);
+            let best = (0..open.len()).min_by_key(|place| rank(open[*place]));
+            chosen.push(open.swap_remove(best.expect("somebody is left")));
+        }
+        chosen.iter().map(|member| member.id).collect()
+    }
+
+    /// Whether a member is there and has the log, so that decisions need not wait for it.
+    fn is_up_to_date(&self, node: NodeId) -> bool {
+        let Some(standing) = self.leader.as_ref().and_then(|it| it.granter.standing(node)) else {
+            return false;
+        };
+        let is_there = standing.last_ask.is_some_and(|asked| self.now < asked + self.lease());
+        let has_a_map = standing.applied > LogIndex(0);
+        is_there && has_a_map && standing.applied.0 + BEHIND_MAX >= self.applied.0
+    }
+}
+
+/// How many vote in a cluster of so many members.
+fn seats(members: usize) -> usize {
+    match members {
+        0..=2 => members,
+        3 | 4 => 3,
+        5.. => 5,
+    }
+}
+
+fn wait(reason: &str) -> JoinAnswer {
+    JoinAnswer::Wait(reason.into())
+}

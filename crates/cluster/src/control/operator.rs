@@ -1,0 +1,120 @@
+//! What an operator can ask of any node: leave, split, set. Bad input gets one clear line.
+
+use std::time::Duration;
+
+use placement::Hashmask;
+
+use super::lease::patience;
+use super::membership::Asker;
+use super::{Answer, Ask, Control};
+use crate::consensus::LogEntry;
+use crate::map::{Change, Map, Setting};
+
+const LEASE_RANGE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(60));
+const BACKUPS_MAX: u8 = 3;
+const FILL_RATE_MIN: u64 = 64 << 10;
+
+impl Control {
+    pub(super) fn on_ask(&mut self, id: u64, ask: Ask) {
+        if !self.is_member() {
+            let text = "this node is no member of a cluster yet";
+            return self.answer(id, Answer::Refused(text.into()));
+        }
+        match ask {
+            Ask::Leave => self.on_ask_leave(id),
+            Ask::Split(bucket) => self.on_ask_split(id, bucket),
+            Ask::Set(setting) => self.on_ask_set(id, setting),
+            Ask::Join(request) => self.on_join_ask(*request, Asker::Here(id)),
+        }
+    }
+
+    fn on_ask_split(&mut self, id: u64, bucket: Option<Hashmask>) {
+        let map = self.map.clone().expect("a member has a map");
+        match split_of(&map, bucket) {
+            Ok(split) => self.propose_for(id, split),
+            Err(text) => self.answer(id, Answer::Refused(text)),
+        }
+    }
+
+    fn on_ask_set(&mut self, id: u64, setting: Setting) {
+        let map = self.map.clone().expect("a member has a map");
+        match objection(&map, &setting) {
+            None => self.propose_for(id, Change::Set(setting)),
+            Some(text) => self.answer(id, Answer::Refused(text)),
+        }
+    }
+
+    /// The leader hears of another lease. A shorter one is granted from now on, but becomes the
+    /// cluster's only when every longer one has run out: a later leader, who may know of none of the
+    /// longer ones, counts by what the map says.
+    pub(super) fn on_set_lease(&mut self, lease: Duration, entry: LogEntry) {
+        let (now, current) = (self.now, self.lease());
+        let Some(leader) = &mut self.leader else { return };
+        if lease < current {
+            leader.shorten_lease(lease, now + patience(current));
+        }
+        if lease >= current || leader.is_shortened(lease, now) {
+            self.put_into_log(entry);
+        }
+    }
+}
+
+fn split_of(map: &Map, bucket: Option<Hashmask>) -> Result<Change, String> {
+    let mask = map.coarsest_mask();
+    let buckets: Vec<_> = match bucket {
+        Some(hashmask) => map.bucket(hashmask).into_iter().collect(),
+        None => map.buckets().filter(|bucket| bucket.hashmask.mask() == mask).collect(),
+    };
+    if let (Some(hashmask), true) = (bucket, buckets.is_empty()) {
+        return Err(format!("there is no bucket {hashmask}"));
+    }
+    if buckets.iter().any(|bucket| bucket.hashmask.mask().next().is_none()) {
+        return Err("a bucket of one slot cannot be split".into());
+    }
+    Ok(Change::Split(buckets.iter().map(|bucket| (bucket.hashmask, bucket.epoch)).collect()))
+}
+
+/// Why a setting cannot have this value.
+fn objection(map: &Map, setting: &Setting) -> Option<String> {
+    let settings = map.settings();
+    match setting {
+        Setting::Backups(backups) if *backups > BACKUPS_MAX => {
+            Some(format!("backups is 0 to {BACKUPS_MAX}"))
+        }
+        Setting::Backups(backups) if *backups + 1 < settings.min_copies => {
+            let copies = settings.min_copies;
+            Some(format!("backups = {backups} is too few for min-copies = {copies}"))
+        }
+        Setting::MinCopies(copies) if *copies == 0 || *copies > settings.backups + 1 => {
+            Some(format!(
+                "min-copies is 1 to {} with backups = {}",
+                settings.backups + 1,
+                settings.backups
+            ))
+        }
+        Setting::MinBuckets(buckets) if *buckets == 0 || *buckets > 1024 => {
+            Some("min-buckets is 1 to 1024".into())
+        }
+        Setting::Lease(lease) if *lease < LEASE_RANGE.0 || *lease > LEASE_RANGE.1 => {
+            Some("lease is 200ms to 60s".into())
+        }
+        Setting::PendingAfter(after) if after.is_zero() => Some("pending-after is above 0".into()),
+        Setting::FillRate(Some(rate)) if *rate < FILL_RATE_MIN => {
+            Some("fill-rate is at least 64 KiB a second".into())
+        }
+        Setting::SplitLargerThan(limit) if limit.times_the_median == 0 || limit.bytes == 0 => {
+            Some("split-larger-than is above 0".into())
+        }
+        Setting::Backups(_)
+        | Setting::Ack(_)
+        | Setting::MinCopies(_)
+        | Setting::MinBuckets(_)
+        | Setting::SplitLargerThan(_)
+        | Setting::Lease(_)
+        | Setting::PendingAfter(_)
+        | Setting::LostAfter(_)
+        | Setting::FillRate(_)
+        | Setting::TwoNodeTakeover(_)
+        | Setting::CrossSlot(_) => None,
+    }
+}

@@ -1,0 +1,165 @@
+//! What this node wants in the log, until the map shows what became of it.
+//!
+//! A proposal may be lost on its way to the leader or with a leader, so it is sent again and again.
+//! That is harmless: a change of a bucket names the epoch it expects, and the second time comes late.
+
+use std::time::Duration;
+
+use super::lease::patience;
+use super::{Answer, Control, Effect, Message};
+use crate::consensus::LogEntry;
+use crate::map::{Change, Epoch, Map};
+
+/// How long to wait for a proposal to be decided before it is sent again.
+const REPEAT: Duration = Duration::from_millis(250);
+/// How long an operator waits for a decision.
+const OPERATOR_WAIT: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+pub(super) struct Proposals {
+    open: Vec<Open>,
+}
+
+struct Open {
+    entry: LogEntry,
+    again_at: Duration,
+    asker: Option<Asker>,
+}
+
+/// An operator who waits for the outcome, and until when.
+struct Asker {
+    id: u64,
+    until: Duration,
+}
+
+impl Proposals {
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        self.open.iter().map(|open| open.again_at).min()
+    }
+
+    /// The oldest proposal that is due, marked as sent.
+    fn take_due(&mut self, now: Duration) -> Option<LogEntry> {
+        let open = self.open.iter_mut().find(|open| open.again_at <= now)?;
+        open.again_at = now + REPEAT;
+        Some(open.entry.clone())
+    }
+
+    fn add(&mut self, entry: LogEntry, now: Duration) {
+        if self.open.iter().all(|open| open.entry != entry) {
+            self.open.push(Open { entry, again_at: now, asker: None });
+        }
+    }
+
+    /// Forgets what the map, or the log itself, shows to be decided; returns who waited for it.
+    fn take_decided(&mut self, map: &Map, applied: Option<&LogEntry>) -> Vec<u64> {
+        let mut answered = Vec::new();
+        self.open.retain(|open| {
+            let is_decided = applied == Some(&open.entry)
+                || open.entry.changes.first().is_none_or(|change| is_decided(map, change));
+            if is_decided {
+                answered.extend(open.asker.as_ref().map(|asker| asker.id));
+            }
+            !is_decided
+        });
+        answered
+    }
+
+    fn take_expired(&mut self, now: Duration) -> Vec<u64> {
+        let mut expired = Vec::new();
+        self.open.retain(|open| match &open.asker {
+            Some(asker) if asker.until <= now => {
+                expired.push(asker.id);
+                false
+            }
+            Some(_) | None => true,
+        });
+        expired
+    }
+
+    /// Whether this node has proposed to add this copy and does not know the outcome.
+    pub(super) fn adds(
+        &self,
+        bucket: placement::Hashmask,
+        node: crate::map::NodeId,
+    ) -> Option<Epoch> {
+        self.open.iter().find_map(|open| match open.entry.changes.first() {
+            Some(Change::AddBackup { bucket: added, node: to, expected })
+                if (*added, *to) == (bucket, node) =>
+            {
+                Some(*expected)
+            }
+            Some(_) | None => None,
+        })
+    }
+
+    /// Stops repeating the proposal to add this copy: another one at the same epoch takes its place.
+    pub(super) fn withdraw_add(&mut self, bucket: placement::Hashmask, node: crate::map::NodeId) {
+        self.open.retain(|open| match open.entry.changes.first() {
+            Some(Change::AddBackup { bucket: added, node: to, .. }) => {
+                (*added, *to) != (bucket, node)
+            }
+            Some(_) | None => true,
+        });
+    }
+}
+
+/// Whether the map shows that a change can have no effect any more, or has had it.
+fn is_decided(map: &Map, change: &Change) -> bool {
+    let passed = |bucket: &placement::Hashmask, expected: &Epoch| {
+        map.bucket(*bucket).is_none_or(|bucket| bucket.epoch > *expected)
+    };
+    match change {
+        Change::AddBackup { bucket, expected, .. }
+        | Change::Promote { bucket, expected, .. }
+        | Change::DropBackup { bucket, expected, .. }
+        | Change::Recreate { bucket, expected, .. } => passed(bucket, expected),
+        Change::Split(buckets) => buckets.iter().all(|(bucket, epoch)| passed(bucket, epoch)),
+        // The same member may be confirmed on purpose: only the log itself shows that it was.
+        Change::Join(member) => map.member(member.id).is_none(),
+        Change::Leave(node) => map.member(*node).is_none(),
+        Change::Dead(nodes) => nodes.iter().all(|node| map.member(*node).is_none()),
+        Change::Set(_) => false,
+        Change::Yield(_) => map.yielded_to().is_some(),
+    }
+}
+
+impl Control {
+    /// Wants this in the log, and does not rest until it is decided.
+    pub(super) fn propose(&mut self, planned_at: Option<Epoch>, changes: Vec<Change>) {
+        self.proposals.add(LogEntry { planned_at, changes }, self.now);
+    }
+
+    pub(super) fn propose_for(&mut self, id: u64, change: Change) {
+        // A shorter lease waits for the longer ones to run out.
+        let wait = OPERATOR_WAIT.max(2 * patience(self.lease()));
+        let asker = Some(Asker { id, until: self.now + wait });
+        let entry = LogEntry { planned_at: None, changes: vec![change] };
+        self.proposals.open.push(Open { entry, again_at: self.now, asker });
+    }
+
+    /// Sends what is due to the leader, or puts it into the log if that is this node.
+    pub(super) fn send_proposals(&mut self) {
+        while let Some(entry) = self.proposals.take_due(self.now) {
+            match self.consensus.leader() {
+                Some(leader) if leader == self.me.id => self.on_propose(self.me.peer(), entry),
+                Some(leader) => self.send(leader, Message::Propose(entry)),
+                None => {}
+            }
+        }
+        for id in self.proposals.take_expired(self.now) {
+            let text = "no majority of the cluster could be reached; it may still come to be";
+            self.answer(id, Answer::Unknown(text.into()));
+        }
+    }
+
+    pub(super) fn forget_decided(&mut self, applied: Option<&LogEntry>) {
+        let Some(map) = &self.map else { return };
+        for id in self.proposals.take_decided(map, applied) {
+            self.answer(id, Answer::Done);
+        }
+    }
+
+    pub(super) fn answer(&mut self, id: u64, answer: Answer) {
+        self.out.push(Effect::Answer { id, answer });
+    }
+}

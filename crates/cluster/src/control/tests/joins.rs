@@ -1,0 +1,159 @@
+//! Who may come in, and what those are told who may not.
+
+use std::time::Duration;
+
+use placement::Mask;
+
+use super::world::{CLUSTER, World, member, ms, request};
+use crate::control::{Answer, Ask, JoinRequest, PROTOCOL_VERSION};
+use crate::map::{Ack, ClusterId, Member, NodeId, Setting, SplitLargerThan};
+
+fn refusal(request: JoinRequest) -> String {
+    let mut t = World::of(2);
+    let (id, before) = (request.member.id, t.map());
+    t.join_as(request);
+    t.run(ms(1_000));
+    assert_eq!(t.map(), before, "the cluster is undisturbed");
+    t.refused[&id].clone()
+}
+
+#[test]
+fn a_node_that_does_not_fit_is_told_why_in_one_line() {
+    let fits = || request(member(3));
+    let version = PROTOCOL_VERSION + 1;
+    assert_eq!(
+        refusal(JoinRequest { version, ..fits() }),
+        "the cluster speaks version 1 of the protocol, the joining node 2"
+    );
+    assert_eq!(
+        refusal(JoinRequest { cluster: Some(ClusterId(CLUSTER.0 + 1)), ..fits() }),
+        "its data directory belongs to another cluster"
+    );
+    assert_eq!(
+        refusal(JoinRequest { backups: Some(2), ..fits() }),
+        "--backups 2: the cluster has backups = 1"
+    );
+    assert_eq!(
+        refusal(JoinRequest { ack: Some(Ack::Primary), ..fits() }),
+        "--ack primary: the cluster has ack = backup"
+    );
+    assert_eq!(
+        refusal(JoinRequest { buckets: Some(Mask::M00FF), ..fits() }),
+        "--buckets 256: the cluster has 16 buckets"
+    );
+    assert_eq!(
+        refusal(JoinRequest { skew: Duration::from_secs(90), ..fits() }),
+        "its clock is 90 s away from the cluster's, 60 s at most"
+    );
+    let name = String::new();
+    assert_eq!(refusal(request(Member { name, ..member(3) })), "a node's name has 1 to 64 bytes");
+}
+
+#[test]
+fn the_name_of_a_living_node_is_refused() {
+    let name = "n2".to_string();
+    assert_eq!(
+        refusal(request(Member { name, ..member(3) })),
+        "a living node has the name n2 already, at here:6379"
+    );
+}
+
+#[test]
+fn a_node_with_the_settings_of_the_cluster_is_welcome() {
+    let mut t = World::of(1);
+    let (backups, ack, buckets) = (Some(1), Some(Ack::Backup), Some(Mask::M000F));
+    t.join_as(JoinRequest { backups, ack, buckets, ..request(member(2)) });
+    t.settle();
+    assert_eq!(t.members(), [1, 2]);
+}
+
+#[test]
+fn a_node_that_comes_back_under_its_old_name_waits_out_its_old_lease() {
+    let mut t = World::of(3);
+    let victim = t.follower();
+    t.kill(victim);
+    let name = format!("n{victim}");
+    t.join_as(request(Member { name, ..member(9) }));
+    t.run(ms(1_000));
+    assert!(!t.is_member(9), "the old one may still serve");
+    t.run_until(|t| t.is_member(9));
+    t.settle();
+    assert!(t.refused.is_empty() && !t.members().contains(&victim));
+}
+
+#[test]
+fn any_member_can_be_asked_and_a_lost_answer_does_no_harm() {
+    let mut t = World::of(3);
+    let follower = t.follower();
+    let ask = Ask::Join(Box::new(request(member(4))));
+    // Asked by hand, so that nobody starts the process before it has asked twice.
+    for id in [4001, 4002] {
+        t.give(NodeId(follower), crate::control::Input::Ask { id, ask: ask.clone() });
+        t.run(ms(200));
+    }
+    assert!(t.members().contains(&4));
+    let epoch = t.map().epoch();
+    t.give(NodeId(follower), crate::control::Input::Ask { id: 4003, ask });
+    t.run(ms(20));
+    assert_eq!(t.map().epoch(), epoch, "it is a member already");
+}
+
+#[test]
+fn a_setting_is_the_same_everywhere_a_moment_later() {
+    let mut t = World::of(3);
+    let follower = t.follower();
+    let set = t.set(follower, Setting::Backups(2));
+    t.run_until(|t| t.answers.contains_key(&set));
+    assert_eq!(t.answers[&set], Answer::Done);
+    t.settle();
+    assert!(t.map().buckets().all(|bucket| bucket.holders.len() == 3));
+}
+
+#[test]
+fn a_setting_that_makes_no_sense_is_refused() {
+    let mut t = World::of(1);
+    let mut refusal = |setting| {
+        let ask = t.set(1, setting);
+        match &t.answers[&ask] {
+            Answer::Refused(text) => text.clone(),
+            answer @ (Answer::Done | Answer::Unknown(_) | Answer::Join(_)) => panic!("{answer:?}"),
+        }
+    };
+    assert_eq!(refusal(Setting::Backups(4)), "backups is 0 to 3");
+    assert_eq!(refusal(Setting::MinCopies(3)), "min-copies is 1 to 2 with backups = 1");
+    assert_eq!(refusal(Setting::MinBuckets(0)), "min-buckets is 1 to 1024");
+    assert_eq!(refusal(Setting::Lease(ms(100))), "lease is 200ms to 60s");
+    assert_eq!(refusal(Setting::PendingAfter(ms(0))), "pending-after is above 0");
+    assert_eq!(refusal(Setting::FillRate(Some(1))), "fill-rate is at least 64 KiB a second");
+    let limit = SplitLargerThan { times_the_median: 0, bytes: 1 };
+    assert_eq!(refusal(Setting::SplitLargerThan(limit)), "split-larger-than is above 0");
+}
+
+#[test]
+fn without_a_majority_an_operator_is_told_so() {
+    let mut t = World::of(2);
+    t.kill(2);
+    t.run(ms(2_000));
+    let set = t.set(1, Setting::Backups(0));
+    t.run(ms(6_000));
+    assert!(matches!(t.answers[&set], Answer::Unknown(_)));
+    assert_eq!(t.map().settings().backups, 1);
+}
+
+#[test]
+fn a_shorter_lease_counts_when_every_longer_one_has_run_out() {
+    let mut t = World::of(3);
+    let set = t.set(1, Setting::Lease(ms(4_000)));
+    t.run_until(|t| t.answers.contains_key(&set));
+    t.run(ms(1_000));
+    let set = t.set(1, Setting::Lease(ms(400)));
+    t.run(ms(4_500));
+    assert_eq!(t.map().settings().lease, ms(4_000));
+    assert!([1, 2, 3].iter().all(|id| t.has_lease(*id)), "meanwhile nobody is without one");
+    t.run_until(|t| t.answers.contains_key(&set));
+    assert_eq!(t.map().settings().lease, ms(400));
+    let victim = t.follower();
+    t.kill(victim);
+    t.run(ms(900));
+    assert_eq!(t.members().len(), 2);
+}

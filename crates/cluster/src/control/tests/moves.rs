@@ -1,0 +1,181 @@
+//! Handovers, splits, fills and proposals: what happens when one gets in the way of another.
+
+use placement::Hashmask;
+
+use super::world::{Weather, World, ms};
+use crate::control::{Answer, Ask, Input};
+use crate::map::NodeId;
+
+fn bucket(text: &str) -> Hashmask {
+    text.parse().unwrap()
+}
+
+#[test]
+fn an_old_primary_hears_from_the_new_one_that_it_serves() {
+    let mut t = World::of(1);
+    t.join(2);
+    t.settle();
+    t.run(ms(10));
+    assert_eq!(t.node(1).served.len(), 8);
+}
+
+#[test]
+fn if_nobody_says_serving_the_old_primary_sends_its_clients_on_all_the_same() {
+    let mut t = World::of(1);
+    t.join(2);
+    t.run_until(|t| t.node(1).drains.len() == 1);
+    t.cut_off(&[2]);
+    t.run(ms(20));
+    t.cut.clear();
+    t.settle();
+    t.run(ms(1_000));
+    assert_eq!(t.node(1).served.len(), 8);
+}
+
+#[test]
+fn a_bucket_that_does_not_drain_is_served_again_after_a_lease() {
+    let mut t = World::of(1);
+    t.join(2);
+    t.run_until(|t| t.is_member(2));
+    t.hold_drains(1);
+    t.run_until(|t| !t.node(1).drains.is_empty());
+    let (paused, epoch) = t.node(1).drains[0];
+    t.run(ms(900));
+    assert_eq!(t.map().bucket(paused).unwrap().epoch, epoch);
+    t.run(ms(300));
+    let state = t.map().bucket(paused).unwrap().clone();
+    assert!(state.epoch > epoch, "by the epoch it knows that it may serve");
+    assert_eq!(state.primary(), Some(NodeId(1)));
+    t.release_drains(1);
+    t.settle();
+    t.assert_balanced();
+}
+
+#[test]
+fn a_split_ends_a_handover_and_the_primary_goes_on() {
+    let mut t = World::of(1);
+    t.join(2);
+    t.run_until(|t| t.is_member(2));
+    t.hold_drains(1);
+    t.run_until(|t| !t.node(1).drains.is_empty());
+    let (paused, epoch) = t.node(1).drains[0];
+    let split = t.ask(2, Ask::Split(Some(paused)));
+    t.run_until(|t| t.answers.contains_key(&split));
+    assert!(t.map().bucket(paused).is_none());
+    // The answer of the data plane comes too late: nothing is promoted by it.
+    let before = t.map();
+    t.release_drains(1);
+    t.give(NodeId(1), Input::Drained { bucket: paused, epoch });
+    for child in paused.split() {
+        assert_eq!(before.bucket(child).unwrap().primary(), Some(NodeId(1)));
+    }
+    t.settle();
+    t.assert_balanced();
+}
+
+#[test]
+fn an_operator_splits_everything_or_one_bucket() {
+    let mut t = World::of(2);
+    let one = t.ask(2, Ask::Split(Some(bucket("000F/0003"))));
+    t.run_until(|t| t.answers.contains_key(&one));
+    t.settle();
+    assert_eq!((t.map().bucket_count(), &t.answers[&one]), (31, &Answer::Done));
+    let all = t.ask(1, Ask::Split(None));
+    t.run_until(|t| t.answers.contains_key(&all));
+    t.settle();
+    assert_eq!((t.map().bucket_count(), &t.answers[&all]), (256, &Answer::Done));
+    let none = t.ask(1, Ask::Split(Some(bucket("000F/0003"))));
+    assert_eq!(t.answers[&none], Answer::Refused("there is no bucket 000F/0003".into()));
+}
+
+#[test]
+fn the_seventh_node_finds_smaller_buckets() {
+    let mut t = World::of(5);
+    assert_eq!(t.map().bucket_count(), 16);
+    t.join(6);
+    t.join(7);
+    t.settle();
+    assert_eq!(t.map().bucket_count(), 256);
+    t.assert_balanced();
+}
+
+#[test]
+fn a_bucket_that_has_outgrown_the_rest_is_split_whoever_serves_it() {
+    let mut t = World::of(3);
+    let large = t.map().buckets().find(|it| it.primary() == Some(NodeId(2))).unwrap().hashmask;
+    let sizes = t.map().buckets().map(|it| (it.hashmask, 1 << 20)).collect::<Vec<_>>();
+    for id in [1, 2, 3] {
+        let mine =
+            |it: &&(Hashmask, u64)| t.map().bucket(it.0).unwrap().primary() == Some(NodeId(id));
+        let mut sizes: Vec<(Hashmask, u64)> = sizes.iter().filter(mine).copied().collect();
+        for (hashmask, bytes) in &mut sizes {
+            *bytes = if *hashmask == large { 100 << 20 } else { *bytes };
+        }
+        t.give(NodeId(id), Input::Sizes(sizes));
+    }
+    t.run(ms(100));
+    assert_eq!(t.map().bucket_count(), 31);
+    assert!(t.map().bucket(large).is_none());
+}
+
+#[test]
+fn a_fill_that_fails_is_tried_again() {
+    let mut t = World::of(1);
+    t.hold_fills(1);
+    t.join(2);
+    t.run_until(|t| !t.node(1).fills.is_empty());
+    let (attempt, ..) = t.node(1).fills[0];
+    t.give(NodeId(1), Input::FillFailed { attempt });
+    t.run_until(|t| t.node(1).fills.iter().any(|(other, ..)| *other != attempt));
+    t.release_fills(1);
+    t.settle();
+    t.assert_balanced();
+}
+
+#[test]
+fn a_fill_that_named_an_older_epoch_adds_no_copy() {
+    let mut t = World::of(1);
+    t.hold_fills(1);
+    t.join(2);
+    t.run_until(|t| !t.node(1).fills.is_empty());
+    let (attempt, filled, _) = t.node(1).fills[0];
+    let epoch = t.map().bucket(filled).unwrap().epoch;
+    // Something else happens to the bucket: a copy that is not there is dropped.
+    t.give(NodeId(1), Input::OutOfSync { bucket: filled, node: NodeId(2), epoch });
+    t.run(ms(20));
+    assert!(t.map().bucket(filled).unwrap().epoch > epoch);
+    t.give(NodeId(1), Input::FillDone { attempt, epoch });
+    t.run(ms(20));
+    assert!(!t.map().bucket(filled).unwrap().is_held_by(NodeId(2)), "the taker has let it go");
+    t.release_fills(1);
+    t.settle();
+}
+
+#[test]
+fn a_backup_that_fell_out_of_sync_is_dropped_and_filled_again() {
+    let mut t = World::of(3);
+    let state = t.map().bucket(bucket("000F/0004")).unwrap().clone();
+    let (primary, backup) = (state.holders[0], state.holders[1]);
+    let input = Input::OutOfSync { bucket: state.hashmask, node: backup, epoch: state.epoch };
+    t.give(primary, input);
+    t.run_until(|t| !t.map().bucket(state.hashmask).unwrap().is_held_by(backup));
+    t.settle();
+    t.assert_balanced();
+}
+
+#[test]
+fn what_is_lost_on_the_way_is_said_again_until_it_is_done() {
+    let mut t = World::new(3, Weather { delay_ms: (1, 20), lost: 200, doubled: 100 });
+    t.found(1);
+    for id in 2..=4 {
+        t.join(id);
+        t.run_until(|t| t.is_member(id));
+    }
+    t.settle();
+    t.assert_balanced();
+    let goes = t.follower();
+    t.leave(goes);
+    t.run_until(|t| !t.members().contains(&goes));
+    t.settle();
+    t.assert_balanced();
+}

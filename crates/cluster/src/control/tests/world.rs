@@ -1,0 +1,616 @@
+//! A small world of control planes: virtual time, a wire that delays and loses, clocks that differ in
+//! rate, and a data plane that does at once whatever it is asked to do.
+//!
+//! An observer with the true time looks after every step: no two nodes may hold a valid lease and
+//! believe to be primary of the same slot, and the same place of the log must be the same map.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement::{Hashmask, Mask, Slot};
+
+use super::super::*;
+use crate::consensus::Saved;
+use crate::map::{Boot, Endpoints, Epoch, Map, NodeId, Peer, Setting, Settings, Zone};
+
+pub(super) const CLUSTER: ClusterId = ClusterId(77);
+
+pub(super) fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+pub(super) fn member(id: u64) -> Member {
+    Member {
+        id: NodeId(id),
+        boot: Boot(id * 10),
+        name: format!("n{id}"),
+        weight: 1,
+        zone: Zone::default(),
+        at: Endpoints { host: "here".into(), client: 6379, peer: 16379, http: 0 },
+    }
+}
+
+pub(super) fn request(member: Member) -> JoinRequest {
+    JoinRequest {
+        version: PROTOCOL_VERSION,
+        member,
+        cluster: None,
+        backups: None,
+        ack: None,
+        buckets: None,
+        skew: Duration::ZERO,
+    }
+}
+
+/// What can happen to a message, in milliseconds and per thousand.
+#[derive(Clone, Copy)]
+pub(super) struct Weather {
+    pub(super) delay_ms: (u64, u64),
+    pub(super) lost: u64,
+    pub(super) doubled: u64,
+}
+
+pub(super) const CALM: Weather = Weather { delay_ms: (1, 1), lost: 0, doubled: 0 };
+
+pub(super) struct World {
+    pub(super) now: Duration,
+    pub(super) nodes: BTreeMap<NodeId, Node>,
+    pub(super) weather: Weather,
+    /// From the first nothing reaches the second.
+    pub(super) cut: BTreeSet<(NodeId, NodeId)>,
+    pub(super) mask: Mask,
+    /// The rates of the clocks of those who will join.
+    pub(super) rates: BTreeMap<NodeId, u64>,
+    events: BTreeMap<(Duration, u64), Event>,
+    event_count: u64,
+    chance: u64,
+    /// Who wants to join and is no member yet.
+    joining: BTreeMap<u64, JoinRequest>,
+    pub(super) refused: BTreeMap<NodeId, String>,
+    pub(super) answers: BTreeMap<u64, Answer>,
+    gone: BTreeMap<NodeId, Gone>,
+    last_ask: u64,
+    log: BTreeMap<LogIndex, Arc<Map>>,
+}
+
+pub(super) struct Node {
+    pub(super) control: Control,
+    pub(super) me: Peer,
+    /// Parts of a thousand that its clock runs in a thousand of the true one.
+    rate: u64,
+    pub(super) disk: Saved,
+    pub(super) is_stopped: bool,
+    inbox: Vec<Input>,
+    pub(super) lease_until: Duration,
+    pub(super) map: Option<Arc<Map>>,
+    paused: BTreeMap<Hashmask, Epoch>,
+    /// Which fills to begin and never to end.
+    pub(super) holds_fills: bool,
+    pub(super) holds_drains: bool,
+    pub(super) fills: Vec<(balance::Attempt, Hashmask, NodeId)>,
+    pub(super) drains: Vec<(Hashmask, Epoch)>,
+    pub(super) served: Vec<Hashmask>,
+}
+
+enum Event {
+    Arrival { to: Peer, from: Peer, message: Message },
+    Data { to: Peer, input: Input },
+    JoinAgain { id: u64 },
+}
+
+impl Node {
+    fn clock(&self, now: Duration) -> Duration {
+        now * u32::try_from(self.rate).unwrap() / 1000
+    }
+
+    /// The true time at which its clock shows this.
+    fn true_time(&self, clock: Duration) -> Duration {
+        clock * 1000 / u32::try_from(self.rate).unwrap() + Duration::from_nanos(1000)
+    }
+
+    pub(super) fn has_lease(&self, now: Duration) -> bool {
+        self.clock(now) < self.lease_until
+    }
+
+    fn serves(&self, slot: Slot, now: Duration) -> bool {
+        let Some(map) = self.map.as_ref().filter(|_| self.has_lease(now)) else { return false };
+        let bucket = map.bucket_of(slot);
+        bucket.primary() == Some(self.me.id)
+            && self.paused.get(&bucket.hashmask).is_none_or(|epoch| bucket.epoch > *epoch)
+    }
+}
+
+impl World {
+    pub(super) fn new(seed: u64, weather: Weather) -> World {
+        World {
+            now: Duration::from_secs(100),
+            nodes: BTreeMap::new(),
+            weather,
+            cut: BTreeSet::new(),
+            mask: Mask::M000F,
+            rates: BTreeMap::new(),
+            events: BTreeMap::new(),
+            event_count: 0,
+            chance: seed,
+            joining: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            last_ask: 1000,
+            log: BTreeMap::new(),
+        }
+    }
+
+    /// A cluster of so many nodes, balanced.
+    pub(super) fn of(nodes: u64) -> World {
+        let mut world = World::new(1, CALM);
+        world.found(1);
+        for id in 2..=nodes {
+            world.join(id);
+            world.run_until(|world| world.is_member(id));
+        }
+        world.settle();
+        world
+    }
+
+    // ---- What the story tells.
+
+    pub(super) fn found(&mut self, id: u64) {
+        let map = Map::found(member(id), self.mask, Settings::default());
+        self.start(member(id), Begin::Found(map), None, 1000);
+    }
+
+    pub(super) fn join(&mut self, id: u64) {
+        self.join_as(request(member(id)));
+    }
+
+    pub(super) fn join_as(&mut self, request: JoinRequest) {
+        let id = request.member.id.0;
+        self.joining.insert(id, request);
+        self.push(Duration::ZERO, Event::JoinAgain { id });
+    }
+
+    pub(super) fn ask(&mut self, node: u64, ask: Ask) -> u64 {
+        self.last_ask += 1;
+        let id = self.last_ask;
+        self.give(NodeId(node), Input::Ask { id, ask });
+        id
+    }
+
+    pub(super) fn leave(&mut self, node: u64) -> u64 {
+        self.ask(node, Ask::Leave)
+    }
+
+    pub(super) fn set(&mut self, node: u64, setting: Setting) -> u64 {
+        self.ask(node, Ask::Set(setting))
+    }
+
+    /// The process ends without a word; its disk stays.
+    pub(super) fn kill(&mut self, node: u64) -> Option<Saved> {
+        self.nodes.remove(&NodeId(node)).map(|node| node.disk)
+    }
+
+    /// Another process of the same node, with what is on its disk.
+    pub(super) fn restart(&mut self, id: u64, boot: u64, disk: Saved) {
+        let me = Member { boot: Boot(boot), ..member(id) };
+        self.start(me, Begin::Resume(disk), None, 1000);
+    }
+
+    pub(super) fn stop(&mut self, node: u64) {
+        self.nodes.get_mut(&NodeId(node)).unwrap().is_stopped = true;
+    }
+
+    pub(super) fn go_on(&mut self, node: u64) {
+        let node = self.nodes.get_mut(&NodeId(node)).unwrap();
+        node.is_stopped = false;
+        let (id, inbox) = (node.me.id, std::mem::take(&mut node.inbox));
+        for input in inbox {
+            self.give(id, input);
+        }
+    }
+
+    /// Nothing passes between these two and all others, in either direction.
+    pub(super) fn cut_off(&mut self, nodes: &[u64]) {
+        let inside: BTreeSet<NodeId> = nodes.iter().map(|id| NodeId(*id)).collect();
+        let outside: Vec<NodeId> =
+            self.nodes.keys().copied().filter(|node| !inside.contains(node)).collect();
+        for node in inside {
+            self.cut.extend(outside.iter().flat_map(|other| [(node, *other), (*other, node)]));
+        }
+    }
+
+    /// Fills from this node begin and do not end.
+    pub(super) fn hold_fills(&mut self, node: u64) {
+        self.nodes.get_mut(&NodeId(node)).unwrap().holds_fills = true;
+    }
+
+    pub(super) fn release_fills(&mut self, node: u64) {
+        let node = self.nodes.get_mut(&NodeId(node)).unwrap();
+        node.holds_fills = false;
+        let (id, fills) = (node.me.id, std::mem::take(&mut node.fills));
+        for (attempt, bucket, _) in fills {
+            self.finish_fill(id, attempt, bucket);
+        }
+    }
+
+    /// Buckets of this node that are paused do not drain.
+    pub(super) fn hold_drains(&mut self, node: u64) {
+        self.nodes.get_mut(&NodeId(node)).unwrap().holds_drains = true;
+    }
+
+    pub(super) fn release_drains(&mut self, node: u64) {
+        self.nodes.get_mut(&NodeId(node)).unwrap().holds_drains = false;
+    }
+
+    // ---- What is so.
+
+    pub(super) fn node(&self, id: u64) -> &Node {
+        &self.nodes[&NodeId(id)]
+    }
+
+    pub(super) fn control(&self, id: u64) -> &Control {
+        &self.node(id).control
+    }
+
+    pub(super) fn is_member(&self, id: u64) -> bool {
+        self.nodes.get(&NodeId(id)).is_some_and(|node| node.control.is_member())
+    }
+
+    /// The map of whoever has applied most.
+    pub(super) fn map(&self) -> Arc<Map> {
+        let with_map = self.nodes.values().filter(|node| node.control.map().is_some());
+        let latest = with_map.max_by_key(|node| node.control.applied()).expect("somebody has one");
+        Arc::clone(latest.control.map().unwrap())
+    }
+
+    pub(super) fn leader(&self) -> Option<u64> {
+        let leaders = self.nodes.values().filter(|node| node.control.is_leader());
+        leaders.max_by_key(|node| node.control.consensus.term()).map(|node| node.me.id.0)
+    }
+
+    pub(super) fn voters(&self) -> Vec<u64> {
+        let leader = self.leader().expect("somebody leads");
+        self.control(leader).configuration().voters.iter().map(|node| node.0).collect()
+    }
+
+    /// Some member that does not lead.
+    pub(super) fn follower(&self) -> u64 {
+        let leader = self.leader();
+        self.members().into_iter().find(|id| Some(*id) != leader).unwrap()
+    }
+
+    /// How a process ended.
+    pub(super) fn gone(&self, id: u64) -> String {
+        self.gone.get(&NodeId(id)).map(|gone| format!("{gone:?}")).unwrap_or_default()
+    }
+
+    /// Whether enough of the voters, as everybody who knows some has them, are there and run.
+    pub(super) fn has_majority(&self) -> bool {
+        self.majority_without(None)
+    }
+
+    /// Whether the cluster could go on without this node, wherever it is in changing its voters.
+    pub(super) fn can_spare(&self, id: u64) -> bool {
+        self.majority_without(Some(NodeId(id)))
+    }
+
+    fn majority_without(&self, missing: Option<NodeId>) -> bool {
+        let is_there = |node: &&NodeId| Some(**node) != missing && self.nodes.contains_key(node);
+        let is_enough = |voters: &BTreeSet<NodeId>| {
+            voters.is_empty() || 2 * voters.iter().filter(is_there).count() > voters.len()
+        };
+        self.nodes.values().all(|node| {
+            let configuration = node.control.configuration();
+            is_enough(&configuration.voters) && is_enough(&configuration.voters_before)
+        })
+    }
+
+    pub(super) fn has_a_map(&self) -> bool {
+        self.nodes.values().any(|node| node.control.map().is_some())
+    }
+
+    pub(super) fn has_leases(&self) -> bool {
+        self.nodes.values().all(|node| node.has_lease(self.now))
+    }
+
+    pub(super) fn has_lease(&self, id: u64) -> bool {
+        self.node(id).has_lease(self.now)
+    }
+
+    pub(super) fn members(&self) -> Vec<u64> {
+        self.map().members().iter().map(|member| member.id.0).collect()
+    }
+
+    /// Whether everybody has the same map, serves, and nothing is left to move.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let map = self.map();
+        let has_all = |node: &Node| {
+            node.map.as_ref().is_some_and(|known| *known == map)
+                && node.has_lease(self.now)
+                && node.control.engagement().is_none()
+                && node.control.plan().is_none_or(|plan| plan.is_done(&map))
+        };
+        let members: Vec<NodeId> = map.members().iter().map(|member| member.id).collect();
+        self.joining.is_empty()
+            && self.nodes.keys().copied().eq(members)
+            && self.nodes.values().all(has_all)
+            && map.buckets().all(|bucket| bucket.holders.len() == map.copies_wanted())
+            && self.seats_are_taken(&map)
+    }
+
+    fn seats_are_taken(&self, map: &Map) -> bool {
+        let seats = match map.members().len() {
+            0..=2 => map.members().len(),
+            3 | 4 => 3,
+            5.. => 5,
+        };
+        self.leader().is_some() && self.voters().len() == seats
+    }
+
+    /// What each member holds: primaries and backups.
+    pub(super) fn loads(&self) -> Vec<(u32, u32)> {
+        self.map().loads().iter().map(|load| (load.primaries, load.backups)).collect()
+    }
+
+    pub(super) fn assert_balanced(&self) {
+        let map = self.map();
+        map.check_invariants();
+        let spread =
+            |numbers: Vec<u32>| numbers.iter().max().unwrap() - numbers.iter().min().unwrap();
+        let loads = || map.loads().iter().zip(map.members()).filter(|(_, it)| it.weight > 0);
+        assert!(spread(loads().map(|(load, _)| load.total()).collect()) <= 1, "{:?}", self.loads());
+        assert!(
+            spread(loads().map(|(load, _)| load.primaries).collect()) <= 1,
+            "{:?}",
+            self.loads()
+        );
+    }
+
+    // ---- Time.
+
+    pub(super) fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.step(end) {}
+        self.now = end;
+    }
+
+    pub(super) fn run_until(&mut self, is_so: impl Fn(&World) -> bool) {
+        let end = self.now + Duration::from_secs(120);
+        while !is_so(self) {
+            assert!(self.step(end), "it is not so after two minutes\n{}", self.picture());
+        }
+    }
+
+    pub(super) fn settle(&mut self) {
+        self.run_until(World::is_at_rest);
+    }
+
+    fn picture(&self) -> String {
+        let line = |node: &Node| {
+            format!(
+                "{} leader {:?} applied {} lease {} member {} voters {:?} members {:?} loads {:?} engaged {:?}\n",
+                node.me.id,
+                node.control.leader(),
+                node.control.applied(),
+                node.has_lease(self.now),
+                node.control.is_member(),
+                node.control.configuration(),
+                node.map.as_ref().map(|map| map
+                    .members()
+                    .iter()
+                    .map(|it| (it.id.0, it.weight))
+                    .collect::<Vec<_>>()),
+                node.map.as_ref().map(|map| map
+                    .loads()
+                    .iter()
+                    .map(|it| (it.primaries, it.backups))
+                    .collect::<Vec<_>>()),
+                node.control.engagement(),
+            )
+        };
+        self.nodes.values().map(line).collect()
+    }
+
+    /// The next thing that happens, if it happens before `end`.
+    fn step(&mut self, end: Duration) -> bool {
+        let wake = |node: &Node| (node.true_time(node.control.wake_at()), node.me.id);
+        let wake = self.nodes.values().filter(|node| !node.is_stopped).map(wake).min();
+        let event = self.events.first_key_value().map(|((at, _), _)| *at);
+        let next = wake.map(|(at, _)| at).into_iter().chain(event).min();
+        let Some(at) = next.filter(|at| *at <= end) else { return false };
+        self.now = self.now.max(at);
+        match wake {
+            Some((wake_at, node)) if event.is_none_or(|event| wake_at < event) => {
+                self.give(node, Input::Tick);
+            }
+            Some(_) | None => {
+                let (_, event) = self.events.pop_first().unwrap();
+                self.happen(event);
+            }
+        }
+        true
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrival { to, from, message } => {
+                self.give_to(to, Input::Message { from, message });
+            }
+            Event::Data { to, input } => self.give_to(to, input),
+            Event::JoinAgain { id } => {
+                let Some(request) = self.joining.get(&id).cloned() else { return };
+                let able = |node: &&Node| node.control.is_member() && !node.is_stopped;
+                let members: Vec<NodeId> =
+                    self.nodes.values().filter(able).map(|node| node.me.id).collect();
+                if !members.is_empty() {
+                    let member = members[(self.draw() % members.len() as u64) as usize];
+                    let ask = Ask::Join(Box::new(request));
+                    self.give(member, Input::Ask { id, ask });
+                }
+                self.push(ms(300), Event::JoinAgain { id });
+            }
+        }
+    }
+
+    fn give_to(&mut self, to: Peer, input: Input) {
+        if self.nodes.get(&to.id).is_some_and(|node| node.me == to) {
+            self.give(to.id, input);
+        }
+    }
+
+    pub(super) fn give(&mut self, to: NodeId, input: Input) {
+        let Some(node) = self.nodes.get_mut(&to) else { return };
+        if node.is_stopped {
+            return node.inbox.push(input);
+        }
+        let clock = node.clock(self.now);
+        let mut effects = Vec::new();
+        node.control.handle(clock, input, &mut effects);
+        for effect in effects {
+            self.carry_out(to, effect);
+        }
+        self.look(to);
+    }
+
+    fn start(&mut self, me: Member, begin: Begin, welcome: Option<Welcome>, rate: u64) {
+        let peer = me.peer();
+        let clock = self.now * u32::try_from(rate).unwrap() / 1000;
+        let disk = match &begin {
+            Begin::Resume(saved) => saved.clone(),
+            Begin::Found(_) | Begin::Join => Saved::default(),
+        };
+        let start = Start { me, cluster: CLUSTER, seed: 5, begin, welcome };
+        let node = Node {
+            control: Control::new(clock, start),
+            me: peer,
+            rate,
+            disk,
+            is_stopped: false,
+            inbox: Vec::new(),
+            lease_until: Duration::ZERO,
+            map: None,
+            paused: BTreeMap::new(),
+            holds_fills: false,
+            holds_drains: false,
+            fills: Vec::new(),
+            drains: Vec::new(),
+            served: Vec::new(),
+        };
+        self.nodes.insert(peer.id, node);
+        self.give(peer.id, Input::Tick);
+    }
+
+    fn carry_out(&mut self, id: NodeId, effect: Effect) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let from = node.me;
+        match effect {
+            Effect::Persist(persist) => node.disk.write(*persist),
+            Effect::Send { to, message } => self.send(from, to, &message),
+            Effect::MapChanged(changed) => {
+                let MapChanged { map, index, .. } = changed;
+                node.map = Some(Arc::clone(&map));
+                node.paused.retain(|bucket, epoch| {
+                    map.bucket(*bucket).is_some_and(|bucket| bucket.epoch <= *epoch)
+                });
+                let known = self.log.entry(index).or_insert_with(|| Arc::clone(&map));
+                assert_eq!(*known, map, "the log is the same everywhere, at {index}");
+            }
+            Effect::Lease { until } => node.lease_until = until,
+            Effect::StartFill { attempt, bucket, taker } => {
+                node.fills.push((attempt, bucket, taker));
+                if !node.holds_fills {
+                    self.finish_fill(id, attempt, bucket);
+                }
+            }
+            Effect::CancelFill { attempt } => node.fills.retain(|(known, ..)| *known != attempt),
+            Effect::Pause { bucket, epoch, to: _ } => {
+                node.paused.insert(bucket, epoch);
+                node.drains.push((bucket, epoch));
+                if !node.holds_drains {
+                    let input = Input::Drained { bucket, epoch };
+                    self.push(ms(1), Event::Data { to: from, input });
+                }
+            }
+            Effect::TakeOver { .. } | Effect::Decided(_) => {}
+            Effect::Serving { bucket, .. } => node.served.push(bucket),
+            Effect::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),
+            Effect::Answer { id, answer } => {
+                self.answers.insert(id, answer);
+            }
+            Effect::Gone(gone) => self.on_gone(id, &gone),
+        }
+    }
+
+    fn finish_fill(&mut self, source: NodeId, attempt: balance::Attempt, bucket: Hashmask) {
+        let node = &self.nodes[&source];
+        let known = node.map.as_ref().and_then(|map| map.bucket(bucket));
+        let input = match known {
+            Some(bucket) => Input::FillDone { attempt, epoch: bucket.epoch },
+            None => Input::FillFailed { attempt },
+        };
+        let to = node.me;
+        self.push(ms(1), Event::Data { to, input });
+    }
+
+    fn on_join_answer(&mut self, id: u64, answer: JoinAnswer) {
+        match answer {
+            JoinAnswer::Welcome(welcome) => {
+                let Some(request) = self.joining.remove(&id) else { return };
+                assert_eq!(welcome.cluster, CLUSTER);
+                let rate = self.rates.get(&request.member.id).copied().unwrap_or(1000);
+                self.start(request.member, Begin::Join, Some(welcome), rate);
+            }
+            JoinAnswer::Wait(_) => {}
+            JoinAnswer::Refused(reason) => {
+                if let Some(request) = self.joining.remove(&id) {
+                    self.refused.insert(request.member.id, reason);
+                }
+            }
+        }
+    }
+
+    fn on_gone(&mut self, id: NodeId, gone: &Gone) {
+        self.gone.insert(id, gone.clone());
+        self.nodes.remove(&id);
+    }
+
+    fn send(&mut self, from: Peer, to: NodeId, message: &Message) {
+        let Weather { delay_ms, lost, doubled } = self.weather;
+        let arrives = self.draw() % 1000 >= lost && !self.cut.contains(&(from.id, to));
+        let Some(to) = self.nodes.get(&to).map(|node| node.me).filter(|_| arrives) else { return };
+        let copies = if self.draw() % 1000 < doubled { 2 } else { 1 };
+        for _ in 0..copies {
+            let spread = (delay_ms.1 - delay_ms.0) * 1000 + 1;
+            let delay = ms(delay_ms.0) + Duration::from_micros(self.draw() % spread);
+            let message = message.clone();
+            self.push(delay, Event::Arrival { to, from, message });
+        }
+    }
+
+    fn push(&mut self, after: Duration, event: Event) {
+        self.event_count += 1;
+        self.events.insert((self.now + after, self.event_count), event);
+    }
+
+    pub(super) fn draw(&mut self) -> u64 {
+        self.chance = self.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.chance ^ (self.chance >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    // ---- The observer.
+
+    /// At most one node serves a slot at any moment of the true time.
+    fn look(&self, moved: NodeId) {
+        let Some(node) = self.nodes.get(&moved) else { return };
+        let sample = (0..Slot::COUNT).step_by(293).filter_map(Slot::new);
+        for slot in sample.filter(|slot| node.serves(*slot, self.now)) {
+            let others = self.nodes.values().filter(|other| other.me != node.me);
+            let other = others.map(|it| (it.me.id, it)).find(|(_, it)| it.serves(slot, self.now));
+            let (me, other) = (node.me.id, other.map(|(id, _)| id));
+            assert_eq!(other, None, "beside {me}, at slot {slot}\n{}", self.picture());
+        }
+    }
+}
