@@ -5,10 +5,11 @@ use placement::Slot;
 use resp::Reply;
 use store::Key;
 
+use crate::cluster::{Need, route};
 use crate::error::repeated;
 use crate::session::Queued;
 use crate::spec::is_container;
-use crate::{Error, Flag, OwnedArgs, Request, Session, Spec, Surroundings};
+use crate::{Error, Flag, Flags, OwnedArgs, Request, Session, Spec, Surroundings};
 
 /// The slots to lock before [`crate::run`].
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,6 +21,30 @@ pub enum Locks {
     /// The command walks over the slots, one lock at a time.
     AsNeeded,
     All,
+}
+
+impl Locks {
+    fn of(mut slots: Vec<Slot>) -> Locks {
+        slots.sort_unstable();
+        slots.dedup();
+        match slots.as_slice() {
+            [] => Locks::None,
+            [slot] => Locks::One(*slot),
+            _ => Locks::Several(slots),
+        }
+    }
+
+    /// These and more.
+    fn with(self, more: impl Iterator<Item = Slot>) -> Locks {
+        let mut slots = match self {
+            Locks::None => Vec::new(),
+            Locks::One(slot) => vec![slot],
+            Locks::Several(slots) => slots,
+            Locks::AsNeeded | Locks::All => return self,
+        };
+        slots.extend(more);
+        Locks::of(slots)
+    }
 }
 
 pub enum Verdict {
@@ -46,10 +71,14 @@ pub fn admit(
         }
         Err(error) => return refuse(request, session, told(request, error), reply),
     };
+    // Whoever has to go elsewhere is told that first: what is wrong here may be right there.
     let locks = match locks(spec, request, session, around) {
         Ok(locks) => locks,
         Err(error) => return refuse(request, session, error, reply),
     };
+    if let Err(error) = check_state(spec, session, around) {
+        return refuse(request, session, told(request, error), reply);
+    }
     if !would_queue(spec, session) {
         return Verdict::Run(spec, locks);
     }
@@ -126,13 +155,19 @@ fn check(
     if around.password_required && !session.authenticated && !spec.has(Flag::NoAuth) {
         return Err(Error::NO_AUTH);
     }
+    Ok(spec)
+}
+
+/// Whether the node and the connection are in a state to run it.
+#[inline]
+fn check_state(spec: &Spec, session: &Session, around: &Surroundings) -> Result<(), Error> {
     if around.out_of_memory && needs_memory(spec, session) {
         return Err(Error::OUT_OF_MEMORY);
     }
     if session.hears_only() && !spec.has(Flag::InSubscribed) {
         return Err(only_subscribed_commands(spec));
     }
-    Ok(spec)
+    Ok(())
 }
 
 /// Most commands of one transaction, and most bytes: a client cannot queue without end.
@@ -167,6 +202,7 @@ fn locks(
     }
     if let Some(key) = &request.key {
         let locks = key_locks(spec, request, key, around)?;
+        route(&around.cluster, &locks, need(spec, session))?;
         // A channel belongs to a slot, and holds nothing that would have to be locked.
         return Ok(if spec.has(Flag::NotKeys) { Locks::None } else { locks });
     }
@@ -190,21 +226,34 @@ fn key_locks(
     several(slots.collect(), around)
 }
 
+/// What EXEC locks: the slots of the queued commands, which must be served here, and of what is
+/// watched. A watched slot that has changed hands is left out: EXEC will not run for that alone.
 fn queue_locks(
     queued: &[Queued],
     session: &Session,
     around: &Surroundings,
 ) -> Result<Locks, Error> {
-    if queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace)) {
-        return Ok(Locks::All);
-    }
-    let mut slots: Vec<Slot> = session.watched.iter().map(|watched| watched.slot).collect();
+    let mut slots: Vec<Slot> = Vec::new();
     for command in queued {
         let args = command.args.args();
         let keys = command.spec.keys.indices(args.len());
         slots.extend(keys.map(|index| Slot::of(args.at(index))));
     }
-    several(slots, around)
+    let locks = several(slots, around)?;
+    let writes = queued.iter().any(|command| need(command.spec, session) == Need::Primary);
+    route(&around.cluster, &locks, if writes { Need::Primary } else { Need::Copy })?;
+    if queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace)) {
+        return Ok(Locks::All);
+    }
+    let kept = session.watched.iter().filter(|watched| watched.is_under_its_reign(around));
+    Ok(locks.with(kept.map(|watched| watched.slot)))
+}
+
+/// What the command needs its slots for, on this connection.
+#[inline]
+fn need(spec: &Spec, session: &Session) -> Need {
+    const HERE: Flags = Flags::of(&[Flag::Write, Flag::NotKeys]);
+    if session.reads_backups && !spec.flags.intersects(HERE) { Need::Copy } else { Need::Primary }
 }
 
 fn slots_of(spec: &Spec, request: &Request<'_>) -> impl Iterator<Item = Slot> {
@@ -212,15 +261,10 @@ fn slots_of(spec: &Spec, request: &Request<'_>) -> impl Iterator<Item = Slot> {
     spec.keys.indices(args.len()).map(move |index| Slot::of(args.at(index)))
 }
 
-fn several(mut slots: Vec<Slot>, around: &Surroundings) -> Result<Locks, Error> {
-    slots.sort_unstable();
-    slots.dedup();
-    match slots.as_slice() {
-        [] => Ok(Locks::None),
-        [slot] => Ok(Locks::One(*slot)),
-        _ if around.one_slot_only => Err(Error::CROSS_SLOT),
-        _ => Ok(Locks::Several(slots)),
-    }
+fn several(slots: Vec<Slot>, around: &Surroundings) -> Result<Locks, Error> {
+    let locks = Locks::of(slots);
+    let crosses = around.one_slot_only && matches!(locks, Locks::Several(_));
+    if crosses { Err(Error::CROSS_SLOT) } else { Ok(locks) }
 }
 
 /// Whether these are the first words of an HTTP request: a web page has made somebody's browser

@@ -1,11 +1,14 @@
 //! The locked slots, as commands see them: read a key, apply an effect, tell of an event. Expired
 //! keys are never seen: finding one takes it away first, by an effect like any other.
 
+use std::sync::Arc;
+
 use placement::Slot;
 use store::{
     Access, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable, Touch, UnixMillis,
 };
 
+use crate::cluster::View;
 use crate::outcome::{Event, Outcome};
 use crate::settings::NotifyClasses;
 
@@ -19,6 +22,17 @@ pub trait Slots {
     /// without locking any.
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
         Slot::all().skip(from.index()).find(|slot| !self.table(*slot).is_empty())
+    }
+
+    /// How many keys a slot holds.
+    fn len(&mut self, slot: Slot) -> usize {
+        self.table(slot).len()
+    }
+
+    /// Whether this node is the slot's primary, as whoever has its lock knows: the map that the
+    /// command goes by may be a moment old. With [`crate::Locks::AsNeeded`] the lock is taken here.
+    fn is_served(&mut self, _slot: Slot) -> bool {
+        true
     }
 
     /// How many keys there are in all slots, expired ones that are still there among them.
@@ -36,6 +50,8 @@ pub struct Surroundings {
     pub notify: NotifyClasses,
     /// Memory is short and nothing more can be evicted.
     pub out_of_memory: bool,
+    /// Whose the slots are.
+    pub cluster: Arc<View>,
     /// Keys of one command must share a slot.
     pub one_slot_only: bool,
     pub password_required: bool,
@@ -208,14 +224,26 @@ impl<'a> Keys<'a> {
         self.slots.table(slot)
     }
 
-    /// The first slot from `from` on that holds keys.
+    /// The first slot from `from` on that holds keys and is this node's own: the copies it keeps for
+    /// others are theirs to tell of.
     pub fn occupied(&mut self, from: Slot) -> Option<Slot> {
-        self.slots.occupied(from)
+        let mut from = Some(from);
+        loop {
+            let slot = self.slots.occupied(from?)?;
+            if self.around.cluster.is_mine(slot) && self.slots.is_served(slot) {
+                return Some(slot);
+            }
+            from = Slot::new(slot.number() + 1);
+        }
     }
 
-    /// How many keys there are.
+    /// How many keys there are in the slots of this node.
     pub fn key_count(&mut self) -> usize {
-        self.slots.key_count()
+        let cluster = &self.around.cluster;
+        if cluster.serves_all() {
+            return self.slots.key_count();
+        }
+        Slot::all().filter(|slot| cluster.is_mine(*slot)).map(|slot| self.slots.len(slot)).sum()
     }
 
     pub fn lfu_tuning(&self) -> LfuTuning {
@@ -233,7 +261,10 @@ impl<'a> Keys<'a> {
         let at = table.locate(key)?;
         match table.expiry(at) {
             Some(expiry) if expiry <= now.max(table.version().time()) => {
-                self.expire(key);
+                // A backup only hides what is due: taking it away is the primary's to do.
+                if self.around.cluster.is_mine(key.slot()) {
+                    self.expire(key);
+                }
                 None
             }
             Some(_) | None => Some(at),

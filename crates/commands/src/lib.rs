@@ -29,7 +29,7 @@ mod command; //     COMMAND: this table, told to clients.
 mod config; //      CONFIG: the settings, read and changed.
 mod info; //        INFO.
 mod server; //      TIME, SHUTDOWN, SLOWLOG and what else concerns the node as a whole.
-mod cluster_of_one; // CLUSTER, for a node alone.
+pub mod cluster; //   CLUSTER, and whose a slot is.
 mod shown; //       Arguments as others may see them.
 mod help; //        HELP of every container of subcommands.
 #[cfg(any(test, feature = "testing"))]

@@ -1,11 +1,12 @@
 //! A connection's state, as far as commands care: who is there, in which protocol, inside MULTI or
 //! not, what it watches.
 
+use cluster::map::LogIndex;
 use placement::Slot;
 use resp::{Mark, Output, Protocol};
 use store::Version;
 
-use crate::{OwnedArgs, Spec, Subscriptions};
+use crate::{OwnedArgs, Spec, Subscriptions, Surroundings};
 
 #[derive(Default)]
 pub struct Session {
@@ -28,6 +29,8 @@ pub struct Session {
     pub no_touch: bool,
     /// `CLIENT NO-EVICT`: kept and shown; no connection is closed for the memory it takes.
     pub no_evict: bool,
+    /// `READONLY`: it may read where its keys have a copy that is not the primary's.
+    pub reads_backups: bool,
     /// It is shown every command that runs.
     pub is_monitor: bool,
     /// What it listens to; if to anything, a RESP2 connection takes few commands.
@@ -71,6 +74,15 @@ pub struct Watched {
     pub version: Option<Version>,
     /// The slot's last removal at that time: a missing key may have come and gone since.
     pub last_removal: Version,
+    /// Whoever was primary then: what another has done to the key meanwhile is not known here.
+    pub reign: LogIndex,
+}
+
+impl Watched {
+    /// Whether the slot still has the primary it had when WATCH saw the key.
+    pub(crate) fn is_under_its_reign(&self, around: &Surroundings) -> bool {
+        around.cluster.reign(self.slot) == self.reign
+    }
 }
 
 impl Session {

@@ -268,7 +268,7 @@ const FAMILIES: &[&[Spec]] = &[
     crate::config::SPECS,
     crate::info::SPECS,
     crate::server::SPECS,
-    crate::cluster_of_one::SPECS,
+    crate::cluster::SPECS,
 ];
 
 /// Longer than any command's name; longer words are not looked up.

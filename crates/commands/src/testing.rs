@@ -5,13 +5,16 @@ mod bus; //  Who listens to what, and what they heard.
 mod host;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use placement::Slot;
+use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
+use placement::{Mask, Slot};
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
 use store::{Access, Digest, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of};
 
 pub use self::bus::Bus;
 pub use self::host::TestHost;
+use crate::cluster::View;
 use crate::settings::NotifyClasses;
 use crate::{
     Args, Context, Event, Keys, Outcome, Request, Session, Slots, Surroundings, Table, Verdict,
@@ -65,6 +68,7 @@ impl Default for TestNode {
             access: Access::Lru,
             notify: NotifyClasses::NONE,
             out_of_memory: false,
+            cluster: Arc::new(alone()),
             one_slot_only: false,
             password_required: false,
             string_bytes_max: 512 * 1024 * 1024,
@@ -84,7 +88,32 @@ impl Default for TestNode {
     }
 }
 
+/// A member of a cluster in tests: number 1 is `A` at 10.0.0.1, and so on.
+pub fn member(number: u8) -> Member {
+    Member {
+        id: NodeId(u64::from(number)),
+        boot: Boot(1),
+        name: char::from(b'@' + number).to_string(),
+        weight: 1,
+        zone: Zone::default(),
+        at: Endpoints { host: format!("10.0.0.{number}"), client: 6379, peer: 16_379, http: 7379 },
+    }
+}
+
+/// What a node sees that is the only one.
+fn alone() -> View {
+    let map = Map::found(member(1), Mask::M00FF, cluster::map::Settings::default());
+    View::new(Arc::new(map), NodeId(1))
+}
+
 impl TestNode {
+    /// From here on the node goes by this map, as its member `number`.
+    pub fn see(&mut self, map: &Map, number: u8) {
+        let view = View::new(Arc::new(map.clone()), NodeId(u64::from(number)));
+        self.around.one_slot_only = view.one_slot_only();
+        self.around.cluster = Arc::new(view);
+    }
+
     /// Runs one line, as typed in redis-cli, on the first connection; the reply as text.
     pub fn run(&mut self, line: &str) -> String {
         self.on(1, line)

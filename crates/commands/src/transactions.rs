@@ -121,7 +121,8 @@ fn watch(context: &mut Context<'_>) -> Result<(), Error> {
         let version = context.keys.peek(&key).map(|found| found.item.version());
         let last_removal = context.keys.table(key.slot()).last_removal();
         let (slot, key) = (key.slot(), key.bytes().to_vec());
-        context.session.watched.push(Watched { key, slot, version, last_removal });
+        let reign = context.keys.around().cluster.reign(slot);
+        context.session.watched.push(Watched { key, slot, version, last_removal, reign });
     }
     context.reply.ok();
     Ok(())
@@ -154,7 +155,12 @@ fn exec(context: &mut Context<'_>) -> Result<(), Error> {
 /// Whether the key is another one than WATCH saw. A key that was missing and is missing counts as
 /// changed too if any key of its slot was taken away meanwhile: it may have come and gone, and one
 /// abort too many is better than one too few.
+///
+/// A slot that has changed hands since is not asked at all (and not locked).
 fn has_changed(keys: &mut Keys<'_>, watched: &Watched) -> bool {
+    if !watched.is_under_its_reign(keys.around()) {
+        return true;
+    }
     let key = keys.key(&watched.key);
     let version = keys.peek(&key).map(|found| found.item.version());
     if version != watched.version {

@@ -248,6 +248,14 @@ impl Slots for LockedSlots<'_> {
         self.keyspace.next_occupied(from)
     }
 
+    fn len(&mut self, slot: Slot) -> usize {
+        if let Held::Several(_) = &self.held {
+            return self.table(slot).len();
+        }
+        self.note_changes();
+        self.keyspace.notes[slot.index()].len.load(Relaxed) as usize
+    }
+
     fn key_count(&mut self) -> usize {
         if let Held::Several(tables) = &self.held {
             return tables.iter().map(|(_, table)| table.len()).sum();

@@ -12,9 +12,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
 use commands::Table;
+use commands::cluster::View;
 use commands::settings::Settings;
 use parking_lot::Mutex;
+use placement::Mask;
 use store::Seed;
 
 use crate::accept::listen;
@@ -94,6 +97,7 @@ impl Node {
             garbage,
             client_addr,
             config_file: options.config_file,
+            cluster: ArcSwap::from_pointee(alone(&settings, client_addr)),
             settings: ArcSwap::from_pointee(settings),
         });
         let http = start_http(&shared)?;
@@ -138,6 +142,31 @@ impl Node {
         self.threads.lock().push(thread);
         Ok(())
     }
+}
+
+/// What a node sees that founds a cluster: itself.
+fn alone(settings: &Settings, client_addr: SocketAddr) -> View {
+    let chance = || RandomState::new().hash_one(client_addr).max(1);
+    // One that listens on all addresses has none to tell; a client is told the one it has used.
+    let bound = Some(client_addr.ip()).filter(|ip| !ip.is_unspecified());
+    let advertised = settings.advertise.as_ref();
+    let host = advertised.map(|to| to.host.clone()).or(bound.map(|ip| ip.to_string()));
+    let at = Endpoints {
+        host: host.unwrap_or_default(),
+        client: advertised.and_then(|to| to.port).unwrap_or(client_addr.port()),
+        peer: settings.effective_peer_port().unwrap_or(0),
+        http: settings.effective_http_port().unwrap_or(0),
+    };
+    let me = Member {
+        id: NodeId(chance()),
+        boot: Boot(chance()),
+        name: settings.name.clone(),
+        weight: 1,
+        zone: Zone::default(),
+        at,
+    };
+    let id = me.id;
+    View::new(Arc::new(Map::found(me, Mask::M00FF, cluster::map::Settings::default())), id)
 }
 
 /// An id that no other node has: forty hexadecimal digits of chance.

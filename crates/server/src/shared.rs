@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use commands::Table;
+use commands::cluster::View;
 use commands::settings::Settings;
 use store::{Garbage, Seed};
 
@@ -24,6 +25,8 @@ use crate::watching::Watching;
 pub(crate) struct Shared {
     pub keyspace: Keyspace,
     pub settings: ArcSwap<Settings>,
+    /// The map as this node sees it.
+    pub cluster: ArcSwap<View>,
     pub table: Table,
     pub clients: Clients,
     pub pauses: Pauses,

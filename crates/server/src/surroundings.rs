@@ -9,13 +9,15 @@ use crate::shared::Shared;
 
 pub(crate) fn surroundings(shared: &Shared) -> Surroundings {
     let settings = shared.settings.load();
+    let cluster = shared.cluster.load_full();
     Surroundings {
         now: clock::now(),
         seed: shared.seed.clone(),
         access: access(&settings),
         notify: settings.notify_keyspace_events,
         out_of_memory: false,
-        one_slot_only: settings.cross_slot == CrossSlot::Never,
+        one_slot_only: settings.cross_slot == CrossSlot::Never || cluster.one_slot_only(),
+        cluster,
         password_required: !settings.requirepass.is_empty(),
         string_bytes_max: usize::try_from(settings.proto_max_bulk_len).unwrap_or(usize::MAX),
     }

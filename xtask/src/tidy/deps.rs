@@ -12,7 +12,7 @@ const DIRECTIONS: [(&str, &[&str]); 7] = [
     ("placement", &[]),
     ("resp", &[]),
     ("store", &["placement"]),
-    ("commands", &["placement", "resp", "store"]),
+    ("commands", &["cluster", "placement", "resp", "store"]),
     ("cluster", &["placement", "store"]),
     ("timers", &["placement"]),
     ("fleet", &["placement", "resp"]),

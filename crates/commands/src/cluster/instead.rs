@@ -1,0 +1,53 @@
+//! What an operator of a Redis cluster does by hand and nobody does here: each of these commands says
+//! what to do instead.
+
+use super::CLUSTER;
+use crate::Error;
+use crate::context::Context;
+use crate::spec::{Flag, Flags, Spec};
+
+const BY_HAND: Spec = Spec {
+    arity: -2,
+    flags: Flags::of(&[Flag::Admin, Flag::Stale, Flag::NoScript]),
+    run: Some(refuse),
+    ..CLUSTER
+};
+
+const fn by_hand(name: &'static str, full_name: &'static str, summary: &'static str) -> Spec {
+    Spec { name, full_name, summary, ..BY_HAND }
+}
+
+const SLOTS: &str =
+    "Not done by hand: slots spread over the nodes by themselves, see CLUSTER NODES.";
+const JOINING: &str =
+    "Not done by hand: start the new node with --join and the address of any member.";
+const LEAVING: &str =
+    "Not done by hand: CLUSTER LEAVE takes a node out; one that is gone is soon given up.";
+const PROMOTING: &str =
+    "Not done by hand: backups are promoted by themselves; CLUSTER LEAVE empties a node.";
+const COPIES: &str = "Not done by hand: every node is primary of some buckets and backup of others, \
+     CLUSTER SETTINGS backups N says of how many.";
+const EPOCHS: &str = "Not done by hand: epochs count the changes of the map.";
+const SAVING: &str = "Not done by hand: a node with --data-dir keeps the map there.";
+
+pub(super) const ADDSLOTS: Spec = by_hand("addslots", "cluster|addslots", SLOTS);
+pub(super) const ADDSLOTSRANGE: Spec = by_hand("addslotsrange", "cluster|addslotsrange", SLOTS);
+pub(super) const BUMPEPOCH: Spec = by_hand("bumpepoch", "cluster|bumpepoch", EPOCHS);
+pub(super) const DELSLOTS: Spec = by_hand("delslots", "cluster|delslots", SLOTS);
+pub(super) const DELSLOTSRANGE: Spec = by_hand("delslotsrange", "cluster|delslotsrange", SLOTS);
+pub(super) const FAILOVER: Spec = by_hand("failover", "cluster|failover", PROMOTING);
+pub(super) const FLUSHSLOTS: Spec = by_hand("flushslots", "cluster|flushslots", SLOTS);
+pub(super) const FORGET: Spec = by_hand("forget", "cluster|forget", LEAVING);
+pub(super) const MEET: Spec = by_hand("meet", "cluster|meet", JOINING);
+pub(super) const REPLICATE: Spec = by_hand("replicate", "cluster|replicate", COPIES);
+pub(super) const RESET: Spec = by_hand("reset", "cluster|reset", LEAVING);
+pub(super) const SAVECONFIG: Spec = by_hand("saveconfig", "cluster|saveconfig", SAVING);
+pub(super) const SET_CONFIG_EPOCH: Spec =
+    by_hand("set-config-epoch", "cluster|set-config-epoch", EPOCHS);
+pub(super) const SETSLOT: Spec = by_hand("setslot", "cluster|setslot", SLOTS);
+
+fn refuse(context: &mut Context<'_>) -> Result<(), Error> {
+    let name = context.spec.name.to_uppercase();
+    let instead = context.spec.summary.trim_start_matches("Not done by hand: ");
+    Err(Error::new(format!("ERR CLUSTER {name} is not done by hand: {instead}")))
+}

@@ -1,0 +1,180 @@
+//! CLUSTER: who is in the cluster, which slots are whose, and what an operator wants of it. Clients
+//! that know clusters ask to find out whom to talk to; whoever talks to the wrong node is told the
+//! right one (`route.rs`).
+
+mod view; //     Start here: the map as this node sees it, and whose a slot is.
+mod route; //    May a command run here?
+mod topology; // SLOTS, SHARDS, NODES, INFO: where clients find whom.
+mod of_keys; //  KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT.
+mod instead; //  What nobody does by hand.
+#[cfg(test)]
+mod tests;
+
+pub use route::{Need, route};
+pub use topology::shown_id;
+pub use view::{Held, Route, View};
+
+use crate::Error;
+use crate::context::Context;
+use crate::help::help;
+use crate::spec::{BLANK, Flag, Flags, Group, Spec};
+
+const STALE: Flags = Flags::of(&[Flag::Stale]);
+const CLUSTER: Spec = Spec { group: Group::Cluster, flags: STALE, since: "3.0.0", ..BLANK };
+const READ_MODE: Spec =
+    Spec { arity: 1, flags: Flags::of(&[Flag::Loading, Flag::Stale, Flag::Fast]), ..CLUSTER };
+const OF_NODES: &str = "O(N) where N is the total number of Cluster nodes";
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "cluster",
+        full_name: "cluster",
+        summary: "Tells which node holds which slots.",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        flags: Flags::NONE,
+        subcommands: SUBCOMMANDS,
+        ..CLUSTER
+    },
+    Spec {
+        name: "asking",
+        full_name: "asking",
+        summary: "Accepted, and changes nothing: no slot is ever served by two nodes.",
+        flags: Flags::of(&[Flag::Fast]),
+        run: Some(asking),
+        ..READ_MODE
+    },
+    Spec {
+        name: "readonly",
+        full_name: "readonly",
+        summary: "Allows reads from a backup on this connection.",
+        run: Some(read_only),
+        ..READ_MODE
+    },
+    Spec {
+        name: "readwrite",
+        full_name: "readwrite",
+        summary: "Ends what READONLY began.",
+        run: Some(read_write),
+        ..READ_MODE
+    },
+];
+
+const SUBCOMMANDS: &[Spec] = &[
+    instead::ADDSLOTS,
+    instead::ADDSLOTSRANGE,
+    instead::BUMPEPOCH,
+    instead::DELSLOTS,
+    instead::DELSLOTSRANGE,
+    instead::FAILOVER,
+    instead::FLUSHSLOTS,
+    instead::FORGET,
+    instead::MEET,
+    instead::REPLICATE,
+    instead::RESET,
+    instead::SAVECONFIG,
+    instead::SET_CONFIG_EPOCH,
+    instead::SETSLOT,
+    Spec {
+        name: "countkeysinslot",
+        full_name: "cluster|countkeysinslot",
+        summary: "Returns how many keys a slot holds.",
+        syntax: "slot",
+        arity: 3,
+        flags: Flags::of(&[Flag::WholeKeyspace]).and(STALE),
+        run: Some(of_keys::count_keys),
+        ..CLUSTER
+    },
+    Spec {
+        name: "getkeysinslot",
+        full_name: "cluster|getkeysinslot",
+        summary: "Returns some keys of a slot.",
+        syntax: "slot count",
+        complexity: "O(log(N)) where N is the number of requested keys",
+        arity: 4,
+        flags: Flags::of(&[Flag::WholeKeyspace]).and(STALE),
+        run: Some(of_keys::get_keys),
+        ..CLUSTER
+    },
+    Spec {
+        name: "help",
+        full_name: "cluster|help",
+        summary: "Shows this text.",
+        since: "5.0.0",
+        arity: 2,
+        flags: Flags::of(&[Flag::Loading, Flag::Stale]),
+        run: Some(help),
+        ..CLUSTER
+    },
+    Spec {
+        name: "info",
+        full_name: "cluster|info",
+        summary: "Tells how the cluster is.",
+        arity: 2,
+        run: Some(topology::info),
+        ..CLUSTER
+    },
+    Spec {
+        name: "keyslot",
+        full_name: "cluster|keyslot",
+        summary: "Returns the slot of a key.",
+        syntax: "key",
+        complexity: "O(N) where N is the number of bytes in the key",
+        arity: 3,
+        run: Some(of_keys::key_slot),
+        ..CLUSTER
+    },
+    Spec {
+        name: "myid",
+        full_name: "cluster|myid",
+        summary: "Returns the id of this node.",
+        arity: 2,
+        run: Some(topology::my_id),
+        ..CLUSTER
+    },
+    Spec {
+        name: "nodes",
+        full_name: "cluster|nodes",
+        summary: "Lists the nodes, one a line, with the slots of each.",
+        complexity: OF_NODES,
+        arity: 2,
+        run: Some(topology::nodes),
+        ..CLUSTER
+    },
+    Spec {
+        name: "shards",
+        full_name: "cluster|shards",
+        summary: "Returns the slots, and the nodes that hold them.",
+        since: "7.0.0",
+        complexity: "O(N) where N is the total number of cluster nodes",
+        arity: 2,
+        run: Some(topology::shards),
+        ..CLUSTER
+    },
+    Spec {
+        name: "slots",
+        full_name: "cluster|slots",
+        summary: "Returns the runs of slots, and for each the nodes that hold it.",
+        complexity: OF_NODES,
+        arity: 2,
+        run: Some(topology::slots),
+        ..CLUSTER
+    },
+];
+
+fn asking(context: &mut Context<'_>) -> Result<(), Error> {
+    context.reply.ok();
+    Ok(())
+}
+
+fn read_only(context: &mut Context<'_>) -> Result<(), Error> {
+    context.session.reads_backups = true;
+    context.reply.ok();
+    Ok(())
+}
+
+fn read_write(context: &mut Context<'_>) -> Result<(), Error> {
+    context.session.reads_backups = false;
+    context.reply.ok();
+    Ok(())
+}

@@ -1,0 +1,484 @@
+//! CLUSTER, and commands sent to the wrong node, as dialogues: with a node alone, and with three.
+
+use cluster::map::{Change, DropReason, LogIndex, Map, NodeId, Outcome, Settings};
+use placement::{Hashmask, Mask};
+
+use super::shown_id;
+use crate::testing::{TestNode, check_on, member};
+
+/// A, B and C with 16 buckets. Of the slots, A is primary of 0 to 4095 with B as its backup, B of 4096
+/// to 8191 with C, C of 8192 to 12287 without any; the last 4096 slots are lost.
+fn three() -> Map {
+    let mut map = Map::found(member(1), Mask::M000F, Settings::default());
+    apply(&mut map, &[2, 3, 4].map(|number| Change::Join(member(number))));
+    for bucket in Hashmask::all(Mask::M000F) {
+        match bucket.slots().start / 4096 {
+            0 => add(&mut map, bucket, 2),
+            1 => {
+                hand_over(&mut map, bucket, 2);
+                add(&mut map, bucket, 3);
+            }
+            2 => hand_over(&mut map, bucket, 3),
+            _ => hand_over(&mut map, bucket, 4),
+        }
+    }
+    apply(&mut map, &[Change::Dead([NodeId(4)].into())]);
+    map
+}
+
+fn apply(map: &mut Map, changes: &[Change]) {
+    for change in changes {
+        let index = LogIndex(map.epoch().0 + 1);
+        assert_eq!(map.apply(index, change), Outcome::Applied, "{change:?}");
+    }
+}
+
+fn add(map: &mut Map, bucket: Hashmask, to: u64) {
+    let expected = map.bucket(bucket).unwrap().epoch;
+    apply(map, &[Change::AddBackup { bucket, node: NodeId(to), expected }]);
+}
+
+/// From A, who keeps nothing of it.
+fn hand_over(map: &mut Map, bucket: Hashmask, to: u64) {
+    add(map, bucket, to);
+    let expected = map.bucket(bucket).unwrap().epoch;
+    apply(map, &[Change::Promote { bucket, node: NodeId(to), expected }]);
+    let expected = map.bucket(bucket).unwrap().epoch;
+    let because = DropReason::OutOfSync;
+    apply(map, &[Change::DropBackup { bucket, node: NodeId(1), expected, because }]);
+}
+
+fn node(number: u8) -> TestNode {
+    let mut node = TestNode::default();
+    node.see(&three(), number);
+    node
+}
+
+// The slots of the keys below: 1234567 has 1750, f 3168 and {b} 3300 (A); c 7365 and abc 7638 (B);
+// foo 12182 (C); a 15495 (nobody).
+
+#[test]
+fn a_node_alone_has_every_slot() {
+    let id = shown_id(NodeId(1));
+    let mut node = TestNode::default();
+    check_on(
+        &mut node,
+        &r#"
+        > CLUSTER MYID
+        "<id>"
+        > CLUSTER NODES
+        "<id> 10.0.0.1:6379@16379 myself,master - 0 0 1 connected 0-16383\n"
+        > CLUSTER SLOTS
+        1) 1) (integer) 0
+           2) (integer) 16383
+           3) 1) "10.0.0.1"
+              2) (integer) 6379
+              3) "<id>"
+              4) (empty array)
+        > CLUSTER SHARDS
+        1) 1) "slots"
+           2) 1) (integer) 0
+              2) (integer) 16383
+           3) "nodes"
+           4) 1)  1) "id"
+                  2) "<id>"
+                  3) "port"
+                  4) (integer) 6379
+                  5) "ip"
+                  6) "10.0.0.1"
+                  7) "endpoint"
+                  8) "10.0.0.1"
+                  9) "role"
+                 10) "master"
+                 11) "replication-offset"
+                 12) (integer) 0
+                 13) "health"
+                 14) "online"
+        > CLUSTER NOSUCH
+        (error) ERR unknown subcommand 'NOSUCH'. Try CLUSTER HELP.
+        > MSET abc 1 foo 2
+        OK
+        > DBSIZE
+        (integer) 2
+        "#
+        .replace("<id>", &id),
+    );
+    assert!(node.run("CLUSTER INFO").contains("cluster_state:ok"));
+}
+
+#[test]
+fn an_id_has_the_form_of_redis_and_begins_with_our_own() {
+    assert_eq!(shown_id(NodeId(0xABCD)).len(), 40);
+    assert!(shown_id(NodeId(0xABCD)).starts_with("000000000000abcd"));
+    assert_ne!(shown_id(NodeId(1))[16..], shown_id(NodeId(2))[16..]);
+}
+
+#[test]
+fn a_node_that_listens_everywhere_tells_a_client_the_address_it_has_used() {
+    let mut founder = member(1);
+    founder.at.host = String::new();
+    let mut node = TestNode::default();
+    node.see(&Map::found(founder, Mask::M00FF, Settings::default()), 1);
+    for used in ["192.168.0.9", "127.0.0.1"] {
+        node.host.facts.identity.host = used.to_owned();
+        assert!(node.run("CLUSTER SLOTS").contains(used));
+        assert!(node.run("CLUSTER NODES").contains(&format!(" {used}:6379@16379 ")));
+    }
+}
+
+#[test]
+fn slots_begin_with_one_of_each_primary_alone() {
+    let (a, b, c) = (shown_id(NodeId(1)), shown_id(NodeId(2)), shown_id(NodeId(3)));
+    let holder = |id: &str, number: u8| format!("10.0.0.{number} 6379 {id}");
+    let (a, b, c) = (holder(&a, 1), holder(&b, 2), holder(&c, 3));
+    let wanted = [
+        format!("0 0 {a}"),
+        format!("4096 4096 {b}"),
+        format!("8192 8192 {c}"),
+        format!("1 4095 {a} {b}"),
+        format!("4097 8191 {b} {c}"),
+        format!("8193 12287 {c}"),
+    ];
+    for number in 1..=3 {
+        assert_eq!(words(&node(number).args(1, &[b"CLUSTER", b"SLOTS"])[0]), wanted);
+    }
+}
+
+/// Each entry of an array as one line of its words, however deep.
+fn words(value: &resp::Value) -> Vec<String> {
+    fn collect(value: &resp::Value, line: &mut Vec<String>) {
+        if let resp::Value::Array(items) = value {
+            return items.iter().for_each(|item| collect(item, line));
+        }
+        let number = if let resp::Value::Integer(number) = value { Some(*number) } else { None };
+        let text = value.text().map(|text| String::from_utf8_lossy(text).into_owned());
+        line.extend(text.or(number.map(|number| number.to_string())));
+    }
+    let resp::Value::Array(entries) = value else { panic!("not an array: {value}") };
+    let line = |entry: &resp::Value| {
+        let mut line = Vec::new();
+        collect(entry, &mut line);
+        line.join(" ")
+    };
+    entries.iter().map(line).collect()
+}
+
+#[test]
+fn every_node_is_shown_as_a_master_and_lost_slots_as_nobodys() {
+    let mut node = node(2);
+    let epoch = three().epoch();
+    let (a, b, c) = (shown_id(NodeId(1)), shown_id(NodeId(2)), shown_id(NodeId(3)));
+    let wanted = format!(
+        "{a} 10.0.0.1:6379@16379 master - 0 0 {epoch} connected 0-4095\n\
+         {b} 10.0.0.2:6379@16379 myself,master - 0 0 {epoch} connected 4096-8191\n\
+         {c} 10.0.0.3:6379@16379 master - 0 0 {epoch} connected 8192-12287\n"
+    );
+    assert_eq!(node.args(1, &[b"CLUSTER", b"NODES"])[0].text(), Some(wanted.as_bytes()));
+    let info = node.run("CLUSTER INFO");
+    for line in [
+        "cluster_state:fail",
+        "cluster_slots_ok:12288",
+        "cluster_slots_fail:4096",
+        "cluster_known_nodes:3",
+        "cluster_size:3",
+    ] {
+        assert!(info.contains(line), "{line}: {info}");
+    }
+    let shards = words(&node.args(1, &[b"CLUSTER", b"SHARDS"])[0]);
+    assert_eq!(shards.len(), 3);
+    assert!(shards[1].starts_with(&format!("slots 4096 8191 nodes id {b} port 6379 ip 10.0.0.2")));
+}
+
+#[test]
+fn a_command_for_another_nodes_slot_is_sent_there() {
+    check_on(
+        &mut node(1),
+        r"
+        > SET 1234567 x
+        OK
+        > GET abc
+        (error) MOVED 7638 10.0.0.2:6379
+        > SET foo 1
+        (error) MOVED 12182 10.0.0.3:6379
+        > GET a
+        (error) CLUSTERDOWN Hash slot not served
+        > MGET abc foo
+        (error) CROSSSLOT Keys in request don't hash to the same slot
+        > MGET 1234567 {b}
+        (error) CROSSSLOT Keys in request don't hash to the same slot
+        > MGET {abc}1 {abc}2
+        (error) MOVED 7638 10.0.0.2:6379
+        > SSUBSCRIBE abc
+        (error) MOVED 7638 10.0.0.2:6379
+        > SPUBLISH abc hi
+        (error) MOVED 7638 10.0.0.2:6379
+        > ASKING
+        OK
+        > GET abc
+        (error) MOVED 7638 10.0.0.2:6379
+        ",
+    );
+}
+
+#[test]
+fn a_full_node_still_says_where_to_go() {
+    let mut node = node(1);
+    node.around.out_of_memory = true;
+    check_on(
+        &mut node,
+        r"
+        > SET abc 1
+        (error) MOVED 7638 10.0.0.2:6379
+        > SET 1234567 1
+        (error) OOM command not allowed when used memory > 'maxmemory'.
+        ",
+    );
+}
+
+#[test]
+fn a_transaction_stays_on_one_slot_of_this_node() {
+    check_on(
+        &mut node(1),
+        r"
+        > MULTI
+        OK
+        > SET abc 1
+        (error) MOVED 7638 10.0.0.2:6379
+        > EXEC
+        (error) EXECABORT Transaction discarded because of previous errors.
+        > MULTI
+        OK
+        > SET 1234567 1
+        QUEUED
+        > SET {b} 1
+        QUEUED
+        > EXEC
+        (error) CROSSSLOT Keys in request don't hash to the same slot
+        > EXEC
+        (error) ERR EXEC without MULTI
+        > MULTI
+        OK
+        > SET {b}1 1
+        QUEUED
+        > INCR {b}1
+        QUEUED
+        > EXEC
+        1) OK
+        2) (integer) 2
+        ",
+    );
+}
+
+#[test]
+fn a_transaction_queued_before_a_handover_is_sent_after_its_keys() {
+    let mut node = node(1);
+    check_on(
+        &mut node,
+        r"
+        > MULTI
+        OK
+        > SET 1234567 1
+        QUEUED
+        ",
+    );
+    let mut map = three();
+    promote(&mut map, b"1234567", 2);
+    node.see(&map, 1);
+    check_on(
+        &mut node,
+        r"
+        > EXEC
+        (error) MOVED 1750 10.0.0.2:6379
+        > EXEC
+        (error) ERR EXEC without MULTI
+        ",
+    );
+}
+
+fn promote(map: &mut Map, key: &[u8], to: u64) {
+    let bucket = map.bucket_of(placement::Slot::of(key)).clone();
+    let (bucket, expected) = (bucket.hashmask, bucket.epoch);
+    apply(map, &[Change::Promote { bucket, node: NodeId(to), expected }]);
+}
+
+#[test]
+fn what_was_watched_under_another_reign_counts_as_changed() {
+    let mut node = node(1);
+    check_on(
+        &mut node,
+        r"
+        > WATCH 1234567 {b}
+        (error) CROSSSLOT Keys in request don't hash to the same slot
+        > WATCH 1234567
+        OK
+        > WATCH f
+        OK
+        > MULTI
+        OK
+        > SET {b} 1
+        QUEUED
+        > EXEC
+        1) OK
+        > WATCH 1234567
+        OK
+        > MULTI
+        OK
+        > SET {b} 2
+        QUEUED
+        ",
+    );
+    let mut map = three();
+    promote(&mut map, b"1234567", 2);
+    promote(&mut map, b"1234567", 1);
+    node.see(&map, 1);
+    check_on(
+        &mut node,
+        r#"
+        > EXEC
+        (nil)
+        > GET {b}
+        "1"
+        "#,
+    );
+}
+
+#[test]
+fn a_backup_is_read_by_who_asks_for_it() {
+    let mut node = node(1);
+    node.run("SET 1234567 x");
+    node.run("SET f x PX 10");
+    node.see(&three(), 2);
+    check_on(
+        &mut node,
+        r#"
+        > GET 1234567
+        (error) MOVED 1750 10.0.0.1:6379
+        > READONLY
+        OK
+        > GET 1234567
+        "x"
+        > GET f
+        "x"
+        +11ms
+        > GET f
+        (nil)
+        > CLUSTER COUNTKEYSINSLOT 3168
+        (integer) 1
+        > SET 1234567 y
+        (error) MOVED 1750 10.0.0.1:6379
+        > SSUBSCRIBE 1234567
+        (error) MOVED 1750 10.0.0.1:6379
+        > GET foo
+        (error) MOVED 12182 10.0.0.3:6379
+        > MULTI
+        OK
+        > GET 1234567
+        QUEUED
+        > STRLEN 1234567
+        QUEUED
+        > EXEC
+        1) "x"
+        2) (integer) 1
+        > READWRITE
+        OK
+        > GET 1234567
+        (error) MOVED 1750 10.0.0.1:6379
+        > READONLY
+        OK
+        > RESET
+        RESET
+        > GET 1234567
+        (error) MOVED 1750 10.0.0.1:6379
+        "#,
+    );
+}
+
+#[test]
+fn only_a_nodes_own_slots_are_counted_listed_and_flushed() {
+    let mut node = TestNode::default();
+    for key in ["abc", "c", "foo", "1234567", "{b}", "f"] {
+        node.run(&format!("SET {key} x"));
+    }
+    node.see(&three(), 2);
+    check_on(
+        &mut node,
+        r#"
+        > DBSIZE
+        (integer) 2
+        > KEYS *
+        1) "c"
+        2) "abc"
+        > SCAN 0
+        1) "0"
+        2) 1) "c"
+           2) "abc"
+        > FLUSHALL
+        OK
+        > DBSIZE
+        (integer) 0
+        > RANDOMKEY
+        (nil)
+        "#,
+    );
+    node.see(&three(), 1);
+    check_on(
+        &mut node,
+        r"
+        > DBSIZE
+        (integer) 3
+        > MULTI
+        OK
+        > FLUSHALL
+        QUEUED
+        > DBSIZE
+        QUEUED
+        > EXEC
+        1) OK
+        2) (integer) 0
+        ",
+    );
+    node.see(&three(), 3);
+    assert_eq!(node.run("KEYS *"), r#"1) "foo""#);
+}
+
+#[test]
+fn keys_are_counted_and_listed_by_slot() {
+    check_on(
+        &mut TestNode::default(),
+        r#"
+        > CLUSTER KEYSLOT abc
+        (integer) 7638
+        > CLUSTER KEYSLOT x{abc}y
+        (integer) 7638
+        > SET abc 1
+        OK
+        > CLUSTER COUNTKEYSINSLOT 7638
+        (integer) 1
+        > CLUSTER GETKEYSINSLOT 7638 10
+        1) "abc"
+        > CLUSTER GETKEYSINSLOT 7638 0
+        (empty array)
+        > CLUSTER COUNTKEYSINSLOT 16384
+        (error) ERR Invalid slot
+        > CLUSTER COUNTKEYSINSLOT x
+        (error) ERR value is not an integer or out of range
+        > CLUSTER GETKEYSINSLOT 0 -1
+        (error) ERR Invalid slot or number of keys
+        > CLUSTER GETKEYSINSLOT 77777 1
+        (error) ERR Invalid slot or number of keys
+        "#,
+    );
+}
+
+#[test]
+fn what_is_done_by_hand_elsewhere_says_what_to_do_instead() {
+    let mut node = TestNode::default();
+    let told = node.run("CLUSTER MEET 127.0.0.1 7000");
+    assert!(told.starts_with("(error) ERR CLUSTER MEET is not done by hand: start the new node"));
+    for command in
+        ["ADDSLOTS 1", "FAILOVER", "FORGET x", "REPLICATE x", "RESET", "SETSLOT 1 STABLE"]
+    {
+        let told = node.run(&format!("CLUSTER {command}"));
+        assert!(told.contains("is not done by hand: "), "{command}: {told}");
+    }
+}

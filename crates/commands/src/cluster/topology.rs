@@ -1,0 +1,241 @@
+//! The questions clients ask to find their way: CLUSTER SLOTS, SHARDS, NODES, INFO, MYID. What the
+//! first three reply depends on the map alone, so it is written once for each map and protocol.
+//!
+//! Every node is primary of some buckets and backup of others, and clients know only masters and
+//! replicas: so every node is shown as a master. SLOTS, where clients that read from backups look,
+//! begins with one slot of each primary alone, because some clients (redis-py) keep a node in the
+//! role in which it first occurs.
+
+use core::fmt::Write as _;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use cluster::map::{Map, Member, NodeId};
+use placement::Slot;
+use resp::{Output, Protocol, Reply, SHARED_BYTES_MIN};
+
+use super::View;
+use crate::Error;
+use crate::context::Context;
+
+/// The replies as they were first written.
+#[derive(Default)]
+pub(super) struct Topology {
+    slots: Written,
+    shards: Written,
+    nodes: Written,
+}
+
+/// One reply, in either protocol.
+#[derive(Default)]
+struct Written([OnceLock<Arc<Vec<u8>>>; 2]);
+
+pub(super) fn slots(context: &mut Context<'_>) -> Result<(), Error> {
+    tell(context, |topology| &topology.slots, write_slots)
+}
+
+pub(super) fn shards(context: &mut Context<'_>) -> Result<(), Error> {
+    tell(context, |topology| &topology.shards, write_shards)
+}
+
+pub(super) fn nodes(context: &mut Context<'_>) -> Result<(), Error> {
+    tell(context, |topology| &topology.nodes, write_nodes)
+}
+
+pub(super) fn my_id(context: &mut Context<'_>) -> Result<(), Error> {
+    let id = shown_id(context.keys.around().cluster.me());
+    context.reply.bulk(id.as_bytes());
+    Ok(())
+}
+
+pub(super) fn info(context: &mut Context<'_>) -> Result<(), Error> {
+    let map = context.keys.around().cluster.map();
+    let lost: usize = map.lost().map(|(hashmask, _)| hashmask.slots().len()).sum();
+    let state = if lost == 0 { "ok" } else { "fail" };
+    let all = usize::from(Slot::COUNT);
+    let served = all - lost;
+    let (members, epoch) = (map.members().len(), map.epoch());
+    let primaries = map.loads().iter().filter(|load| load.primaries > 0).count();
+    let text = format!(
+        "cluster_state:{state}\r\ncluster_slots_assigned:{all}\r\ncluster_slots_ok:{served}\r\n\
+         cluster_slots_pfail:0\r\ncluster_slots_fail:{lost}\r\ncluster_known_nodes:{members}\r\n\
+         cluster_size:{primaries}\r\ncluster_current_epoch:{epoch}\r\ncluster_my_epoch:{epoch}\r\n"
+    );
+    context.reply.verbatim("txt", text.as_bytes());
+    Ok(())
+}
+
+/// A node's id as Redis writes ids: forty hexadecimal digits. The first sixteen are the id itself, the
+/// others follow from it.
+pub fn shown_id(node: NodeId) -> String {
+    let mut state = node.0;
+    let (second, third) = (crate::roll(&mut state), crate::roll(&mut state) >> 32);
+    format!("{:016x}{second:016x}{third:08x}", node.0)
+}
+
+/// What writes a reply for one node, whose own host is told apart.
+type Write = fn(&View, &str, &mut Reply<'_>);
+
+fn tell(
+    context: &mut Context<'_>,
+    written: fn(&Topology) -> &Written,
+    write: Write,
+) -> Result<(), Error> {
+    let view = &context.keys.around().cluster;
+    let host = view.myself().map_or("", |member| &member.at.host);
+    if host.is_empty() {
+        // It was told no name and listens on all addresses: any client is told the one it has used.
+        let host = context.host.identity().host;
+        write(view, &host, &mut context.reply);
+        return Ok(());
+    }
+    let protocol = context.reply.protocol;
+    let written = &written(&view.topology).0[usize::from(protocol == Protocol::Resp3)];
+    let bytes = written.get_or_init(|| {
+        let mut output = Output::default();
+        write(view, host, &mut Reply::new(&mut output, protocol));
+        Arc::new(output.chunks(output.mark()).flatten().copied().collect())
+    });
+    if bytes.len() < SHARED_BYTES_MIN {
+        context.reply.output().extend_from_slice(bytes);
+    } else {
+        context.reply.output().push_shared(bytes);
+    }
+    Ok(())
+}
+
+/// Neighbouring slots with the same holders.
+struct Run<'m> {
+    first: u16,
+    last: u16,
+    holders: &'m [NodeId],
+}
+
+/// All runs that somebody holds, in the order of their slots.
+fn runs(map: &Map) -> Vec<Run<'_>> {
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    let mut next = Slot::new(0);
+    while let Some(slot) = next {
+        let bucket = map.bucket_of(slot);
+        let (first, last) = (bucket.hashmask.slots().start, bucket.hashmask.slots().end - 1);
+        let holders = bucket.holders.as_slice();
+        match runs.last_mut().filter(|run| run.holders == holders) {
+            Some(run) => run.last = last,
+            None => runs.push(Run { first, last, holders }),
+        }
+        next = Slot::new(last + 1);
+    }
+    runs.retain(|run| !run.holders.is_empty());
+    runs
+}
+
+fn write_slots(view: &View, host: &str, reply: &mut Reply<'_>) {
+    let (heads, rest) = heads_and_rest(runs(view.map()));
+    reply.array(heads.len() + rest.len());
+    for run in heads.iter().chain(&rest) {
+        reply.array(2 + run.holders.len());
+        reply.integer(i64::from(run.first));
+        reply.integer(i64::from(run.last));
+        for holder in run.holders {
+            let member = view.map().member(*holder).expect("a holder is a member");
+            reply.array(4);
+            reply.bulk(host_of(view, member, host).as_bytes());
+            reply.integer(i64::from(member.at.client));
+            reply.bulk(shown_id(*holder).as_bytes());
+            reply.map(0);
+        }
+    }
+}
+
+/// One slot of every primary alone, and then all others with their backups. Where nothing has a backup
+/// there is nothing to be misunderstood, and no heads.
+fn heads_and_rest(runs: Vec<Run<'_>>) -> (Vec<Run<'_>>, Vec<Run<'_>>) {
+    if runs.iter().all(|run| run.holders.len() == 1) {
+        return (Vec::new(), runs);
+    }
+    let mut known = BTreeSet::new();
+    let mut heads = Vec::new();
+    let mut rest = Vec::new();
+    for mut run in runs {
+        if known.insert(run.holders[0]) {
+            heads.push(Run { last: run.first, holders: &run.holders[..1], ..run });
+            if run.first == run.last {
+                continue;
+            }
+            run.first += 1;
+        }
+        rest.push(run);
+    }
+    (heads, rest)
+}
+
+fn write_shards(view: &View, host: &str, reply: &mut Reply<'_>) {
+    let map = view.map();
+    reply.array(map.members().len());
+    for member in map.members() {
+        let ranges = ranges_of(map, member.id);
+        reply.map(2);
+        reply.bulk(b"slots");
+        reply.array(2 * ranges.len());
+        for (first, last) in ranges {
+            reply.integer(i64::from(first));
+            reply.integer(i64::from(last));
+        }
+        reply.bulk(b"nodes");
+        reply.array(1);
+        write_shard_node(member, host_of(view, member, host), reply);
+    }
+}
+
+fn write_shard_node(member: &Member, host: &str, reply: &mut Reply<'_>) {
+    reply.map(7);
+    reply.bulk(b"id");
+    reply.bulk(shown_id(member.id).as_bytes());
+    reply.bulk(b"port");
+    reply.integer(i64::from(member.at.client));
+    for (name, value) in [("ip", host), ("endpoint", host), ("role", "master")] {
+        reply.bulk(name.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    reply.bulk(b"replication-offset");
+    reply.integer(0);
+    reply.bulk(b"health");
+    reply.bulk(b"online");
+}
+
+fn write_nodes(view: &View, host: &str, reply: &mut Reply<'_>) {
+    let map = view.map();
+    let epoch = map.epoch();
+    let mut text = String::new();
+    for member in map.members() {
+        let id = shown_id(member.id);
+        let host = host_of(view, member, host);
+        let (client, peer) = (member.at.client, member.at.peer);
+        let flags = if member.id == view.me() { "myself,master" } else { "master" };
+        let _ = write!(text, "{id} {host}:{client}@{peer} {flags} - 0 0 {epoch} connected");
+        for (first, last) in ranges_of(map, member.id) {
+            let _ = match first == last {
+                true => write!(text, " {first}"),
+                false => write!(text, " {first}-{last}"),
+            };
+        }
+        text.push('\n');
+    }
+    reply.verbatim("txt", text.as_bytes());
+}
+
+/// The slots a node is primary of, as runs.
+fn ranges_of(map: &Map, node: NodeId) -> Vec<(u16, u16)> {
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for run in runs(map).iter().filter(|run| run.holders[0] == node) {
+        match ranges.last_mut().filter(|range| range.1 + 1 == run.first) {
+            Some(range) => range.1 = run.last,
+            None => ranges.push((run.first, run.last)),
+        }
+    }
+    ranges
+}
+
+fn host_of<'a>(view: &View, member: &'a Member, mine: &'a str) -> &'a str {
+    if member.id == view.me() { mine } else { &member.at.host }
+}

@@ -1,0 +1,117 @@
+//! The map as one node sees it: which slots are its own, and where all others are. Made anew for
+//! every change of the map and shared by all threads, so whatever is written from it is written once.
+
+use std::sync::Arc;
+
+use cluster::map::{CrossSlot, LogIndex, Map, Member, NodeId};
+use placement::Slot;
+
+use super::topology::Topology;
+use crate::Error;
+
+const WORDS: usize = Slot::COUNT as usize / 64;
+
+pub struct View {
+    map: Arc<Map>,
+    me: NodeId,
+    /// One bit a slot: this node is its primary.
+    mine: Box<[u64; WORDS]>,
+    serves_all: bool,
+    pub(super) topology: Topology,
+}
+
+/// Whose a slot is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Route<'a> {
+    /// This node is its primary.
+    Mine,
+    /// Another is; this node may hold a copy.
+    Elsewhere { primary: &'a Member, held: Held },
+    /// All who held it are gone.
+    Nobody,
+}
+
+/// Whether this node has an in-sync copy of a slot whose primary is another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    AsBackup,
+    NotAtAll,
+}
+
+impl View {
+    pub fn new(map: Arc<Map>, me: NodeId) -> View {
+        let mut mine = Box::new([0; WORDS]);
+        let mut count = 0;
+        for bucket in map.buckets().filter(|bucket| bucket.primary() == Some(me)) {
+            for slot in bucket.hashmask.slots() {
+                mine[usize::from(slot / 64)] |= 1 << (slot % 64);
+                count += 1;
+            }
+        }
+        let serves_all = count == Slot::COUNT;
+        View { map, me, mine, serves_all, topology: Topology::default() }
+    }
+
+    pub fn map(&self) -> &Arc<Map> {
+        &self.map
+    }
+
+    pub fn me(&self) -> NodeId {
+        self.me
+    }
+
+    /// This node, if the map has it: one that is on its way in or out is no member.
+    pub fn myself(&self) -> Option<&Member> {
+        self.map.member(self.me)
+    }
+
+    /// Every slot is this node's own: nothing needs to be looked up.
+    #[inline]
+    pub fn serves_all(&self) -> bool {
+        self.serves_all
+    }
+
+    /// Whether this node is the primary of a slot.
+    #[inline]
+    pub fn is_mine(&self, slot: Slot) -> bool {
+        let index = slot.index();
+        self.serves_all || self.mine[index / 64] >> (index % 64) & 1 != 0
+    }
+
+    /// Keys of one command must share a slot: they may live on different nodes, now or soon.
+    pub fn one_slot_only(&self) -> bool {
+        match self.map.settings().cross_slot {
+            CrossSlot::Never => true,
+            CrossSlot::OneMember => self.map.members().len() > 1,
+        }
+    }
+
+    /// The log index of the change that made a slot's present primary primary.
+    pub fn reign(&self, slot: Slot) -> LogIndex {
+        self.map.bucket_of(slot).reign
+    }
+
+    pub fn route(&self, slot: Slot) -> Route<'_> {
+        if self.is_mine(slot) {
+            return Route::Mine;
+        }
+        let bucket = self.map.bucket_of(slot);
+        let primary = bucket.primary().and_then(|primary| self.map.member(primary));
+        let held = if bucket.is_held_by(self.me) { Held::AsBackup } else { Held::NotAtAll };
+        primary.map_or(Route::Nobody, |primary| Route::Elsewhere { primary, held })
+    }
+
+    /// What a client is told whose command does not run here.
+    #[cold]
+    pub fn redirection(&self, slot: Slot) -> Error {
+        match self.route(slot) {
+            // The map has changed since whoever asks last looked.
+            Route::Mine => Error::fixed("TRYAGAIN the slot is just being handed over"),
+            Route::Elsewhere { primary, .. } => {
+                let (host, port) = (&primary.at.host, primary.at.client);
+                Error::new(format!("MOVED {slot} {host}:{port}"))
+            }
+            Route::Nobody => Error::fixed("CLUSTERDOWN Hash slot not served"),
+        }
+    }
+}
