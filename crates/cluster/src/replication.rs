@@ -22,7 +22,7 @@ pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, Position};
 pub use inbox::{Inbox, first_answer};
 pub use outbox::{BadAck, Forgotten, Outbox};
 pub use receive::{Received, Receiver, receive_effects, receive_images, slot_of_unit, write_image};
-pub use ticket::{Passage, Standing, Ticket, Wait};
+pub use ticket::{Passage, Standing, Subject, Ticket, Wait};
 
 /// A link of this node, by its place among them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -9,7 +9,7 @@ use store::{
 };
 
 use crate::cluster::View;
-use crate::outcome::{Event, Outcome};
+use crate::outcome::{EffectLog, Event, Outcome};
 use crate::settings::NotifyClasses;
 
 /// The tables of the slots whose locks the caller holds.
@@ -17,6 +17,10 @@ pub trait Slots {
     /// The table of a slot. With [`crate::Locks::AsNeeded`] the lock is taken here, and the one
     /// before let go.
     fn table(&mut self, slot: Slot) -> &mut SlotTable;
+
+    /// An effect was recorded. Whoever lets a slot go before the command ends (in a walk over many)
+    /// sends on what was done to it here.
+    fn recorded(&mut self, _effects: &mut EffectLog) {}
 
     /// The first slot from `from` on that holds keys. A server that keeps count of them answers
     /// without locking any.
@@ -293,7 +297,10 @@ impl<'a> Keys<'a> {
         let previous = table.version();
         let version = table.next_version(self.around.now);
         let applied = table.apply(effect, version, touch, &self.around.seed);
-        self.outcome.effects.record(slot, previous, version, effect);
+        if self.outcome.effects.recording {
+            self.outcome.effects.record(slot, previous, version, effect);
+            self.slots.recorded(&mut self.outcome.effects);
+        }
         self.outcome.applied(applied);
         self.outcome.changes += 1;
     }

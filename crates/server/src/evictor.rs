@@ -1,11 +1,13 @@
 //! Making room when memory is short: before a command that may need more, keys go until enough is
 //! free or nothing may go. Each worker has an evictor of its own; the thinking is in `store::evict`.
 
+use cluster::replication::Role;
 use commands::settings::{EvictionPolicy, NotifyClasses, Settings};
 use commands::{Keys, Locks, Outcome, Surroundings, roll};
 use placement::Slot;
 use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_MAX};
 
+use crate::data::ship;
 use crate::shared::Shared;
 use crate::surroundings::lfu_tuning;
 
@@ -82,8 +84,11 @@ impl Evictor {
 
     fn sample(&self, tuning: LfuTuning, room: &mut Room<'_>) -> Option<Candidate> {
         let slot = random_slot(self.policy, room)?;
-        let table = room.shared.keyspace.lock_one(slot);
-        table.candidate(self.policy, room.around.now, tuning, roll(room.chance))
+        let state = room.shared.keyspace.lock_one(slot);
+        if !state.duty.is_primary() {
+            return None;
+        }
+        state.table.candidate(self.policy, room.around.now, tuning, roll(room.chance))
     }
 }
 
@@ -106,6 +111,10 @@ fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
 fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
     let key = room.around.seed.key(&candidate.key);
     let mut slots = room.shared.keyspace.lock(Locks::One(key.slot()));
+    if !slots.one().is_some_and(|(_, state)| state.duty.role == Role::Serving) {
+        return false;
+    }
+    room.outcome.effects.recording = !room.shared.data.links.is_empty();
     let mut keys = Keys::new(&mut slots, room.around, room.outcome, room.chance);
     let may_go =
         keys.peek(&key).is_some_and(|found| !policy.is_volatile() || found.expires_at.is_some());
@@ -115,6 +124,7 @@ fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
         room.outcome.evicted += 1;
     }
     slots.note_changes();
+    ship(room.shared, &mut slots, room.outcome);
     may_go
 }
 

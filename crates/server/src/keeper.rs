@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use cluster::replication::Role;
 use commands::{Keys, Locks, Outcome, Slots, Surroundings};
 use placement::Slot;
 use store::Garbage;
 
+use crate::data::ship;
 use crate::evictor::{Evictor, Room};
 use crate::mailbox::Mailbox;
 use crate::pubsub::Outbox;
@@ -134,13 +136,18 @@ impl Keeper {
     /// True if there may be more in this slot.
     fn expire_some(&mut self, slot: Slot) -> bool {
         let mut slots = self.shared.keyspace.lock(Locks::One(slot));
+        if !slots.one().is_some_and(|(_, state)| state.duty.role == Role::Serving) {
+            return false; // Another node serves it by now, or will in a moment.
+        }
         let due = slots.table(slot).due(self.around.now, EXPIRE_BATCH);
+        self.outcome.effects.recording = !self.shared.data.links.is_empty();
         let mut keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
         for key in &due.keys {
             let key = self.around.seed.key(key);
             keys.expire(&key);
         }
         slots.note_changes();
+        ship(&self.shared, &mut slots, &mut self.outcome);
         drop(slots);
         self.tell();
         !due.keys.is_empty()
@@ -160,6 +167,7 @@ impl Keeper {
     }
 
     fn settle(&mut self) {
+        self.shared.data.links.flush();
         let counters = self.shared.counters.last().expect("the keeper's own are the last");
         count(&counters.expired, core::mem::take(&mut self.outcome.expired));
         count(&counters.evicted, core::mem::take(&mut self.outcome.evicted));

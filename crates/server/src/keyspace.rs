@@ -3,16 +3,26 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use commands::{KeyspaceNumbers, Locks, Slots};
+use cluster::replication::{Duty, Role};
+use commands::{EffectLog, KeyspaceNumbers, Locks, Slots};
 use parking_lot::{Mutex, MutexGuard};
 use placement::Slot;
+use smallvec::SmallVec;
 use store::{Key, SlotTable, UnixMillis};
 
-/// A slot's table on cache lines of its own, so that two threads at work on two slots do not disturb
-/// one another.
+use crate::data::Links;
+
+/// A slot: what it holds, and what this node is to it.
+#[repr(C)]
+pub(crate) struct SlotState {
+    pub table: SlotTable,
+    pub duty: Duty,
+}
+
+/// A slot on cache lines of its own, so that two threads at work on two slots do not disturb one
+/// another.
 #[repr(align(64))]
-#[derive(Default)]
-struct Cell(Mutex<SlotTable>);
+struct Cell(Mutex<SlotState>);
 
 /// What others may read of a slot without its lock. Written under the lock, after each change.
 struct Note {
@@ -34,8 +44,8 @@ impl Default for Note {
     }
 }
 
-/// A slot's table while its lock is held.
-pub(crate) type SlotGuard<'a> = MutexGuard<'a, SlotTable>;
+/// A slot while its lock is held.
+pub(crate) type SlotGuard<'a> = MutexGuard<'a, SlotState>;
 
 pub(crate) struct Keyspace {
     cells: Box<[Cell]>,
@@ -50,10 +60,15 @@ pub(crate) struct Population {
 }
 
 impl Keyspace {
-    pub(crate) fn new() -> Keyspace {
+    /// All slots, empty; to each of them the node has this role.
+    pub(crate) fn new(role: Role) -> Keyspace {
         let slots = || 0..Slot::COUNT;
+        let cell = || {
+            let duty = Duty { role, ..Duty::default() };
+            Cell(Mutex::new(SlotState { table: SlotTable::default(), duty }))
+        };
         Keyspace {
-            cells: slots().map(|_| Cell::default()).collect(),
+            cells: slots().map(|_| cell()).collect(),
             notes: slots().map(|_| Note::default()).collect(),
         }
     }
@@ -73,7 +88,7 @@ impl Keyspace {
                 Held::Several(Slot::all().map(|slot| (slot, self.lock_one(slot))).collect())
             }
         };
-        LockedSlots { keyspace: self, held }
+        LockedSlots::new(self, held)
     }
 
     #[inline]
@@ -96,7 +111,7 @@ impl Keyspace {
     /// A slot whose lock is held already, for a command.
     #[inline]
     pub(crate) fn locked<'a>(&'a self, slot: Slot, guard: SlotGuard<'a>) -> LockedSlots<'a> {
-        LockedSlots { keyspace: self, held: Held::One(slot, guard) }
+        LockedSlots::new(self, Held::One(slot, guard))
     }
 
     /// How many keys there are, and how long they have left on average, judged by a few of them.
@@ -110,8 +125,8 @@ impl Keyspace {
         for roll in 0..SAMPLES as u64 {
             let Some(slot) = from.and_then(|from| self.next_expiring(from)) else { break };
             // One that is busy is passed by: it may be this very thread that has it, in an EXEC.
-            let table = self.try_lock(slot);
-            let found = table.as_ref().and_then(|table| table.random_expiring(roll));
+            let state = self.try_lock(slot);
+            let found = state.as_ref().and_then(|state| state.table.random_expiring(roll));
             if let Some(expiry) = found.and_then(|found| found.expires_at) {
                 sum += expiry.0.saturating_sub(now.0);
                 count += 1;
@@ -150,10 +165,18 @@ impl Keyspace {
         u16::try_from(index).ok().and_then(Slot::new)
     }
 
-    /// Writes down what has become of a slot; called under its lock.
+    /// Writes down what has become of a slot; called under its lock. Only what this node is primary of
+    /// counts: nobody else's keys are shown, expired or evicted here.
     #[inline]
-    pub(crate) fn note(&self, slot: Slot, table: &SlotTable) {
+    pub(crate) fn note(&self, slot: Slot, state: &SlotState) {
         let note = &self.notes[slot.index()];
+        if !state.duty.is_primary() {
+            note.expires_from.store(NEVER, Relaxed);
+            note.len.store(0, Relaxed);
+            note.expiring.store(0, Relaxed);
+            return;
+        }
+        let table = &state.table;
         set_if_new(&note.expires_from, table.expires_from().map_or(NEVER, |from| from.0));
         set_if_new_u32(&note.len, count(table.len()));
         set_if_new_u32(&note.expiring, count(table.expiring()));
@@ -184,6 +207,10 @@ fn count(len: usize) -> u32 {
 pub(crate) struct LockedSlots<'a> {
     keyspace: &'a Keyspace,
     held: Held<'a>,
+    /// Where what was done to a slot is sent before the walk leaves it.
+    links: Option<&'a Links>,
+    /// What is shown of a slot that another node serves.
+    nothing: Option<Box<SlotTable>>,
 }
 
 enum Held<'a> {
@@ -195,19 +222,60 @@ enum Held<'a> {
     AsNeeded(Option<(Slot, SlotGuard<'a>)>),
 }
 
-impl LockedSlots<'_> {
+impl<'a> LockedSlots<'a> {
+    #[inline]
+    fn new(keyspace: &'a Keyspace, held: Held<'a>) -> LockedSlots<'a> {
+        LockedSlots { keyspace, held, links: None, nothing: None }
+    }
+
+    /// A walk over many slots sends on what it does to each before it goes to the next.
+    pub(crate) fn send_on(&mut self, links: &'a Links) {
+        self.links = Some(links);
+    }
+
+    /// The slots that are locked, with what this node is to them. A walk has none yet.
+    pub(crate) fn states(&mut self) -> SmallVec<[(Slot, &mut SlotState); 1]> {
+        match &mut self.held {
+            Held::None | Held::AsNeeded(_) => SmallVec::new(),
+            Held::One(slot, state) => SmallVec::from_iter([(*slot, &mut **state)]),
+            Held::Several(states) => {
+                states.iter_mut().map(|(slot, state)| (*slot, &mut **state)).collect()
+            }
+        }
+    }
+
+    /// The slot that is locked, if it is just one.
+    #[inline]
+    pub(crate) fn one(&mut self) -> Option<(Slot, &mut SlotState)> {
+        match &mut self.held {
+            Held::One(slot, state) => Some((*slot, &mut **state)),
+            Held::None | Held::AsNeeded(_) | Held::Several(_) => None,
+        }
+    }
+
+    /// True if the command needs no slot.
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        matches!(self.held, Held::None)
+    }
+
+    /// True for a walk over many slots.
+    pub(crate) fn is_walk(&self) -> bool {
+        matches!(self.held, Held::AsNeeded(_))
+    }
+
     /// Notes what has become of the slots. To be called when a command has changed anything; the
     /// locks are let go by dropping.
     #[inline]
     pub(crate) fn note_changes(&self) {
         match &self.held {
             Held::None | Held::AsNeeded(None) => {}
-            Held::One(slot, table) | Held::AsNeeded(Some((slot, table))) => {
-                self.keyspace.note(*slot, table);
+            Held::One(slot, state) | Held::AsNeeded(Some((slot, state))) => {
+                self.keyspace.note(*slot, state);
             }
-            Held::Several(tables) => {
-                for (slot, table) in tables {
-                    self.keyspace.note(*slot, table);
+            Held::Several(states) => {
+                for (slot, state) in states {
+                    self.keyspace.note(*slot, state);
                 }
             }
         }
@@ -218,31 +286,41 @@ impl Slots for LockedSlots<'_> {
     #[inline]
     fn table(&mut self, slot: Slot) -> &mut SlotTable {
         match &mut self.held {
-            Held::One(held, table) => {
+            Held::One(held, state) => {
                 assert_eq!(*held, slot, "a command reaches only for the keys it named");
-                table
+                &mut state.table
             }
-            Held::Several(tables) => {
-                let at = tables.binary_search_by_key(&slot, |(held, _)| *held);
-                &mut tables[at.expect("a command reaches only for the keys it named")].1
+            Held::Several(states) => {
+                let at = states.binary_search_by_key(&slot, |(held, _)| *held);
+                let state = &mut states[at.expect("a command reaches only for its keys")].1;
+                shown(state, &mut self.nothing)
             }
             Held::AsNeeded(current) => {
-                if let Some((held, table)) = current.as_ref().filter(|(held, _)| *held != slot) {
-                    self.keyspace.note(*held, table);
+                if let Some((held, state)) = current.as_ref().filter(|(held, _)| *held != slot) {
+                    self.keyspace.note(*held, state);
                     *current = None;
                 }
                 let keyspace = self.keyspace;
-                &mut current.get_or_insert_with(|| (slot, keyspace.lock_one(slot))).1
+                let (_, state) = current.get_or_insert_with(|| (slot, keyspace.lock_one(slot)));
+                shown(state, &mut self.nothing)
             }
             Held::None => unreachable!("a command without keys reached for one"),
         }
     }
 
+    fn recorded(&mut self, effects: &mut EffectLog) {
+        if let (Held::AsNeeded(Some((slot, state))), Some(links)) = (&mut self.held, self.links) {
+            links.ship(*slot, state, effects);
+            effects.clear();
+        }
+    }
+
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
-        if let Held::Several(tables) = &self.held {
+        if let Held::Several(states) = &self.held {
             // What this very command (an EXEC) has done so far is not noted yet.
-            let behind = &tables[tables.partition_point(|(slot, _)| *slot < from)..];
-            return behind.iter().find(|(_, table)| !table.is_empty()).map(|(slot, _)| *slot);
+            let behind = &states[states.partition_point(|(slot, _)| *slot < from)..];
+            let occupied = |state: &SlotState| state.duty.is_primary() && !state.table.is_empty();
+            return behind.iter().find(|(_, state)| occupied(state)).map(|(slot, _)| *slot);
         }
         self.note_changes();
         self.keyspace.next_occupied(from)
@@ -257,10 +335,25 @@ impl Slots for LockedSlots<'_> {
     }
 
     fn key_count(&mut self) -> usize {
-        if let Held::Several(tables) = &self.held {
-            return tables.iter().map(|(_, table)| table.len()).sum();
+        if let Held::Several(states) = &self.held {
+            let mine = states.iter().filter(|(_, state)| state.duty.is_primary());
+            return mine.map(|(_, state)| state.table.len()).sum();
         }
         self.note_changes();
         usize::try_from(self.keyspace.population().keys).unwrap_or(usize::MAX)
+    }
+}
+
+/// A slot that another node serves looks empty to commands that walk over many, and what they would do
+/// to it is forgotten.
+fn shown<'a>(
+    state: &'a mut SlotState,
+    nothing: &'a mut Option<Box<SlotTable>>,
+) -> &'a mut SlotTable {
+    match state.duty.role {
+        Role::Serving => &mut state.table,
+        Role::Absent | Role::Paused | Role::Backup | Role::Heir | Role::Taking => {
+            nothing.insert(Box::default())
+        }
     }
 }

@@ -17,6 +17,11 @@ mod watching; //   Statistics, the slow log, monitors.
 mod system; //     What the operating system says.
 mod mailbox; //    How threads talk to a worker.
 mod pubsub; //     Who listens to what, and how messages get there.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "the first other node will need it")
+)]
+mod data; //       The data plane: what goes to other nodes and comes from them.
 mod gate; //       Up to where a connection's output may be sent.
 mod keeper; //     The thread that expires keys, frees garbage and watches memory.
 mod evictor; //    Making room when memory is short.

@@ -3,7 +3,10 @@
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
+use cluster::map::Peer;
+use cluster::replication::LinkId;
 use mio::Waker;
+use mio::net::TcpStream;
 use parking_lot::Mutex;
 
 use crate::accept::Accepted;
@@ -19,6 +22,10 @@ pub(crate) enum Mail {
     Show { id: u64, index: usize, line: Arc<[u8]> },
     /// Bring this to those who listen.
     Deliver(Arc<Message>),
+    /// Read the answers of this link.
+    AdoptLink(LinkId, TcpStream),
+    /// Read what this node sends.
+    AdoptIntake { peer: Peer, stream: TcpStream, connection: u64 },
 }
 
 /// Above this, whoever publishes waits: a worker with many listeners is slower than one publisher.

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
+use cluster::replication::Role;
 use commands::Table;
 use commands::cluster::View;
 use commands::settings::Settings;
@@ -23,6 +24,7 @@ use store::Seed;
 use crate::accept::listen;
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
+use crate::data::{Data, Mover};
 use crate::http::{self, HttpOptions, HttpServer};
 use crate::keeper::Keeper;
 use crate::keyspace::Keyspace;
@@ -72,16 +74,20 @@ impl Node {
         let prepared: io::Result<Vec<_>> = (0..count).map(|_| worker::prepare()).collect();
         let (polls, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
         let (garbage, garbage_in) = mpsc::channel();
+        let view = alone(&settings, client_addr);
+        let (orders, orders_in) = mpsc::channel();
+        let seed = Seed::new(RandomState::new().hash_one(client_addr));
         let table = Table::default();
         let shared = Arc::new(Shared {
-            keyspace: Keyspace::new(),
+            keyspace: Keyspace::new(Role::Serving),
+            data: Data::new(view.me(), count, seed.clone(), orders),
             watching: Watching::new(count, &table),
             id: node_id(),
             table,
             clients: Clients::default(),
             pauses: Pauses::default(),
             config: ConfigChanges::default(),
-            seed: Seed::new(RandomState::new().hash_one(client_addr)),
+            seed,
             memory: MemoryGauge::new(options.memory),
             exchange: Exchange::new(count),
             mailboxes,
@@ -97,7 +103,7 @@ impl Node {
             garbage,
             client_addr,
             config_file: options.config_file,
-            cluster: ArcSwap::from_pointee(alone(&settings, client_addr)),
+            cluster: ArcSwap::from_pointee(view),
             settings: ArcSwap::from_pointee(settings),
         });
         let http = start_http(&shared)?;
@@ -112,6 +118,8 @@ impl Node {
         }
         let keeper = Keeper::new(Arc::clone(&node.shared), garbage_in);
         node.spawn("keeper", move || keeper.run())?;
+        let mover = Mover::new(Arc::clone(&node.shared), orders_in);
+        node.spawn("mover", move || mover.run())?;
         Ok(node)
     }
 

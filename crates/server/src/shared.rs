@@ -4,10 +4,12 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use cluster::map::Map;
 use commands::Table;
 use commands::cluster::View;
 use commands::settings::Settings;
@@ -15,6 +17,7 @@ use store::{Garbage, Seed};
 
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
+use crate::data::Data;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mailbox;
 use crate::memory::MemoryGauge;
@@ -24,6 +27,8 @@ use crate::watching::Watching;
 
 pub(crate) struct Shared {
     pub keyspace: Keyspace,
+    /// What goes to other nodes, and comes from them.
+    pub data: Data,
     pub settings: ArcSwap<Settings>,
     /// The map as this node sees it.
     pub cluster: ArcSwap<View>,
@@ -92,6 +97,11 @@ impl Shared {
     pub(crate) fn discard(&self, garbage: Garbage) {
         // The keeper is gone only when the node stops, and then it is freed here.
         let _ = self.garbage.send(garbage);
+    }
+
+    /// The map this node goes by.
+    pub(crate) fn map(&self) -> Arc<Map> {
+        Arc::clone(self.cluster.load().map())
     }
 
     /// Asks all threads to end.

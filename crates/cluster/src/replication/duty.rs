@@ -20,6 +20,8 @@ pub enum Role {
     Paused,
     /// It holds an in-sync copy.
     Backup,
+    /// A backup that is about to be promoted: who asks for the slot waits here for it.
+    Heir,
     /// A fill brings the slot here.
     Taking,
 }
@@ -124,7 +126,9 @@ impl Duty {
             self.role = match self.role {
                 _ if bucket.is_held_by(me) => Role::Backup,
                 Role::Taking => Role::Taking,
-                Role::Absent | Role::Serving | Role::Paused | Role::Backup => Role::Absent,
+                Role::Absent | Role::Serving | Role::Paused | Role::Backup | Role::Heir => {
+                    Role::Absent
+                },
             };
         }
         self.reign = bucket.reign;

@@ -121,6 +121,12 @@ impl Outbox {
         Ok(())
     }
 
+    /// The other end is gone for good: nothing is kept for it. Numbers go on.
+    pub fn forget(&mut self) {
+        self.chunks.clear();
+        (self.sent_chunks, self.sent_bytes, self.kept_bytes) = (0, 0, 0);
+    }
+
     fn is_unsent_in_first(&self) -> bool {
         self.chunks.front().is_some_and(|chunk| self.sent_bytes < chunk.bytes.len())
     }

@@ -41,7 +41,8 @@ impl Receiver<'_> {
         if reign > self.duty.reign {
             return Err(Received::Early);
         }
-        if reign < self.duty.reign || !matches!(self.duty.role, Role::Backup | Role::Taking) {
+        let takes_in = matches!(self.duty.role, Role::Backup | Role::Heir | Role::Taking);
+        if reign < self.duty.reign || !takes_in {
             return Err(Received::Refused(self.duty.reign));
         }
         let here = self.position();

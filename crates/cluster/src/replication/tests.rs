@@ -93,7 +93,7 @@ const LINK: LinkId = LinkId(3);
 
 fn ticket(number: u64) -> Ticket {
     let wait = Wait { link: LINK, number: FrameNumber(number) };
-    Ticket { slot: Slot::of(b"k"), reign: LogIndex(5), waits: [wait].into_iter().collect() }
+    Ticket { of: Subject::Slot(Slot::of(b"k"), LogIndex(5)), waits: [wait].into_iter().collect() }
 }
 
 fn standing(reign: Option<u64>, wait_set: &[LinkId]) -> Standing {
@@ -102,7 +102,7 @@ fn standing(reign: Option<u64>, wait_set: &[LinkId]) -> Standing {
 
 #[test]
 fn a_reply_waits_for_the_backup_and_not_for_one_that_was_dropped() {
-    let acked = |number| move |_: LinkId, _: Slot| FrameNumber(number);
+    let acked = |number| move |_: LinkId, _: Option<Slot>| FrameNumber(number);
     let passage = |standing: &Standing, number| ticket(9).passage(standing, acked(number));
     let primary = standing(Some(5), &[LINK]);
     assert_eq!(passage(&primary, 8), Passage::Waiting);

@@ -10,10 +10,17 @@ use crate::map::LogIndex;
 /// something was acknowledged or the map has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ticket {
-    pub slot: Slot,
-    /// The reign in which the command ran.
-    pub reign: LogIndex,
+    /// What the command depended on.
+    pub of: Subject,
     pub waits: SmallVec<[Wait; 1]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Subject {
+    /// One slot, in the reign in which the command ran.
+    Slot(Slot, LogIndex),
+    /// All the node's slots: a walk over them. It waits for every link there is.
+    Everything,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,22 +48,39 @@ pub enum Passage {
 }
 
 impl Ticket {
-    /// Whether the reply may leave. A backup that was dropped from the wait set need not be waited for,
-    /// but only while this node is still the primary that ran the command.
+    /// Whether every wait is over by what was acknowledged. `acked` may know less of a slot of which
+    /// something was refused.
     #[inline]
+    pub fn is_acked(&self, acked: impl Fn(LinkId, Option<Slot>) -> FrameNumber) -> bool {
+        let slot = self.slot();
+        self.waits.iter().all(|wait| acked(wait.link, slot) >= wait.number)
+    }
+
+    pub fn slot(&self) -> Option<Slot> {
+        match self.of {
+            Subject::Slot(slot, _) => Some(slot),
+            Subject::Everything => None,
+        }
+    }
+
+    /// Whether the reply may leave, given what this node is to the slot by now. A backup that was
+    /// dropped from the wait set need not be waited for, but only while this node is still the primary
+    /// that ran the command.
     pub fn passage(
         &self,
         standing: &Standing,
-        acked: impl Fn(LinkId, Slot) -> FrameNumber,
+        acked: impl Fn(LinkId, Option<Slot>) -> FrameNumber,
     ) -> Passage {
-        if self.waits.iter().all(|wait| acked(wait.link, self.slot) >= wait.number) {
+        if self.is_acked(&acked) {
             return Passage::Free;
         }
-        if standing.reign != Some(self.reign) {
+        if let Subject::Slot(_, reign) = self.of
+            && standing.reign != Some(reign)
+        {
             return Passage::Barred;
         }
         let counts = |wait: &Wait| standing.wait_set.contains(&wait.link);
-        let missing = |wait: &Wait| acked(wait.link, self.slot) < wait.number;
+        let missing = |wait: &Wait| acked(wait.link, self.slot()) < wait.number;
         if self.waits.iter().any(|wait| counts(wait) && missing(wait)) {
             Passage::Waiting
         } else {

@@ -2,6 +2,7 @@
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::time::Instant;
 
 use commands::{CommandId, Session};
 use mio::net::TcpStream;
@@ -43,6 +44,11 @@ pub(crate) struct Connection {
     pub heard: bool,
     /// It waits for a pause to end (CLIENT PAUSE).
     pub held_back: bool,
+    /// Requests that wait for their bucket to be handed over.
+    pub parked: Vec<u8>,
+    pub parked_since: Option<Instant>,
+    /// What it has been told, or is about to be, is true only if this node may serve.
+    pub relies_on_lease: bool,
     pub unread: Unread,
     /// It left too much unread, and is closed at the end of the round.
     pub is_cut_off: bool,
@@ -71,6 +77,9 @@ impl Connection {
             spoke: false,
             heard: false,
             held_back: false,
+            parked: Vec::new(),
+            parked_since: None,
+            relies_on_lease: false,
             unread: Unread::default(),
             is_cut_off: false,
         }

@@ -3,13 +3,15 @@
 use std::time::Instant;
 
 use commands::{Context, Ending, Flag, Keys, Locks, Request, Verdict, admit, needs_memory, run};
-use resp::{Output, Reply};
+use resp::{Mark, Output, Reply};
 use smallvec::SmallVec;
 
 use super::Worker;
 use super::connection::Connection;
+use super::hold::{Fate, fate_of};
 use super::serve::BATCH_MAX;
 use super::timing::BatchTime;
+use crate::data::Links;
 use crate::evictor::Room;
 use crate::host::NodeHost;
 use crate::keyspace::{Keyspace, LockedSlots, SlotGuard};
@@ -33,6 +35,10 @@ impl<'s> Worker<'s> {
             output = self.spares.pop().unwrap_or_default();
         }
         for (step, request) in requests.iter().enumerate() {
+            if !self.connections[index].parked.is_empty() {
+                self.park(index, request); // Behind one that waits.
+                continue;
+            }
             let alone = request.is_timed_alone();
             if alone {
                 time.begin_alone();
@@ -65,7 +71,7 @@ impl<'s> Worker<'s> {
         }
         let start = output.mark();
         let muted = self.connections[index].session.begin_muted(output);
-        self.admit_and_run(index, (place, request), held, output);
+        self.admit_and_run(index, (place, request), held, (output, start));
         if let Some(start) = muted {
             self.connections[index].session.end_muted(output, start);
         }
@@ -80,7 +86,7 @@ impl<'s> Worker<'s> {
         index: usize,
         (place, request): (usize, &Request<'_>),
         held: &mut Held<'s>,
-        output: &mut Output,
+        (output, start): (&mut Output, Mark),
     ) {
         let Connection { session, card, .. } = &mut self.connections[index];
         let mut reply = Reply::new(output, session.protocol);
@@ -95,6 +101,19 @@ impl<'s> Worker<'s> {
         };
         let reshaped = self.outcome.reshaped;
         let mut slots = lock(&self.shared.keyspace, locks, place, held);
+        match fate_of(&mut slots, spec, session) {
+            Fate::Run => {}
+            Fate::Wait => {
+                drop(slots);
+                return self.park(index, request);
+            }
+            Fate::Elsewhere(slot) => {
+                drop(slots);
+                return self.send_elsewhere(index, request, slot, output);
+            }
+        }
+        self.outcome.effects.recording = wants_effects(&mut slots, &self.shared.data.links);
+        slots.send_on(&self.shared.data.links);
         let keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
         let mut host = NodeHost {
             shared: self.shared,
@@ -118,6 +137,16 @@ impl<'s> Worker<'s> {
         }
         if self.outcome.reshaped != reshaped {
             slots.note_changes();
+        }
+        let ticket = self.ship(&mut slots);
+        let touched_slots = !slots.is_free();
+        drop(slots);
+        if touched_slots {
+            self.connections[index].relies_on_lease = true;
+            if let Some(ticket) = ticket {
+                self.hold(index, start, ticket);
+            }
+            self.note_stall(index);
         }
         if spec.has(Flag::Admin) {
             self.look_around(); // It may have changed a setting; the next in this batch heeds it.
@@ -145,6 +174,15 @@ impl<'s> Worker<'s> {
         self.around.out_of_memory = !self.evictor.evict(&self.settings, &mut room);
         let event = LATENCY_EVENTS.eviction_cycle;
         self.shared.watching.latency.note(event, begun.elapsed(), &self.settings);
+    }
+}
+
+/// Whether what the command does is to be recorded for others.
+#[inline]
+fn wants_effects(slots: &mut LockedSlots<'_>, links: &Links) -> bool {
+    match slots.one() {
+        Some((_, state)) => !state.duty.feeds.is_empty(),
+        None => !slots.is_free() && !links.is_empty(),
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! `serve.rs` has a connection's turn, `execute.rs` one command under its locks, `connection.rs` what
 //! a connection keeps between its turns; `publish.rs` and `hear.rs` are the two ends of pub/sub.
+//! `hold.rs` has the replies that wait for backups, `links.rs` what other nodes send.
 //! `timing.rs` notes how long commands took, `monitor.rs` shows them, `held_back.rs` has CLIENT PAUSE,
 //! `idle.rs` parts with the silent.
 mod connection;
@@ -12,6 +13,8 @@ mod idle;
 mod monitor;
 mod timing;
 mod hear;
+mod hold;
+mod links;
 mod publish;
 mod round;
 mod serve;
@@ -22,6 +25,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::map::Ack;
 use commands::settings::Settings;
 use commands::{Outcome, PauseScope, Surroundings};
 use mio::event::Event;
@@ -32,6 +36,7 @@ use slab::Slab;
 use store::UnixMillis;
 
 use self::connection::Connection;
+use self::links::{Answers, Incoming};
 use self::round::Region;
 use crate::accept::{Accepted, configure};
 use crate::clients::Place;
@@ -44,8 +49,8 @@ use crate::surroundings::surroundings;
 
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
-/// Above are the tokens of what is no connection.
-const CONNECTIONS_MAX: usize = usize::MAX - 1;
+/// From here on are the tokens of what is no connection of a client.
+const CONNECTIONS_MAX: usize = links::INTAKES;
 const EVENTS_MAX: usize = 1_024;
 /// How much is read from one connection before the next has its turn.
 const READ_BYTES: usize = 64 * 1024;
@@ -74,6 +79,20 @@ pub(crate) struct Worker<'s> {
     /// What CLIENT PAUSE has stopped, and the connections that wait for its end.
     paused: Option<PauseScope>,
     held_back: Vec<usize>,
+    /// Whether replies wait for backups at all.
+    waits_for_backups: bool,
+    /// Connections whose replies wait for backups.
+    holding: Vec<usize>,
+    /// The number of the map when they were last looked at.
+    released_at: u64,
+    /// Connections whose requests wait for a handover.
+    parked: Vec<usize>,
+    /// The answers to what this node sends, of the links that are this worker's.
+    answers: Vec<Answers>,
+    /// What other nodes send, of those that are this worker's.
+    incoming: Slab<Incoming>,
+    /// Of those, the ones with more to do although the system will not say so again.
+    intakes_again: Vec<usize>,
     /// When to look for idle connections again.
     idle_due: UnixMillis,
     /// Counts the rounds, so that a connection has one turn in each.
@@ -123,6 +142,13 @@ impl<'s> Worker<'s> {
             slow: Vec::new(),
             paused: None,
             held_back: Vec::new(),
+            waits_for_backups: true,
+            holding: Vec::new(),
+            released_at: 0,
+            parked: Vec::new(),
+            answers: Vec::new(),
+            incoming: Slab::new(),
+            intakes_again: Vec::new(),
             idle_due: UnixMillis(0),
             round: 0,
             buffer: vec![0; BUFFER_BYTES],
@@ -166,14 +192,22 @@ impl<'s> Worker<'s> {
                 match event.token() {
                     WAKER => self.read_mail(),
                     LISTENER => self.accept(),
+                    Token(token @ links::LINKS..) => self.on_link(links::link_of(token)),
+                    Token(token @ links::INTAKES..) => self.on_intake(token - links::INTAKES),
                     Token(_) => {}
                 }
+            }
+            for key in core::mem::take(&mut self.intakes_again) {
+                self.on_intake(key);
             }
             if core::mem::take(&mut self.accept_again) {
                 self.accept();
             }
             self.serve_all(&mut ready);
+            self.announce_holding();
+            self.shared.data.links.flush();
             self.answer();
+            self.release();
             self.hear();
             self.close_idle();
             self.settle();
@@ -185,13 +219,14 @@ impl<'s> Worker<'s> {
     fn look_around(&mut self) {
         self.around = surroundings(self.shared);
         self.settings = self.shared.settings.load_full();
+        self.waits_for_backups = self.around.cluster.map().settings().ack == Ack::Backup;
     }
 
     /// How long to wait for the system to report anything.
     fn sleep(&self) -> Duration {
         if !self.again.is_empty() || !self.branch.is_quiet() {
             Duration::ZERO
-        } else if !self.patient.is_empty() {
+        } else if !self.patient.is_empty() || !self.parked.is_empty() || self.has_intakes() {
             BREATH
         } else if self.held_back.is_empty() {
             SLEEP
@@ -204,6 +239,7 @@ impl<'s> Worker<'s> {
         let mut indices = core::mem::take(&mut self.again);
         indices.append(&mut self.patient);
         indices.append(&mut self.resume_held_back());
+        indices.append(&mut self.unpark());
         indices
     }
 
@@ -227,6 +263,10 @@ impl<'s> Worker<'s> {
                 Mail::Close { id, index } => self.close_if(id, index),
                 Mail::Show { id, index, line } => self.show(id, index, &line),
                 Mail::Deliver(message) => self.branch.receive(message),
+                Mail::AdoptLink(id, stream) => self.adopt_link(id, stream),
+                Mail::AdoptIntake { peer, stream, connection } => {
+                    self.adopt_intake(peer, stream, connection);
+                }
             }
         }
     }

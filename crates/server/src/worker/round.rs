@@ -72,6 +72,9 @@ impl Worker<'_> {
             }
             return false;
         }
+        if !connection.parked.is_empty() {
+            return false; // It is tried again by itself.
+        }
         if connection.has_much_unread() {
             return false; // It will be writable some day; then we are here again.
         }

@@ -46,8 +46,12 @@ impl Worker<'_> {
     /// being read, each would wake its client alone; so they wake up together.
     pub(super) fn answer(&mut self) {
         let mut answered = core::mem::take(&mut self.answered);
+        let may_serve = answered.is_empty() || self.shared.data.lease.is_valid();
         for index in answered.drain(..) {
-            if self.connections.contains(index) && self.finish(index).is_err() {
+            let Some(connection) = self.connections.get_mut(index) else { continue };
+            // What ran while somebody else may have served is not told: it may be wrong.
+            let untrue = core::mem::take(&mut connection.relies_on_lease) && !may_serve;
+            if untrue || self.finish(index).is_err() {
                 self.close(index);
             }
         }
@@ -67,7 +71,8 @@ impl Worker<'_> {
         }
         let connection = &self.connections[index];
         // One that is held back goes on when the pause is over.
-        if connection.readable && !connection.held_back && !connection.has_much_unread() {
+        let waits = connection.held_back || !connection.parked.is_empty();
+        if connection.readable && !waits && !connection.has_much_unread() {
             self.again.push(index);
         }
         if !connection.output.is_empty() {
@@ -166,6 +171,10 @@ impl Worker<'_> {
             self.run_batch(bytes, spans, &parsed.jobs);
             at = parsed.end;
             let connection = &mut self.connections[index];
+            if !connection.parked.is_empty() {
+                connection.readable = true;
+                return (at, Rest::PutOff);
+            }
             if connection.session.closing {
                 return (at, Rest::Forget);
             }
@@ -252,14 +261,14 @@ fn hold<'s>(keyspace: &'s Keyspace, requests: &[Request<'_>]) -> Held<'s> {
     for request in requests {
         let key = request.key.as_ref().filter(|_| request.has_one_key());
         let guard = key.and_then(|key| keyspace.try_lock(key.slot()));
-        if let (Some(key), Some(table)) = (key, &guard) {
-            table.prefetch_entry(key);
+        if let (Some(key), Some(state)) = (key, &guard) {
+            state.table.prefetch_entry(key);
         }
         held.push(guard);
     }
     for (request, guard) in requests.iter().zip(&held) {
-        if let (Some(key), Some(table)) = (&request.key, guard) {
-            table.prefetch_item(key);
+        if let (Some(key), Some(state)) = (&request.key, guard) {
+            state.table.prefetch_item(key);
         }
     }
     held

@@ -1,0 +1,101 @@
+//! The data plane: what a write to a slot does beyond this node. `cluster::replication` and
+//! `cluster::fill` think; here are the locks, sockets and threads around them.
+//!
+//! `link.rs` is the way out to one other node, `intake.rs` the way in from one; workers read both
+//! (`worker/links.rs`). `follow.rs` makes every slot's duty what the map says. `mover.rs` is a thread
+//! that copies buckets, hands them over and notices backups that fall behind.
+
+mod follow; //  A new map: what this node is to each slot from now on.
+mod intake; //  What comes from one other node.
+mod lease; //   Until when this node may serve.
+mod link; //    The way out to one other node.
+mod links; //   All of them.
+mod plane; //   Connections as they come and go; what the control thread is told.
+mod stalls; //  How long commands waited.
+mod mover; //   The thread that copies buckets and hands them over.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
+
+use cluster::map::{NodeId, Peer};
+use parking_lot::Mutex;
+use store::Seed;
+
+pub(crate) use follow::follow;
+pub(crate) use intake::{Intake, Surface, Taken};
+pub(crate) use lease::Lease;
+pub(crate) use link::Link;
+pub(crate) use links::{Links, ship_effects as ship};
+pub(crate) use mover::{Mover, Order, Report};
+pub(crate) use plane::{Notice, Unwanted, incoming, outgoing};
+pub(crate) use stalls::Stalls;
+
+/// What the threads of a node share about the other nodes.
+pub(crate) struct Data {
+    /// Counts the maps: a worker that sees another number looks again.
+    pub map_number: AtomicU64,
+    pub me: NodeId,
+    pub links: Links,
+    pub lease: Lease,
+    /// What comes from each boot of another node. It outlives connections.
+    intakes: Mutex<BTreeMap<Peer, Arc<Mutex<Intake>>>>,
+    /// One for each worker: it holds replies back, and wants to be woken when something is acknowledged.
+    pub holding: Vec<AtomicBool>,
+    /// To the mover.
+    orders: Sender<Order>,
+    /// What the mover is at: one bucket at a time leaves this node.
+    outgoing: Mutex<Option<mover::Outgoing>>,
+    /// Whom to tell of what the control thread must know.
+    pub notice: OnceLock<Box<dyn Fn(Notice) + Send + Sync>>,
+    /// A bucket is being handed over.
+    pub pausing: AtomicBool,
+    /// How long commands had to wait for a handover.
+    pub parked: Stalls,
+}
+
+impl Data {
+    pub(crate) fn new(me: NodeId, workers: usize, seed: Seed, orders: Sender<Order>) -> Data {
+        Data {
+            map_number: AtomicU64::new(0),
+            me,
+            links: Links::new(seed),
+            lease: Lease::unlimited(),
+            intakes: Mutex::default(),
+            holding: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            orders,
+            outgoing: Mutex::default(),
+            notice: OnceLock::new(),
+            pausing: AtomicBool::new(false),
+            parked: Stalls::default(),
+        }
+    }
+
+    /// What comes from this process.
+    pub(crate) fn intake(&self, from: Peer) -> Arc<Mutex<Intake>> {
+        Arc::clone(self.intakes.lock().entry(from).or_default())
+    }
+
+    /// Something for the mover to do.
+    pub(crate) fn order(&self, order: Order) {
+        // It is gone only when the node stops.
+        let _ = self.orders.send(order);
+    }
+
+    /// [`Data::order`], if a bucket is on its way.
+    pub(crate) fn order_if_moving(&self, order: Order) {
+        if self.outgoing.lock().is_some() || self.pausing.load(Ordering::Acquire) {
+            self.order(order);
+        }
+    }
+
+    /// The worker of a link or of what comes from a node: always the same one.
+    pub(crate) fn worker_of(&self, node: NodeId) -> usize {
+        usize::try_from(node.0 % self.holding.len() as u64).unwrap_or(0)
+    }
+
+    pub(crate) fn map_number(&self) -> u64 {
+        self.map_number.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,98 @@
+//! Connections to other nodes as they come and go, and what the control thread is told. Called by
+//! `peer`, which makes the connections.
+
+use std::io;
+use std::net::TcpStream;
+
+use cluster::map::{LogIndex, Peer};
+use cluster::replication::{FrameNumber, LinkId};
+use placement::Slot;
+
+use super::{Data, Report};
+use crate::mailbox::Mail;
+use crate::shared::Shared;
+
+/// What the control thread is told by the data plane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Notice {
+    /// The connection that this node had made to a process is broken: another one is wanted.
+    LinkBroke(Peer),
+    /// Another node knows a later reign of a slot.
+    Reigned {
+        slot: Slot,
+        reign: LogIndex,
+    },
+    Moved(Report),
+}
+
+/// The connection is not wanted: the two ends do not agree on where they are.
+#[derive(Debug)]
+pub(crate) struct Unwanted;
+
+impl Data {
+    /// The number of the frame that is wanted next from a process.
+    pub(crate) fn expected_from(&self, peer: Peer) -> u64 {
+        self.intake(peer).lock().inbox.next().0
+    }
+
+    pub(crate) fn notify(&self, notice: Notice) {
+        if let Some(notify) = self.notice.get() {
+            notify(notice);
+        }
+    }
+
+    pub(crate) fn link_broke(&self, id: LinkId) {
+        let link = self.links.get(id);
+        if !link.is_gone() {
+            self.notify(Notice::LinkBroke(link.peer));
+        }
+    }
+
+    pub(crate) fn refused(&self, slot: Slot, reign: LogIndex) {
+        self.notify(Notice::Reigned { slot, reign });
+    }
+}
+
+/// A connection that this node has made to a process, which wants `next` first.
+pub(crate) fn outgoing(
+    shared: &Shared,
+    peer: Peer,
+    stream: TcpStream,
+    next: u64,
+) -> Result<(), Unwanted> {
+    let data = &shared.data;
+    let link = data.links.to(peer).ok_or(Unwanted)?;
+    let other_end = prepare(&stream).map_err(|_| Unwanted)?;
+    link.connect(other_end, FrameNumber(next)).map_err(|_| Unwanted)?;
+    let stream = mio::net::TcpStream::from_std(stream);
+    shared.mailboxes[data.worker_of(peer.id)].send(Mail::AdoptLink(link.id, stream));
+    Ok(())
+}
+
+/// A connection that a process has made to this node, which was told that `announced` is wanted next.
+pub(crate) fn incoming(
+    shared: &Shared,
+    peer: Peer,
+    stream: TcpStream,
+    announced: u64,
+) -> Result<(), Unwanted> {
+    let data = &shared.data;
+    prepare(&stream).map_err(|_| Unwanted)?;
+    let intake = data.intake(peer);
+    let mut intake = intake.lock();
+    if intake.inbox.next().0 != announced {
+        return Err(Unwanted); // The connection before has brought more meanwhile.
+    }
+    intake.connection += 1;
+    let connection = intake.connection;
+    let stream = mio::net::TcpStream::from_std(stream);
+    shared.mailboxes[data.worker_of(peer.id)].send(Mail::AdoptIntake { peer, stream, connection });
+    Ok(())
+}
+
+/// Another handle of the socket, which never waits and never holds small writes back.
+fn prepare(stream: &TcpStream) -> io::Result<TcpStream> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    stream.try_clone()
+}

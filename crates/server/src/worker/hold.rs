@@ -1,0 +1,217 @@
+//! Replies that wait for backups, and commands that wait for a handover. A reply leaves when all who
+//! count have what it tells of; a command that finds its bucket between two primaries is kept and
+//! tried again.
+
+use core::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Instant;
+
+use cluster::replication::{Passage, Role, Standing, Subject, Ticket};
+use commands::{Flag, Request, Session, Spec};
+use placement::Slot;
+use resp::{Mark, Output, Reply, encode_command};
+use smallvec::SmallVec;
+
+use super::Worker;
+use crate::data;
+use crate::keyspace::{LockedSlots, SlotState};
+
+/// Whether a command may run on the slots it has locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    Run,
+    /// The bucket is being handed over: in a moment it is clear to whom.
+    Wait,
+    /// This slot is not served here.
+    Elsewhere(Slot),
+}
+
+/// What this node's duty to a slot lets a command do.
+#[inline]
+fn fate(slot: Slot, state: &SlotState, reads_copy: bool) -> Fate {
+    match state.duty.role {
+        Role::Serving => Fate::Run,
+        Role::Paused | Role::Heir => Fate::Wait,
+        Role::Backup if reads_copy => Fate::Run,
+        Role::Backup | Role::Absent | Role::Taking => Fate::Elsewhere(slot),
+    }
+}
+
+/// Of several slots, all must be served here.
+pub(super) fn fate_of(slots: &mut LockedSlots<'_>, spec: &Spec, session: &Session) -> Fate {
+    let reads_copy = session.reads_backups && spec.has(Flag::ReadOnly);
+    if let Some((slot, state)) = slots.one() {
+        return fate(slot, state, reads_copy);
+    }
+    let fates = slots.states().into_iter().map(|(slot, state)| fate(slot, state, reads_copy));
+    fates.fold(Fate::Run, |worst, next| match (worst, next) {
+        (Fate::Run, next) => next,
+        (worst @ (Fate::Wait | Fate::Elsewhere(_)), _) => worst,
+    })
+}
+
+impl Worker<'_> {
+    /// Sends on what the command has done to its slots, and makes its reply wait for whatever it
+    /// depends on that is not safe yet. The slots are still locked.
+    #[inline]
+    pub(super) fn ship(&mut self, slots: &mut LockedSlots<'_>) -> Option<Ticket> {
+        let links = &self.shared.data.links;
+        data::ship(self.shared, slots, &mut self.outcome);
+        if !self.waits_for_backups {
+            return None;
+        }
+        if slots.is_walk() {
+            return self.ticket_of_all();
+        }
+        let mut ticket: Option<Ticket> = None;
+        for (slot, state) in slots.states() {
+            if state.duty.feeds.is_empty() {
+                continue;
+            }
+            let waits = state.duty.unsettled(|link| links.acked(link, Some(slot)));
+            if !waits.is_empty() {
+                let of = Subject::Slot(slot, state.duty.reign);
+                ticket.get_or_insert(Ticket { of, waits: SmallVec::new() }).waits.extend(waits);
+            }
+        }
+        ticket
+    }
+
+    /// A walk over all slots depends on whatever is not acknowledged yet.
+    fn ticket_of_all(&self) -> Option<Ticket> {
+        let links = self.shared.data.links.living();
+        let wait = |link: &std::sync::Arc<crate::data::Link>| cluster::replication::Wait {
+            link: link.id,
+            number: link.last(),
+        };
+        let behind = links.iter().filter(|link| link.acked() < link.last());
+        let waits: SmallVec<[_; 1]> = behind.map(wait).collect();
+        (!waits.is_empty()).then_some(Ticket { of: Subject::Everything, waits })
+    }
+
+    /// Holds a connection's output from `from` on.
+    pub(super) fn hold(&mut self, index: usize, from: Mark, ticket: Ticket) {
+        let connection = &mut self.connections[index];
+        if connection.gate.is_open() {
+            self.holding.push(index);
+        }
+        connection.gate.hold(from, ticket);
+    }
+
+    /// Sends the replies that need wait no longer.
+    pub(super) fn release(&mut self) {
+        if self.holding.is_empty() {
+            return;
+        }
+        let map_number = self.shared.data.map_number();
+        let map_changed = core::mem::replace(&mut self.released_at, map_number) != map_number;
+        let mut waiting = core::mem::take(&mut self.holding);
+        waiting.retain(|index| {
+            let Some(connection) = self.connections.get_mut(*index) else { return false };
+            if connection.gate.is_open() {
+                return false; // Another connection has taken the place.
+            }
+            let shared = self.shared;
+            let before = connection.gate.limit(connection.output.mark());
+            let passed = connection.gate.pass(|ticket| judge(shared, ticket, map_changed));
+            if passed.is_err() {
+                self.close(*index);
+                return false;
+            }
+            let open = connection.gate.is_open();
+            if open || connection.gate.limit(connection.output.mark()) != before {
+                self.answered.push(*index);
+            }
+            !open
+        });
+        self.holding = waiting;
+        self.answer();
+        let holds = !self.holding.is_empty();
+        self.shared.data.holding[self.number].store(holds, Release);
+    }
+
+    /// Says to the others that this worker wants to hear of acknowledgements. To be called before what
+    /// is waited for is sent.
+    pub(super) fn announce_holding(&self) {
+        let flag = &self.shared.data.holding[self.number];
+        if !self.holding.is_empty() && !flag.load(Acquire) {
+            flag.store(true, Release);
+        }
+    }
+
+    /// Tells the client who serves the slot.
+    #[cold]
+    pub(super) fn send_elsewhere(
+        &mut self,
+        index: usize,
+        request: &Request<'_>,
+        slot: Slot,
+        output: &mut Output,
+    ) {
+        self.look_around(); // The map is newer than the one this round began with.
+        let error = self.around.cluster.redirection(slot);
+        let session = &mut self.connections[index].session;
+        Reply::new(output, session.protocol).error(error.text());
+        session.refused();
+        self.shared.watching.commands[self.number].rejected(request.command);
+        self.outcome.errors.push(error);
+    }
+
+    /// Keeps a request that cannot run now, to be tried again.
+    pub(super) fn park(&mut self, index: usize, request: &Request<'_>) {
+        let args: SmallVec<[&[u8]; 8]> = request.args.iter().collect();
+        let connection = &mut self.connections[index];
+        if connection.parked.is_empty() {
+            connection.parked_since = Some(connection.parked_since.unwrap_or_else(Instant::now));
+            self.parked.push(index);
+        }
+        encode_command(&mut connection.parked, &args);
+    }
+
+    /// Connections with parked requests, to be tried again now.
+    pub(super) fn unpark(&mut self) -> Vec<usize> {
+        let parked = core::mem::take(&mut self.parked);
+        for index in &parked {
+            let Some(connection) = self.connections.get_mut(*index) else { continue };
+            let mut input = core::mem::take(&mut connection.parked);
+            input.append(&mut connection.input);
+            connection.input = input;
+            // What was begun behind them is read from its beginning.
+            connection.parser = resp::RequestParser::default();
+        }
+        parked
+    }
+
+    /// A request of this connection ran: it waits no longer.
+    #[inline]
+    pub(super) fn note_stall(&mut self, index: usize) {
+        if let Some(since) = self.connections[index].parked_since.take() {
+            self.shared.data.parked.note(since.elapsed());
+        }
+    }
+}
+
+/// Whether a reply may leave. What the map says is looked at only when it has changed: until then only
+/// an acknowledgement can help.
+fn judge(shared: &crate::shared::Shared, ticket: &Ticket, map_changed: bool) -> Passage {
+    let links = &shared.data.links;
+    let acked = |link, slot| links.acked(link, slot);
+    if ticket.is_acked(acked) {
+        return Passage::Free;
+    }
+    if !map_changed {
+        return Passage::Waiting;
+    }
+    let standing = match ticket.of {
+        Subject::Slot(slot, _) => {
+            let state = shared.keyspace.lock_one(slot);
+            let duty = &state.duty;
+            let reign = duty.is_primary().then_some(duty.reign);
+            Standing { reign, wait_set: duty.wait_set().collect() }
+        }
+        Subject::Everything => {
+            let wait_set = links.living().iter().map(|link| link.id).collect();
+            Standing { reign: None, wait_set }
+        }
+    };
+    ticket.passage(&standing, acked)
+}

@@ -1,0 +1,251 @@
+//! The worker's side of links: it reads what other nodes send (`data/intake.rs`) and acknowledges it,
+//! and reads the answers to what this node has sent.
+
+use core::sync::atomic::Ordering::Acquire;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use cluster::map::Peer;
+use cluster::replication::{BackFrame, BadFrame, LinkId, first_answer};
+use mio::net::TcpStream;
+use mio::{Interest, Token};
+
+use super::Worker;
+use crate::data::{Intake, Order, Surface, Taken};
+
+/// Tokens from here on are links, by their id; below are streams that come in.
+pub(super) const LINKS: usize = 1 << 62;
+pub(super) const INTAKES: usize = 1 << 61;
+/// How much is read from one link before others have their turn.
+const TURN_BYTES: usize = 1024 * 1024;
+
+/// The answers to what was sent on one link.
+pub(super) struct Answers {
+    id: LinkId,
+    stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+/// What comes from another node.
+pub(super) struct Incoming {
+    peer: Peer,
+    stream: TcpStream,
+    intake: Arc<parking_lot::Mutex<Intake>>,
+    connection: u64,
+    unread: Vec<u8>,
+    back: Vec<u8>,
+    /// It waits for the map.
+    waits: bool,
+    /// There may be more to read although the system will not say so again.
+    more: bool,
+}
+
+/// How a turn of reading ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All that was there is read.
+    Drained,
+    More,
+    Closed,
+}
+
+/// The connection is of no use any more.
+struct Broken;
+
+/// The link that a token belongs to.
+pub(super) fn link_of(token: usize) -> LinkId {
+    LinkId(u16::try_from(token - LINKS).expect("tokens of links are made from their ids"))
+}
+
+impl Worker<'_> {
+    /// Reads answers of this link from now on.
+    pub(super) fn adopt_link(&mut self, id: LinkId, mut stream: TcpStream) {
+        let token = Token(LINKS + usize::from(id.0));
+        self.answers.retain(|answers| answers.id != id);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if self.poll.registry().register(&mut stream, token, interest).is_ok() {
+            self.answers.push(Answers { id, stream, unread: Vec::new() });
+        }
+    }
+
+    /// Reads what this node sends from now on; an older connection of it is closed.
+    pub(super) fn adopt_intake(&mut self, peer: Peer, mut stream: TcpStream, connection: u64) {
+        let intake = self.shared.data.intake(peer);
+        self.incoming.retain(|_, incoming| incoming.peer != peer);
+        let entry = self.incoming.vacant_entry();
+        let token = Token(INTAKES + entry.key());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if self.poll.registry().register(&mut stream, token, interest).is_ok() {
+            entry.insert(Incoming {
+                peer,
+                stream,
+                intake,
+                connection,
+                unread: Vec::new(),
+                back: Vec::new(),
+                waits: false,
+                more: false,
+            });
+        }
+    }
+
+    /// The link is writable again, or has answered.
+    pub(super) fn on_link(&mut self, id: LinkId) {
+        self.shared.data.links.get(id).write();
+        let Some(place) = self.answers.iter().position(|answers| answers.id == id) else { return };
+        if self.read_answers(place).is_err() {
+            let answers = self.answers.swap_remove(place);
+            self.shared.data.links.get(id).disconnect();
+            self.shared.data.link_broke(id);
+            drop(answers);
+        }
+    }
+
+    fn read_answers(&mut self, place: usize) -> Result<(), Broken> {
+        let shared = self.shared;
+        let answers = &mut self.answers[place];
+        let Answers { stream, unread, .. } = answers;
+        let end = read_all(stream, unread, &mut self.buffer, usize::MAX)?;
+        let link = shared.data.links.get(answers.id);
+        let mut at = 0;
+        let mut acked = false;
+        while let Some((answer, length)) = first_answer(&answers.unread[at..]).map_err(broken)? {
+            at += length;
+            match answer {
+                BackFrame::Ack(through) => {
+                    link.acknowledge(through).map_err(broken)?;
+                    acked = true;
+                }
+                BackFrame::Refused { frame, slot, reign } => {
+                    link.refuse(slot, frame);
+                    shared.data.refused(slot, reign);
+                }
+                BackFrame::FillRefused { fill } => shared.data.order(Order::FillRefused { fill }),
+            }
+        }
+        answers.unread.drain(..at);
+        if acked {
+            shared.data.order_if_moving(Order::Acked);
+            self.wake_holders();
+        }
+        if end == End::Closed { Err(Broken) } else { Ok(()) }
+    }
+
+    /// Something that came in is to be tried again.
+    pub(super) fn has_intakes(&self) -> bool {
+        !self.intakes_again.is_empty()
+    }
+
+    /// Others may hold replies that can leave now.
+    fn wake_holders(&self) {
+        for (number, holding) in self.shared.data.holding.iter().enumerate() {
+            if number != self.number && holding.load(Acquire) {
+                self.shared.mailboxes[number].wake();
+            }
+        }
+    }
+
+    /// Takes in what another node has sent, and acknowledges it.
+    pub(super) fn on_intake(&mut self, key: usize) {
+        let Some(mut incoming) = self.incoming.try_remove(key) else { return };
+        let went_on = self.take_in(&mut incoming);
+        match went_on {
+            Ok(()) => {
+                let index = self.incoming.insert(incoming);
+                debug_assert_eq!(index, key, "the place was freed a moment ago");
+                if self.incoming[index].waits || self.incoming[index].more {
+                    self.intakes_again.push(index);
+                }
+            }
+            Err(Broken) => {
+                let _ = self.poll.registry().deregister(&mut incoming.stream);
+            }
+        }
+    }
+
+    fn take_in(&mut self, incoming: &mut Incoming) -> Result<(), Broken> {
+        // At least a whole frame must fit, however large it is.
+        let max = if incoming.waits { TURN_BYTES } else { incoming.unread.len() + TURN_BYTES };
+        let Incoming { stream, unread, .. } = incoming;
+        let end = read_all(stream, unread, &mut self.buffer, max)?;
+        incoming.more = end == End::More;
+        let intake = Arc::clone(&incoming.intake);
+        let mut intake = intake.lock();
+        if intake.connection != incoming.connection {
+            return Err(Broken); // There is a newer one.
+        }
+        incoming.waits = false;
+        let mut at = 0;
+        let shared = self.shared;
+        loop {
+            let unread = &incoming.unread[at..];
+            let Some((number, frame, length)) = intake.inbox.peek(unread).map_err(broken)? else {
+                break;
+            };
+            let mut surface = Surface {
+                shared,
+                around: &self.around,
+                outcome: &mut self.outcome,
+                back: &mut incoming.back,
+            };
+            match intake.take(number, &frame, &mut surface) {
+                Taken::Done => {}
+                Taken::News(_) => {}
+                Taken::Garbled => return Err(Broken),
+                Taken::NotYet => {
+                    incoming.waits = true;
+                    break;
+                }
+            }
+            intake.inbox.done();
+            at += length;
+        }
+        incoming.unread.drain(..at);
+        if let Some(ack) = intake.inbox.ack() {
+            ack.write(&mut incoming.back);
+        }
+        drop(intake);
+        write_back(incoming)?;
+        if end == End::Closed { Err(Broken) } else { Ok(()) }
+    }
+}
+
+fn broken(_: BadFrame) -> Broken {
+    Broken
+}
+
+/// Reads what is there, until there are about `max` unread bytes.
+fn read_all(
+    stream: &mut TcpStream,
+    unread: &mut Vec<u8>,
+    buffer: &mut [u8],
+    max: usize,
+) -> Result<End, Broken> {
+    while unread.len() < max {
+        match stream.read(buffer) {
+            Ok(0) => return Ok(End::Closed),
+            Ok(count) => {
+                unread.extend_from_slice(&buffer[..count]);
+                if count < buffer.len() {
+                    return Ok(End::Drained);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(End::Drained),
+            Err(_) => return Err(Broken),
+        }
+    }
+    Ok(End::More)
+}
+
+fn write_back(incoming: &mut Incoming) -> Result<(), Broken> {
+    while !incoming.back.is_empty() {
+        match incoming.stream.write(&incoming.back) {
+            Ok(count) => drop(incoming.back.drain(..count)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(_) => return Err(Broken),
+        }
+    }
+    Ok(())
+}
