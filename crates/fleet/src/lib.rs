@@ -30,6 +30,9 @@ pub mod moving; //  Keys from one server to another.
 pub mod big; //     A large key, element by element.
 pub mod switch; //  From one map to the next.
 
+#[cfg(test)]
+mod races; // Every order of everybody's steps.
+
 pub use big::BigMoveJob;
 pub use command::Command;
 pub use config::{Address, Config, Epoch, Server, Status};

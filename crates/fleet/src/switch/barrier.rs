@@ -16,6 +16,7 @@ pub struct BarrierJob {
     epoch: Epoch,
     /// Those not yet seen without an older name, the next one last.
     todo: Vec<Server>,
+    patience_ms: u64,
     waited_ms: u64,
     killing: bool,
     killed: usize,
@@ -24,7 +25,14 @@ pub struct BarrierJob {
 impl BarrierJob {
     pub fn new(epoch: Epoch, servers: &[Server]) -> BarrierJob {
         let todo = servers.to_vec();
-        BarrierJob { epoch, todo, waited_ms: 0, killing: false, killed: 0 }
+        let patience_ms = BARRIER_PATIENCE_MS;
+        BarrierJob { epoch, todo, patience_ms, waited_ms: 0, killing: false, killed: 0 }
+    }
+
+    #[must_use]
+    pub fn with_patience_ms(mut self, patience_ms: u64) -> BarrierJob {
+        self.patience_ms = patience_ms;
+        self
     }
 
     /// How many connections had to be ended.
@@ -48,7 +56,7 @@ impl BarrierJob {
             self.todo.pop();
             return self.look();
         }
-        if self.waited_ms < BARRIER_PATIENCE_MS {
+        if self.waited_ms < self.patience_ms {
             return Step::Wait(LOOK_AGAIN_MS);
         }
         self.killing = true;

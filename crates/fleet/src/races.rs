@@ -1,0 +1,14 @@
+//! Every order in which commands of clients and movers can reach the servers, tried one by one.
+//!
+//! `server.rs` is a Redis server in memory, just large enough. `world.rs` holds some of them and some
+//! actors: clients behind proxies, movers, a migrator, the passing of time. Its scheduler takes every
+//! possible next step of every actor, remembers the states it has seen, and asks `history.rs` at each
+//! end whether what the clients saw could have happened on one server. The jobs are those of
+//! production. `moves.rs` has the table of races during a migration, `maps.rs` those of a switch.
+
+mod server;
+mod history;
+mod world;
+mod moves;
+mod maps;
+mod large;

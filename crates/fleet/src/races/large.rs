@@ -1,0 +1,77 @@
+//! Large keys, element by element: all elements arrive, and the races are the same.
+
+use super::world::{Actor, AnyJob, Deed, Fate, World, words};
+use crate::big::BigMoveJob;
+use crate::config::{Address, Config, Server, Status};
+use crate::moving::{MARKER_MS, Outcome, Token};
+use crate::view::{Route, View};
+
+const ROUTE: Route = Route { from: Server(0), to: Server(1) };
+
+fn view() -> View {
+    let servers = Address::list("a:1,b:1").unwrap();
+    let mut config = Config::first(servers, "0.1".parse().unwrap());
+    config.previous = "1.0".parse().unwrap();
+    config.status = Status::InProgress;
+    View::of(&config)
+}
+
+fn mover() -> Actor {
+    Actor::new([Deed::Job(AnyJob::Big(BigMoveJob::new(ROUTE, Token::new("m"), b"k".to_vec())))])
+}
+
+#[test]
+fn all_elements_arrive_and_nothing_else_is_left() {
+    for (start, read) in [
+        ("SET k text", "GET k"),
+        ("RPUSH k a b c a", "LRANGE k 0 9"),
+        ("HSET k f 1 g 2 h 3", "HSCAN k 2"),
+        ("HSET k f 1 g 2 h 3", "HSCAN k 0"),
+    ] {
+        let world = World::new(2, vec![mover()]).given(0, start);
+        let expected = world.servers[0].clone().run(0, &words(read), 0);
+        let mut ends = 0;
+        world.explore(&mut |mut world| {
+            ends += 1;
+            assert_eq!(world.servers[1].run(0, &words(read), 0), expected);
+            for name in [crate::names::marker(b"k"), crate::names::data(b"k")] {
+                assert!(!world.servers[1].has(&name));
+            }
+            assert!(!world.servers[0].has(b"k"));
+        });
+        assert_eq!(ends, 1);
+    }
+}
+
+#[test]
+fn a_write_a_delete_and_a_death_during_a_long_move_are_safe() {
+    for line in ["SET k 2", "DEL k"] {
+        for fate in [Fate::Lives, Fate::MayDie] {
+            let mut mover = mover();
+            mover.fate = fate;
+            let client = Actor::client(&view(), &[line, "GET k"]);
+            let time = Actor::new([Deed::Time(MARKER_MS + 1)]);
+            let world = World::new(2, vec![mover, client, time]).given(0, "SET k 1");
+            let found = world.violations(&Actor::client(&view(), &["GET k"]));
+            assert!(found.ends > 1);
+            assert_eq!(found.violations, 0, "{line}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn an_expiry_during_a_long_move_leaves_no_half_of_it() {
+    let client = Actor::client(&view(), &["GET k", "GET k"]);
+    let time = Actor::new([Deed::Time(1_500)]);
+    let world = World::new(2, vec![mover(), client, time]).given(0, "SET k 1 PX 1000");
+    let found = world.violations(&Actor::client(&view(), &["GET k"]));
+    assert_eq!(found.violations, 0, "{found:?}");
+}
+
+#[test]
+fn the_outcome_tells_what_was_carried() {
+    let mut job = BigMoveJob::new(ROUTE, Token::new("m"), b"k".to_vec());
+    let mut world = World::new(2, Vec::new()).given(0, "RPUSH k aa bb");
+    assert_eq!(super::world::run(&mut world, &mut job), Ok(()));
+    assert_eq!(job.outcome(), Some(&Outcome::Moved { bytes: 4 }));
+}
