@@ -11,7 +11,7 @@ use commands::{Keys, Locks, Outcome, Slots, Surroundings};
 use placement::Slot;
 use store::Garbage;
 
-use crate::data::ship;
+use crate::data::{Later, ship, ticket_of};
 use crate::evictor::{Evictor, Room};
 use crate::mailbox::Mailbox;
 use crate::pubsub::Outbox;
@@ -37,6 +37,8 @@ pub(crate) struct Keeper {
     outbox: Outbox,
     memory_due: Instant,
     evictor: Evictor,
+    /// Events of keys whose end is not safe yet.
+    later: Later,
 }
 
 impl Keeper {
@@ -52,6 +54,7 @@ impl Keeper {
             outbox,
             memory_due: Instant::now(),
             evictor: Evictor::default(),
+            later: Later::default(),
         }
     }
 
@@ -75,6 +78,7 @@ impl Keeper {
                 self.memory_due = tick + MEMORY_EVERY;
             }
             self.evict(tick + TICK / 2);
+            self.tell();
             // After a pause of the whole machine there is no point in catching up tick by tick.
             tick = tick.max(Instant::now());
         }
@@ -148,19 +152,24 @@ impl Keeper {
         }
         slots.note_changes();
         ship(&self.shared, &mut slots, &mut self.outcome);
+        let ticket = ticket_of(&self.shared, &mut slots);
         drop(slots);
+        if let Some(ticket) = ticket {
+            self.later.put_off(ticket, core::mem::take(&mut self.outcome.events));
+        }
         self.tell();
         !due.keys.is_empty()
     }
 
     /// Tells of the keys that are gone. It need not hurry on while those who deliver cannot follow.
     fn tell(&mut self) {
+        self.outcome.events.append(&mut self.later.ripe(&self.shared));
         let events = &mut self.outcome.events;
         self.outbox.tell(&self.shared.exchange, None, self.around.notify, events);
         if self.outbox.is_empty() {
             return;
         }
-        self.outbox.post(&self.shared.mailboxes, None);
+        self.outbox.post(&self.shared, None);
         while !self.shared.is_stopping() && self.shared.mailboxes.iter().any(Mailbox::is_full) {
             std::thread::sleep(BREATH);
         }

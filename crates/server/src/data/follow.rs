@@ -13,6 +13,7 @@ use store::Version;
 
 use super::intake::Surface;
 use super::{Data, Order};
+use crate::pubsub::introduce;
 use crate::shared::Shared;
 use crate::surroundings::surroundings;
 
@@ -21,7 +22,10 @@ pub(crate) fn follow(shared: &Shared, map: Arc<Map>) {
     let data = &shared.data;
     let others: Vec<Peer> = map.members().iter().map(cluster::map::Member::peer).collect();
     let others: Vec<Peer> = others.into_iter().filter(|peer| peer.id != data.me).collect();
-    data.links.follow(&others);
+    for link in data.links.follow(&others) {
+        introduce(shared, &link);
+    }
+    shared.exchange.afar.keep(&others);
     let before = shared.map();
     let first = data.map_number() == 0;
     let mut outcome = Outcome::default();

@@ -60,10 +60,11 @@ impl Links {
         all.iter().find(|link| link.peer.id == node && !link.is_gone()).map(|link| link.id)
     }
 
-    /// Makes links to new members, and lets go of those who are none any more. Only the control
-    /// thread calls it.
-    pub(super) fn follow(&self, members: &[Peer]) {
+    /// Makes links to new members and says which, and lets go of those who are none any more. Only
+    /// the control thread calls it.
+    pub(super) fn follow(&self, members: &[Peer]) -> Vec<Arc<Link>> {
         let mut all = Vec::clone(&self.all.load());
+        let known = all.len();
         for link in &all {
             if !members.contains(&link.peer) && !link.is_gone() {
                 link.mark_gone();
@@ -75,7 +76,9 @@ impl Links {
                 all.push(Arc::new(Link::new(id, *peer)));
             }
         }
+        let new = all[known..].to_vec();
         self.all.store(Arc::new(all));
+        new
     }
 
     /// How far a link is acknowledged as far as a slot is concerned, or any.

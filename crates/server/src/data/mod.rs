@@ -7,6 +7,8 @@
 
 mod follow; //  A new map: what this node is to each slot from now on.
 mod intake; //  What comes from one other node.
+mod judge; //   Whether a reply may leave.
+mod later; //   Events that wait as replies do.
 mod lease; //   Until when this node may serve.
 mod link; //    The way out to one other node.
 mod links; //   All of them.
@@ -25,6 +27,8 @@ use store::Seed;
 
 pub(crate) use follow::follow;
 pub(crate) use intake::{Intake, Surface, Taken};
+pub(crate) use judge::{judge, ticket_of};
+pub(crate) use later::Later;
 pub(crate) use lease::Lease;
 pub(crate) use link::Link;
 pub(crate) use links::{Links, ship_effects as ship};

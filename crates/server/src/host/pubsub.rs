@@ -5,7 +5,7 @@ use std::sync::Arc;
 use commands::{Event, Kind, Post, PubSub, Session, Space};
 
 use super::NodeHost;
-use crate::pubsub::Author;
+use crate::pubsub::{Author, News, announce};
 
 impl PubSub for NodeHost<'_> {
     fn subscribe(&mut self, _: &Session, kind: Kind, name: &Arc<[u8]>) {
@@ -13,12 +13,16 @@ impl PubSub for NodeHost<'_> {
         self.branch.post(self.shared, self.card.place.worker);
         // First the number, then the entry: between the two it may hear too much, never too little.
         let from = self.shared.mailboxes[self.card.place.worker].messages();
-        self.shared.exchange.enter(self.card.place.worker, kind, name);
+        if self.shared.exchange.enter(self.card.place.worker, kind, name) {
+            announce(self.shared, News::Listen(kind, name));
+        }
         self.branch.subscribe(self.card.place.index, kind, name, from);
     }
 
     fn unsubscribe(&mut self, _: &Session, kind: Kind, name: &[u8]) {
-        self.shared.exchange.strike(self.card.place.worker, kind, name);
+        if self.shared.exchange.strike(self.card.place.worker, kind, name) {
+            announce(self.shared, News::Stop(kind, name));
+        }
         self.branch.unsubscribe(self.card.place.index, kind, name);
     }
 

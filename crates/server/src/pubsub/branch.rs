@@ -52,7 +52,7 @@ impl Branch {
     #[inline]
     pub(crate) fn post(&mut self, shared: &Shared, worker: usize) {
         if !self.outbox.is_empty() {
-            self.own_mail |= self.outbox.post(&shared.mailboxes, Some(worker));
+            self.own_mail |= self.outbox.post(shared, Some(worker));
         }
     }
 

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use commands::{Kind, Space, glob_matches};
 use parking_lot::RwLock;
 
+use super::Afar;
+
 /// Parts of a book, so that a listing of all names never holds up all who subscribe.
 const PARTS: usize = 16;
 
@@ -19,6 +21,8 @@ pub(crate) struct Exchange {
     /// In one part: a publication looks at all of them anyway.
     patterns: Book,
     workers: usize,
+    /// Listeners on other nodes.
+    pub afar: Afar,
 }
 
 /// Names with how often each worker's connections listen to them.
@@ -54,33 +58,39 @@ impl Exchange {
             sharded: Book::new(PARTS),
             patterns: Book::new(1),
             workers,
+            afar: Afar::default(),
         }
     }
 
-    /// One more connection of this worker listens to the name.
-    pub(crate) fn enter(&self, worker: usize, kind: Kind, name: &Arc<[u8]>) {
-        self.book(kind).enter(worker, name, self.workers);
+    /// One more connection of this worker listens to the name. True if it is the first of the node.
+    pub(crate) fn enter(&self, worker: usize, kind: Kind, name: &Arc<[u8]>) -> bool {
+        self.book(kind).enter(worker, name, self.workers)
     }
 
-    /// One less does.
-    pub(crate) fn strike(&self, worker: usize, kind: Kind, name: &[u8]) {
-        self.book(kind).strike(worker, name);
+    /// One less does. True if it was the last of the node.
+    pub(crate) fn strike(&self, worker: usize, kind: Kind, name: &[u8]) -> bool {
+        self.book(kind).strike(worker, name)
+    }
+
+    /// All names of a kind that somebody listens to.
+    pub(crate) fn for_each_name(&self, kind: Kind, mut see: impl FnMut(&[u8])) {
+        self.book(kind).for_each(|name, _| see(name));
     }
 
     /// Who gets a message on this channel; `None` if nobody.
     #[inline]
     pub(crate) fn route(&self, space: Space, channel: &[u8]) -> Option<Route> {
         let silent = match space {
-            Space::Global => self.is_silent(),
+            Space::Global => self.global.is_empty() && self.patterns.is_empty(),
             Space::Sharded => self.sharded.is_empty(),
         };
         if silent { None } else { self.find_route(space, channel) }
     }
 
-    /// Nobody listens to any global channel.
+    /// Nobody listens to any global channel, here or elsewhere.
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
-        self.global.is_empty() && self.patterns.is_empty()
+        self.global.is_empty() && self.patterns.is_empty() && self.afar.is_empty()
     }
 
     fn find_route(&self, space: Space, channel: &[u8]) -> Option<Route> {
@@ -164,7 +174,7 @@ impl Book {
         &self.parts[(hash % self.parts.len() as u64) as usize]
     }
 
-    fn enter(&self, worker: usize, name: &Arc<[u8]>, workers: usize) {
+    fn enter(&self, worker: usize, name: &Arc<[u8]>, workers: usize) -> bool {
         let mut part = self.part(name).write();
         let counts = match part.entry(Arc::clone(name)) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -174,16 +184,19 @@ impl Book {
             }
         };
         counts[worker] += 1;
+        total(counts) == 1
     }
 
-    fn strike(&self, worker: usize, name: &[u8]) {
+    fn strike(&self, worker: usize, name: &[u8]) -> bool {
         let mut part = self.part(name).write();
         let counts = part.get_mut(name).expect("only what was entered is struck out");
         counts[worker] = counts[worker].checked_sub(1).expect("no more than was entered");
-        if total(counts) == 0 {
+        let last = total(counts) == 0;
+        if last {
             part.remove(name);
             self.len.fetch_sub(1, AcqRel);
         }
+        last
     }
 
     fn with(&self, name: &[u8], see: impl FnOnce(&Counts)) {

@@ -12,8 +12,10 @@
 mod exchange; // For the whole node: how many listen to a name, on which workers.
 mod branch; //   One worker's part: which of its connections listen.
 mod message; //  A message, encoded once for all who get it.
+mod afar; //     Listeners on other nodes.
 mod outbox; //   Messages on their way to the workers.
 
+pub(crate) use afar::{Afar, News, announce, introduce};
 pub(crate) use branch::Branch;
 pub(crate) use exchange::Exchange;
 pub(crate) use message::{Author, Message};

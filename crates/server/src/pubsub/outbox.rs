@@ -4,21 +4,25 @@
 
 use std::sync::Arc;
 
+use cluster::map::Peer;
+use cluster::replication::Frame;
 use commands::settings::NotifyClasses;
 use commands::{Event, Post};
 
 use super::{Author, Exchange, Message};
-use crate::mailbox::Mailbox;
+use crate::shared::Shared;
 
 pub(crate) struct Outbox {
     /// By worker, in the order of publication.
     messages: Vec<Vec<Arc<Message>>>,
+    /// For other nodes.
+    afar: Vec<(Vec<Peer>, Vec<u8>)>,
     is_empty: bool,
 }
 
 impl Outbox {
     pub(crate) fn new(workers: usize) -> Outbox {
-        Outbox { messages: vec![Vec::new(); workers], is_empty: true }
+        Outbox { messages: vec![Vec::new(); workers], afar: Vec::new(), is_empty: true }
     }
 
     #[inline]
@@ -28,6 +32,20 @@ impl Outbox {
 
     /// Publishes a message, and says how many times it will be received.
     pub(crate) fn publish(
+        &mut self,
+        exchange: &Exchange,
+        author: Option<Author>,
+        post: Post<'_>,
+    ) -> usize {
+        if let Some(wanted) = exchange.afar.wanted_by(post) {
+            self.afar.push(wanted);
+            self.is_empty = false;
+        }
+        self.publish_here(exchange, author, post)
+    }
+
+    /// [`Outbox::publish`], for those who listen on this node.
+    pub(crate) fn publish_here(
         &mut self,
         exchange: &Exchange,
         author: Option<Author>,
@@ -68,7 +86,13 @@ impl Outbox {
 
     /// Puts all messages into their mailboxes, and wakes the workers that may be asleep; not the
     /// one that posts (if it is one): it has mail then, and will look. True if it has.
-    pub(crate) fn post(&mut self, mailboxes: &[Mailbox], poster: Option<usize>) -> bool {
+    pub(crate) fn post(&mut self, shared: &Shared, poster: Option<usize>) -> bool {
+        for (peers, bytes) in self.afar.drain(..) {
+            for link in peers.into_iter().filter_map(|peer| shared.data.links.to(peer)) {
+                link.push(&Frame::News { bytes: &bytes });
+            }
+        }
+        let mailboxes = &shared.mailboxes;
         let mut own_mail = false;
         for (worker, messages) in self.messages.iter_mut().enumerate() {
             if messages.is_empty() {

@@ -144,6 +144,7 @@ impl<'s> Worker<'s> {
         if touched_slots {
             self.connections[index].relies_on_lease = true;
             if let Some(ticket) = ticket {
+                self.put_off_events(&ticket);
                 self.hold(index, start, ticket);
             }
             self.note_stall(index);

@@ -5,7 +5,7 @@
 use core::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Instant;
 
-use cluster::replication::{Passage, Role, Standing, Subject, Ticket};
+use cluster::replication::{Role, Subject, Ticket, Wait};
 use commands::{Flag, Request, Session, Spec};
 use placement::Slot;
 use resp::{Mark, Output, Reply, encode_command};
@@ -54,35 +54,18 @@ impl Worker<'_> {
     /// depends on that is not safe yet. The slots are still locked.
     #[inline]
     pub(super) fn ship(&mut self, slots: &mut LockedSlots<'_>) -> Option<Ticket> {
-        let links = &self.shared.data.links;
         data::ship(self.shared, slots, &mut self.outcome);
         if !self.waits_for_backups {
             return None;
         }
-        if slots.is_walk() {
-            return self.ticket_of_all();
-        }
-        let mut ticket: Option<Ticket> = None;
-        for (slot, state) in slots.states() {
-            if state.duty.feeds.is_empty() {
-                continue;
-            }
-            let waits = state.duty.unsettled(|link| links.acked(link, Some(slot)));
-            if !waits.is_empty() {
-                let of = Subject::Slot(slot, state.duty.reign);
-                ticket.get_or_insert(Ticket { of, waits: SmallVec::new() }).waits.extend(waits);
-            }
-        }
-        ticket
+        if slots.is_walk() { self.ticket_of_all() } else { data::ticket_of(self.shared, slots) }
     }
 
     /// A walk over all slots depends on whatever is not acknowledged yet.
     fn ticket_of_all(&self) -> Option<Ticket> {
         let links = self.shared.data.links.living();
-        let wait = |link: &std::sync::Arc<crate::data::Link>| cluster::replication::Wait {
-            link: link.id,
-            number: link.last(),
-        };
+        let wait =
+            |link: &std::sync::Arc<crate::data::Link>| Wait { link: link.id, number: link.last() };
         let behind = links.iter().filter(|link| link.acked() < link.last());
         let waits: SmallVec<[_; 1]> = behind.map(wait).collect();
         (!waits.is_empty()).then_some(Ticket { of: Subject::Everything, waits })
@@ -99,6 +82,7 @@ impl Worker<'_> {
 
     /// Sends the replies that need wait no longer.
     pub(super) fn release(&mut self) {
+        self.tell_of_the_safe();
         if self.holding.is_empty() {
             return;
         }
@@ -112,7 +96,7 @@ impl Worker<'_> {
             }
             let shared = self.shared;
             let before = connection.gate.limit(connection.output.mark());
-            let passed = connection.gate.pass(|ticket| judge(shared, ticket, map_changed));
+            let passed = connection.gate.pass(|ticket| data::judge(shared, ticket, map_changed));
             if passed.is_err() {
                 self.close(*index);
                 return false;
@@ -125,7 +109,7 @@ impl Worker<'_> {
         });
         self.holding = waiting;
         self.answer();
-        let holds = !self.holding.is_empty();
+        let holds = !self.holding.is_empty() || !self.later.is_empty();
         self.shared.data.holding[self.number].store(holds, Release);
     }
 
@@ -188,30 +172,4 @@ impl Worker<'_> {
             self.shared.data.parked.note(since.elapsed());
         }
     }
-}
-
-/// Whether a reply may leave. What the map says is looked at only when it has changed: until then only
-/// an acknowledgement can help.
-fn judge(shared: &crate::shared::Shared, ticket: &Ticket, map_changed: bool) -> Passage {
-    let links = &shared.data.links;
-    let acked = |link, slot| links.acked(link, slot);
-    if ticket.is_acked(acked) {
-        return Passage::Free;
-    }
-    if !map_changed {
-        return Passage::Waiting;
-    }
-    let standing = match ticket.of {
-        Subject::Slot(slot, _) => {
-            let state = shared.keyspace.lock_one(slot);
-            let duty = &state.duty;
-            let reign = duty.is_primary().then_some(duty.reign);
-            Standing { reign, wait_set: duty.wait_set().collect() }
-        }
-        Subject::Everything => {
-            let wait_set = links.living().iter().map(|link| link.id).collect();
-            Standing { reign: None, wait_set }
-        }
-    };
-    ticket.passage(&standing, acked)
 }

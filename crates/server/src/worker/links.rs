@@ -190,7 +190,7 @@ impl Worker<'_> {
             };
             match intake.take(number, &frame, &mut surface) {
                 Taken::Done => {}
-                Taken::News(_) => {}
+                Taken::News(bytes) => self.hear_from_afar(incoming.peer, &bytes),
                 Taken::Garbled => return Err(Broken),
                 Taken::NotYet => {
                     incoming.waits = true;

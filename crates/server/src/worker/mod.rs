@@ -41,6 +41,7 @@ use self::round::Region;
 use crate::accept::{Accepted, configure};
 use crate::clients::Place;
 use crate::clock;
+use crate::data::Later;
 use crate::evictor::Evictor;
 use crate::mailbox::{Mail, Mailbox};
 use crate::pubsub::Branch;
@@ -85,6 +86,8 @@ pub(crate) struct Worker<'s> {
     holding: Vec<usize>,
     /// The number of the map when they were last looked at.
     released_at: u64,
+    /// Events of writes that are not safe yet.
+    later: Later,
     /// Connections whose requests wait for a handover.
     parked: Vec<usize>,
     /// The answers to what this node sends, of the links that are this worker's.
@@ -145,6 +148,7 @@ impl<'s> Worker<'s> {
             waits_for_backups: true,
             holding: Vec::new(),
             released_at: 0,
+            later: Later::default(),
             parked: Vec::new(),
             answers: Vec::new(),
             incoming: Slab::new(),

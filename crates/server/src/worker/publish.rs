@@ -1,11 +1,13 @@
 //! What a connection publishes: key events of its commands, and what PUBLISH has left in the outbox
 //! (`host/pubsub.rs`). `hear.rs` is the other end.
 
-use commands::{Kind, Session};
+use cluster::map::Peer;
+use cluster::replication::Ticket;
+use commands::{Kind, Post, Session, Space};
 use resp::{Mark, Output, Protocol};
 
 use super::Worker;
-use crate::pubsub::Author;
+use crate::pubsub::{Author, News, announce};
 
 impl Worker<'_> {
     /// Publishes what a command has done to keys. What its own connection listens to goes before the
@@ -33,6 +35,38 @@ impl Worker<'_> {
         }
         // So that the next command of the batch does not hear them again.
         self.post();
+    }
+
+    /// Something about publishing that another node tells.
+    pub(super) fn hear_from_afar(&mut self, from: Peer, bytes: &[u8]) {
+        match News::read(bytes) {
+            Some(News::Post { channel, payload }) => {
+                let post = Post { space: Space::Global, channel, payload };
+                self.branch.outbox.publish_here(&self.shared.exchange, None, post);
+                self.post();
+            }
+            Some(news @ (News::Listen(..) | News::Stop(..))) => {
+                self.shared.exchange.afar.note(from, news);
+            }
+            None => {}
+        }
+    }
+
+    /// Events of a write that no backup has acknowledged yet wait as its reply does.
+    pub(super) fn put_off_events(&mut self, ticket: &Ticket) {
+        if !self.outcome.events.is_empty() {
+            self.later.put_off(ticket.clone(), core::mem::take(&mut self.outcome.events));
+        }
+    }
+
+    /// Tells of the writes that are safe by now.
+    pub(super) fn tell_of_the_safe(&mut self) {
+        let mut events = self.later.ripe(self.shared);
+        if !events.is_empty() {
+            let exchange = &self.shared.exchange;
+            self.branch.outbox.tell(exchange, None, self.around.notify, &mut events);
+            self.branch.post(self.shared, self.number);
+        }
     }
 
     /// Posts what was published since the last time. Called before the replies are sent, so that
@@ -63,7 +97,9 @@ impl Worker<'_> {
         }
         for kind in Kind::ALL {
             for name in session.subscriptions.list(kind) {
-                self.shared.exchange.strike(self.number, kind, &name);
+                if self.shared.exchange.strike(self.number, kind, &name) {
+                    announce(self.shared, News::Stop(kind, &name));
+                }
                 self.branch.unsubscribe(index, kind, &name);
             }
         }
