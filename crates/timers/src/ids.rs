@@ -1,0 +1,198 @@
+//! Ids, versions and times: small types that cannot be mixed up. Used by every file of this crate.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A node, for as long as it keeps its id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct NodeId(pub u64);
+
+/// The map's epoch at which its members last changed. All nodes count it alike.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize,
+)]
+pub struct Epoch(pub u64);
+
+/// A point of a node's own monotonic time, in milliseconds. Two nodes' moments do not compare.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Moment(pub u64);
+
+/// A length of time in milliseconds.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize,
+)]
+pub struct Span(pub u64);
+
+/// What the time is, as a node is told with every input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Now {
+    /// Everything is timed by this.
+    pub moment: Moment,
+    /// The machine's calendar in milliseconds. It may jump; changes are numbered with it, and it
+    /// bridges a stop of the whole cluster.
+    pub wall: u64,
+}
+
+/// Which of two states of a timer is the later one. A change numbered under a later epoch beats all
+/// of an earlier one, so that a primary that has not heard of its successor cannot overrule it.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize,
+)]
+pub struct Version {
+    pub epoch: Epoch,
+    /// The primary's calendar, or one more than the last number where that is greater.
+    pub number: u64,
+}
+
+/// How many times a timer has popped: the number its next callback carries.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize,
+)]
+pub struct Sequence(pub u32);
+
+/// How many nodes keep a timer. More than there are nodes means all of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct ReplicationFactor(u8);
+
+/// A timer's name: 16 hex digits, a dash and the replication factor.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct TimerId {
+    pub number: u64,
+    pub factor: ReplicationFactor,
+}
+
+impl Span {
+    pub const ZERO: Span = Span(0);
+
+    pub const fn from_secs(secs: u64) -> Span {
+        Span(secs * 1000)
+    }
+
+    #[must_use]
+    pub fn times(self, count: u64) -> Span {
+        Span(self.0.saturating_mul(count))
+    }
+}
+
+impl Moment {
+    /// How long it is until `later`: nothing, if that has passed.
+    pub fn until(self, later: Moment) -> Span {
+        Span(later.0.saturating_sub(self.0))
+    }
+}
+
+impl Add<Span> for Moment {
+    type Output = Moment;
+
+    fn add(self, span: Span) -> Moment {
+        Moment(self.0.saturating_add(span.0))
+    }
+}
+
+impl Add for Span {
+    type Output = Span;
+
+    fn add(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Moment {
+    type Output = Span;
+
+    fn sub(self, earlier: Moment) -> Span {
+        earlier.until(self)
+    }
+}
+
+impl Sequence {
+    #[must_use]
+    pub fn next(self) -> Sequence {
+        Sequence(self.0.saturating_add(1))
+    }
+}
+
+impl ReplicationFactor {
+    pub const DEFAULT: ReplicationFactor = ReplicationFactor(2);
+
+    pub fn new(factor: u64) -> Option<ReplicationFactor> {
+        u8::try_from(factor).ok().filter(|factor| *factor > 0).map(ReplicationFactor)
+    }
+
+    pub fn count(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl fmt::Display for TimerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{}", self.number, self.factor.0)
+    }
+}
+
+/// The text is not a timer's name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotAnId;
+
+impl FromStr for TimerId {
+    type Err = NotAnId;
+
+    /// Only what `Display` writes: two spellings of one id would be two timers to a careless client.
+    fn from_str(text: &str) -> Result<TimerId, NotAnId> {
+        let (number, factor) = text.split_once('-').ok_or(NotAnId)?;
+        let is_plain = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+        if number.len() != 16 || !number.bytes().all(is_plain) {
+            return Err(NotAnId);
+        }
+        let number = u64::from_str_radix(number, 16).map_err(|_| NotAnId)?;
+        if factor.starts_with(['+', '0']) {
+            return Err(NotAnId);
+        }
+        let factor = factor.parse().ok().and_then(ReplicationFactor::new).ok_or(NotAnId)?;
+        Ok(TimerId { number, factor })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_is_written() {
+        let id = TimerId { number: 0xABC, factor: ReplicationFactor::DEFAULT };
+        assert_eq!(id.to_string(), "0000000000000abc-2");
+        assert_eq!("0000000000000abc-2".parse(), Ok(id));
+    }
+
+    #[test]
+    fn nothing_else_is_an_id() {
+        let wrong = [
+            "",
+            "-",
+            "abc-2",
+            "0000000000000abc",
+            "0000000000000abc-",
+            "0000000000000abc-0",
+            "0000000000000abc-02",
+            "0000000000000abc-256",
+            "0000000000000ABC-2",
+            "0000000000000abc-2-2",
+            "+000000000000abc-2",
+            "0000000000000abc-+2",
+            "0000000000000abg-2",
+            "00000000000000abc-2",
+        ];
+        for text in wrong {
+            assert_eq!(text.parse::<TimerId>(), Err(NotAnId), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_a_later_epoch_beats_any_number_of_an_earlier_one() {
+        let early = Version { epoch: Epoch(3), number: u64::MAX };
+        assert!(early < Version { epoch: Epoch(4), number: 0 });
+    }
+}

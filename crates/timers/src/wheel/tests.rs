@@ -1,0 +1,123 @@
+//! What the wheel promises: never early, once, in order, however far and however the time jumps.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+const DAY: u64 = 86_400_000;
+
+fn out_by(wheel: &mut Wheel, now: u64) -> Vec<u32> {
+    std::iter::from_fn(|| wheel.pop(Moment(now))).collect()
+}
+
+/// SplitMix64, so that tests repeat themselves.
+fn draw(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB)
+}
+
+#[test]
+fn an_entry_comes_out_at_its_moment_and_not_a_millisecond_before() {
+    for span in [1, 63, 64, 65, 4095, 4096, 300_000, DAY, 400 * DAY, 365 * 300 * DAY] {
+        for start in [0, 1, 4095, 1_700_000_000_123, (1 << 42) - 1] {
+            let mut wheel = Wheel::new(Moment(start));
+            wheel.set(7, Moment(start + span));
+            assert_eq!(out_by(&mut wheel, start + span - 1), [], "{start} + {span}");
+            assert_eq!(out_by(&mut wheel, start + span), [7], "{start} + {span}");
+            assert!(wheel.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_jump_over_years_brings_each_out_once_and_in_order() {
+    let mut wheel = Wheel::new(Moment(5));
+    let moments = [6, 70, 5000, 5001, 3 * DAY, 800 * DAY, 60_000 * DAY];
+    for (entry, at) in moments.into_iter().enumerate().rev() {
+        wheel.set(entry as u32, Moment(at));
+    }
+    assert_eq!(out_by(&mut wheel, u64::MAX / 2), [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(out_by(&mut wheel, u64::MAX), []);
+}
+
+#[test]
+fn what_is_due_already_comes_out_at_once() {
+    let mut wheel = Wheel::new(Moment(1000));
+    wheel.set(1, Moment(1000));
+    wheel.set(2, Moment(3));
+    assert_eq!(wheel.next_moment(), Some(Moment(1000)));
+    let mut out = out_by(&mut wheel, 1000);
+    out.sort_unstable();
+    assert_eq!(out, [1, 2]);
+}
+
+#[test]
+fn a_time_that_runs_back_changes_nothing() {
+    let mut wheel = Wheel::new(Moment(1000));
+    wheel.set(1, Moment(2000));
+    assert_eq!(out_by(&mut wheel, 10), []);
+    assert_eq!(out_by(&mut wheel, 1999), []);
+    assert_eq!(out_by(&mut wheel, 2000), [1]);
+}
+
+#[test]
+fn an_entry_taken_out_or_moved_does_not_come_out_at_its_old_moment() {
+    let mut wheel = Wheel::new(Moment(0));
+    wheel.set(1, Moment(100));
+    wheel.set(2, Moment(100));
+    wheel.set(3, Moment(100));
+    wheel.remove(1);
+    wheel.set(2, Moment(9000));
+    wheel.set(3, Moment(50));
+    assert_eq!(wheel.len(), 2);
+    assert_eq!(out_by(&mut wheel, 100), [3]);
+    assert_eq!(wheel.moment_of(2), Some(Moment(9000)));
+    assert_eq!(out_by(&mut wheel, 9000), [2]);
+    assert_eq!(wheel.moment_of(2), None);
+}
+
+/// The wheel against a plain sorted map, with random sets, removals and steps of time.
+#[test]
+fn the_wheel_does_what_a_sorted_map_does() {
+    for seed in 0..200 {
+        let mut state = seed;
+        let mut now = draw(&mut state) % (1 << 45);
+        let mut wheel = Wheel::new(Moment(now));
+        let mut plain: BTreeMap<u32, u64> = BTreeMap::new();
+        for _ in 0..400 {
+            let entry = (draw(&mut state) % 3000) as u32;
+            let reach = 1 << (draw(&mut state) % 44);
+            match draw(&mut state) % 10 {
+                0 => {
+                    wheel.remove(entry);
+                    plain.remove(&entry);
+                }
+                1 | 2 => {
+                    now += draw(&mut state) % reach;
+                    let mut expected: Vec<(u64, u32)> =
+                        plain.iter().filter(|(_, at)| **at <= now).map(|(e, at)| (*at, *e)).collect();
+                    expected.sort_unstable();
+                    plain.retain(|_, at| *at > now);
+                    assert!(wheel.next_moment().is_none_or(|next| {
+                        expected.first().is_none_or(|(first, _)| next.0 <= *first)
+                    }));
+                    let mut out: Vec<(u64, u32)> = Vec::new();
+                    while let Some(first) = wheel.pop(Moment(now)) {
+                        let at = expected.iter().find(|(_, e)| *e == first).expect("it was due").0;
+                        out.push((at, first));
+                    }
+                    assert!(out.is_sorted_by_key(|(at, _)| *at), "seed {seed}");
+                    out.sort_unstable();
+                    assert_eq!(out, expected, "seed {seed}");
+                }
+                _ => {
+                    let at = now + 1 + draw(&mut state) % reach;
+                    wheel.set(entry, Moment(at));
+                    plain.insert(entry, at);
+                }
+            }
+            assert_eq!(wheel.len(), plain.len());
+        }
+    }
+}
