@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct NodeId(pub u64);
 
 /// The map's epoch at which its members last changed. All nodes count it alike.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Epoch(pub u64);
 
 /// A point of a node's own monotonic time, in milliseconds. Two nodes' moments do not compare.
@@ -21,9 +19,7 @@ pub struct Epoch(pub u64);
 pub struct Moment(pub u64);
 
 /// A length of time in milliseconds.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Span(pub u64);
 
 /// What the time is, as a node is told with every input.
@@ -38,9 +34,7 @@ pub struct Now {
 
 /// Which of two states of a timer is the later one. A change numbered under a later epoch beats all
 /// of an earlier one, so that a primary that has not heard of its successor cannot overrule it.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Version {
     pub epoch: Epoch,
     /// The primary's calendar, or one more than the last number where that is greater.
@@ -48,9 +42,7 @@ pub struct Version {
 }
 
 /// How many times a timer has popped: the number its next callback carries.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Sequence(pub u32);
 
 /// How many nodes keep a timer. More than there are nodes means all of them.

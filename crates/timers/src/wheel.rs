@@ -191,6 +191,7 @@ impl Wheel {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Slot {
     level: usize,
     index: usize,

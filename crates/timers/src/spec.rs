@@ -1,0 +1,124 @@
+//! What a client asks for: when a timer pops, what its callback is, what happens if that fails.
+//!
+//! Read from JSON in `json.rs`, kept packed in `table.rs`, sent between nodes as it is.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::Span;
+use crate::target::HttpTarget;
+
+/// The longest interval and the longest time a timer may repeat for: a hundred years.
+pub const SPAN_MAX: Span = Span::from_secs(100 * 365 * 86_400);
+/// What repeats more often than this is a load test, not a timer.
+pub const REPEATED_INTERVAL_MIN: Span = Span(10);
+/// A request's body, and so whatever it can make us keep.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+pub const URI_BYTES_MAX: usize = 2048;
+pub const TAGS_MAX: usize = 16;
+pub const TAG_BYTES_MAX: usize = 16;
+pub const COMMAND_WORDS_MAX: usize = 128;
+pub const RETRY_ATTEMPTS_MAX: u32 = 100;
+pub const RETRY_BACKOFF_MAX: Span = Span::from_secs(3600);
+pub const CALL_TIMEOUT_DEFAULT: Span = Span::from_secs(2);
+pub const CALL_TIMEOUT_MAX: Span = Span::from_secs(30);
+
+/// A timer as its client described it; `json.rs` has checked all of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Spec {
+    pub interval: Span,
+    /// Shorter than the interval: it never pops. Equal: once.
+    pub repeat_for: Span,
+    pub callback: Callback,
+    pub retry: Retry,
+    pub tags: Vec<Tag>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Callback {
+    Http {
+        target: HttpTarget,
+        opaque: String,
+        timeout: Span,
+    },
+    /// A message on a pub/sub channel.
+    Publish {
+        channel: String,
+        message: String,
+    },
+    /// A command, run by the primary of its key's bucket.
+    Command(Vec<String>),
+}
+
+/// What follows when every replica's callback has failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Retry {
+    pub attempts: u32,
+    /// Before the first of them; each wait is twice the one before.
+    pub backoff: Span,
+}
+
+/// What the timer counts as in the statistics.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Tag {
+    pub name: String,
+    pub count: u32,
+}
+
+impl Retry {
+    pub const NONE: Retry = Retry { attempts: 0, backoff: Span::from_secs(1) };
+
+    /// How long to wait before a further attempt, `made` of them having failed.
+    pub fn wait(self, made: u32) -> Span {
+        self.backoff.times(1 << made.min(20)).min(RETRY_BACKOFF_MAX)
+    }
+}
+
+impl Spec {
+    /// How often it pops if nothing is missed.
+    pub fn pops(&self) -> u32 {
+        if self.interval == Span::ZERO {
+            return 1;
+        }
+        u32::try_from(self.repeat_for.0 / self.interval.0).unwrap_or(u32::MAX)
+    }
+}
+
+impl Callback {
+    /// How long it may take.
+    pub fn timeout(&self) -> Span {
+        match self {
+            Callback::Http { timeout, .. } => *timeout,
+            Callback::Publish { .. } | Callback::Command(_) => CALL_TIMEOUT_DEFAULT,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(interval: u64, repeat_for: u64) -> Spec {
+        Spec {
+            interval: Span(interval),
+            repeat_for: Span(repeat_for),
+            callback: Callback::Command(vec!["PING".into()]),
+            retry: Retry::NONE,
+            tags: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_timer_pops_as_often_as_its_interval_fits_into_its_repeat() {
+        assert_eq!(spec(1000, 999).pops(), 0);
+        assert_eq!(spec(1000, 1000).pops(), 1);
+        assert_eq!(spec(1000, 3999).pops(), 3);
+        assert_eq!(spec(0, 0).pops(), 1);
+    }
+
+    #[test]
+    fn each_wait_between_retries_is_twice_the_one_before() {
+        let retry = Retry { attempts: 9, backoff: Span(500) };
+        assert_eq!([0, 1, 2].map(|made| retry.wait(made)), [Span(500), Span(1000), Span(2000)]);
+        assert_eq!(retry.wait(99), RETRY_BACKOFF_MAX);
+    }
+}
