@@ -6,9 +6,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A node, for as long as it keeps its id.
+/// A node in one of its lives: what it held, and what it has acknowledged, ends with its boot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct NodeId(pub u64);
+pub struct NodeId {
+    pub id: u64,
+    pub boot: u64,
+}
 
 /// The map's epoch at which its members last changed. All nodes count it alike.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]

@@ -25,12 +25,13 @@ pub const CALL_TIMEOUT_MAX: Span = Span::from_secs(30);
 /// A timer as its client described it; `json.rs` has checked all of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Spec {
+    /// First, so that the first byte of a packed description tells whether there are any.
+    pub tags: Vec<Tag>,
     pub interval: Span,
     /// Shorter than the interval: it never pops. Equal: once.
     pub repeat_for: Span,
     pub callback: Callback,
     pub retry: Retry,
-    pub tags: Vec<Tag>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -91,13 +91,15 @@ impl Wheel {
         self.next_slot().map(|slot| slot.starts)
     }
 
-    /// Moves on to `now` and hands out the next entry due by then; nothing is left when it is `None`.
-    pub fn pop(&mut self, now: Moment) -> Option<u32> {
+    /// Moves on to `now` and hands out the next entry due by then, and its moment; nothing is left
+    /// when it is `None`.
+    pub fn pop(&mut self, now: Moment) -> Option<(u32, Moment)> {
         loop {
             let due = self.heads[DUE as usize];
             if due != NONE {
+                let at = self.at(due).at;
                 self.remove(due);
-                return Some(due);
+                return Some((due, at));
             }
             match self.next_slot() {
                 Some(slot) if slot.starts <= now => self.spread(slot),

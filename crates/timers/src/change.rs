@@ -1,0 +1,374 @@
+//! A change of a timer, from the client's request to its answer: coordinator, primary, replicas, in
+//! the order it passes through them.
+//!
+//! The answer means that every replica has it. Whoever is silent is waited for until it is out of the
+//! map; a new list of members sends the change round again from the start, under its epoch.
+
+use std::collections::BTreeSet;
+
+use crate::core::Timers;
+use crate::ids::{Moment, NodeId, ReplicationFactor, Sequence, TimerId, Version};
+use crate::input::{AGAIN_AFTER, Action, Answer, REQUEST_WITHIN, Refusal, Rule};
+use crate::message::{
+    Change, ChangeResult, Done, LookAgain, Message, Propose, RequestId, Store, Stored,
+};
+use crate::pop::Pop;
+use crate::record::{Life, Progress, Record};
+use crate::spec::Spec;
+use crate::table::{Entry, tombstone_life};
+
+/// Proposals a primary holds back until everybody has entered the epoch. Beyond, "look again".
+const PARKED_MAX: usize = 10_000;
+
+/// A client's change, at the node it was sent to.
+pub(crate) struct Coordinated {
+    id: TimerId,
+    change: Change,
+    deadline: Moment,
+    again_at: Moment,
+}
+
+/// A change under way, at the primary.
+pub(crate) struct Numbered {
+    /// Who is to be told, mostly one.
+    asked_by: Vec<(NodeId, RequestId)>,
+    sequence: Sequence,
+    /// Those that have not acknowledged it.
+    missing: BTreeSet<NodeId>,
+    deadline: Moment,
+    again_at: Moment,
+}
+
+// The coordinator: any node.
+impl Timers {
+    pub(crate) fn create(&mut self, request: RequestId, spec: Spec, factor: ReplicationFactor) {
+        let (seed, drawn) = &mut self.ids;
+        *drawn += 1;
+        let id = TimerId { number: mixed(*seed, *drawn), factor };
+        self.put(request, id, spec);
+    }
+
+    pub(crate) fn put(&mut self, request: RequestId, id: TimerId, spec: Spec) {
+        self.coordinate(request, id, Change::Set(spec));
+    }
+
+    pub(crate) fn delete(&mut self, request: RequestId, id: TimerId) {
+        self.coordinate(request, id, Change::Delete);
+    }
+
+    fn coordinate(&mut self, request: RequestId, id: TimerId, change: Change) {
+        if self.coordinated.len() >= self.settings.requests_max {
+            return self.refuse(request, Refusal::Busy);
+        }
+        if self.members.replicas(id).is_empty() {
+            return self.refuse(request, Refusal::NotReady);
+        }
+        let deadline = self.moment() + REQUEST_WITHIN;
+        let again_at = self.moment() + AGAIN_AFTER;
+        self.coordinated.insert(request, Coordinated { id, change, deadline, again_at });
+        self.propose(request);
+    }
+
+    fn propose(&mut self, request: RequestId) {
+        let Some(asked) = self.coordinated.get(&request) else { return };
+        let Some(primary) = self.members.replicas(asked.id).first().copied() else { return };
+        let epoch = self.members.epoch();
+        let propose = Propose { request, epoch, id: asked.id, change: asked.change.clone() };
+        if primary == self.me {
+            self.on_propose(self.me, propose);
+        } else {
+            self.send(primary, Message::Propose(propose));
+        }
+    }
+
+    /// The list of members has changed: other nodes may be primaries now.
+    pub(crate) fn propose_all(&mut self) {
+        let requests: Vec<RequestId> = self.coordinated.keys().copied().collect();
+        requests.into_iter().for_each(|request| self.propose(request));
+    }
+
+    pub(crate) fn on_look_again(&mut self, look_again: &LookAgain) {
+        // With a list older than the primary's there is nothing to try before the new one is here.
+        if look_again.epoch <= self.members.epoch()
+            && let Some(asked) = self.coordinated.get_mut(&look_again.request)
+        {
+            asked.again_at = self.now.moment;
+        }
+    }
+
+    pub(crate) fn on_done(&mut self, done: &Done) {
+        let Some(asked) = self.coordinated.remove(&done.request) else { return };
+        match done.result {
+            ChangeResult::Kept => self.answer(done.request, Answer::Done(asked.id)),
+            ChangeResult::Full => self.refuse(done.request, Refusal::Full),
+        }
+    }
+
+    pub(crate) fn coordinate_again(&mut self) {
+        let now = self.moment();
+        let mut due = Vec::new();
+        for (request, asked) in &mut self.coordinated {
+            if asked.again_at <= now || asked.deadline <= now {
+                asked.again_at = now + AGAIN_AFTER;
+                due.push((*request, asked.deadline <= now));
+            }
+        }
+        for (request, is_over) in due {
+            if is_over {
+                self.coordinated.remove(&request);
+                self.refuse(request, Refusal::Unknown);
+            } else {
+                self.propose(request);
+            }
+        }
+    }
+
+    pub(crate) fn answer(&mut self, request: RequestId, answer: Answer) {
+        self.out.push(Action::Answer { request, answer });
+    }
+
+    pub(crate) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
+        self.answer(request, Answer::Refused(refusal));
+    }
+}
+
+// The primary: numbers the change, sends it to all, answers when all have it.
+impl Timers {
+    pub(crate) fn on_propose(&mut self, from: NodeId, propose: Propose) {
+        let is_primary = self.members.replicas(propose.id).first() == Some(&self.me);
+        if propose.epoch != self.members.epoch() || !is_primary {
+            return self.say_look_again(from, propose.request);
+        }
+        if self.under_way.contains(&(from, propose.request)) {
+            return; // Asked again because our answer takes its time.
+        }
+        if self.all_entered() {
+            return self.number(from, propose);
+        }
+        if self.parked.len() >= PARKED_MAX {
+            return self.say_look_again(from, propose.request);
+        }
+        self.under_way.insert((from, propose.request));
+        self.parked.push((from, propose));
+    }
+
+    /// Every member has entered the epoch: what waited for that goes on.
+    pub(crate) fn take_parked(&mut self) {
+        for (from, propose) in std::mem::take(&mut self.parked) {
+            self.under_way.remove(&(from, propose.request));
+            self.on_propose(from, propose);
+        }
+    }
+
+    fn say_look_again(&mut self, to: NodeId, request: RequestId) {
+        let look_again = LookAgain { request, epoch: self.members.epoch() };
+        if to == self.me {
+            self.on_look_again(&look_again);
+        } else {
+            self.send(to, Message::LookAgain(look_again));
+        }
+    }
+
+    fn number(&mut self, coordinator: NodeId, propose: Propose) {
+        let Propose { request, id, change, .. } = propose;
+        let known = self.table.get(id).map(Entry::progress);
+        if known.is_none() {
+            // Whatever there is of a timer is here too, once all is handed over.
+            if change == Change::Delete && self.unsettled().is_empty() && self.has_lease() {
+                return self.say_done(coordinator, Done { request, result: ChangeResult::Kept });
+            }
+            if self.table.len() >= self.settings.timers_max {
+                return self.say_done(coordinator, Done { request, result: ChangeResult::Full });
+            }
+        }
+        let record = self.next_record(id, known.unwrap_or_default(), change);
+        let numbered = Numbered {
+            asked_by: vec![(coordinator, request)],
+            sequence: record.sequence,
+            missing: self.wait_set(id),
+            deadline: self.moment() + REQUEST_WITHIN,
+            again_at: self.moment() + AGAIN_AFTER,
+        };
+        let key = (id, record.version);
+        self.adopt(&record);
+        self.store_at(&numbered.missing, &record);
+        self.numbered.insert(key, numbered);
+        self.under_way.insert((coordinator, request));
+        self.finish_numbered_of(id);
+    }
+
+    /// What a change makes of a timer.
+    fn next_record(&self, id: TimerId, known: Progress, change: Change) -> Record {
+        let epoch = self.members.epoch();
+        let number = self.now.wall.max(known.version.number + 1);
+        // A callback under way has used this number; the changed timer begins with the next.
+        let is_used = self.pops.get(&id).is_some_and(Pop::is_calling);
+        let sequence = if is_used { known.sequence.next() } else { known.sequence };
+        let interval = self.table.get(id).map_or_else(Default::default, |entry| entry.interval);
+        let forget_in = tombstone_life(interval, self.table.tombstones());
+        let life = match change {
+            Change::Delete => Life::Ended { forget_in },
+            Change::Set(spec) if spec.pops() == 0 => Life::Ended { forget_in },
+            Change::Set(spec) => Life::Pending { left: spec.pops(), due_in: spec.interval, spec },
+        };
+        let epoch = if self.keeps(Rule::EpochFirst) { epoch } else { Default::default() };
+        Record { id, version: Version { epoch, number }, sequence, life }
+    }
+
+    /// Who must have a change before it is answered: the replicas, and whoever may still hold the
+    /// timer from before and would pop it.
+    fn wait_set(&self, id: TimerId) -> BTreeSet<NodeId> {
+        let mut nodes: BTreeSet<NodeId> = self.others(id).into_iter().collect();
+        if self.keeps(Rule::TellFormers) {
+            nodes.extend(self.unsettled());
+        }
+        nodes
+    }
+
+    fn store_at(&mut self, nodes: &BTreeSet<NodeId>, record: &Record) {
+        let epoch = self.members.epoch();
+        for node in nodes {
+            self.send(*node, Message::Store(Store { epoch, record: record.clone() }));
+        }
+    }
+
+    pub(crate) fn on_stored(&mut self, from: NodeId, stored: &Stored) {
+        if stored.epoch != self.members.epoch() {
+            return; // Of a list that is no more; the change has begun again under this one.
+        }
+        let mut known = Sequence::default();
+        let first = (stored.id, Version::default());
+        for (_, numbered) in self.numbered.range_mut(first..=(stored.id, stored.version)) {
+            numbered.missing.remove(&from);
+            if stored.was > numbered.sequence {
+                known = stored.was;
+            }
+        }
+        if known > Sequence::default() {
+            self.number_anew(stored.id, known);
+        }
+        self.finish_numbered_of(stored.id);
+    }
+
+    /// A holder had come further than we knew: the timer goes on from there, so that no sequence
+    /// number is used twice.
+    fn number_anew(&mut self, id: TimerId, known: Sequence) {
+        let Some(entry) = self.table.get(id).filter(|entry| entry.is_pending()) else { return };
+        if entry.sequence >= known {
+            return;
+        }
+        let mut record = entry.record(self.moment());
+        record.sequence = known;
+        record.version.number += 1;
+        let wait_set = self.wait_set(id);
+        let under_way: Vec<(TimerId, Version)> = self.numbered_of(id).collect();
+        let mut asked_by = Vec::new();
+        for key in under_way {
+            asked_by.extend(self.numbered.remove(&key).expect("just seen").asked_by);
+        }
+        let numbered = Numbered {
+            asked_by,
+            sequence: known,
+            missing: wait_set.clone(),
+            deadline: self.moment() + REQUEST_WITHIN,
+            again_at: self.moment() + AGAIN_AFTER,
+        };
+        self.numbered.insert((id, record.version), numbered);
+        self.adopt(&record);
+        self.store_at(&wait_set, &record);
+    }
+
+    fn numbered_of(&self, id: TimerId) -> impl Iterator<Item = (TimerId, Version)> {
+        let first = (id, Version::default());
+        self.numbered.range(first..).map(|(key, _)| *key).take_while(move |(of, _)| *of == id)
+    }
+
+    fn finish_numbered_of(&mut self, id: TimerId) {
+        let waits = self.keeps(Rule::AnswerAfterAll);
+        let done = |key: &(TimerId, Version)| !waits || self.numbered[key].missing.is_empty();
+        let done: Vec<(TimerId, Version)> = self.numbered_of(id).filter(done).collect();
+        // Without a lease we may be out of the map without knowing it, and this be nobody's change.
+        if !self.has_lease() {
+            return;
+        }
+        for key in done {
+            let numbered = self.numbered.remove(&key).expect("just seen");
+            for (coordinator, request) in numbered.asked_by {
+                self.under_way.remove(&(coordinator, request));
+                self.say_done(coordinator, Done { request, result: ChangeResult::Kept });
+            }
+        }
+    }
+
+    /// The lease is back: what waited for it is answered.
+    pub(crate) fn finish_numbered(&mut self) {
+        let ids: BTreeSet<TimerId> = self.numbered.keys().map(|(id, _)| *id).collect();
+        ids.into_iter().for_each(|id| self.finish_numbered_of(id));
+    }
+
+    /// A new list of members: whoever asked for these asks again.
+    pub(crate) fn abandon_numbered(&mut self) {
+        self.numbered.clear();
+        self.parked.clear();
+        for (coordinator, request) in std::mem::take(&mut self.under_way) {
+            if coordinator != self.me {
+                self.say_look_again(coordinator, request);
+            }
+        }
+    }
+
+    pub(crate) fn number_again(&mut self) {
+        let now = self.moment();
+        // Nobody waits any more. The change stands, and may yet reach those it has not.
+        let over = self.numbered.extract_if(.., |_, numbered| numbered.deadline <= now);
+        let over: Vec<Numbered> = over.map(|(_, numbered)| numbered).collect();
+        for asked in over.into_iter().flat_map(|numbered| numbered.asked_by) {
+            self.under_way.remove(&asked);
+        }
+        let mut again = Vec::new();
+        for ((id, _), numbered) in &mut self.numbered {
+            if numbered.again_at <= now {
+                numbered.again_at = now + AGAIN_AFTER;
+                again.push((*id, numbered.missing.clone()));
+            }
+        }
+        for (id, missing) in again {
+            let record = self.table.get(id).map(|entry| entry.record(now));
+            if let Some(record) = record {
+                self.store_at(&missing, &record);
+            }
+            self.finish_numbered_of(id);
+        }
+    }
+
+    fn say_done(&mut self, to: NodeId, done: Done) {
+        if to == self.me { self.on_done(&done) } else { self.send(to, Message::Done(done)) }
+    }
+}
+
+// A replica, or a former holder.
+impl Timers {
+    pub(crate) fn on_store(&mut self, from: NodeId, store: &Store) {
+        if store.epoch != self.members.epoch() {
+            return; // One of us has a list to come; the primary sends it again.
+        }
+        let Record { id, version, .. } = store.record;
+        let known = self.table.get(id);
+        let is_used = self.pops.get(&id).is_some_and(Pop::is_calling);
+        let was = known.map_or_else(Sequence::default, |entry| entry.sequence);
+        let was = if is_used { was.next() } else { was };
+        if known.is_some() || self.members.replicas(id).contains(&self.me) {
+            self.adopt(&store.record);
+        }
+        let epoch = store.epoch;
+        self.send(from, Message::Stored(Stored { epoch, id, version, was }));
+    }
+}
+
+/// An id that tells nothing and meets no other: SplitMix64 over a seed that is drawn for this boot.
+fn mixed(seed: u64, drawn: u64) -> u64 {
+    let state = seed.wrapping_add(drawn.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    state ^ (state >> 31)
+}

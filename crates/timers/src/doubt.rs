@@ -1,0 +1,128 @@
+//! Asking before popping: this node was late, has no lease, was out of the map, or is no longer a
+//! replica, and others may have popped, changed or deleted the timer meanwhile.
+//!
+//! Called by `pop.rs` when a turn comes in doubt; ends in a call, in waiting, or in forgetting.
+
+use std::collections::BTreeSet;
+
+use crate::core::Timers;
+use crate::ids::{Moment, NodeId, TimerId};
+use crate::input::ANSWER_WITHIN;
+use crate::message::{Answered, Ask, Known, Message};
+use crate::pop::{Phase, Pop};
+use crate::table::{Place, STAGGER};
+
+/// The answers so far. One that knows better ends the asking at once.
+#[derive(Default)]
+pub(crate) struct Asking {
+    waiting: BTreeSet<NodeId>,
+    /// Those that have the timer, no further than we do.
+    held_by: BTreeSet<NodeId>,
+    /// Those that know nothing of it.
+    unknown_to: BTreeSet<NodeId>,
+    /// Somebody follows a later list of members: ours is no ground to decide on.
+    behind: bool,
+}
+
+impl Timers {
+    pub(crate) fn doubt(&mut self, id: TimerId) {
+        let entry = self.table.get(id).expect("the caller saw it");
+        let progress = entry.progress();
+        // What we kept through an absence may by now be with anybody.
+        let is_unsure = entry.era.stay != self.era.stay;
+        let asked = if is_unsure { self.members.all().to_vec() } else { self.others(id) };
+        let waiting: BTreeSet<NodeId> = asked.into_iter().filter(|node| *node != self.me).collect();
+        let epoch = self.members.epoch();
+        for node in &waiting {
+            self.send(*node, Message::Ask(Ask { epoch, id, progress }));
+        }
+        let nobody = waiting.is_empty();
+        let asking = Asking { waiting, ..Asking::default() };
+        self.pops.insert(id, Pop::new(progress, Phase::Asking(asking)));
+        self.table.postpone(id, self.moment() + ANSWER_WITHIN);
+        if nobody {
+            self.doubt_over(id);
+        }
+    }
+
+    pub(crate) fn on_ask(&mut self, from: NodeId, ask: &Ask) {
+        let known = match self.table.get(ask.id) {
+            Some(entry) if entry.progress() > ask.progress => {
+                Known::Newer(entry.record(self.moment()))
+            }
+            // Two that are both unsure would take each other's word for it.
+            Some(entry) if entry.era.stay == self.era.stay => Known::Held,
+            Some(_) | None => Known::Nothing,
+        };
+        let epoch = self.members.epoch();
+        let answered = Answered { epoch, id: ask.id, progress: ask.progress, known };
+        self.send(from, Message::Answered(answered));
+    }
+
+    pub(crate) fn on_answered(&mut self, from: NodeId, answered: Answered) {
+        let id = answered.id;
+        let epoch = self.members.epoch();
+        let Some(pop) = self.pops.get_mut(&id) else { return };
+        let Phase::Asking(asking) = &mut pop.phase else { return };
+        if pop.progress != answered.progress {
+            return;
+        }
+        asking.waiting.remove(&from);
+        asking.behind |= answered.epoch > epoch;
+        match answered.known {
+            Known::Newer(record) => return self.adopt(&record),
+            Known::Held => asking.held_by.insert(from),
+            Known::Nothing => asking.unknown_to.insert(from),
+        };
+        if asking.waiting.is_empty() {
+            self.doubt_over(id);
+        }
+    }
+
+    /// All have answered, or their time is up. Nobody knows better than we do.
+    pub(crate) fn doubt_over(&mut self, id: TimerId) {
+        let Some(Pop { phase: Phase::Asking(asking), .. }) = self.pops.get_mut(&id) else { return };
+        let asking = std::mem::take(asking);
+        let entry = self.table.get(id).expect("a pop under way has its entry");
+        let (due, place) = (entry.due, entry.place);
+        if asking.behind {
+            return self.hold_back(id, self.moment() + ANSWER_WITHIN);
+        }
+        if entry.era.stay != self.era.stay {
+            return self.unsure_over(id, &asking);
+        }
+        let Place::Former(old) = place else { return self.call(id) };
+        let replicas = self.members.replicas(id);
+        let last_turn = due + STAGGER.times(replicas.len() as u64);
+        if self.moment() >= last_turn {
+            // All turns have passed. Those that have it are at it.
+            if !asking.held_by.is_empty() {
+                return self.hold_back(id, self.moment() + STAGGER);
+            }
+            return self.call(id);
+        }
+        // Our old turn. It is still ours if nobody who stands before us now has the timer.
+        let before = &replicas[..replicas.len().min(usize::from(old) + 1)];
+        if before.iter().all(|node| asking.unknown_to.contains(node)) {
+            self.call(id);
+        } else {
+            self.hold_back(id, last_turn);
+        }
+    }
+
+    /// We were out of the map. If others answer and none of them has it, it was ended while we were
+    /// away; if nobody answers, a pop too many is better than none.
+    fn unsure_over(&mut self, id: TimerId, asking: &Asking) {
+        if asking.held_by.is_empty() && !asking.unknown_to.is_empty() {
+            return self.forget(id);
+        }
+        let stay = self.era.stay;
+        self.change_entry(id, |entry| entry.era.stay = stay);
+        self.call(id);
+    }
+
+    fn hold_back(&mut self, id: TimerId, until: Moment) {
+        self.pops.get_mut(&id).expect("the caller saw it").phase = Phase::HeldBack;
+        self.table.postpone(id, until);
+    }
+}

@@ -1,0 +1,126 @@
+//! Who follows which epoch of the map, and what a new list of members sets in motion.
+//!
+//! Two facts are told by `Hello`: "I have entered this epoch", after which its sender accepts nothing
+//! under an earlier one; and "I am settled in it", after which it holds nothing but what it keeps.
+//! `change.rs` waits for the first and looks at the second to know whom a change must reach.
+
+use crate::core::Timers;
+use crate::ids::{Epoch, NodeId};
+use crate::input::Rule;
+use crate::members::Members;
+use crate::message::{Hello, Message};
+use crate::resync::Basis;
+
+/// How far another member has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Follower {
+    entered: Epoch,
+    /// In the epoch it has entered.
+    settled: bool,
+}
+
+impl Follower {
+    pub(crate) fn is_done(self, epoch: Epoch) -> bool {
+        self.entered >= epoch && self.settled
+    }
+}
+
+impl Timers {
+    pub(crate) fn on_members(&mut self, members: Members) {
+        if members.epoch() <= self.members.epoch() {
+            return; // Every epoch is entered once, and never left for an earlier one.
+        }
+        let epoch = self.members.epoch();
+        // 1) What the last list had come to. Only if every member had handed over everything can we
+        //    rely on each replica having what it should.
+        let all_settled = self.followers.values().all(|follower| follower.is_done(epoch));
+        let base = (self.resync.is_settled() && all_settled).then(|| self.members.clone());
+        // 2) Whoever was away has missed things: nothing it holds is certain.
+        if !self.members.contains(self.me) && members.contains(self.me) {
+            self.era.stay = self.era.stay.wrapping_add(1);
+        }
+        let basis = match base {
+            Some(base) if members.places_as(&base) => Basis::Same,
+            Some(base) => Basis::List(base),
+            None => Basis::Unknown,
+        };
+        self.era.listing = self.era.listing.wrapping_add(1);
+        self.members = members;
+        self.keep_followers();
+        // 3) What was numbered under the old epoch is proposed anew, by whoever asked for it.
+        self.abandon_numbered();
+        self.resync_start(basis);
+        self.greet();
+        self.propose_all();
+    }
+
+    /// The node is back in a new life, under a new boot.
+    pub(crate) fn on_reborn(&mut self, me: NodeId) {
+        self.me = me;
+        self.era.stay = self.era.stay.wrapping_add(1);
+    }
+
+    fn keep_followers(&mut self) {
+        let others = self.members.all().iter().filter(|node| **node != self.me);
+        let known = |node: &NodeId| self.followers.get(node).copied().unwrap_or_default();
+        self.followers = others.map(|node| (*node, known(node))).collect();
+    }
+
+    pub(crate) fn on_hello(&mut self, from: NodeId, hello: &Hello) {
+        if hello.answer {
+            let mine = self.hello();
+            self.send(from, Message::Hello(mine));
+        }
+        // A new member may be heard of before the map that has it; others are no longer members.
+        if hello.epoch <= self.members.epoch() && !self.members.contains(from) {
+            return;
+        }
+        let follower = self.followers.entry(from).or_default();
+        if hello.epoch >= follower.entered {
+            *follower = Follower { entered: hello.epoch, settled: hello.settled };
+        }
+        if self.all_entered() {
+            self.take_parked();
+        }
+    }
+
+    /// Whether no member can accept anything under an earlier epoch any more.
+    pub(crate) fn all_entered(&self) -> bool {
+        let epoch = self.members.epoch();
+        let entered = |node: &NodeId| {
+            *node == self.me || self.followers.get(node).is_some_and(|f| f.entered >= epoch)
+        };
+        self.members.all().iter().all(entered) || !self.keeps(Rule::WaitForEntered)
+    }
+
+    /// Members that may hold timers they do not keep, and so must hear of changes to them.
+    pub(crate) fn unsettled(&self) -> Vec<NodeId> {
+        let epoch = self.members.epoch();
+        let open = |node: &&NodeId| {
+            self.followers.get(*node).is_none_or(|follower| !follower.is_done(epoch))
+        };
+        let others = self.members.all().iter().filter(|node| **node != self.me);
+        others.filter(open).copied().collect()
+    }
+
+    /// Tells all members how far we are.
+    pub(crate) fn greet(&mut self) {
+        let hello = self.hello();
+        let others: Vec<NodeId> = self.followers.keys().copied().collect();
+        for node in others {
+            self.send(node, Message::Hello(hello.clone()));
+        }
+    }
+
+    pub(crate) fn follow_again(&mut self) {
+        let question = Hello { answer: true, ..self.hello() };
+        for node in self.unsettled() {
+            self.send(node, Message::Hello(question.clone()));
+        }
+    }
+
+    fn hello(&self) -> Hello {
+        let settled = self.resync.is_settled();
+        Hello { epoch: self.members.epoch(), settled, answer: false }
+    }
+}

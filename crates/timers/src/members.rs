@@ -1,0 +1,100 @@
+//! Who keeps which timer: the map's members at one epoch, ranked for every id.
+//!
+//! Handed in by the shell whenever members change; asked by all of this crate.
+
+use placement::Ranking;
+
+use crate::ids::{Epoch, NodeId, TimerId};
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Member {
+    pub id: NodeId,
+    /// What it is ranked by. By default its host and port.
+    pub name: String,
+    /// With 0 it keeps no timers: a witness, or a node about to leave.
+    pub weight: u32,
+}
+
+/// All members of one epoch, in the order of the map.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Members {
+    epoch: Epoch,
+    all: Vec<NodeId>,
+    /// Those that keep timers, as `ranking` counts them.
+    holders: Vec<NodeId>,
+    ranking: Ranking,
+}
+
+impl Members {
+    pub fn new(epoch: Epoch, members: &[Member]) -> Members {
+        let holders: Vec<&Member> = members.iter().filter(|member| member.weight > 0).collect();
+        let names: Vec<&str> = holders.iter().map(|member| member.name.as_str()).collect();
+        Members {
+            epoch,
+            ranking: Ranking::new(&names),
+            all: members.iter().map(|member| member.id).collect(),
+            holders: holders.iter().map(|member| member.id).collect(),
+        }
+    }
+
+    /// Before the first map is known there are none.
+    pub fn nobody() -> Members {
+        Members::new(Epoch(0), &[])
+    }
+
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    pub fn all(&self) -> &[NodeId] {
+        &self.all
+    }
+
+    pub fn contains(&self, node: NodeId) -> bool {
+        self.all.contains(&node)
+    }
+
+    /// Who keeps a timer, the primary first. Fewer than its factor if there are fewer holders.
+    pub fn replicas(&self, id: TimerId) -> Vec<NodeId> {
+        let places = self.ranking.replicas(id.number, id.factor.count());
+        places.into_iter().map(|place| self.holders[place]).collect()
+    }
+
+    /// Whether every timer is where it was in `earlier`.
+    pub(crate) fn places_as(&self, earlier: &Members) -> bool {
+        (&self.holders, &self.ranking) == (&earlier.holders, &earlier.ranking)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ReplicationFactor;
+
+    fn member(id: u64, weight: u32) -> Member {
+        Member { id: NodeId { id, boot: 1 }, name: format!("10.0.0.{id}:6379"), weight }
+    }
+
+    #[test]
+    fn a_witness_is_a_member_and_keeps_nothing() {
+        let members = Members::new(Epoch(1), &[member(1, 1), member(2, 0), member(3, 1)]);
+        let witness = NodeId { id: 2, boot: 1 };
+        assert!(members.contains(witness));
+        for number in 0..1000 {
+            let factor = ReplicationFactor::new(3).unwrap();
+            let replicas = members.replicas(TimerId { number, factor });
+            assert_eq!(replicas.len(), 2);
+            assert!(!replicas.contains(&witness));
+        }
+    }
+
+    #[test]
+    fn a_new_boot_is_another_holder_in_the_same_place() {
+        let before = Members::new(Epoch(1), &[member(1, 1), member(2, 1)]);
+        let mut reborn = member(2, 1);
+        reborn.id.boot = 2;
+        let after = Members::new(Epoch(2), &[member(1, 1), reborn]);
+        assert!(!after.places_as(&before));
+        assert!(before.places_as(&Members::new(Epoch(9), &[member(1, 1), member(2, 1)])));
+    }
+}

@@ -1,0 +1,344 @@
+//! A timer comes due: the call, telling the others, what follows a failure.
+//!
+//! The primary's turn comes when the timer is due, each backup's `STAGGER` later. Whoever calls says
+//! so, and says how it went; the others then wait, take over, or turn to the next pop. `doubt.rs` is
+//! asked first where this node may have missed something. While a pop is under way the wheel holds
+//! the moment at which its phase is over.
+
+use crate::core::Timers;
+use crate::dead::DeadLetter;
+use crate::doubt::Asking;
+use crate::ids::{Moment, NodeId, Span, TimerId};
+use crate::input::{Action, Call, CallId, LATE, Rule};
+use crate::message::{Calling, Failed, Fill, Message, Popped, Want};
+use crate::record::Progress;
+use crate::spec::{Callback, Spec};
+use crate::table::{Entry, Place, STAGGER};
+
+/// A call that nobody has ended this long after its timeout never will be.
+const CALL_OVERDUE: Span = Span::from_secs(5);
+
+/// A pop under way on this node.
+pub(crate) struct Pop {
+    pub(crate) progress: Progress,
+    pub(crate) phase: Phase,
+    /// Retries made since every replica's callback has failed. `None` before that.
+    retries: Option<u32>,
+    /// What went wrong the last time.
+    why: String,
+}
+
+pub(crate) enum Phase {
+    /// The others are being asked whether it is still to be popped.
+    Asking(Asking),
+    /// They are to be asked again when the moment has come.
+    HeldBack,
+    /// Waiting for a place among the calls.
+    Waiting,
+    Calling(CallId),
+    /// Our callback has failed; the next replica tries.
+    OthersTry,
+    /// All have failed; we try again when the moment has come.
+    Backoff,
+}
+
+/// What is to be known when a call ends.
+pub(crate) struct InFlight {
+    id: TimerId,
+    destination: Box<str>,
+}
+
+impl Pop {
+    pub(crate) fn new(progress: Progress, phase: Phase) -> Pop {
+        Pop { progress, phase, retries: None, why: String::new() }
+    }
+
+    pub(crate) fn is_calling(&self) -> bool {
+        matches!(self.phase, Phase::Calling(_))
+    }
+}
+
+// The call.
+impl Timers {
+    pub(crate) fn pop_due(&mut self) {
+        while let Some((id, at)) = self.table.pop(self.now.moment) {
+            self.come_due(id, at);
+        }
+    }
+
+    fn come_due(&mut self, id: TimerId, at: Moment) {
+        if !self.table.get(id).is_some_and(|entry| entry.is_pending()) {
+            return self.forget(id);
+        }
+        match self.pops.get(&id).map(|pop| &pop.phase) {
+            None => self.turn_has_come(id, at),
+            Some(Phase::Asking(_)) => self.doubt_over(id),
+            Some(Phase::HeldBack) => self.doubt(id),
+            Some(Phase::Waiting) => {}
+            Some(Phase::Calling(_)) => self.call_failed(id, "no answer".to_owned()),
+            Some(Phase::OthersTry) => self.retry_or_give_up(id),
+            Some(Phase::Backoff) => self.call(id),
+        }
+    }
+
+    fn turn_has_come(&mut self, id: TimerId, at: Moment) {
+        if !self.members.contains(self.me) {
+            // Others keep it now; we will be told, or ask, when we are back in the map.
+            return self.table.postpone(id, self.moment() + LATE);
+        }
+        let entry = self.table.get(id).expect("the caller saw it");
+        if entry.era.listing != self.era.listing {
+            return self.rank(id); // It comes due again at its turn by the present list.
+        }
+        let is_late = self.moment() - at > LATE;
+        let is_former = matches!(entry.place, Place::Former(_));
+        let is_unsure = entry.era.stay != self.era.stay;
+        let in_doubt = is_late || is_former || is_unsure || !self.has_lease();
+        if in_doubt && self.keeps(Rule::AskWhenInDoubt) { self.doubt(id) } else { self.call(id) }
+    }
+
+    /// Finds this node's place by the present list. The moment a pop under way waits for stays, and
+    /// so does one that was put off because another node calls.
+    pub(crate) fn rank(&mut self, id: TimerId) {
+        let Some(entry) = self.table.get(id) else { return };
+        let (place, turn) = (self.place(id, Some(entry.place)), entry.turn());
+        let moment = self.table.moment_of(id);
+        let listing = self.era.listing;
+        self.change_entry(id, |entry| {
+            entry.place = place;
+            entry.era.listing = listing;
+        });
+        match moment {
+            Some(moment) if self.pops.contains_key(&id) => self.table.postpone(id, moment),
+            Some(moment) if moment > turn => {
+                let own = self.table.moment_of(id).unwrap_or(moment);
+                self.table.postpone(id, moment.max(own));
+            }
+            None if self.pops.contains_key(&id) => self.table.unschedule(id),
+            Some(_) | None => {}
+        }
+    }
+
+    /// Asks for a place among the calls.
+    pub(crate) fn call(&mut self, id: TimerId) {
+        let entry = self.table.get(id).expect("only what is here is called");
+        let (progress, destination) = (entry.progress(), destination(&entry.spec()).to_owned());
+        let pop = self.pops.entry(id).or_insert_with(|| Pop::new(progress, Phase::Waiting));
+        pop.phase = Phase::Waiting;
+        self.calls.enqueue(&destination, id);
+    }
+
+    pub(crate) fn start_calls(&mut self) {
+        while let Some((destination, id)) = self.calls.start() {
+            let is_wanted =
+                self.pops.get(&id).is_some_and(|pop| matches!(pop.phase, Phase::Waiting));
+            if is_wanted {
+                self.start_call(id, destination);
+            } else {
+                self.calls.ended(&destination);
+            }
+        }
+    }
+
+    fn start_call(&mut self, id: TimerId, destination: Box<str>) {
+        let entry = self.table.get(id).expect("a pop under way has its entry");
+        let Spec { callback, .. } = entry.spec();
+        let (sequence, due) = (entry.sequence, entry.due);
+        let call = CallId(self.next_call);
+        self.next_call += 1;
+        self.pops.get_mut(&id).expect("the caller saw it").phase = Phase::Calling(call);
+        self.in_flight.insert(call, InFlight { id, destination });
+        self.stats.lateness.add(self.now.moment - due);
+        let timeout = callback.timeout();
+        self.table.postpone(id, self.moment() + timeout + CALL_OVERDUE);
+        self.out.push(Action::Call(Call { call, id, sequence, callback }));
+        self.tell_calling(id, timeout);
+    }
+
+    pub(crate) fn on_call_ended(&mut self, call: CallId, result: Result<(), String>) {
+        let Some(InFlight { id, destination }) = self.in_flight.remove(&call) else { return };
+        self.calls.ended(&destination);
+        match &result {
+            Ok(()) => self.stats.popped += 1,
+            Err(_) => self.stats.failed += 1,
+        }
+        let phase = self.pops.get(&id).map(|pop| &pop.phase);
+        if !matches!(phase, Some(Phase::Calling(own)) if *own == call) {
+            return; // The timer was changed, deleted or popped elsewhere while we called.
+        }
+        match result {
+            Ok(()) => self.next_pop(id),
+            Err(why) => self.call_failed(id, why),
+        }
+    }
+
+    /// This pop is over: on to the next, here and with the others.
+    fn next_pop(&mut self, id: TimerId) {
+        let now = self.moment();
+        self.pops.remove(&id);
+        self.change_entry(id, |entry| entry.advance(now));
+        self.tell_popped(id);
+        self.let_go_if_handed(id);
+    }
+
+    fn call_failed(&mut self, id: TimerId, why: String) {
+        let timeout = self.table.get(id).expect("it was called").spec().callback.timeout();
+        let (place, last) = self.place_of_last(id);
+        let pop = self.pops.get_mut(&id).expect("it was called");
+        pop.why = why;
+        if pop.retries.is_some() || place >= last {
+            return self.retry_or_give_up(id);
+        }
+        pop.phase = Phase::OthersTry;
+        let progress = pop.progress;
+        // Each of those after us may take its turn and its timeout. If we hear of none, all is ours.
+        let turns = u64::from(last - place);
+        let until = self.moment() + (STAGGER + timeout).times(turns) + STAGGER;
+        self.table.postpone(id, until);
+        self.tell(id, &Message::Failed(Failed { id, progress, place }));
+    }
+
+    fn retry_or_give_up(&mut self, id: TimerId) {
+        let spec = self.table.get(id).expect("it was called").spec();
+        let pop = self.pops.get_mut(&id).expect("it was called");
+        let made = pop.retries.unwrap_or(0);
+        if made >= spec.retry.attempts {
+            return self.give_up(id, &spec);
+        }
+        pop.retries = Some(made + 1);
+        pop.phase = Phase::Backoff;
+        let wait = spec.retry.wait(made);
+        self.table.postpone(id, self.moment() + wait);
+        self.tell_calling(id, wait + spec.callback.timeout());
+    }
+
+    fn give_up(&mut self, id: TimerId, spec: &Spec) {
+        let pop = self.pops.remove(&id).expect("it was called");
+        self.stats.given_up += 1;
+        self.dead.add(DeadLetter {
+            id,
+            sequence: pop.progress.sequence,
+            destination: destination(spec).to_owned(),
+            why: pop.why,
+            at: self.now.wall,
+        });
+        self.next_pop(id);
+    }
+
+    /// Our place, and that of the last replica; a former holder stands one after it.
+    fn place_of_last(&self, id: TimerId) -> (u8, u8) {
+        let replicas = self.members.replicas(id);
+        let count = u8::try_from(replicas.len()).expect("a factor is a byte");
+        let place = replicas.iter().position(|node| *node == self.me);
+        let place = place.and_then(|place| u8::try_from(place).ok()).unwrap_or(count);
+        (place, count.saturating_sub(1))
+    }
+}
+
+// What is told, and what is heard.
+impl Timers {
+    fn tell(&mut self, id: TimerId, message: &Message) {
+        for node in self.others(id) {
+            self.send(node, message.clone());
+        }
+    }
+
+    fn tell_calling(&mut self, id: TimerId, within: Span) {
+        if !self.keeps(Rule::TellCalling) {
+            return;
+        }
+        let (place, _) = self.place_of_last(id);
+        let progress = self.table.get(id).expect("it is called").progress();
+        self.tell(id, &Message::Calling(Calling { id, progress, place, within }));
+    }
+
+    fn tell_popped(&mut self, id: TimerId) {
+        let Some(entry) = self.table.get(id).filter(|_| self.keeps(Rule::TellPopped)) else {
+            return;
+        };
+        let (progress, left) = (entry.progress(), entry.left);
+        let due_in = self.moment().until(entry.due);
+        self.tell(id, &Message::Popped(Popped { id, progress, left, due_in }));
+    }
+
+    pub(crate) fn on_calling(&mut self, from: NodeId, calling: &Calling) {
+        let id = calling.id;
+        let known = self.table.get(id).map(Entry::progress);
+        match known {
+            Some(known) if known == calling.progress => {}
+            Some(known) if known > calling.progress => return, // It was told; it is on its way.
+            Some(_) | None => return self.want(from, id),
+        }
+        let (place, _) = self.place_of_last(id);
+        let places = u64::from(place.saturating_sub(calling.place)).max(1);
+        let until = self.moment() + calling.within + STAGGER.times(places);
+        match self.pops.get(&id).map(|pop| &pop.phase) {
+            // Both call: one was too late to hear of the other. The number tells them apart.
+            Some(Phase::Calling(_) | Phase::Backoff) => {}
+            Some(Phase::OthersTry) => self.table.postpone(id, until),
+            Some(Phase::Asking(_) | Phase::HeldBack | Phase::Waiting) | None => {
+                self.pops.remove(&id);
+                self.table.postpone(id, until);
+            }
+        }
+    }
+
+    pub(crate) fn on_popped(&mut self, from: NodeId, popped: &Popped) {
+        let id = popped.id;
+        let Some(entry) = self.table.get(id) else {
+            if popped.left > 0 {
+                self.want(from, id);
+            }
+            return;
+        };
+        if entry.version < popped.progress.version {
+            return self.want(from, id);
+        }
+        if entry.progress() >= popped.progress {
+            return; // Popped by us too, or changed since.
+        }
+        let (due, stay) = (self.moment() + popped.due_in, self.era.stay);
+        self.pops.remove(&id);
+        self.change_entry(id, |entry| {
+            entry.sequence = popped.progress.sequence;
+            entry.left = popped.left;
+            entry.due = due;
+            entry.era.stay = stay;
+        });
+    }
+
+    pub(crate) fn on_failed(&mut self, failed: &Failed) {
+        let id = failed.id;
+        let Some(entry) = self.table.get(id) else { return };
+        let (place, _) = self.place_of_last(id);
+        let is_mine = entry.progress() == failed.progress && place > failed.place;
+        if is_mine && !self.pops.contains_key(&id) {
+            let places = u64::from(place - failed.place - 1);
+            let turn = entry.turn().max(self.moment() + STAGGER.times(places));
+            self.table.postpone(id, turn);
+        }
+    }
+
+    /// Somebody keeps a timer with us that we have never heard of.
+    fn want(&mut self, from: NodeId, id: TimerId) {
+        if self.members.replicas(id).contains(&self.me) {
+            self.send(from, Message::Want(Want { id }));
+        }
+    }
+
+    pub(crate) fn on_want(&mut self, from: NodeId, want: &Want) {
+        let Some(entry) = self.table.get(want.id) else { return };
+        let records = vec![entry.record(self.moment())];
+        let epoch = self.members.epoch();
+        self.send(from, Message::Fill(Fill { epoch, page: None, records }));
+    }
+}
+
+/// What calls are counted by: one hanging host has its own limit, and so have we ourselves.
+fn destination(spec: &Spec) -> &str {
+    match &spec.callback {
+        Callback::Http { target, .. } => target.authority(),
+        Callback::Publish { .. } => "publish",
+        Callback::Command(_) => "command",
+    }
+}

@@ -1,0 +1,289 @@
+//! Handing over when members change. Every holder goes through its timers in pages, makes sure that
+//! the nodes which now keep each of them have it, and lets go of what it no longer keeps itself.
+//!
+//! Started by `follow.rs` with each new list. A page names ids and how far each is; the receiver asks
+//! only for what it lacks, so two holders that offer the same timer send it once. A round is over when
+//! every page of it is acknowledged, and only then is anything let go. Whoever is silent holds a round
+//! up until it is out of the map, and the next list begins anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::core::Timers;
+use crate::ids::{Moment, NodeId, TimerId};
+use crate::input::{AGAIN_AFTER, Rule};
+use crate::members::Members;
+use crate::message::{Fill, Filled, Message, Offer, Wanted};
+use crate::pop::Pop;
+use crate::record::{Progress, Record};
+use crate::table::{Entry, Place};
+
+/// Timers looked at in one round.
+const ROUND: usize = 512;
+/// Rounds in one go: the node has other things to do.
+const ROUNDS_AT_ONCE: usize = 4;
+/// Clients' words sent at once, in answer to a page of ids: what is left is offered again.
+const FILL_BYTES_MAX: usize = 1 << 20;
+
+/// What can be relied on when a new list comes.
+pub(crate) enum Basis {
+    /// Every timer is where it should be, and stays there.
+    Same,
+    /// Every replica by that list has what it should have.
+    List(Members),
+    /// Nothing: the last change of members was still being dealt with.
+    Unknown,
+}
+
+#[derive(Default)]
+pub(crate) struct Resync {
+    pass: Option<Pass>,
+    /// Let go, but for a callback that is still under way.
+    handed: BTreeSet<TimerId>,
+    next_page: u64,
+}
+
+/// One walk through all timers.
+struct Pass {
+    /// Who can be relied on to have a timer already. Nobody, without a list.
+    basis: Option<Members>,
+    after: Option<TimerId>,
+    round: Option<Round>,
+}
+
+#[derive(Default)]
+struct Round {
+    /// Pages not yet acknowledged.
+    pages: BTreeMap<u64, Page>,
+    /// What this node does not keep any more: let go when all pages are.
+    letting_go: Vec<TimerId>,
+}
+
+struct Page {
+    to: NodeId,
+    ids: Vec<TimerId>,
+    again_at: Moment,
+    /// Whether not all that was wanted could be sent at once.
+    is_partial: bool,
+}
+
+impl Resync {
+    /// Whether this node holds nothing but what it keeps, and all of that is where it should be.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.pass.is_none()
+    }
+
+    /// Whether there is something to do that waits for nobody.
+    pub(crate) fn can_go_on(&self) -> bool {
+        self.pass
+            .as_ref()
+            .is_some_and(|pass| pass.round.as_ref().is_none_or(|round| round.pages.is_empty()))
+    }
+}
+
+// The holder.
+impl Timers {
+    pub(crate) fn resync_start(&mut self, basis: Basis) {
+        self.resync.handed.clear();
+        self.resync.pass = match basis {
+            Basis::Same => None,
+            Basis::List(list) => Some(Pass { basis: Some(list), after: None, round: None }),
+            Basis::Unknown => Some(Pass { basis: None, after: None, round: None }),
+        };
+    }
+
+    /// Goes on until a round has to wait for somebody, it is enough for now, or all is done.
+    pub(crate) fn resync_go_on(&mut self) {
+        for _ in 0..ROUNDS_AT_ONCE {
+            if !self.resync.can_go_on() {
+                return;
+            }
+            let round = self.resync.pass.as_mut().and_then(|pass| pass.round.take());
+            for id in round.into_iter().flat_map(|round| round.letting_go) {
+                self.let_go(id);
+            }
+            if !self.begin_round() {
+                self.resync.pass = None;
+                self.greet();
+            }
+        }
+    }
+
+    /// Offers the next timers to those who may lack them. False if there are no more.
+    fn begin_round(&mut self) -> bool {
+        let Some(pass) = &self.resync.pass else { return false };
+        let ids: Vec<TimerId> = self.table.after(pass.after).take(ROUND).map(Entry::id).collect();
+        let Some(last) = ids.last().copied() else { return false };
+        let mut round = Round::default();
+        let mut offers: BTreeMap<NodeId, Vec<TimerId>> = BTreeMap::new();
+        for id in ids {
+            self.rank(id);
+            let entry = self.table.get(id).expect("just listed");
+            if entry.era.stay != self.era.stay {
+                continue; // In doubt: others know better, or we ask when it is due.
+            }
+            if matches!(entry.place, Place::Former(_)) {
+                round.letting_go.push(id);
+            }
+            for node in self.may_lack(id) {
+                offers.entry(node).or_default().push(id);
+            }
+        }
+        if !self.keeps(Rule::LetGoAfterAck) {
+            std::mem::take(&mut round.letting_go).into_iter().for_each(|id| self.let_go(id));
+        }
+        for (to, ids) in offers {
+            let number = self.resync.next_page;
+            self.resync.next_page += 1;
+            let again_at = self.moment() + AGAIN_AFTER;
+            let page = Page { to, ids, again_at, is_partial: false };
+            self.offer(number, to, &page.ids);
+            round.pages.insert(number, page);
+        }
+        let pass = self.resync.pass.as_mut().expect("begun above");
+        pass.after = Some(last);
+        pass.round = Some(round);
+        true
+    }
+
+    /// Replicas that cannot be relied on to have a timer.
+    fn may_lack(&self, id: TimerId) -> Vec<NodeId> {
+        let mut replicas = self.others(id);
+        if let Some(Pass { basis: Some(basis), .. }) = &self.resync.pass {
+            let before = basis.replicas(id);
+            replicas.retain(|node| !before.contains(node));
+        }
+        replicas
+    }
+
+    fn offer(&mut self, page: u64, to: NodeId, ids: &[TimerId]) {
+        let progress = |id: &TimerId| Some((*id, self.table.get(*id)?.progress()));
+        let items: Vec<(TimerId, Progress)> = ids.iter().filter_map(progress).collect();
+        let epoch = self.members.epoch();
+        self.send(to, Message::Offer(Offer { epoch, page, items }));
+    }
+
+    pub(crate) fn on_wanted(&mut self, from: NodeId, wanted: Wanted) {
+        let Wanted { epoch, page, ids, newer } = wanted;
+        if !self.is_open(from, page) || epoch != self.members.epoch() {
+            return;
+        }
+        newer.iter().for_each(|record| self.adopt(record));
+        if ids.is_empty() {
+            return self.page_done(page);
+        }
+        let now = self.moment();
+        let mut bytes = 0;
+        let mut records: Vec<Record> = Vec::new();
+        for entry in ids.iter().filter_map(|id| self.table.get(*id)) {
+            bytes += entry.bytes();
+            records.push(entry.record(now));
+            if bytes > FILL_BYTES_MAX {
+                break;
+            }
+        }
+        self.page_mut(page).expect("it is open").is_partial = bytes > FILL_BYTES_MAX;
+        self.send(from, Message::Fill(Fill { epoch, page: Some(page), records }));
+    }
+
+    pub(crate) fn on_filled(&mut self, from: NodeId, filled: &Filled) {
+        if !self.is_open(from, filled.page) || filled.epoch != self.members.epoch() {
+            return;
+        }
+        let page = self.page_mut(filled.page).expect("it is open");
+        if page.is_partial {
+            let (to, ids) = (page.to, page.ids.clone());
+            self.offer(filled.page, to, &ids);
+        } else {
+            self.page_done(filled.page);
+        }
+    }
+
+    fn page_mut(&mut self, page: u64) -> Option<&mut Page> {
+        self.resync.pass.as_mut()?.round.as_mut()?.pages.get_mut(&page)
+    }
+
+    fn is_open(&self, from: NodeId, page: u64) -> bool {
+        let Some(Pass { round: Some(round), .. }) = &self.resync.pass else { return false };
+        round.pages.get(&page).is_some_and(|page| page.to == from)
+    }
+
+    fn page_done(&mut self, page: u64) {
+        if let Some(Pass { round: Some(round), .. }) = &mut self.resync.pass {
+            round.pages.remove(&page);
+        }
+    }
+
+    /// Every replica has it. A callback under way is seen through first: nobody else knows of it.
+    fn let_go(&mut self, id: TimerId) {
+        let is_former = |place: Place| matches!(place, Place::Former(_));
+        if !self.table.get(id).is_some_and(|entry| is_former(entry.place)) {
+            return;
+        }
+        if self.pops.get(&id).is_some_and(Pop::is_calling) {
+            self.resync.handed.insert(id);
+        } else {
+            self.forget(id);
+        }
+    }
+
+    pub(crate) fn let_go_if_handed(&mut self, id: TimerId) {
+        if self.resync.handed.remove(&id) {
+            self.let_go(id);
+        }
+    }
+
+    pub(crate) fn resync_again(&mut self) {
+        let now = self.moment();
+        let Some(Pass { round: Some(round), .. }) = &mut self.resync.pass else { return };
+        let mut silent = Vec::new();
+        for (number, page) in &mut round.pages {
+            if page.again_at <= now {
+                page.again_at = now + AGAIN_AFTER;
+                silent.push((*number, page.to, page.ids.clone()));
+            }
+        }
+        for (number, to, ids) in silent {
+            self.offer(number, to, &ids);
+        }
+    }
+}
+
+// The new replica.
+impl Timers {
+    pub(crate) fn on_offer(&mut self, from: NodeId, offer: &Offer) {
+        if offer.epoch != self.members.epoch() {
+            return; // One of us has a list to come; it is offered again.
+        }
+        let now = self.moment();
+        let (mut ids, mut newer, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (id, progress) in &offer.items {
+            match self.table.get(*id) {
+                Some(entry) if entry.progress() > *progress => {
+                    // Beyond that the sender learns it when the timer pops.
+                    bytes += entry.bytes();
+                    newer.extend((bytes < FILL_BYTES_MAX).then(|| entry.record(now)));
+                }
+                Some(entry) if entry.progress() == *progress => self.confirm(*id),
+                Some(_) | None => ids.push(*id),
+            }
+        }
+        let wanted = Wanted { epoch: offer.epoch, page: offer.page, ids, newer };
+        self.send(from, Message::Wanted(wanted));
+    }
+
+    /// Another node holds the same: what we kept through an absence is true.
+    fn confirm(&mut self, id: TimerId) {
+        self.table.confirm(id, self.era.stay);
+    }
+
+    pub(crate) fn on_fill(&mut self, from: NodeId, fill: Fill) {
+        let Fill { epoch, page, records } = fill;
+        if epoch != self.members.epoch() {
+            return;
+        }
+        records.iter().for_each(|record| self.adopt(record));
+        if let Some(page) = page {
+            self.send(from, Message::Filled(Filled { epoch, page }));
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! What the table keeps, and in how many bytes.
