@@ -13,6 +13,7 @@ pub mod grow; //        A cluster that grows and shrinks, step by step, and what
 pub mod picture; //     A map as the picture everybody asks for.
 pub mod svg; //         Growth as a drawing.
 pub mod compare; //     Ways to place keys, side by side.
+pub mod timers; //      Timers: their own small world.
 
 pub use rng::Rng;
 pub use weather::Weather;

@@ -7,12 +7,11 @@
 use std::collections::BTreeSet;
 
 use crate::core::Timers;
-use crate::ids::{Moment, NodeId, ReplicationFactor, Sequence, TimerId, Version};
+use crate::ids::{Moment, NodeId, ReplicationFactor, Sequence, Span, TimerId, Version};
 use crate::input::{AGAIN_AFTER, Action, Answer, REQUEST_WITHIN, Refusal, Rule};
 use crate::message::{
     Change, ChangeResult, Done, LookAgain, Message, Propose, RequestId, Store, Stored,
 };
-use crate::pop::Pop;
 use crate::record::{Life, Progress, Record};
 use crate::spec::Spec;
 use crate::table::{Entry, tombstone_life};
@@ -202,14 +201,17 @@ impl Timers {
         let epoch = self.members.epoch();
         let number = self.now.wall.max(known.version.number + 1);
         // A callback under way has used this number; the changed timer begins with the next.
-        let is_used = self.pops.get(&id).is_some_and(Pop::is_calling);
+        let is_used = self.is_called(id);
         let sequence = if is_used { known.sequence.next() } else { known.sequence };
         let interval = self.table.get(id).map_or_else(Default::default, |entry| entry.interval);
         let forget_in = tombstone_life(interval, self.table.tombstones());
         let life = match change {
             Change::Delete => Life::Ended { forget_in },
             Change::Set(spec) if spec.pops() == 0 => Life::Ended { forget_in },
-            Change::Set(spec) => Life::Pending { left: spec.pops(), due_in: spec.interval, spec },
+            Change::Set(spec) => {
+                let (left, due_in, quiet_for) = (spec.pops(), spec.interval, Span::ZERO);
+                Life::Pending { left, due_in, quiet_for, spec }
+            }
         };
         let epoch = if self.keeps(Rule::EpochFirst) { epoch } else { Default::default() };
         Record { id, version: Version { epoch, number }, sequence, life }
@@ -333,7 +335,7 @@ impl Timers {
             }
         }
         for (id, missing) in again {
-            let record = self.table.get(id).map(|entry| entry.record(now));
+            let record = self.record(id);
             if let Some(record) = record {
                 self.store_at(&missing, &record);
             }
@@ -354,7 +356,7 @@ impl Timers {
         }
         let Record { id, version, .. } = store.record;
         let known = self.table.get(id);
-        let is_used = self.pops.get(&id).is_some_and(Pop::is_calling);
+        let is_used = self.is_called(id);
         let was = known.map_or_else(Sequence::default, |entry| entry.sequence);
         let was = if is_used { was.next() } else { was };
         if known.is_some() || self.members.replicas(id).contains(&self.me) {

@@ -4,22 +4,22 @@
 //! when it is due, `doubt.rs` asks first where that is not certain, `resync.rs` hands it over when
 //! members change, `follow.rs` knows who follows which epoch, `look.rs` shows what is there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::calls::Calls;
 use crate::change::{Coordinated, Numbered};
 use crate::dead::DeadLetters;
 use crate::follow::Follower;
-use crate::ids::{Moment, NodeId, Now, TimerId, Version};
+use crate::ids::{Moment, NodeId, Now, Span, TimerId, Version};
 use crate::input::{AGAIN_AFTER, Action, CallId, Input, Rule, Settings, Wish};
 use crate::look::Looking;
 use crate::members::Members;
 use crate::message::{Message, Propose, RequestId};
 use crate::pop::{InFlight, Pop};
-use crate::record::{Life, Record};
+use crate::record::{Life, Progress, Record};
 use crate::resync::Resync;
 use crate::stats::Stats;
-use crate::table::{Clock, Entry, Era, Place, Table};
+use crate::table::{Clock, Entry, Era, Place, STAGGER, Table};
 
 /// What a node keeps of timers, and what it is doing with them.
 pub struct Timers {
@@ -27,6 +27,8 @@ pub struct Timers {
     pub(crate) settings: Settings,
     pub(crate) now: Now,
     pub(crate) lease_until: Moment,
+    /// When we were last sure to be in the map, before the present stay in it.
+    pub(crate) departed: Moment,
     pub(crate) members: Members,
     /// Counts lists of members, and stays among them: whose entries' places and truth are current.
     pub(crate) era: Era,
@@ -43,6 +45,10 @@ pub struct Timers {
     pub(crate) parked: Vec<(NodeId, Propose)>,
     /// Timers in the middle of a pop.
     pub(crate) pops: BTreeMap<TimerId, Pop>,
+    /// What we have popped in the last moments.
+    pub(crate) told_lately: VecDeque<(TimerId, Moment)>,
+    /// Timers that others call for now: how far they had come, and until when it is theirs.
+    pub(crate) left_to_others: BTreeMap<TimerId, (Progress, Moment)>,
     pub(crate) calls: Calls,
     pub(crate) in_flight: BTreeMap<CallId, InFlight>,
     pub(crate) next_call: u64,
@@ -65,6 +71,7 @@ impl Timers {
             settings,
             now,
             lease_until: Moment(0),
+            departed: now.moment,
             members: Members::nobody(),
             era: Era::default(),
             table: Table::new(now.moment),
@@ -74,6 +81,8 @@ impl Timers {
             under_way: BTreeSet::new(),
             parked: Vec::new(),
             pops: BTreeMap::new(),
+            told_lately: VecDeque::new(),
+            left_to_others: BTreeMap::new(),
             calls: Calls::new(settings.calls),
             in_flight: BTreeMap::new(),
             next_call: 0,
@@ -114,10 +123,26 @@ impl Timers {
         [self.table.next_moment(), again, at_once].into_iter().flatten().min()
     }
 
-    /// Whether this node holds nothing that others do not: it may leave without being missed.
+    /// Whether this node holds nothing that others do not, and nobody waits for its answer: it may
+    /// leave without being missed.
     pub fn is_empty_handed(&self) -> bool {
         let keeps_none = self.table.after(None).all(|entry| !entry.is_pending());
-        keeps_none && self.in_flight.is_empty() && self.numbered.is_empty()
+        let awaits_none = self.coordinated.is_empty() && self.looking.is_empty();
+        keeps_none && awaits_none && self.in_flight.is_empty() && self.numbered.is_empty()
+    }
+
+    /// Whether it has handed over all that it no longer keeps, by the present list.
+    pub fn is_settled(&self) -> bool {
+        self.resync.is_settled()
+    }
+
+    /// The timers this node keeps, and at which place. What it is about to hand over is not among them.
+    pub fn kept(&self) -> impl Iterator<Item = (TimerId, u8)> {
+        let pending = self.table.after(None).filter(|entry| entry.is_pending());
+        pending.filter_map(|entry| match entry.place {
+            Place::Replica(place) => Some((entry.id(), place)),
+            Place::Former(_) => None,
+        })
     }
 
     pub fn pending(&self) -> usize {
@@ -189,6 +214,7 @@ impl Timers {
             self.coordinate_again();
             self.number_again();
             self.resync_again();
+            self.resolve_doubts();
             self.look_again();
         }
     }
@@ -198,6 +224,7 @@ impl Timers {
             || !self.numbered.is_empty()
             || !self.looking.is_empty()
             || !self.resync.is_settled()
+            || self.resync.has_doubts()
             || self.followers.values().any(|follower| !follower.is_done(self.members.epoch()))
     }
 
@@ -237,6 +264,9 @@ impl Timers {
     /// Takes a record in if it is further than what there is.
     pub(crate) fn adopt(&mut self, record: &Record) {
         let known = self.table.get(record.id);
+        if known.is_none() && !self.members.replicas(record.id).contains(&self.me) {
+            return; // Let go of, and others have it.
+        }
         if known.is_some_and(|entry| entry.progress() >= record.progress()) {
             return;
         }
@@ -247,6 +277,23 @@ impl Timers {
         self.pops.remove(&record.id);
         let mut clock = Clock { now: self.now.moment, stats: &mut self.stats };
         self.table.put(record, place, self.era, &mut clock);
+        self.keep_quiet(record);
+    }
+
+    /// Somebody calls for a timer that we were just given: we wait longer than our turn.
+    fn keep_quiet(&mut self, record: &Record) {
+        let Life::Pending { quiet_for, .. } = record.life else { return };
+        let now = self.now.moment;
+        let left = self.left_to_others.get(&record.id);
+        let left = left.filter(|(progress, _)| *progress == record.progress());
+        let until = [
+            self.table.moment_of(record.id),
+            left.map(|(_, until)| *until),
+            (quiet_for > Span::ZERO).then(|| now + quiet_for + STAGGER),
+        ];
+        if let Some(until) = until.into_iter().flatten().max() {
+            self.table.postpone(record.id, until);
+        }
     }
 
     pub(crate) fn change_entry(&mut self, id: TimerId, change: impl FnOnce(&mut Entry)) {

@@ -10,7 +10,12 @@ use crate::ids::{Moment, NodeId, TimerId};
 use crate::input::ANSWER_WITHIN;
 use crate::message::{Answered, Ask, Known, Message};
 use crate::pop::{Phase, Pop};
-use crate::table::{Place, STAGGER};
+use crate::record::Progress;
+use crate::spec::CALL_TIMEOUT_DEFAULT;
+use crate::table::{Place, STAGGER, TOMBSTONE_MIN};
+
+/// Timers that are left to others who call for them, for a moment each.
+const LEFT_TO_OTHERS_MAX: usize = 10_000;
 
 /// The answers so far. One that knows better ends the asking at once.
 #[derive(Default)]
@@ -46,17 +51,35 @@ impl Timers {
     }
 
     pub(crate) fn on_ask(&mut self, from: NodeId, ask: &Ask) {
-        let known = match self.table.get(ask.id) {
-            Some(entry) if entry.progress() > ask.progress => {
-                Known::Newer(entry.record(self.moment()))
+        let entry = self.table.get(ask.id);
+        let is_newer = entry.is_some_and(|entry| entry.progress() > ask.progress);
+        // Two that are both unsure would take each other's word for it.
+        let is_sure = entry.is_some_and(|entry| entry.era.stay == self.era.stay);
+        let known = match self.record(ask.id).filter(|_| is_newer) {
+            Some(record) => Known::Newer(record),
+            None if is_sure => Known::Held,
+            None => {
+                // Who hears this will call, and we may be given the timer before we hear of that.
+                let until = self.moment() + ANSWER_WITHIN + CALL_TIMEOUT_DEFAULT + STAGGER;
+                self.leave_to_others(ask.id, ask.progress, until);
+                Known::Nothing
             }
-            // Two that are both unsure would take each other's word for it.
-            Some(entry) if entry.era.stay == self.era.stay => Known::Held,
-            Some(_) | None => Known::Nothing,
         };
         let epoch = self.members.epoch();
         let answered = Answered { epoch, id: ask.id, progress: ask.progress, known };
         self.send(from, Message::Answered(answered));
+    }
+
+    /// Somebody calls for a timer. If we do not have it yet, or not as far, and are given it now, we
+    /// are not to call as well.
+    pub(crate) fn leave_to_others(&mut self, id: TimerId, progress: Progress, until: Moment) {
+        let now = self.moment();
+        if self.left_to_others.len() >= LEFT_TO_OTHERS_MAX {
+            self.left_to_others.retain(|_, (_, until)| *until > now);
+        }
+        if self.left_to_others.len() < LEFT_TO_OTHERS_MAX {
+            self.left_to_others.insert(id, (progress, until));
+        }
     }
 
     pub(crate) fn on_answered(&mut self, from: NodeId, answered: Answered) {
@@ -91,6 +114,12 @@ impl Timers {
         if entry.era.stay != self.era.stay {
             return self.unsure_over(id, &asking);
         }
+        if entry.turn() > self.moment() {
+            // Asked before its time, and confirmed since by somebody else.
+            let turn = entry.turn();
+            self.pops.remove(&id);
+            return self.table.postpone(id, turn);
+        }
         let Place::Former(old) = place else { return self.call(id) };
         let replicas = self.members.replicas(id);
         let last_turn = due + STAGGER.times(replicas.len() as u64);
@@ -111,14 +140,22 @@ impl Timers {
     }
 
     /// We were out of the map. If others answer and none of them has it, it was ended while we were
-    /// away; if nobody answers, a pop too many is better than none.
+    /// away; but then, for a while, they have its tombstone. Without that they have lost it, and if
+    /// nobody answers we cannot know: a pop too many is better than none.
     fn unsure_over(&mut self, id: TimerId, asking: &Asking) {
-        if asking.held_by.is_empty() && !asking.unknown_to.is_empty() {
+        let entry = self.table.get(id).expect("a pop under way has its entry");
+        let remembered = entry.interval.max(TOMBSTONE_MIN);
+        let would_be_forgotten = self.moment() - self.departed >= remembered;
+        if would_be_forgotten && asking.held_by.is_empty() && !asking.unknown_to.is_empty() {
             return self.forget(id);
         }
-        let stay = self.era.stay;
+        let (stay, turn) = (self.era.stay, entry.turn());
         self.change_entry(id, |entry| entry.era.stay = stay);
-        self.call(id);
+        if turn <= self.moment() {
+            self.call(id);
+        } else {
+            self.pops.remove(&id);
+        }
     }
 
     fn hold_back(&mut self, id: TimerId, until: Moment) {

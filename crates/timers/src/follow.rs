@@ -37,7 +37,7 @@ impl Timers {
         let base = (self.resync.is_settled() && all_settled).then(|| self.members.clone());
         // 2) Whoever was away has missed things: nothing it holds is certain.
         if !self.members.contains(self.me) && members.contains(self.me) {
-            self.era.stay = self.era.stay.wrapping_add(1);
+            self.begin_stay();
         }
         let basis = match base {
             Some(base) if members.places_as(&base) => Basis::Same,
@@ -50,6 +50,8 @@ impl Timers {
         // 3) What was numbered under the old epoch is proposed anew, by whoever asked for it.
         self.abandon_numbered();
         self.resync_start(basis);
+        // 4) Before we say that we are here: what others might do a second time.
+        self.tell_anew();
         self.greet();
         self.propose_all();
     }
@@ -57,7 +59,15 @@ impl Timers {
     /// The node is back in a new life, under a new boot.
     pub(crate) fn on_reborn(&mut self, me: NodeId) {
         self.me = me;
+        self.begin_stay();
+    }
+
+    fn begin_stay(&mut self) {
         self.era.stay = self.era.stay.wrapping_add(1);
+        self.departed = self.lease_until.min(self.now.moment);
+        if self.table.len() > 0 {
+            self.resync.doubt_all();
+        }
     }
 
     fn keep_followers(&mut self) {

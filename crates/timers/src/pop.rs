@@ -11,10 +11,14 @@ use crate::doubt::Asking;
 use crate::ids::{Moment, NodeId, Span, TimerId};
 use crate::input::{Action, Call, CallId, LATE, Rule};
 use crate::message::{Calling, Failed, Fill, Message, Popped, Want};
-use crate::record::Progress;
+use crate::record::{Life, Progress, Record};
 use crate::spec::{Callback, Spec};
 use crate::table::{Entry, Place, STAGGER};
 
+/// How often we look whether all have entered the epoch, when a turn has come.
+const ENTERED_AGAIN: Span = Span(20);
+/// What was told so long ago has arrived, or will not.
+const TOLD_LATELY: Span = STAGGER;
 /// A call that nobody has ended this long after its timeout never will be.
 const CALL_OVERDUE: Span = Span::from_secs(5);
 
@@ -22,6 +26,8 @@ const CALL_OVERDUE: Span = Span::from_secs(5);
 pub(crate) struct Pop {
     pub(crate) progress: Progress,
     pub(crate) phase: Phase,
+    /// When the last call began. All that was due by then is dealt with by it.
+    started: Moment,
     /// Retries made since every replica's callback has failed. `None` before that.
     retries: Option<u32>,
     /// What went wrong the last time.
@@ -50,7 +56,7 @@ pub(crate) struct InFlight {
 
 impl Pop {
     pub(crate) fn new(progress: Progress, phase: Phase) -> Pop {
-        Pop { progress, phase, retries: None, why: String::new() }
+        Pop { progress, phase, started: Moment(0), retries: None, why: String::new() }
     }
 
     pub(crate) fn is_calling(&self) -> bool {
@@ -89,6 +95,11 @@ impl Timers {
         let entry = self.table.get(id).expect("the caller saw it");
         if entry.era.listing != self.era.listing {
             return self.rank(id); // It comes due again at its turn by the present list.
+        }
+        if !self.all_entered() && self.moment() < entry.turn() + STAGGER {
+            // Who has not heard of this list may be popping it by the last one. It tells us what it
+            // did before it says that it has heard.
+            return self.table.postpone(id, self.moment() + ENTERED_AGAIN);
         }
         let is_late = self.moment() - at > LATE;
         let is_former = matches!(entry.place, Place::Former(_));
@@ -146,7 +157,9 @@ impl Timers {
         let (sequence, due) = (entry.sequence, entry.due);
         let call = CallId(self.next_call);
         self.next_call += 1;
-        self.pops.get_mut(&id).expect("the caller saw it").phase = Phase::Calling(call);
+        let pop = self.pops.get_mut(&id).expect("the caller saw it");
+        pop.phase = Phase::Calling(call);
+        pop.started = self.now.moment;
         self.in_flight.insert(call, InFlight { id, destination });
         self.stats.lateness.add(self.now.moment - due);
         let timeout = callback.timeout();
@@ -164,7 +177,8 @@ impl Timers {
         }
         let phase = self.pops.get(&id).map(|pop| &pop.phase);
         if !matches!(phase, Some(Phase::Calling(own)) if *own == call) {
-            return; // The timer was changed, deleted or popped elsewhere while we called.
+            // The timer was changed, deleted or popped elsewhere while we called.
+            return self.let_go_if_handed(id);
         }
         match result {
             Ok(()) => self.next_pop(id),
@@ -174,10 +188,14 @@ impl Timers {
 
     /// This pop is over: on to the next, here and with the others.
     fn next_pop(&mut self, id: TimerId) {
-        let now = self.moment();
-        self.pops.remove(&id);
-        self.change_entry(id, |entry| entry.advance(now));
+        let pop = self.pops.remove(&id).expect("only what was called goes on");
+        self.change_entry(id, |entry| entry.advance(pop.started));
         self.tell_popped(id);
+        let now = self.moment();
+        while self.told_lately.front().is_some_and(|(_, at)| now - *at > TOLD_LATELY) {
+            self.told_lately.pop_front();
+        }
+        self.told_lately.push_back((id, now));
         self.let_go_if_handed(id);
     }
 
@@ -213,13 +231,13 @@ impl Timers {
     }
 
     fn give_up(&mut self, id: TimerId, spec: &Spec) {
-        let pop = self.pops.remove(&id).expect("it was called");
+        let pop = self.pops.get_mut(&id).expect("it was called");
         self.stats.given_up += 1;
         self.dead.add(DeadLetter {
             id,
             sequence: pop.progress.sequence,
             destination: destination(spec).to_owned(),
-            why: pop.why,
+            why: std::mem::take(&mut pop.why),
             at: self.now.wall,
         });
         self.next_pop(id);
@@ -261,8 +279,25 @@ impl Timers {
         self.tell(id, &Message::Popped(Popped { id, progress, left, due_in }));
     }
 
+    /// The list of members is new: those who keep our timers now must know what we did by the last.
+    pub(crate) fn tell_anew(&mut self) {
+        let now = self.moment();
+        for (id, at) in std::mem::take(&mut self.told_lately) {
+            if now - at <= TOLD_LATELY {
+                self.tell_popped(id);
+            }
+        }
+        let calling = self.pops.iter().filter(|(_, pop)| pop.is_calling());
+        let calling: Vec<TimerId> = calling.map(|(id, _)| *id).collect();
+        for id in calling {
+            let until = self.table.moment_of(id).map_or(Span::ZERO, |moment| now.until(moment));
+            self.tell_calling(id, until);
+        }
+    }
+
     pub(crate) fn on_calling(&mut self, from: NodeId, calling: &Calling) {
         let id = calling.id;
+        self.leave_to_others(id, calling.progress, self.moment() + calling.within + STAGGER);
         let known = self.table.get(id).map(Entry::progress);
         match known {
             Some(known) if known == calling.progress => {}
@@ -327,10 +362,41 @@ impl Timers {
     }
 
     pub(crate) fn on_want(&mut self, from: NodeId, want: &Want) {
-        let Some(entry) = self.table.get(want.id) else { return };
-        let records = vec![entry.record(self.moment())];
+        let Some(record) = self.record(want.id) else { return };
+        let records = vec![record];
         let epoch = self.members.epoch();
         self.send(from, Message::Fill(Fill { epoch, page: None, records }));
+    }
+}
+
+// What others need to know of a pop under way.
+impl Timers {
+    /// Whether we call for a timer now, or somebody who has told us so does.
+    pub(crate) fn is_called(&self, id: TimerId) -> bool {
+        let Some(entry) = self.table.get(id) else { return false };
+        let by_us = |pop: &Pop| pop.is_calling() || pop.retries.is_some();
+        let by_others = |(progress, until): &(Progress, Moment)| {
+            *progress == entry.progress() && *until > self.now.moment
+        };
+        self.pops.get(&id).is_some_and(by_us) || self.left_to_others.get(&id).is_some_and(by_others)
+    }
+
+    /// A timer as another node should take it over: if somebody calls, it is to keep quiet so long.
+    pub(crate) fn record(&self, id: TimerId) -> Option<Record> {
+        let entry = self.table.get(id)?;
+        let mut record = entry.record(self.moment());
+        if let Life::Pending { quiet_for, .. } = &mut record.life {
+            let waits = self.table.moment_of(id).map(|moment| self.moment().until(moment));
+            let is_put_off = self.table.moment_of(id).is_some_and(|moment| moment > entry.turn());
+            *quiet_for = match self.pops.get(&id).map(|pop| &pop.phase) {
+                Some(Phase::Calling(_) | Phase::Backoff | Phase::OthersTry) => {
+                    waits.unwrap_or(Span::ZERO)
+                }
+                None if is_put_off => waits.unwrap_or(Span::ZERO),
+                Some(Phase::Asking(_) | Phase::HeldBack | Phase::Waiting) | None => Span::ZERO,
+            };
+        }
+        Some(record)
     }
 }
 

@@ -24,6 +24,8 @@ pub enum Life {
         /// How many pops there are to come.
         left: u32,
         due_in: Span,
+        /// A callback is under way, or is about to be: nobody else need call before that.
+        quiet_for: Span,
     },
     /// Deleted, or popped for the last time. Remembered for a while, so that nobody who has missed it
     /// brings the timer back.

@@ -24,6 +24,10 @@ const ROUNDS_AT_ONCE: usize = 4;
 /// Clients' words sent at once, in answer to a page of ids: what is left is offered again.
 const FILL_BYTES_MAX: usize = 1 << 20;
 
+/// Timers looked at for doubts at once, and asked about at once.
+const DOUBTS_SEEN: usize = 20_000;
+const DOUBTS_ASKED: usize = 512;
+
 /// What can be relied on when a new list comes.
 pub(crate) enum Basis {
     /// Every timer is where it should be, and stays there.
@@ -40,6 +44,15 @@ pub(crate) struct Resync {
     /// Let go, but for a callback that is still under way.
     handed: BTreeSet<TimerId>,
     next_page: u64,
+    /// Open while there may be timers in doubt from before an absence.
+    doubts: Option<DoubtWalk>,
+}
+
+/// A walk through all timers, looking for those in doubt.
+#[derive(Default)]
+struct DoubtWalk {
+    after: Option<TimerId>,
+    found_some: bool,
 }
 
 /// One walk through all timers.
@@ -70,6 +83,15 @@ impl Resync {
     /// Whether this node holds nothing but what it keeps, and all of that is where it should be.
     pub(crate) fn is_settled(&self) -> bool {
         self.pass.is_none()
+    }
+
+    pub(crate) fn has_doubts(&self) -> bool {
+        self.doubts.is_some()
+    }
+
+    /// The node was away: what it holds is in doubt.
+    pub(crate) fn doubt_all(&mut self) {
+        self.doubts = Some(DoubtWalk::default());
     }
 
     /// Whether there is something to do that waits for nobody.
@@ -171,12 +193,11 @@ impl Timers {
         if ids.is_empty() {
             return self.page_done(page);
         }
-        let now = self.moment();
         let mut bytes = 0;
         let mut records: Vec<Record> = Vec::new();
-        for entry in ids.iter().filter_map(|id| self.table.get(*id)) {
-            bytes += entry.bytes();
-            records.push(entry.record(now));
+        for id in ids {
+            bytes += self.table.get(id).map_or(0, Entry::bytes);
+            records.extend(self.record(id));
             if bytes > FILL_BYTES_MAX {
                 break;
             }
@@ -248,20 +269,59 @@ impl Timers {
     }
 }
 
+// A node that was out of the map.
+impl Timers {
+    /// Asks about what is in doubt, once all others have settled and so have whatever they should.
+    /// What turns out to be true is then handed over like everything else.
+    pub(crate) fn resolve_doubts(&mut self) {
+        let is_quiet = self.resync.is_settled() && self.unsettled().is_empty();
+        let Some(walk) = self.resync.doubts.as_mut().filter(|_| is_quiet) else { return };
+        let stay = self.era.stay;
+        let mut open: Vec<TimerId> = Vec::new();
+        let mut seen = 0;
+        for entry in self.table.after(walk.after).take(DOUBTS_SEEN) {
+            seen += 1;
+            walk.after = Some(entry.id());
+            if entry.era.stay != stay {
+                open.push(entry.id());
+            }
+            if open.len() == DOUBTS_ASKED {
+                break;
+            }
+        }
+        walk.found_some |= !open.is_empty();
+        let is_over = seen < DOUBTS_SEEN && open.len() < DOUBTS_ASKED;
+        let is_resolved = is_over && !walk.found_some;
+        if is_resolved {
+            self.resync.doubts = None;
+            self.resync_start(Basis::Unknown);
+        } else if is_over {
+            self.resync.doubts = Some(DoubtWalk::default());
+        }
+        open.retain(|id| !self.pops.contains_key(id));
+        open.into_iter().for_each(|id| self.resolve_doubt(id));
+    }
+
+    fn resolve_doubt(&mut self, id: TimerId) {
+        let is_pending = self.table.get(id).is_some_and(Entry::is_pending);
+        // What we saw ended is ended.
+        if is_pending { self.doubt(id) } else { self.confirm(id) }
+    }
+}
+
 // The new replica.
 impl Timers {
     pub(crate) fn on_offer(&mut self, from: NodeId, offer: &Offer) {
         if offer.epoch != self.members.epoch() {
             return; // One of us has a list to come; it is offered again.
         }
-        let now = self.moment();
         let (mut ids, mut newer, mut bytes) = (Vec::new(), Vec::new(), 0);
         for (id, progress) in &offer.items {
             match self.table.get(*id) {
                 Some(entry) if entry.progress() > *progress => {
                     // Beyond that the sender learns it when the timer pops.
                     bytes += entry.bytes();
-                    newer.extend((bytes < FILL_BYTES_MAX).then(|| entry.record(now)));
+                    newer.extend(self.record(*id).filter(|_| bytes < FILL_BYTES_MAX));
                 }
                 Some(entry) if entry.progress() == *progress => self.confirm(*id),
                 Some(_) | None => ids.push(*id),

@@ -96,16 +96,17 @@ impl Entry {
     pub(crate) fn record(&self, now: Moment) -> Record {
         let left = now.until(self.due);
         let life = if self.is_pending() {
-            Life::Pending { spec: self.spec(), left: self.left, due_in: left }
+            let quiet_for = Span::ZERO;
+            Life::Pending { spec: self.spec(), left: self.left, due_in: left, quiet_for }
         } else {
             Life::Ended { forget_in: left }
         };
         Record { id: self.id(), version: self.version, sequence: self.sequence, life }
     }
 
-    /// Moves on to the next pop that lies ahead: what was missed on the way is not made up for.
-    pub(crate) fn advance(&mut self, now: Moment) {
-        let missed = (now - self.due).0.checked_div(self.interval.0).unwrap_or(0);
+    /// Moves on to the first pop after `called`: what was due by then is not made up for.
+    pub(crate) fn advance(&mut self, called: Moment) {
+        let missed = (called - self.due).0.checked_div(self.interval.0).unwrap_or(0);
         self.sequence = self.sequence.next();
         self.left = self.left.saturating_sub(1 + u32::try_from(missed).unwrap_or(u32::MAX));
         self.due = self.due + self.interval.times(missed + 1);
@@ -171,7 +172,7 @@ impl Table {
     /// Takes a record in, in place of what there was of this timer. It comes due at its turn.
     pub(crate) fn put(&mut self, record: &Record, place: Place, era: Era, clock: &mut Clock<'_>) {
         let (interval, left, due, body) = match &record.life {
-            Life::Pending { spec, left, due_in } => {
+            Life::Pending { spec, left, due_in, .. } => {
                 let body = postcard::to_allocvec(spec).expect("a description can be written");
                 (spec.interval, *left, clock.now + *due_in, body.into_boxed_slice())
             }

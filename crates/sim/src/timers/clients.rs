@@ -1,0 +1,52 @@
+//! Who sets, changes and deletes timers, through any node that is awake.
+
+use timers::{Callback, HttpTarget, ReplicationFactor, Retry, Span, Spec, TimerId, Wish};
+
+use super::history::{Asked, Outcome, What};
+use super::world::World;
+
+/// What a new timer is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub interval: u64,
+    pub pops: u32,
+    pub factor: u64,
+}
+
+impl World {
+    /// Asks some node for a new timer, and returns its place in the history.
+    pub fn create(&mut self, plan: Plan) -> Option<usize> {
+        let factor = ReplicationFactor::new(plan.factor).expect("a plan has replicas");
+        let wish = Wish::Create { spec: spec(plan), factor };
+        let Plan { interval, pops, .. } = plan;
+        self.request(None, What::Set { interval, pops }, wish)
+    }
+
+    pub fn put(&mut self, id: TimerId, plan: Plan) -> Option<usize> {
+        let wish = Wish::Put { id, spec: spec(plan) };
+        let Plan { interval, pops, .. } = plan;
+        self.request(Some(id), What::Set { interval, pops }, wish)
+    }
+
+    pub fn delete(&mut self, id: TimerId) -> Option<usize> {
+        self.request(Some(id), What::Delete, Wish::Delete(id))
+    }
+
+    fn request(&mut self, id: Option<TimerId>, what: What, wish: Wish) -> Option<usize> {
+        let node = *self.rng.choose(&self.awake())?;
+        self.history.asked.push(Asked { id, what, from: self.now, outcome: Outcome::Open });
+        self.ask(node, wish);
+        Some(self.history.asked.len() - 1)
+    }
+}
+
+fn spec(plan: Plan) -> Spec {
+    let target = HttpTarget::parse("http://10.1.1.1:8080/pop").expect("a good URI");
+    Spec {
+        tags: Vec::new(),
+        interval: Span(plan.interval),
+        repeat_for: Span(plan.interval * u64::from(plan.pops)),
+        callback: Callback::Http { target, opaque: "x".into(), timeout: Span::from_secs(2) },
+        retry: Retry::NONE,
+    }
+}

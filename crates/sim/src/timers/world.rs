@@ -1,0 +1,497 @@
+//! Nodes, messages, time, and the map's authority. The nodes run the real core; everything around
+//! them is invented here, from a seed.
+//!
+//! The authority stands for the consensus of the real cluster: it grants leases for a second, takes
+//! out of the map whoever has had none for a while, and lets in whoever asks. Nodes hear of each new
+//! list a little later, each in its own time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use timers::{
+    Action, Answer, CallId, Epoch, Input, Member, Message, Moment, NodeId, Now, Refusal, RequestId,
+    Settings, Timers, Wish,
+};
+
+use super::history::{Called, History, Outcome, Time};
+use super::weather::Weather;
+use crate::Rng;
+
+/// A lease is asked for this often, and lasts so long from the asking.
+const RENEW_EVERY: Time = 200;
+const LEASE: Time = 1000;
+/// Without a new lease for so long, a node is out of the map.
+const DEAD_AFTER: Time = 1250;
+
+pub(crate) struct Node {
+    id: NodeId,
+    /// Which start of it this is.
+    process: u64,
+    core: Timers,
+    /// Its moments are true time plus this.
+    origin: u64,
+    /// Its calendar is true time plus this.
+    pub(crate) calendar: u64,
+    paused_until: Option<Time>,
+    /// What came while it was paused.
+    inbox: Vec<Event>,
+    /// The last list it was told, and when it was last granted a lease.
+    applied: Epoch,
+    granted_at: Time,
+    is_leaving: bool,
+    wakes_at: Option<Time>,
+}
+
+#[derive(Clone)]
+enum Event {
+    Deliver { link: Link, breaks: u64, from: NodeId, to: NodeId, message: Box<Message> },
+    CallEnded { node: u64, process: u64, call: CallId, result: Result<(), String> },
+    Members { node: NodeId, epoch: Epoch, members: Vec<Member> },
+    Renew,
+    Wake { node: u64 },
+}
+
+/// From one node to another.
+type Link = (u64, u64);
+
+/// One cluster and its world.
+pub struct World {
+    pub now: Time,
+    pub history: History,
+    pub(crate) weather: Weather,
+    pub(crate) rng: Rng,
+    settings: Settings,
+    events: BTreeMap<(Time, u64), Event>,
+    event_count: u64,
+    pub(crate) nodes: BTreeMap<u64, Node>,
+    /// The map, as the authority knows it.
+    epoch: Epoch,
+    members: Vec<Member>,
+    /// Links keep their order: nothing arrives before this.
+    arrived: BTreeMap<Link, Time>,
+    /// How often a link has broken: what was on its way then is lost.
+    breaks: BTreeMap<Link, u64>,
+    /// Nodes on the side without the authority.
+    pub(crate) cut_off: BTreeSet<u64>,
+    /// Whether the authority looks away: the map stays, and everybody has a lease.
+    looks_away: bool,
+    /// Requests under way: which entry of the history, and at which node.
+    requests: BTreeMap<RequestId, (usize, NodeId)>,
+    next_id: u64,
+    next_boot: u64,
+}
+
+impl World {
+    pub fn new(seed: u64, weather: Weather, settings: Settings) -> World {
+        let mut world = World {
+            now: 0,
+            history: History::default(),
+            weather,
+            rng: Rng::new(seed),
+            settings,
+            events: BTreeMap::new(),
+            event_count: 0,
+            nodes: BTreeMap::new(),
+            epoch: Epoch(0),
+            members: Vec::new(),
+            arrived: BTreeMap::new(),
+            breaks: BTreeMap::new(),
+            cut_off: BTreeSet::new(),
+            looks_away: false,
+            requests: BTreeMap::new(),
+            next_id: 1,
+            next_boot: 1,
+        };
+        (0..weather.nodes).for_each(|_| world.add_node());
+        world.commit();
+        world.at(0, Event::Renew);
+        world
+    }
+
+    /// Lets time pass.
+    pub fn run_for(&mut self, time: Time) {
+        let end = self.now + time;
+        while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= end) {
+            let ((at, _), event) = entry.remove_entry();
+            self.now = at;
+            self.happen(event);
+        }
+        self.now = end;
+    }
+
+    fn at(&mut self, time: Time, event: Event) {
+        self.event_count += 1;
+        self.events.insert((time.max(self.now), self.event_count), event);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Renew => self.renew(),
+            Event::Deliver { link, breaks, from, to, message } => {
+                let is_whole = self.breaks.get(&link).copied().unwrap_or(0) == breaks;
+                if is_whole && !self.is_cut(link) {
+                    let event = Event::Deliver { link, breaks, from, to, message };
+                    self.give(to, event);
+                }
+            }
+            Event::Members { node, .. } => self.give(node, event),
+            Event::CallEnded { node, process, .. } => {
+                // A node may be in another life by now, but it is the same process that waits.
+                let same = self.nodes.get(&node).filter(|node| node.process == process);
+                if let Some(id) = same.map(|node| node.id) {
+                    self.give(id, event);
+                }
+            }
+            Event::Wake { node } => {
+                if let Some(entry) = self.nodes.get_mut(&node)
+                    && entry.wakes_at == Some(self.now)
+                {
+                    entry.wakes_at = None;
+                    let id = entry.id;
+                    if entry.paused_until.is_none() {
+                        self.input(id, Input::Tick);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands an event to a node, now or when it is awake again.
+    fn give(&mut self, to: NodeId, event: Event) {
+        let Some(node) = self.nodes.get_mut(&to.id).filter(|node| node.id == to) else { return };
+        if node.paused_until.is_some() {
+            return node.inbox.push(event);
+        }
+        match event {
+            Event::Deliver { from, message, .. } => {
+                self.input(to, Input::Peer { from, message: *message });
+            }
+            Event::CallEnded { call, result, .. } => {
+                self.input(to, Input::CallEnded { call, result });
+            }
+            Event::Members { epoch, members, .. } => {
+                node.applied = node.applied.max(epoch);
+                let is_out = !members.iter().any(|member| member.id == to);
+                self.input(to, Input::Members { epoch, members });
+                if is_out {
+                    self.come_back(to);
+                }
+            }
+            Event::Renew | Event::Wake { .. } => {}
+        }
+    }
+
+    fn input(&mut self, to: NodeId, input: Input) {
+        let now = self.now;
+        let node = self.nodes.get_mut(&to.id).expect("the caller saw it");
+        let time = Now { moment: Moment(now + node.origin), wall: now + node.calendar };
+        let mut actions = Vec::new();
+        node.core.handle(time, input, &mut actions);
+        let wake = node.core.next_wake().map(|moment| moment.0.saturating_sub(node.origin));
+        let wake = wake.map(|wake| wake.max(now + 1));
+        if let Some(wake) = wake.filter(|wake| node.wakes_at.is_none_or(|known| *wake < known)) {
+            node.wakes_at = Some(wake);
+            self.at(wake, Event::Wake { node: to.id });
+        }
+        actions.into_iter().for_each(|action| self.act(to, action));
+    }
+
+    fn act(&mut self, node: NodeId, action: Action) {
+        match action {
+            Action::Send { to, message } => self.send(node, to, message),
+            Action::Answer { request, answer } => self.answered(request, &answer),
+            Action::Call(call) => {
+                let taken = self.rng.below(1000) >= self.weather.failing;
+                let is_slow = self.rng.below(1000) < self.weather.slow;
+                let most = if is_slow { call.callback.timeout().0 } else { 40 };
+                let takes = 1 + self.rng.below(most);
+                let (id, sequence) = (call.id, call.sequence);
+                self.history.called.push(Called { at: self.now, by: node.id, id, sequence, taken });
+                let result = if taken { Ok(()) } else { Err("503".to_owned()) };
+                let process = self.nodes[&node.id].process;
+                let ended = Event::CallEnded { node: node.id, process, call: call.call, result };
+                self.at(self.now + takes, ended);
+            }
+        }
+    }
+
+    fn send(&mut self, from: NodeId, to: NodeId, message: Message) {
+        let link = (from.id, to.id);
+        if self.is_cut(link) {
+            return;
+        }
+        let is_straggler = self.rng.below(1000) < self.weather.stragglers;
+        let most = self.weather.delay_ms * if is_straggler { 10 } else { 1 };
+        let arrives = self.now + 1 + self.rng.below(most);
+        let arrives = arrives.max(self.arrived.get(&link).copied().unwrap_or(0));
+        self.arrived.insert(link, arrives);
+        let breaks = self.breaks.get(&link).copied().unwrap_or(0);
+        let message = Box::new(message);
+        self.at(arrives, Event::Deliver { link, breaks, from, to, message });
+    }
+
+    fn is_cut(&self, (from, to): Link) -> bool {
+        self.cut_off.contains(&from) != self.cut_off.contains(&to)
+    }
+}
+
+// Clients.
+impl World {
+    /// Sends a request to a node. The history's entry must be its last.
+    pub(crate) fn ask(&mut self, node: NodeId, wish: Wish) {
+        let entry = self.history.asked.len() - 1;
+        let request = RequestId(entry as u64);
+        self.requests.insert(request, (entry, node));
+        self.input(node, Input::Request { request, wish });
+    }
+
+    fn answered(&mut self, request: RequestId, answer: &Answer) {
+        let Some((entry, _)) = self.requests.remove(&request) else { return };
+        let asked = &mut self.history.asked[entry];
+        match answer {
+            Answer::Done(id) => {
+                asked.id = Some(*id);
+                asked.outcome = Outcome::Done { at: self.now };
+            }
+            Answer::Refused(Refusal::Unknown) => {}
+            Answer::Refused(Refusal::NotReady | Refusal::Busy | Refusal::Full) => {
+                asked.outcome = Outcome::Refused;
+            }
+            Answer::Timer(_) | Answer::Page(_) | Answer::Stats(_) | Answer::Dead(_) => {}
+        }
+    }
+
+    /// Nodes that answer clients now.
+    pub(crate) fn awake(&self) -> Vec<NodeId> {
+        let is_awake = |node: &&Node| node.paused_until.is_none() && node.applied > Epoch(0);
+        let awake = self.nodes.values().filter(is_awake);
+        awake.map(|node| node.id).collect()
+    }
+}
+
+// The authority, and what happens to machines.
+impl World {
+    /// A new machine. It is in the map with the next `commit`.
+    fn add_node(&mut self) {
+        let id = NodeId { id: self.next_id, boot: self.next_boot };
+        self.next_id += 1;
+        self.start_node(id);
+    }
+
+    fn start_node(&mut self, id: NodeId) {
+        self.next_boot += 1;
+        let origin = self.rng.below(1 << 40);
+        let calendar = 1_800_000_000_000 + self.rng.below(self.weather.skew_ms + 1);
+        let time = Now { moment: Moment(self.now + origin), wall: self.now + calendar };
+        let seed = self.rng.draw();
+        let node = Node {
+            id,
+            process: id.boot,
+            core: Timers::new(id, seed, time, self.settings),
+            origin,
+            calendar,
+            paused_until: None,
+            inbox: Vec::new(),
+            applied: Epoch(0),
+            granted_at: self.now,
+            is_leaving: false,
+            wakes_at: None,
+        };
+        self.nodes.insert(id.id, node);
+        self.members.retain(|member| member.id.id != id.id);
+        self.members.push(Member { id, name: format!("10.0.0.{}:6379", id.id), weight: 1 });
+        self.members.sort_by_key(|member| member.id);
+    }
+
+    /// A new list of members: every node that can be reached hears of it in its own time.
+    fn commit(&mut self) {
+        self.epoch = Epoch(self.epoch.0 + 1);
+        let reached: Vec<u64> =
+            self.nodes.keys().copied().filter(|node| !self.cut_off.contains(node)).collect();
+        reached.into_iter().for_each(|node| self.announce(node));
+    }
+
+    fn announce(&mut self, node: u64) {
+        let lag = 1 + self.rng.below(self.weather.map_lag_ms);
+        let (epoch, members) = (self.epoch, self.members.clone());
+        let node = self.nodes[&node].id;
+        self.at(self.now + lag, Event::Members { node, epoch, members });
+    }
+
+    /// Once every `RENEW_EVERY`: leases for those that can be reached and follow; those that have had
+    /// none for too long are out; those that leave and hold nothing are gone.
+    fn renew(&mut self) {
+        self.at(self.now + RENEW_EVERY, Event::Renew);
+        let now = self.now;
+        let mut granted = Vec::new();
+        for (name, node) in &mut self.nodes {
+            let is_member = self.members.iter().any(|member| member.id == node.id);
+            let is_reached = node.paused_until.is_none() && !self.cut_off.contains(name);
+            let is_reached = is_reached || self.looks_away;
+            if is_reached && is_member {
+                node.granted_at = now;
+                if node.applied == self.epoch {
+                    granted.push((node.id, Moment(now + LEASE + node.origin)));
+                }
+            }
+        }
+        for (node, until) in granted {
+            self.input(node, Input::Lease { until });
+        }
+        if !self.looks_away {
+            self.remove_dead();
+            self.remove_left();
+        }
+    }
+
+    fn remove_dead(&mut self) {
+        let (now, nodes) = (self.now, &self.nodes);
+        let count = self.members.len();
+        self.members.retain(|member| match nodes.get(&member.id.id) {
+            Some(node) => node.id != member.id || node.granted_at + DEAD_AFTER > now,
+            None => false,
+        });
+        if self.members.len() < count {
+            self.commit();
+        }
+    }
+
+    fn remove_left(&mut self) {
+        let gone = |node: &&Node| node.is_leaving && node.core.is_empty_handed();
+        let gone: Vec<NodeId> = self.nodes.values().filter(gone).map(|node| node.id).collect();
+        for id in gone {
+            self.nodes.remove(&id.id);
+            self.members.retain(|member| member.id != id);
+            self.commit();
+        }
+    }
+
+    /// A node finds itself out of the map: it joins again, in a new life.
+    fn come_back(&mut self, id: NodeId) {
+        let is_current = self.members.iter().any(|member| member.id == id);
+        if is_current || self.nodes[&id.id].is_leaving {
+            return;
+        }
+        let me = NodeId { id: id.id, boot: self.next_boot };
+        self.next_boot += 1;
+        let node = self.nodes.get_mut(&id.id).expect("it was just told the list");
+        node.id = me;
+        node.granted_at = self.now;
+        self.members.push(Member { id: me, name: format!("10.0.0.{}:6379", id.id), weight: 1 });
+        self.members.sort_by_key(|member| member.id);
+        self.input(me, Input::Reborn { me });
+        self.commit();
+    }
+
+    pub fn join(&mut self) {
+        self.add_node();
+        self.commit();
+    }
+
+    /// A node begins to leave: it keeps nothing from now on, and goes when it holds nothing.
+    pub fn leave(&mut self, node: u64) {
+        self.nodes.get_mut(&node).expect("only who is here can leave").is_leaving = true;
+        for member in self.members.iter_mut().filter(|member| member.id.id == node) {
+            member.weight = 0;
+        }
+        self.commit();
+    }
+
+    /// A machine dies, with everything it held. The authority has to find that out.
+    pub fn crash(&mut self, node: u64) {
+        self.nodes.remove(&node);
+        let links: Vec<Link> = self.arrived.keys().copied().collect();
+        for link in links.into_iter().filter(|(from, to)| *from == node || *to == node) {
+            *self.breaks.entry(link).or_default() += 1;
+        }
+    }
+
+    /// It is started again, empty, under its old name.
+    pub fn restart(&mut self, node: u64) {
+        let id = NodeId { id: node, boot: self.next_boot };
+        self.start_node(id);
+        self.commit();
+    }
+
+    /// The map stays as it is whatever happens, and nobody is without a lease.
+    pub fn look_away(&mut self) {
+        self.looks_away = true;
+    }
+
+    /// A machine that has died is back with nothing, before anybody has noticed.
+    pub fn come_back_empty(&mut self, node: u64) {
+        let id = self.members.iter().find(|member| member.id.id == node).expect("in the map").id;
+        self.start_node(id);
+        self.announce(node);
+    }
+
+    pub fn pause(&mut self, node: u64) {
+        self.nodes.get_mut(&node).expect("only who is here can stop").paused_until =
+            Some(Time::MAX);
+    }
+
+    /// A stopped node goes on: all that came meanwhile lies before it.
+    pub fn resume(&mut self, node: u64) {
+        let Some(entry) = self.nodes.get_mut(&node) else { return };
+        entry.paused_until = None;
+        entry.wakes_at = None;
+        let (id, inbox) = (entry.id, std::mem::take(&mut entry.inbox));
+        self.input(id, Input::Tick);
+        for event in inbox {
+            match event {
+                Event::CallEnded { .. } => self.happen(event),
+                Event::Deliver { .. }
+                | Event::Members { .. }
+                | Event::Renew
+                | Event::Wake { .. } => {
+                    self.give(id, event);
+                }
+            }
+        }
+    }
+
+    /// What is on its way between two nodes is lost.
+    pub fn break_link(&mut self, one: u64, other: u64) {
+        for link in [(one, other), (other, one)] {
+            *self.breaks.entry(link).or_default() += 1;
+        }
+    }
+
+    /// The network falls apart: these nodes reach each other, and nobody else.
+    pub fn cut(&mut self, nodes: impl IntoIterator<Item = u64>) {
+        self.cut_off = nodes.into_iter().collect();
+    }
+
+    pub fn heal(&mut self) {
+        for node in std::mem::take(&mut self.cut_off) {
+            if self.nodes.contains_key(&node) {
+                self.announce(node);
+            }
+        }
+    }
+
+    pub fn node_names(&self) -> Vec<u64> {
+        self.nodes.keys().copied().collect()
+    }
+
+    pub fn core(&self, node: u64) -> &Timers {
+        &self.nodes[&node].core
+    }
+
+    pub fn is_leaving(&self, node: u64) -> bool {
+        self.nodes[&node].is_leaving
+    }
+
+    /// Whether every node follows the present list and has handed over what it does not keep.
+    pub fn is_at_rest(&self) -> bool {
+        let in_map = |node: &Node| self.members.iter().any(|member| member.id == node.id);
+        self.cut_off.is_empty()
+            && self.members.len() == self.nodes.len()
+            && self.nodes.values().all(|node| {
+                node.paused_until.is_none()
+                    && in_map(node)
+                    && node.applied == self.epoch
+                    && node.core.is_settled()
+                    && !node.is_leaving
+            })
+    }
+}

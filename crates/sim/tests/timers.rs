@@ -1,0 +1,189 @@
+//! Timers under virtual time: what they promise in good weather, in storms, and when the network falls
+//! apart; that every rule is needed; and two stories told step by step.
+//!
+//! `OPENCLUSTER_SEED=17 cargo test -p sim --test timers storms` repeats one history;
+//! `OPENCLUSTER_NIGHTLY=1` runs twenty times as many, `OPENCLUSTER_QUICK=1` a tenth.
+
+use std::collections::BTreeMap;
+
+use sim::timers::run::{Report, Run};
+use sim::timers::{Plan, Sky, Weather, World};
+use timers::{Rule, Settings, TimerId};
+
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let is_set = |name: &str| std::env::var_os(name).is_some();
+    if let Some(seed) = std::env::var("OPENCLUSTER_SEED").ok().and_then(|text| text.parse().ok()) {
+        return seed..seed + 1;
+    }
+    match (is_set("OPENCLUSTER_NIGHTLY"), is_set("OPENCLUSTER_QUICK")) {
+        (true, _) => 0..count * 20,
+        (false, true) => 0..count / 10,
+        (false, false) => 0..count,
+    }
+}
+
+fn all_hold(sky: Sky, count: u64) -> Vec<Report> {
+    let run = |seed| match Run::new(seed, sky).run() {
+        Ok(report) => report,
+        Err(broken) => panic!("OPENCLUSTER_SEED={seed}, {sky:?}: {broken}"),
+    };
+    seeds(count).map(run).collect()
+}
+
+#[test]
+fn in_clear_weather_every_pop_is_made_exactly_once() {
+    let reports = all_hold(Sky::Clear, 100);
+    assert!(reports.iter().all(|report| report.calls > 20));
+}
+
+#[test]
+fn in_storms_every_timer_pops_and_none_that_was_deleted() {
+    let reports = all_hold(Sky::Stormy, 200);
+    let calls: usize = reports.iter().map(|report| report.calls).sum();
+    let duplicates: usize = reports.iter().map(|report| report.duplicates).sum();
+    assert!(duplicates * 20 < calls, "{duplicates} of {calls} calls were made before");
+}
+
+#[test]
+fn when_the_network_falls_apart_every_timer_pops() {
+    all_hold(Sky::Torn, 100);
+}
+
+/// Leaves out a rule, and expects that somebody notices within 200 seeds.
+fn is_needed(rule: Rule, sky: Sky) {
+    let caught = (0..200).find(|seed| Run::new(*seed, sky).without(rule).run().is_err());
+    let Some(seed) = caught else { panic!("{rule:?} was left out, and nobody noticed") };
+    assert!(Run::new(seed, sky).run().is_ok(), "seed {seed} fails with the rule, too");
+}
+
+#[test]
+fn a_timer_let_go_before_the_new_replicas_have_it_is_lost() {
+    is_needed(Rule::LetGoAfterAck, Sky::Clear);
+}
+
+#[test]
+fn an_answer_before_all_replicas_have_it_is_a_lie() {
+    is_needed(Rule::AnswerAfterAll, Sky::Stormy);
+}
+
+#[test]
+fn a_node_that_slept_pops_what_was_deleted_unless_it_asks() {
+    is_needed(Rule::AskWhenInDoubt, Sky::Stormy);
+}
+
+#[test]
+fn without_tombstones_the_deleted_come_back() {
+    is_needed(Rule::Tombstones, Sky::Stormy);
+}
+
+#[test]
+fn a_former_holder_that_is_not_told_pops_what_was_deleted() {
+    is_needed(Rule::TellFormers, Sky::Clear);
+}
+
+#[test]
+fn who_does_not_tell_of_its_pop_has_it_made_twice() {
+    is_needed(Rule::TellPopped, Sky::Clear);
+}
+
+#[test]
+fn who_does_not_tell_of_its_call_has_it_made_twice() {
+    is_needed(Rule::TellCalling, Sky::Clear);
+}
+
+#[test]
+fn a_primary_that_does_not_wait_for_the_last_one_is_overruled() {
+    is_needed(Rule::WaitForEntered, Sky::Clear);
+}
+
+#[test]
+fn a_change_of_an_earlier_epoch_would_overrule_a_later_one() {
+    is_needed(Rule::EpochFirst, Sky::Stormy);
+}
+
+fn quiet_cluster(nodes: u64) -> World {
+    let weather = Weather { nodes, delay_ms: 3, slow: 0, ..Weather::from_seed(1, Sky::Clear) };
+    let mut world = World::new(1, weather, Settings::default());
+    world.run_for(2000);
+    assert!(world.is_at_rest());
+    world
+}
+
+/// The calls since the last look: at which second, by whom, which number.
+fn calls_since(world: &World, seen: &mut usize) -> Vec<(u64, u64, u32)> {
+    let calls = &world.history.called[*seen..];
+    *seen = world.history.called.len();
+    calls.iter().map(|call| ((call.at - 2000) / 1000, call.by, call.sequence.0)).collect()
+}
+
+/// Three replicas, an interval of 20 s: turns at 20, 22 and 24. The primary dies, the two others are
+/// parted and meet again, the dead one returns empty.
+#[test]
+fn turns_pass_from_replica_to_replica_and_back() {
+    let mut world = quiet_cluster(3);
+    world.look_away();
+    let mut seen = 0;
+    world.create(Plan { interval: 20_000, pops: 6, factor: 3 });
+    world.run_for(30_000);
+    let [(20, a, 0)] = calls_since(&world, &mut seen)[..] else { panic!("the primary pops at 20") };
+    world.crash(a);
+    world.run_for(20_000);
+    let [(42, b, 1)] = calls_since(&world, &mut seen)[..] else { panic!("the next one at 42") };
+    let c = *world.node_names().iter().find(|node| **node != b).expect("two are left");
+    world.cut([c]);
+    world.run_for(20_000);
+    // Parted, each thinks the other is gone: the same number twice, by which it can be told.
+    assert_eq!(calls_since(&world, &mut seen), [(62, b, 2), (64, c, 2)]);
+    world.heal();
+    world.come_back_empty(a);
+    world.run_for(20_000);
+    assert_eq!(calls_since(&world, &mut seen), [(82, b, 3)]);
+    // The popping of the others has brought it back to the primary, and all is as it was.
+    world.run_for(20_000);
+    assert_eq!(calls_since(&world, &mut seen), [(100, a, 4)]);
+    world.run_for(20_000);
+    assert_eq!(calls_since(&world, &mut seen), [(120, a, 5)]);
+    world.run_for(60_000);
+    assert_eq!(calls_since(&world, &mut seen), []);
+}
+
+/// Who keeps each timer, by place.
+fn keepers(world: &World) -> BTreeMap<TimerId, BTreeMap<u8, u64>> {
+    let mut keepers: BTreeMap<TimerId, BTreeMap<u8, u64>> = BTreeMap::new();
+    for node in world.node_names() {
+        for (id, place) in world.core(node).kept() {
+            let known = keepers.entry(id).or_default().insert(place, node);
+            assert_eq!(known, None, "two nodes at one place");
+        }
+    }
+    keepers
+}
+
+#[test]
+fn a_node_that_joins_takes_its_share_and_nothing_else_moves() {
+    for nodes in [2, 3, 4, 7] {
+        let mut world = quiet_cluster(nodes);
+        for _ in 0..2000 {
+            world.create(Plan { interval: 10_000_000, pops: 1, factor: 2 });
+            world.run_for(1);
+        }
+        world.run_for(3000);
+        let before = keepers(&world);
+        assert!(before.len() == 2000 && before.values().all(|places| places.len() == 2));
+        world.join();
+        world.run_for(5000);
+        assert!(world.is_at_rest());
+        let after = keepers(&world);
+        let newcomer = nodes + 1;
+        let mut moved = 0;
+        for (id, old) in &before {
+            let new = &after[id];
+            assert_eq!(new.len(), 2);
+            assert!([old[&0], newcomer].contains(&new[&0]), "a primary moved among the old nodes");
+            assert!(new[&1] != old[&0] && new[&0] != old[&1], "a primary and a backup swapped");
+            moved += u64::from(new[&0] == newcomer);
+        }
+        let most = 2000 * 11 / (10 * newcomer);
+        assert!(moved <= most && moved > 0, "{moved} of 2000 primaries moved, {most} at most");
+    }
+}
