@@ -54,6 +54,18 @@ impl Client {
         })
     }
 
+    /// The document behind `opencluster status`.
+    ///
+    /// # Panics
+    /// If the node gives none.
+    pub fn status(&mut self) -> serde_json::Value {
+        let answer = self.run("CLUSTER STATUS");
+        let (Value::Bulk(text) | Value::Verbatim { text, .. }) = &answer else {
+            panic!("no document: {answer:?}")
+        };
+        serde_json::from_slice(text).expect("CLUSTER STATUS is JSON")
+    }
+
     pub fn send<A: AsRef<[u8]>>(&mut self, args: &[A]) -> io::Result<()> {
         let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
         let mut bytes = Vec::new();

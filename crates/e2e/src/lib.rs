@@ -5,12 +5,14 @@
 //! need from outside is installed by `cargo xtask test`; without it they fail and say what to
 //! install.
 mod server; // a node, or a Redis server, for one test
+mod cluster; // several nodes, for one test
 mod client; // a blocking client that shows every byte
 mod tools; //  redis-cli, Python and Node, and where they are
 mod effort; // how much work a test does
 mod rng; //    chance that can be repeated
 
 pub use client::{Answer, Client};
+pub use cluster::{Cluster, Share};
 pub use effort::Effort;
 pub use rng::Rng;
 pub use server::{Server, raise_fd_limit};

@@ -13,6 +13,8 @@ use crate::tools::REDIS_SERVER;
 
 /// How long a server may take until it answers.
 const START_WITHIN: Duration = Duration::from_secs(20);
+/// How long it may take to hand everything on when it is asked to end.
+const END_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct Server {
@@ -31,9 +33,10 @@ impl Server {
     }
 
     pub fn node_with(flags: &[&str]) -> Server {
-        let [port, http_port] = free_ports();
+        let [port, http_port, peer_port] = free_ports();
         let mut command = Command::new(node_binary());
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
+        command.args(["--peer-port", &peer_port.to_string()]);
         command.args(["--http-port", &http_port.to_string()]).args(flags);
         Server::start("opencluster", command, [port, http_port])
     }
@@ -103,6 +106,18 @@ impl Server {
 
     pub fn http_port(&self) -> u16 {
         self.http_port
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub fn terminate(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is running");
+        let begun = Instant::now();
+        while self.child.try_wait().expect("a child can be asked for its status").is_none() {
+            let waited = begun.elapsed();
+            assert!(waited < END_WITHIN, "{} did not end:\n{}", self.name, self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// What it has printed so far.

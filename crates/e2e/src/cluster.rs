@@ -1,0 +1,100 @@
+//! A cluster of one's own for one test: several of our nodes as processes, started, stopped gently or
+//! killed as the test says.
+use std::time::{Duration, Instant};
+
+use crate::server::Server;
+
+/// How long balancing may take on a busy machine.
+const EVEN_WITHIN: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub struct Cluster {
+    pub nodes: Vec<Server>,
+    flags: Vec<String>,
+}
+
+/// What a node says of a member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Share {
+    pub name: String,
+    pub primaries: u64,
+    pub backups: u64,
+}
+
+impl Cluster {
+    /// So many nodes with these flags, even among themselves.
+    pub fn of(count: usize, flags: &[&str]) -> Cluster {
+        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let mut cluster = Cluster { nodes: Vec::new(), flags };
+        for _ in 0..count {
+            cluster.join();
+        }
+        cluster.wait_until_even();
+        cluster
+    }
+
+    /// One more node. It takes clients when this returns; balancing goes on.
+    pub fn join(&mut self) -> &Server {
+        let mut flags = self.flags.clone();
+        if let Some(first) = self.nodes.first() {
+            flags.extend(["--join".to_owned(), format!("127.0.0.1:{}", first.port())]);
+        }
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        self.nodes.push(Server::node_with(&flags));
+        self.nodes.last().expect("pushed a moment ago")
+    }
+
+    /// Asks a node to leave, and waits until it has.
+    pub fn leave(&mut self, index: usize) {
+        self.nodes.remove(index).terminate();
+    }
+
+    /// Ends a node without a word.
+    pub fn kill(&mut self, index: usize) {
+        drop(self.nodes.remove(index));
+    }
+
+    /// The addresses of all nodes, as cluster clients want them.
+    pub fn urls(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| format!("redis://127.0.0.1:{}/", node.port())).collect()
+    }
+
+    /// What the first node's status says of the members.
+    pub fn shares(&self) -> Vec<Share> {
+        let status = self.nodes[0].client().status();
+        let members = status["members"].as_array().cloned().unwrap_or_default();
+        let number = |member: &serde_json::Value, name: &str| member[name].as_u64().unwrap_or(0);
+        let share = |member: &serde_json::Value| Share {
+            name: member["name"].as_str().unwrap_or_default().to_owned(),
+            primaries: number(member, "primaries"),
+            backups: number(member, "backups"),
+        };
+        members.iter().map(share).collect()
+    }
+
+    /// How many members there are, and whether none holds more than one copy or one primary more than
+    /// another.
+    pub fn is_even(&self) -> bool {
+        let shares = self.shares();
+        let spread = |of: &dyn Fn(&Share) -> u64| {
+            let counts = shares.iter().map(of);
+            counts.clone().max().unwrap_or(0) - counts.min().unwrap_or(0)
+        };
+        let total: u64 = shares.iter().map(|share| share.primaries + share.backups).sum();
+        let primaries: u64 = shares.iter().map(|share| share.primaries).sum();
+        let copies = primaries * self.nodes.len().min(2) as u64;
+        shares.len() == self.nodes.len()
+            && total == copies
+            && spread(&|share| share.primaries) <= 1
+            && spread(&|share| share.primaries + share.backups) <= 1
+    }
+
+    pub fn wait_until_even(&self) {
+        let begun = Instant::now();
+        while !self.is_even() {
+            let shares = self.shares();
+            assert!(begun.elapsed() < EVEN_WITHIN, "never even: {shares:#?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A steady load from a real cluster client that remembers what was acknowledged.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use redis::cluster::{ClusterClient, ClusterClientBuilder};
+
+/// Clients that write and read at the same time.
+const CLIENTS: usize = 4;
+/// Keys of each client.
+const KEYS: u64 = 500;
+
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    writes: Arc<AtomicU64>,
+    clients: Vec<JoinHandle<Report>>,
+}
+
+/// What one client has seen.
+#[derive(Default)]
+struct Report {
+    /// The last value of each key that was acknowledged.
+    acknowledged: BTreeMap<String, u64>,
+    errors: Vec<String>,
+    /// Reads that did not return the last acknowledged value.
+    wrong: Vec<String>,
+}
+
+pub fn client(urls: &[String]) -> ClusterClient {
+    let builder = ClusterClientBuilder::new(urls.to_vec());
+    let builder = builder.retries(16).response_timeout(Duration::from_secs(10));
+    builder.build().expect("addresses of nodes")
+}
+
+impl Load {
+    pub fn start(urls: &[String]) -> Load {
+        let stop = Arc::new(AtomicBool::new(false));
+        let writes = Arc::new(AtomicU64::new(0));
+        let clients = (0..CLIENTS).map(|number| {
+            let (stop, writes, client) = (Arc::clone(&stop), Arc::clone(&writes), client(urls));
+            thread::spawn(move || work(number, &client, &stop, &writes))
+        });
+        Load { clients: clients.collect(), stop, writes }
+    }
+
+    /// Waits until so many more writes were acknowledged.
+    pub fn go_on_for(&self, writes: u64) {
+        let until = self.writes.load(Ordering::Relaxed) + writes;
+        while self.writes.load(Ordering::Relaxed) < until {
+            assert!(self.clients.iter().any(|client| !client.is_finished()), "all clients gave up");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Ends the load; every acknowledged write must be there, and no client may have seen an error.
+    pub fn end_with_nothing_lost(self, urls: &[String]) {
+        self.stop.store(true, Ordering::Relaxed);
+        let reports: Vec<Report> =
+            self.clients.into_iter().map(|client| client.join().expect("no panic")).collect();
+        let mut connection = client(urls).get_connection().expect("a node answers");
+        let mut lost = Vec::new();
+        for (key, value) in reports.iter().flat_map(|report| &report.acknowledged) {
+            let found: Option<u64> = redis::cmd("GET").arg(key).query(&mut connection).unwrap();
+            if found.is_none_or(|found| found < *value) {
+                lost.push(format!("{key}: {value} was acknowledged, {found:?} is there"));
+            }
+        }
+        let errors: Vec<&String> = reports.iter().flat_map(|report| &report.errors).collect();
+        let wrong: Vec<&String> = reports.iter().flat_map(|report| &report.wrong).collect();
+        assert!(lost.is_empty(), "{} lost, first: {:?}", lost.len(), &lost[..lost.len().min(5)]);
+        assert!(
+            wrong.is_empty(),
+            "{} stale, first: {:?}",
+            wrong.len(),
+            &wrong[..wrong.len().min(5)]
+        );
+        assert!(errors.is_empty(), "{} errors: {:?}", errors.len(), &errors[..errors.len().min(5)]);
+    }
+}
+
+fn work(number: usize, client: &ClusterClient, stop: &AtomicBool, writes: &AtomicU64) -> Report {
+    let mut report = Report::default();
+    let mut connection = client.get_connection().expect("a node answers");
+    for round in 1.. {
+        for place in 0..KEYS {
+            if stop.load(Ordering::Relaxed) || report.errors.len() > 10 {
+                return report;
+            }
+            let key = format!("{number}:{place}");
+            match redis::cmd("SET").arg(&key).arg(round).query::<()>(&mut connection) {
+                Ok(()) => drop(report.acknowledged.insert(key.clone(), round)),
+                Err(error) => report.errors.push(format!("SET {key} {round}: {error}")),
+            }
+            writes.fetch_add(1, Ordering::Relaxed);
+            let read = format!("{number}:{}", (place * 7 + round) % KEYS);
+            match redis::cmd("GET").arg(&read).query::<Option<u64>>(&mut connection) {
+                Ok(found) => {
+                    let known = report.acknowledged.get(&read).copied();
+                    if known.is_some() && found < known {
+                        report
+                            .wrong
+                            .push(format!("{read}: {known:?} acknowledged, {found:?} read"));
+                    }
+                }
+                Err(error) => report.errors.push(format!("GET {read}: {error}")),
+            }
+        }
+    }
+    report
+}

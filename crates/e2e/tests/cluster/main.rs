@@ -1,0 +1,4 @@
+//! Clusters of real processes on this machine: they grow and shrink under load, and nothing that was
+//! acknowledged is lost.
+mod grow;
+mod load;
