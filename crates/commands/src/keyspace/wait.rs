@@ -1,6 +1,5 @@
-//! WAIT: how many replicas have what this connection wrote. A backup has acknowledged a write before
-//! the client hears of it at all, so there is never anything to wait for; and our backups are no
-//! replicas in the sense of Redis, so the count is 0.
+//! WAIT: how many backups have what was written. Mostly a backup has acknowledged a write before the
+//! client hears of it at all; with `ack = "primary"` this is the way to be sure.
 
 use crate::Error;
 use crate::context::Context;
@@ -9,7 +8,7 @@ use crate::spec::{BLANK, Flag, Flags, Spec};
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "wait",
     full_name: "wait",
-    summary: "Waits for replicas; there are none, so it answers at once.",
+    summary: "Waits until every backup has what was written, and tells how many there are.",
     syntax: "numreplicas timeout",
     since: "3.0.0",
     arity: 3,
@@ -25,7 +24,10 @@ fn wait(context: &mut Context<'_>) -> Result<(), Error> {
     if timeout < 0 {
         return Err(Error::fixed("ERR timeout is negative"));
     }
-    context.reply.integer(0);
+    // The reply leaves when all that was written here is acknowledged by every backup there is; whoever
+    // runs this holds it until then.
+    let backups = context.keys.around().cluster.map().copies_wanted().saturating_sub(1);
+    context.reply.integer(i64::try_from(backups).unwrap_or(i64::MAX));
     Ok(())
 }
 

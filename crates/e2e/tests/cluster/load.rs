@@ -12,7 +12,7 @@ const CLIENTS: usize = 4;
 /// Keys of each client.
 const KEYS: u64 = 500;
 
-pub struct Load {
+pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     writes: Arc<AtomicU64>,
     clients: Vec<JoinHandle<Report>>,
@@ -28,14 +28,14 @@ struct Report {
     wrong: Vec<String>,
 }
 
-pub fn client(urls: &[String]) -> ClusterClient {
+pub(crate) fn client(urls: &[String]) -> ClusterClient {
     let builder = ClusterClientBuilder::new(urls.to_vec());
     let builder = builder.retries(16).response_timeout(Duration::from_secs(10));
     builder.build().expect("addresses of nodes")
 }
 
 impl Load {
-    pub fn start(urls: &[String]) -> Load {
+    pub(crate) fn start(urls: &[String]) -> Load {
         let stop = Arc::new(AtomicBool::new(false));
         let writes = Arc::new(AtomicU64::new(0));
         let clients = (0..CLIENTS).map(|number| {
@@ -46,7 +46,7 @@ impl Load {
     }
 
     /// Waits until so many more writes were acknowledged.
-    pub fn go_on_for(&self, writes: u64) {
+    pub(crate) fn go_on_for(&self, writes: u64) {
         let until = self.writes.load(Ordering::Relaxed) + writes;
         while self.writes.load(Ordering::Relaxed) < until {
             assert!(self.clients.iter().any(|client| !client.is_finished()), "all clients gave up");
@@ -55,7 +55,7 @@ impl Load {
     }
 
     /// Ends the load; every acknowledged write must be there, and no client may have seen an error.
-    pub fn end_with_nothing_lost(self, urls: &[String]) {
+    pub(crate) fn end_with_nothing_lost(self, urls: &[String]) {
         self.stop.store(true, Ordering::Relaxed);
         let reports: Vec<Report> =
             self.clients.into_iter().map(|client| client.join().expect("no panic")).collect();

@@ -101,7 +101,7 @@ impl<'s> Worker<'s> {
         };
         let reshaped = self.outcome.reshaped;
         let mut slots = lock(&self.shared.keyspace, locks, place, held);
-        match fate_of(&mut slots, spec, session) {
+        match fate_of(&mut slots, spec, session, self.min_copies) {
             Fate::Run => {}
             Fate::Wait => {
                 drop(slots);
@@ -138,16 +138,16 @@ impl<'s> Worker<'s> {
         if self.outcome.reshaped != reshaped {
             slots.note_changes();
         }
-        let ticket = self.ship(&mut slots);
+        let ticket = self.ship(&mut slots, spec);
         let touched_slots = !slots.is_free();
         drop(slots);
         if touched_slots {
             self.connections[index].relies_on_lease = true;
-            if let Some(ticket) = ticket {
-                self.put_off_events(&ticket);
-                self.hold(index, start, ticket);
-            }
             self.note_stall(index);
+        }
+        if let Some(ticket) = ticket {
+            self.put_off_events(&ticket);
+            self.hold(index, start, ticket);
         }
         if spec.has(Flag::Admin) {
             self.look_around(); // It may have changed a setting; the next in this batch heeds it.

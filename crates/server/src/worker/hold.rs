@@ -25,24 +25,43 @@ pub(super) enum Fate {
     Elsewhere(Slot),
 }
 
+/// What a command needs of a slot.
+#[derive(Clone, Copy)]
+struct Need {
+    /// Any copy will do.
+    reads_copy: bool,
+    /// So many nodes must have a copy.
+    copies: usize,
+}
+
 /// What this node's duty to a slot lets a command do.
 #[inline]
-fn fate(slot: Slot, state: &SlotState, reads_copy: bool) -> Fate {
+fn fate(slot: Slot, state: &SlotState, need: Need) -> Fate {
     match state.duty.role {
+        Role::Serving if need.copies > 1 && 1 + state.duty.wait_set().count() < need.copies => {
+            Fate::Wait
+        }
         Role::Serving => Fate::Run,
         Role::Paused | Role::Heir => Fate::Wait,
-        Role::Backup if reads_copy => Fate::Run,
+        Role::Backup if need.reads_copy => Fate::Run,
         Role::Backup | Role::Absent | Role::Taking => Fate::Elsewhere(slot),
     }
 }
 
-/// Of several slots, all must be served here.
-pub(super) fn fate_of(slots: &mut LockedSlots<'_>, spec: &Spec, session: &Session) -> Fate {
+/// Whether a command may run on these slots: of several, all must be served here.
+#[inline]
+pub(super) fn fate_of(
+    slots: &mut LockedSlots<'_>,
+    spec: &Spec,
+    session: &Session,
+    min_copies: usize,
+) -> Fate {
     let reads_copy = session.reads_backups && spec.has(Flag::ReadOnly);
+    let need = Need { reads_copy, copies: if spec.has(Flag::Write) { min_copies } else { 1 } };
     if let Some((slot, state)) = slots.one() {
-        return fate(slot, state, reads_copy);
+        return fate(slot, state, need);
     }
-    let fates = slots.states().into_iter().map(|(slot, state)| fate(slot, state, reads_copy));
+    let fates = slots.states().into_iter().map(|(slot, state)| fate(slot, state, need));
     fates.fold(Fate::Run, |worst, next| match (worst, next) {
         (Fate::Run, next) => next,
         (worst @ (Fate::Wait | Fate::Elsewhere(_)), _) => worst,
@@ -53,8 +72,11 @@ impl Worker<'_> {
     /// Sends on what the command has done to its slots, and makes its reply wait for whatever it
     /// depends on that is not safe yet. The slots are still locked.
     #[inline]
-    pub(super) fn ship(&mut self, slots: &mut LockedSlots<'_>) -> Option<Ticket> {
+    pub(super) fn ship(&mut self, slots: &mut LockedSlots<'_>, spec: &Spec) -> Option<Ticket> {
         data::ship(self.shared, slots, &mut self.outcome);
+        if slots.is_free() {
+            return if spec.name == "wait" { self.ticket_of_all() } else { None };
+        }
         if !self.waits_for_backups {
             return None;
         }

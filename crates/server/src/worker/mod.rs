@@ -80,6 +80,8 @@ pub(crate) struct Worker<'s> {
     /// What CLIENT PAUSE has stopped, and the connections that wait for its end.
     paused: Option<PauseScope>,
     held_back: Vec<usize>,
+    /// Writes to a bucket with fewer copies wait.
+    min_copies: usize,
     /// Whether replies wait for backups at all.
     waits_for_backups: bool,
     /// Connections whose replies wait for backups.
@@ -145,6 +147,7 @@ impl<'s> Worker<'s> {
             slow: Vec::new(),
             paused: None,
             held_back: Vec::new(),
+            min_copies: 1,
             waits_for_backups: true,
             holding: Vec::new(),
             released_at: 0,
@@ -223,7 +226,9 @@ impl<'s> Worker<'s> {
     fn look_around(&mut self) {
         self.around = surroundings(self.shared);
         self.settings = self.shared.settings.load_full();
-        self.waits_for_backups = self.around.cluster.map().settings().ack == Ack::Backup;
+        let settings = self.around.cluster.map().settings();
+        self.waits_for_backups = settings.ack == Ack::Backup;
+        self.min_copies = usize::from(settings.min_copies);
     }
 
     /// How long to wait for the system to report anything.
