@@ -48,7 +48,7 @@ pub use host::{
 };
 pub use keys::{Keys, Slots, Surroundings, roll};
 pub use outcome::{EffectLog, Event, Outcome};
-pub use pubsub::{Kind, Space, Subscriptions};
+pub use pubsub::{Kind, Space, Subscriptions, dismiss};
 pub use request::Request;
 pub use session::{Queued, Replies, Session, Watched};
 pub use shown::shown_args;

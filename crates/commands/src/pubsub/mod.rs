@@ -7,6 +7,7 @@ mod events; //        Keyspace notifications as messages.
 #[cfg(test)]
 mod tests;
 
+pub use subscribe::dismiss;
 pub(crate) use subscribe::silence;
 pub use subscriptions::{Kind, Space, Subscriptions};
 

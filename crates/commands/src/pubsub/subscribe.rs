@@ -1,5 +1,7 @@
 //! Beginning and ceasing to listen: (P|S)SUBSCRIBE, (P|S)UNSUBSCRIBE.
 
+use resp::Reply;
+
 use crate::context::Context;
 use crate::{Error, Host, Kind, Session};
 
@@ -34,6 +36,18 @@ pub(crate) fn silence(session: &mut Session, host: &mut dyn Host) {
             session.subscriptions.remove(kind, &name);
             host.unsubscribe(session, kind, &name);
         }
+    }
+}
+
+/// Ends a connection's subscription to a shard channel whose slot another node serves now, and says so:
+/// the client subscribes anew where it is.
+pub fn dismiss(session: &mut Session, name: &[u8], reply: &mut Reply<'_>) {
+    let kind = Kind::ShardChannel;
+    if session.subscriptions.remove(kind, name) {
+        reply.push(3);
+        reply.bulk(kind.unsubscribed_word().as_bytes());
+        reply.bulk(name);
+        reply.integer(session.subscriptions.told_count(kind) as i64);
     }
 }
 

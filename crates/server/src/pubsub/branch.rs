@@ -77,6 +77,15 @@ impl Branch {
         }
     }
 
+    /// Who listens to shard channels that are not wanted here.
+    pub(crate) fn strangers(&self, is_mine: impl Fn(&[u8]) -> bool) -> Vec<(usize, Arc<[u8]>)> {
+        let strange = self.shard_channels.iter().filter(|(name, _)| !is_mine(name));
+        let each = strange.flat_map(|(name, listeners)| {
+            listeners.keys().map(move |connection| (*connection, Arc::clone(name)))
+        });
+        each.collect()
+    }
+
     pub(crate) fn receive(&mut self, message: Arc<Message>) {
         self.inbox.push_back(message);
     }

@@ -88,6 +88,8 @@ pub(crate) struct Worker<'s> {
     holding: Vec<usize>,
     /// The number of the map when they were last looked at.
     released_at: u64,
+    /// The number of the map that was last looked at.
+    map_seen: u64,
     /// Events of writes that are not safe yet.
     later: Later,
     /// Connections whose requests wait for a handover.
@@ -151,6 +153,7 @@ impl<'s> Worker<'s> {
             waits_for_backups: true,
             holding: Vec::new(),
             released_at: 0,
+            map_seen: 0,
             later: Later::default(),
             parked: Vec::new(),
             answers: Vec::new(),
@@ -186,6 +189,7 @@ impl<'s> Worker<'s> {
                 continue;
             }
             self.look_around();
+            self.notice_new_map();
             let mut ready = self.connections_to_resume();
             for event in &events {
                 if let Token(index @ ..CONNECTIONS_MAX) = event.token() {
@@ -229,6 +233,14 @@ impl<'s> Worker<'s> {
         let settings = self.around.cluster.map().settings();
         self.waits_for_backups = settings.ack == Ack::Backup;
         self.min_copies = usize::from(settings.min_copies);
+    }
+
+    /// What is to be done once for every map.
+    fn notice_new_map(&mut self) {
+        let number = self.shared.data.map_number();
+        if core::mem::replace(&mut self.map_seen, number) != number {
+            self.dismiss_strangers();
+        }
     }
 
     /// How long to wait for the system to report anything.

@@ -1,12 +1,16 @@
 //! What a connection publishes: key events of its commands, and what PUBLISH has left in the outbox
 //! (`host/pubsub.rs`). `hear.rs` is the other end.
 
+use std::sync::Arc;
+
 use cluster::map::Peer;
 use cluster::replication::Ticket;
-use commands::{Kind, Post, Session, Space};
-use resp::{Mark, Output, Protocol};
+use commands::{Kind, Post, Session, Space, dismiss};
+use placement::Slot;
+use resp::{Mark, Output, Protocol, Reply};
 
 use super::Worker;
+use super::connection::Connection;
 use crate::pubsub::{Author, News, announce};
 
 impl Worker<'_> {
@@ -35,6 +39,22 @@ impl Worker<'_> {
         }
         // So that the next command of the batch does not hear them again.
         self.post();
+    }
+
+    /// Sends those away who listen to shard channels of slots that another node serves now.
+    pub(super) fn dismiss_strangers(&mut self) {
+        let cluster = Arc::clone(&self.around.cluster);
+        if cluster.serves_all() {
+            return;
+        }
+        for (index, name) in self.branch.strangers(|name| cluster.is_mine(Slot::of(name))) {
+            let Connection { session, output, .. } = &mut self.connections[index];
+            let protocol = session.protocol;
+            dismiss(session, &name, &mut Reply::new(output, protocol));
+            self.shared.exchange.strike(self.number, Kind::ShardChannel, &name);
+            self.branch.unsubscribe(index, Kind::ShardChannel, &name);
+            self.answered.push(index);
+        }
     }
 
     /// Something about publishing that another node tells.
