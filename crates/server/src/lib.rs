@@ -11,7 +11,7 @@ mod clients; //    The connections, as other threads see them.
 mod host; //       The node, as a running command sees it.
 mod config; //     Settings that change while the node runs.
 mod pause; //      CLIENT PAUSE.
-#[allow(dead_code, reason = "the control thread will use it")]
+#[allow(dead_code, unused_imports, reason = "the node will start it")]
 mod peer; //       The other nodes.
 mod watching; //   Statistics, the slow log, monitors.
 mod system; //     What the operating system says.

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::PROTOCOL_VERSION;
+use cluster::control::PROTOCOL_VERSION;
 use commands::settings::Secret;
 
 use super::frame::{self, HELLO_BYTES_MAX};

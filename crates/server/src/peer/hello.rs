@@ -79,6 +79,19 @@ pub(crate) enum Refusal {
     NotJoined,
 }
 
+impl Refusal {
+    /// Whether it ends by itself: a node is known to some before it is known to all.
+    pub(super) fn is_passing(self) -> bool {
+        match self {
+            Refusal::NoMember | Refusal::OtherBoot | Refusal::NotJoined => true,
+            Refusal::SecretDiffers
+            | Refusal::OtherCluster
+            | Refusal::OtherGeneration(_)
+            | Refusal::OtherNode(_) => false,
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

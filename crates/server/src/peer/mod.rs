@@ -1,12 +1,170 @@
 //! The other nodes: how processes find each other, prove who they are, and talk.
 //!
 //! Every pair of processes has one control link (Raft, leases, balancing) and, in each direction, one
-//! data link (effects, fills, acknowledgements), so that a fill can delay no lease. Links are made
-//! here and handed over.
-mod hello; //     The first words on a link, and every way in which they can end.
-mod handshake; // Saying them, from both ends.
-mod proof; //     Proving to know the secret.
-mod frame; //     Messages in frames.
-mod boottime; //  The clock of leases, and the lease.
-mod chance; //    Ids, boots and nonces.
-const PROTOCOL_VERSION: u32 = 1;
+//! data link (effects, fills, acknowledgements), so that a fill can delay no lease. `listener.rs` and
+//! `dialer.rs` make links, each with a handshake (`handshake.rs`); control links go to the control
+//! thread (`control.rs`), which runs `cluster::control::Control`; data links go to the data plane.
+//!
+//! Started by `node.rs` through [`start`]. Other threads reach the control thread by [`ControlLine`].
+mod control; //    Start here: the thread that decides, and carries out what was decided.
+mod carry; //      Its effects, one by one.
+mod links; //      Its sockets.
+mod dials; //      Whom to dial when.
+mod dialer; //     Dialing.
+mod listener; //   Being dialed.
+mod joining; //    Becoming a member: both ends of the question.
+mod directory; //  Where the peer ports are, asked at a client port.
+mod hello; //      The first words on a link, and every way in which they can end.
+mod handshake; //  Saying them, from both ends.
+mod proof; //      Proving to know the secret.
+mod frame; //      Messages in frames.
+mod roster; //     Who is who.
+mod line; //       The way to the control thread.
+mod outlook; //    How far this node has come, for whoever waits.
+mod disk; //       What is kept over a restart.
+mod complaints; // What is wrong with links, one line a second.
+mod boottime; //   The clock of leases.
+mod chance; //     Ids, boots and nonces.
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use cluster::balance::Attempt;
+use cluster::control::{Gone, MapChanged, Start};
+use cluster::map::{Epoch, NodeId, Peer};
+use commands::settings::Secret;
+use mio::Waker;
+use mio::net::TcpListener;
+use placement::Hashmask;
+
+pub(crate) use chance::number as draw_number;
+pub(crate) use disk::{Disk, DiskError};
+pub(crate) use joining::{Candidate, JoinError, Joined, join};
+pub(crate) use line::ControlLine;
+pub(crate) use outlook::{Outlook, Progress};
+pub(crate) use roster::Roster;
+
+use complaints::Complaints;
+use control::ControlThread;
+use listener::Doorkeeper;
+
+/// The connection was not taken: the two ends do not agree on where they are.
+#[derive(Debug)]
+pub(crate) struct Unwanted;
+
+/// The part of a node that moves data, as the control thread and the peer port see it.
+pub(crate) trait DataPlane: Send + Sync {
+    /// The number of the frame that is wanted next from a process.
+    fn expected_from(&self, peer: Peer) -> u64;
+    /// A connection that this node has made to a process, which wants frame `next` first.
+    fn outgoing(&self, peer: Peer, stream: TcpStream, next: u64) -> Result<(), Unwanted>;
+    /// A connection that a process has made, which was told that `announced` is wanted next.
+    fn incoming(&self, peer: Peer, stream: TcpStream, announced: u64) -> Result<(), Unwanted>;
+    /// Called for one map after the other, before anything that was decided after it.
+    fn map_changed(&self, changed: &MapChanged);
+    fn lease_until(&self, until: Duration);
+    fn start_fill(&self, attempt: Attempt, bucket: Hashmask, taker: NodeId);
+    fn cancel_fill(&self, attempt: Attempt);
+    fn pause(&self, bucket: Hashmask, epoch: Epoch, to: NodeId);
+    fn take_over(&self, bucket: Hashmask, epoch: Epoch, from: NodeId);
+    fn serving(&self, bucket: Hashmask, node: NodeId);
+    /// This process is no member any more.
+    fn gone(&self, gone: &Gone);
+}
+
+/// What those share who make links.
+pub(crate) struct Meeting {
+    secret: Secret,
+    /// None until this node is in a cluster.
+    roster: ArcSwapOption<Roster>,
+    line: ControlLine,
+    data: Arc<dyn DataPlane>,
+    complaints: Complaints,
+}
+
+/// What the threads begin with.
+pub(crate) struct Beginning {
+    pub start: Start,
+    pub roster: Roster,
+    pub secret: Secret,
+    pub disk: Option<Disk>,
+    /// None for a node that stays alone.
+    pub listener: Option<TcpListener>,
+    pub outlook: Arc<Outlook>,
+}
+
+/// The threads of this module, once they run.
+pub(crate) struct Running {
+    stop_listening: Option<Waker>,
+    line: ControlLine,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// The way to a control thread that does not run yet, so that others can be given it first.
+pub(crate) struct Prepared {
+    pub line: ControlLine,
+    thread: control::Prepared,
+}
+
+pub(crate) fn prepare() -> io::Result<Prepared> {
+    let (line, thread) = control::prepare()?;
+    Ok(Prepared { line, thread })
+}
+
+/// Starts the control thread and, with a listener, the one that accepts links.
+pub(crate) fn start(
+    prepared: Prepared,
+    beginning: Beginning,
+    data: Arc<dyn DataPlane>,
+) -> io::Result<Running> {
+    let Prepared { line, thread } = prepared;
+    let Beginning { start, roster, secret, disk, listener, outlook } = beginning;
+    let roster = ArcSwapOption::from_pointee(roster);
+    let complaints = Complaints::default();
+    let meeting = Arc::new(Meeting { secret, roster, line: line.clone(), data, complaints });
+    let mut running = Running { stop_listening: None, line, threads: Vec::new() };
+    if let Some(listener) = listener {
+        let (doorkeeper, waker) = Doorkeeper::new(listener, Arc::clone(&meeting))?;
+        running.stop_listening = Some(waker);
+        running.spawn("peers", move || doorkeeper.run())?;
+    }
+    let control = ControlThread::new(thread, start, meeting, disk, outlook);
+    running.spawn("control", move || control.run())?;
+    Ok(running)
+}
+
+impl Running {
+    fn spawn(&mut self, name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
+        match thread {
+            Ok(thread) => self.threads.push(thread),
+            Err(error) => {
+                self.stop();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the threads to end.
+    pub(crate) fn stop(&self) {
+        self.line.stop();
+        if let Some(waker) = &self.stop_listening {
+            // It fails only when nobody is there to be woken.
+            let _ = waker.wake();
+        }
+    }
+
+    /// Waits until they have ended.
+    pub(crate) fn wait(&mut self) {
+        for thread in self.threads.drain(..) {
+            thread.join().expect("a thread of the control plane panicked");
+        }
+    }
+}

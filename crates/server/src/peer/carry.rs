@@ -1,0 +1,82 @@
+//! Carrying out what the control plane wants done, in its order: what is to be on the disk is there
+//! before a message that depends on it leaves.
+
+use std::sync::Arc;
+
+use cluster::control::{Effect, Gone, MapChanged};
+use cluster::map::Peer;
+
+use super::boottime;
+use super::control::ControlThread;
+use super::frame::CONTROL_BYTES_MAX;
+use super::{Progress, Roster};
+
+impl ControlThread {
+    pub(super) fn carry_out(&mut self, effects: Vec<Effect>) {
+        let data = Arc::clone(&self.meeting.data);
+        for effect in effects {
+            match effect {
+                Effect::Persist(persist) => {
+                    if let Some(disk) = &mut self.disk {
+                        disk.write(persist);
+                    }
+                }
+                Effect::Send { to, message } => {
+                    if self.links.send(to, &message).is_err() {
+                        let line = format!(
+                            "a message to node {to} is longer than {CONTROL_BYTES_MAX} bytes"
+                        );
+                        self.meeting.complaints.say(&line);
+                    }
+                }
+                Effect::MapChanged(changed) => self.follow(&changed),
+                Effect::Lease { until } => data.lease_until(until),
+                Effect::StartFill { attempt, bucket, taker } => {
+                    data.start_fill(attempt, bucket, taker);
+                }
+                Effect::CancelFill { attempt } => data.cancel_fill(attempt),
+                Effect::Pause { bucket, epoch, to } => data.pause(bucket, epoch, to),
+                Effect::TakeOver { bucket, epoch, from } => data.take_over(bucket, epoch, from),
+                Effect::Serving { bucket, node } => data.serving(bucket, node),
+                Effect::Answer { id, answer } => {
+                    if let Some(then) = self.asked.remove(&id) {
+                        then(answer);
+                    }
+                }
+                // It is in the history, where `status` finds it.
+                Effect::Decided(_) => {}
+                Effect::Gone(gone) => self.go(gone),
+            }
+        }
+    }
+
+    /// Another map: the data plane first, for what is decided next relies on it; then the links.
+    fn follow(&mut self, changed: &MapChanged) {
+        self.meeting.data.map_changed(changed);
+        let map = &changed.map;
+        let (me, cluster) = (self.control.me().peer(), self.control.cluster());
+        let roster = Roster::new(me, cluster, map.generation(), map.members());
+        let known = self.meeting.roster.load_full();
+        if known.is_some_and(|known| *known == roster) {
+            return;
+        }
+        self.dials.follow(boottime::now(), &roster);
+        let is_member = |peer: &Peer| map.member(peer.id).is_some();
+        for peer in self.links.peers().into_iter().filter(|peer| !is_member(peer)) {
+            self.part_with(peer);
+        }
+        self.meeting.roster.store(Some(Arc::new(roster)));
+    }
+
+    /// The last words to one who leaves must still get there.
+    fn part_with(&mut self, peer: Peer) {
+        self.links.flush(boottime::now());
+        self.links.remove(peer.id);
+    }
+
+    fn go(&mut self, gone: Gone) {
+        self.links.flush(boottime::now());
+        self.meeting.data.gone(&gone);
+        self.outlook.set(Progress::Gone(gone));
+    }
+}

@@ -1,0 +1,54 @@
+//! What is wrong with links, said to whoever reads the node's output, and not more often than it can be
+//! read: a stranger who knocks a thousand times a second gets one line.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Default)]
+pub(crate) struct Complaints {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: Option<Instant>,
+    unsaid: u64,
+}
+
+impl Complaints {
+    pub(super) fn say(&self, line: &str) {
+        if let Some(unsaid) = self.may_say(Instant::now()) {
+            let more = if unsaid > 0 { format!(" (and {unsaid} more)") } else { String::new() };
+            eprintln!("opencluster: {line}{more}");
+        }
+    }
+
+    /// How many lines were left unsaid before this one, if it may be said.
+    fn may_say(&self, now: Instant) -> Option<u64> {
+        let mut state = self.state.lock();
+        if state.last.is_some_and(|last| now < last + AT_MOST_EVERY) {
+            state.unsaid += 1;
+            return None;
+        }
+        state.last = Some(now);
+        Some(std::mem::take(&mut state.unsaid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_a_second_and_the_number_of_those_left_out() {
+        let complaints = Complaints::default();
+        let start = Instant::now();
+        let said: Vec<_> = (0..2500_u64)
+            .filter_map(|ms| complaints.may_say(start + Duration::from_millis(ms)))
+            .collect();
+        assert_eq!(said, [0, 999, 999]);
+    }
+}

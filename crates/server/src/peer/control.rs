@@ -1,0 +1,258 @@
+//! The control thread: it feeds `cluster::control::Control` with messages from its links, with what
+//! other threads tell it and with the time, and carries out what comes of that (`carry.rs`). Nothing
+//! on it waits for anything but the disk.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use cluster::control::{Answer, Control, Effect, Input, Start};
+use cluster::map::{NodeId, Peer};
+use mio::{Events, Poll, Token, Waker};
+
+use super::boottime;
+use super::dialer::{self, Dialed};
+use super::dials::{Dials, Target};
+use super::hello::{HelloError, Purpose};
+use super::line::{ControlLine, Event};
+use super::links::{Broken, Links, MadeBy};
+use super::{Disk, Meeting, Outlook, Progress};
+
+const WAKER: Token = Token(0);
+const FIRST_LINK: usize = 1;
+const EVENTS_MAX: usize = 256;
+/// Below this, the system would not sleep anyway.
+const SLEEP_MIN: Duration = Duration::from_millis(1);
+
+/// A thread that does not run yet.
+pub(super) struct Prepared {
+    poll: Poll,
+    events: Receiver<Event>,
+}
+
+pub(super) fn prepare() -> io::Result<(ControlLine, Prepared)> {
+    let poll = Poll::new()?;
+    let waker = Waker::new(poll.registry(), WAKER)?;
+    let (line, events) = ControlLine::new(waker);
+    Ok((line, Prepared { poll, events }))
+}
+
+pub(super) struct ControlThread {
+    pub(super) control: Control,
+    pub(super) meeting: Arc<Meeting>,
+    pub(super) disk: Option<Disk>,
+    pub(super) outlook: Arc<Outlook>,
+    pub(super) links: Links,
+    pub(super) dials: Dials,
+    /// Who waits for an answer.
+    pub(super) asked: BTreeMap<u64, Box<dyn FnOnce(Answer) + Send>>,
+    last_ask: u64,
+    poll: Poll,
+    events: Receiver<Event>,
+    /// Links that have more to read than one turn's worth.
+    unread: Vec<NodeId>,
+    me: Peer,
+    stopping: bool,
+}
+
+impl ControlThread {
+    pub(super) fn new(
+        prepared: Prepared,
+        start: Start,
+        meeting: Arc<Meeting>,
+        disk: Option<Disk>,
+        outlook: Arc<Outlook>,
+    ) -> ControlThread {
+        let Prepared { poll, events } = prepared;
+        let me = start.me.peer();
+        ControlThread {
+            control: Control::new(boottime::now(), start),
+            meeting,
+            disk,
+            outlook,
+            links: Links::new(FIRST_LINK),
+            dials: Dials::default(),
+            asked: BTreeMap::new(),
+            last_ask: 0,
+            poll,
+            events,
+            unread: Vec::new(),
+            me,
+            stopping: false,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        let mut ready = Events::with_capacity(EVENTS_MAX);
+        let roster = self.meeting.roster.load_full().expect("a node starts with its roster");
+        self.dials.follow(boottime::now(), &roster);
+        self.handle(Input::Tick);
+        while !self.stopping {
+            self.dial();
+            self.flush();
+            self.look_around();
+            let sleep = Some(self.sleep());
+            if let Err(error) = self.poll.poll(&mut ready, sleep) {
+                assert_eq!(error.kind(), io::ErrorKind::Interrupted, "polling failed: {error}");
+            }
+            self.read_links(&ready);
+            while let Ok(event) = self.events.try_recv() {
+                self.on_event(event);
+            }
+            if boottime::now() >= self.control.wake_at() {
+                self.handle(Input::Tick);
+            }
+            self.keep_alive();
+        }
+    }
+
+    fn sleep(&self) -> Duration {
+        if !self.unread.is_empty() {
+            return Duration::ZERO;
+        }
+        let due = [Some(self.control.wake_at()), self.dials.next_due(), self.links.next_due()];
+        let due = due.into_iter().flatten().min().expect("there is always a next tick");
+        due.saturating_sub(boottime::now()).max(SLEEP_MIN)
+    }
+
+    /// Gives one input to the core and does what it wants done.
+    pub(super) fn handle(&mut self, input: Input) {
+        let mut effects: Vec<Effect> = Vec::new();
+        self.control.handle(boottime::now(), input, &mut effects);
+        self.carry_out(effects);
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Input(input) => self.handle(input),
+            Event::Ask { ask, then } => {
+                self.last_ask += 1;
+                self.asked.insert(self.last_ask, then);
+                self.handle(Input::Ask { id: self.last_ask, ask });
+            }
+            Event::Look(look) => look(&self.control),
+            Event::Accepted { peer, stream } => self.add_link(peer, MadeBy::Them, stream),
+            Event::Dialed { target, dialed } => self.on_dialed(&target, dialed),
+            Event::DataLost(peer) => {
+                self.dials.lost(boottime::now(), self.me, peer, Purpose::Data);
+            }
+            Event::Stop => self.stopping = true,
+        }
+    }
+
+    // ---- Links.
+
+    fn dial(&mut self) {
+        let due = self.dials.due(boottime::now());
+        if due.is_empty() {
+            return;
+        }
+        let roster = self.meeting.roster.load_full().expect("only a roster's nodes are dialed");
+        for target in due {
+            dialer::dial(target, &roster, &self.meeting.secret, &self.meeting.line);
+        }
+    }
+
+    fn on_dialed(&mut self, target: &Target, dialed: Dialed) {
+        let (now, wanted) = (boottime::now(), target.to.peer);
+        let (standing, stream) = match dialed {
+            Ok(made) => made,
+            Err(error) => {
+                self.complain(target, &error);
+                return self.dials.failed(now, wanted, target.purpose);
+            }
+        };
+        let Target { to, purpose } = target;
+        match purpose {
+            Purpose::Control => self.add_link(standing.me, MadeBy::Me, stream),
+            Purpose::Data if standing.me != to.peer => self.dials.failed(now, wanted, *purpose),
+            Purpose::Data => match self.meeting.data.outgoing(to.peer, stream, standing.expects) {
+                Ok(()) => self.dials.up(to.peer, *purpose),
+                Err(super::Unwanted) => self.dials.failed(now, wanted, *purpose),
+            },
+            Purpose::Join => unreachable!("a member asks nobody to join"),
+        }
+    }
+
+    fn add_link(&mut self, peer: Peer, made_by: MadeBy, stream: std::net::TcpStream) {
+        let (now, registry) = (boottime::now(), self.poll.registry());
+        let whose = (self.me.id, peer, made_by);
+        match self.links.add(now, whose, (stream, registry)) {
+            // It is there, or a better one was.
+            Ok(_) => self.dials.up(peer, Purpose::Control),
+            Err(_) => self.dials.failed(now, peer, Purpose::Control),
+        }
+        // One that was just made may have brought something along already.
+        self.unread.push(peer.id);
+    }
+
+    fn read_links(&mut self, ready: &Events) {
+        let tokens = ready.iter().map(mio::event::Event::token).filter(|token| *token != WAKER);
+        let readable = tokens.filter_map(|token| self.links.by_token(token));
+        let mut nodes: Vec<NodeId> = readable.chain(std::mem::take(&mut self.unread)).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        for node in nodes {
+            let mut messages = Vec::new();
+            let read = self.links.read(boottime::now(), node, |from, message| {
+                messages.push(Input::Message { from, message });
+            });
+            messages.into_iter().for_each(|message| self.handle(message));
+            match read {
+                Ok(true) => self.unread.push(node),
+                Ok(false) => {}
+                Err(broken) => self.close(node, &broken),
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        for (peer, broken) in self.links.flush(boottime::now()) {
+            self.close(peer.id, &broken);
+        }
+    }
+
+    fn keep_alive(&mut self) {
+        for (peer, broken) in self.links.keep_alive(boottime::now()) {
+            self.close(peer.id, &broken);
+        }
+    }
+
+    fn close(&mut self, node: NodeId, broken: &Broken) {
+        let Some(peer) = self.links.remove(node) else { return };
+        match broken {
+            Broken::Frame(_) => {
+                let line = format!("node {node} sent what is no message; its link is closed");
+                self.meeting.complaints.say(&line);
+            }
+            Broken::Io(_) | Broken::Silent => {}
+        }
+        self.dials.lost(boottime::now(), self.me, peer, Purpose::Control);
+        self.handle(Input::Unreachable(node));
+    }
+
+    fn complain(&self, target: &Target, error: &HelloError) {
+        let at = &target.to.at;
+        match error {
+            // These go by themselves: a node that just came, or has just gone.
+            HelloError::Io(_) | HelloError::NoNode => {}
+            HelloError::Refused(refusal) if refusal.is_passing() => {}
+            HelloError::Version { .. } | HelloError::Refused(_) => {
+                let line = format!("no link with {}:{}: {error}", at.host, at.peer);
+                self.meeting.complaints.say(&line);
+            }
+        }
+    }
+
+    /// Says how far this node has come.
+    fn look_around(&mut self) {
+        let (up, of) = self.dials.standing();
+        self.outlook.set(match (self.control.is_member(), up == of) {
+            (false, _) => Progress::Joining,
+            (true, false) => Progress::Linking { up, of },
+            (true, true) => Progress::Ready,
+        });
+    }
+}

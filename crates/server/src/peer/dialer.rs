@@ -1,0 +1,73 @@
+//! Making links: each attempt on a thread of its own, because names take their time to be looked up
+//! and machines that are gone take theirs not to answer. `dials.rs` says whom and when.
+
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use commands::settings::Secret;
+use socket2::SockRef;
+
+use super::dials::Target;
+use super::handshake;
+use super::hello::{Hello, HelloError, Purpose, Standing};
+use super::line::{ControlLine, Event};
+use super::roster::Roster;
+
+const CONNECT_MAX: Duration = Duration::from_secs(2);
+/// After so long without an acknowledgement from the other machine the system gives a link up.
+const UNACKED_MAX: Duration = Duration::from_secs(5);
+
+/// What came of an attempt.
+pub(super) type Dialed = Result<(Standing, TcpStream), HelloError>;
+
+/// Dials, and tells the control thread what came of it.
+pub(super) fn dial(target: Target, roster: &Arc<Roster>, secret: &Secret, line: &ControlLine) {
+    let (roster, secret, to) = (Arc::clone(roster), secret.clone(), line.clone());
+    let told = target.clone();
+    let attempt = move || {
+        let hello = roster.hello(target.purpose, target.to.peer.id);
+        let at = &target.to.at;
+        let dialed = connect(&at.host, at.peer)
+            .map_err(HelloError::Io)
+            .and_then(|stream| introduce(stream, &secret, hello));
+        to.send(Event::Dialed { target, dialed });
+    };
+    let name = match told.purpose {
+        Purpose::Control => "dial-control",
+        Purpose::Data => "dial-data",
+        Purpose::Join => "dial-join",
+    };
+    if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(attempt) {
+        line.send(Event::Dialed { target: told, dialed: Err(HelloError::Io(error)) });
+    }
+}
+
+/// Says hello on a fresh connection.
+pub(super) fn introduce(stream: TcpStream, secret: &Secret, hello: Hello) -> Dialed {
+    let standing = handshake::introduce(&stream, secret, hello)?;
+    Ok((standing, stream))
+}
+
+/// Connects to the first address of a host that answers.
+pub(super) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT_MAX) {
+            Ok(stream) => {
+                configure(&stream)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Small messages go out at once, and a machine that is gone is noticed.
+pub(super) fn configure(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    SockRef::from(stream).set_tcp_user_timeout(Some(UNACKED_MAX))
+}

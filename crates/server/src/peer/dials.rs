@@ -1,0 +1,198 @@
+//! Whom to dial when. Pure: the control thread asks what is due and tells what became of it;
+//! `dialer.rs` does it.
+//!
+//! Each node makes its own data links. Of two nodes the one with the lower id makes the control link;
+//! the other one tries as well if nothing has come for a while, for there are networks in which only
+//! one of two can reach the other.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cluster::map::{NodeId, Peer};
+
+use super::hello::Purpose;
+use super::roster::{Neighbour, Roster};
+
+/// How long the node with the higher id waits for the other's control link.
+const HIGHER_WAITS: Duration = Duration::from_secs(1);
+/// After the first failure; twice as long after each further one.
+const AGAIN_MIN: Duration = Duration::from_millis(50);
+const AGAIN_MAX: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Default)]
+pub(super) struct Dials {
+    dials: BTreeMap<(NodeId, Purpose), Dial>,
+}
+
+#[derive(Debug)]
+struct Dial {
+    to: Neighbour,
+    state: State,
+    failures: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Due(Duration),
+    UnderWay,
+    Up,
+}
+
+/// One link that is to be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Target {
+    pub(super) to: Neighbour,
+    pub(super) purpose: Purpose,
+}
+
+impl Dials {
+    /// The links of this roster are wanted and no others. True of links that are up already.
+    pub(super) fn follow(&mut self, now: Duration, roster: &Roster) {
+        let mut before = std::mem::take(&mut self.dials);
+        for to in roster.neighbours() {
+            for purpose in [Purpose::Control, Purpose::Data] {
+                let key = (to.peer.id, purpose);
+                let known = before.remove(&key).filter(|dial| dial.to.peer == to.peer);
+                let first = now + patience(roster.me, to.peer, purpose);
+                let state = known.as_ref().map_or(State::Due(first), |dial| dial.state);
+                let failures = known.map_or(0, |dial| dial.failures);
+                self.dials.insert(key, Dial { to: to.clone(), state, failures });
+            }
+        }
+    }
+
+    /// What is to be dialed now; to be answered by `up` or `failed`.
+    pub(super) fn due(&mut self, now: Duration) -> Vec<Target> {
+        let is_due = |dial: &Dial| matches!(dial.state, State::Due(at) if at <= now);
+        let due = self.dials.iter_mut().filter(|(_, dial)| is_due(dial));
+        due.map(|((_, purpose), dial)| {
+            dial.state = State::UnderWay;
+            Target { to: dial.to.clone(), purpose: *purpose }
+        })
+        .collect()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        self.dials
+            .values()
+            .filter_map(|dial| match dial.state {
+                State::Due(at) => Some(at),
+                State::UnderWay | State::Up => None,
+            })
+            .min()
+    }
+
+    /// There is a link, whoever made it.
+    pub(super) fn up(&mut self, peer: Peer, purpose: Purpose) {
+        if let Some(dial) = self.dial(peer, purpose) {
+            (dial.state, dial.failures) = (State::Up, 0);
+        }
+    }
+
+    /// An attempt came to nothing.
+    pub(super) fn failed(&mut self, now: Duration, peer: Peer, purpose: Purpose) {
+        if let Some(dial) = self.dial(peer, purpose).filter(|dial| dial.state == State::UnderWay) {
+            let wait = AGAIN_MIN.saturating_mul(1 << dial.failures.min(10)).min(AGAIN_MAX);
+            dial.failures += 1;
+            dial.state = State::Due(now + wait);
+        }
+    }
+
+    /// A link that was up is broken.
+    pub(super) fn lost(&mut self, now: Duration, me: Peer, peer: Peer, purpose: Purpose) {
+        if let Some(dial) = self.dial(peer, purpose).filter(|dial| dial.state == State::Up) {
+            dial.state = State::Due(now + AGAIN_MIN + patience(me, peer, purpose));
+        }
+    }
+
+    /// A control link is one to a node: a process that has come back votes before the map knows it.
+    fn dial(&mut self, peer: Peer, purpose: Purpose) -> Option<&mut Dial> {
+        let dial = self.dials.get_mut(&(peer.id, purpose));
+        dial.filter(|dial| purpose == Purpose::Control || dial.to.peer == peer)
+    }
+
+    /// How many of the links that are wanted stand, and how many are wanted.
+    pub(super) fn standing(&self) -> (usize, usize) {
+        let up = self.dials.values().filter(|dial| dial.state == State::Up).count();
+        (up, self.dials.len())
+    }
+}
+
+fn patience(me: Peer, them: Peer, purpose: Purpose) -> Duration {
+    match purpose {
+        Purpose::Control if me.id > them.id => HIGHER_WAITS,
+        Purpose::Control | Purpose::Data | Purpose::Join => Duration::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::map::{Boot, ClusterId, Endpoints, Generation, Member, Zone};
+
+    use super::*;
+
+    fn member(id: u64, boot: u64) -> Member {
+        let (at, zone) = (Endpoints::default(), Zone::default());
+        let name = format!("n{id}");
+        Member { id: NodeId(id), boot: Boot(boot), name, weight: 1, zone, at }
+    }
+
+    fn roster(me: u64, others: &[(u64, u64)]) -> Roster {
+        let generation = Generation { counter: 1, founder: NodeId(1) };
+        let members: Vec<Member> = others.iter().map(|(id, boot)| member(*id, *boot)).collect();
+        Roster::new(member(me, me).peer(), ClusterId(1), generation, &members)
+    }
+
+    fn at(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn due(dials: &mut Dials, millis: u64) -> Vec<(u64, Purpose)> {
+        let due = dials.due(at(millis));
+        due.into_iter().map(|target| (target.to.peer.id.0, target.purpose)).collect()
+    }
+
+    #[test]
+    fn data_links_are_made_by_all_and_control_links_first_by_the_lower() {
+        let mut dials = Dials::default();
+        dials.follow(at(0), &roster(2, &[(1, 1), (3, 3)]));
+        let now = vec![(1, Purpose::Data), (3, Purpose::Control), (3, Purpose::Data)];
+        assert_eq!(due(&mut dials, 0), now);
+        assert_eq!(due(&mut dials, 999), vec![]);
+        assert_eq!(due(&mut dials, 1000), vec![(1, Purpose::Control)]);
+        assert_eq!(dials.next_due(), None);
+    }
+
+    #[test]
+    fn a_failed_attempt_is_made_again_later_and_later_until_it_works() {
+        let mut dials = Dials::default();
+        dials.follow(at(0), &roster(1, &[(2, 2)]));
+        due(&mut dials, 0);
+        let peer = member(2, 2).peer();
+        let mut waits = Vec::new();
+        for _ in 0..7 {
+            dials.failed(at(0), peer, Purpose::Data);
+            waits.push(dials.next_due().expect("it will be tried again").as_millis());
+            assert_eq!(due(&mut dials, 5000), vec![(2, Purpose::Data)]);
+        }
+        assert_eq!(waits, [50, 100, 200, 400, 800, 1000, 1000]);
+        dials.up(peer, Purpose::Data);
+        assert_eq!(dials.standing(), (1, 2));
+        dials.lost(at(9000), member(1, 1).peer(), peer, Purpose::Data);
+        assert_eq!(dials.next_due(), Some(at(9050)));
+    }
+
+    #[test]
+    fn another_process_of_a_node_is_dialed_anew_and_the_old_ones_news_is_ignored() {
+        let mut dials = Dials::default();
+        dials.follow(at(0), &roster(1, &[(2, 2)]));
+        due(&mut dials, 0);
+        dials.up(member(2, 2).peer(), Purpose::Data);
+        dials.follow(at(10), &roster(1, &[(2, 7)]));
+        assert_eq!(due(&mut dials, 10).len(), 2);
+        dials.up(member(2, 2).peer(), Purpose::Data);
+        assert_eq!(dials.standing(), (0, 2));
+        dials.follow(at(20), &roster(1, &[]));
+        assert_eq!(dials.standing(), (0, 0));
+    }
+}

@@ -1,0 +1,170 @@
+//! Where the peer ports of a cluster are, asked with `CLUSTER NODES` at an address for clients. The
+//! little of RESP that this needs is spoken here, slowly and with limits. Called by `joining.rs`.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use commands::settings::{JoinAddress, Secret};
+use resp::{ReplyParser, Value};
+
+use super::dialer;
+use super::handshake::Timed;
+
+/// For the question and its answer.
+const ANSWER_MAX: Duration = Duration::from_secs(3);
+/// A thousand nodes are described in a tenth of this.
+const REPLY_BYTES_MAX: usize = 4 << 20;
+
+/// Why no peer port is known.
+#[derive(Debug)]
+pub(super) enum DirectoryError {
+    Io(io::Error),
+    /// With what was answered.
+    NoNode(String),
+    /// It wants a password, or another one.
+    Password,
+}
+
+impl fmt::Display for DirectoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DirectoryError::Io(error) => write!(f, "nobody answers there ({error})"),
+            DirectoryError::NoNode(answer) => {
+                write!(f, "what answers there is no node of a cluster ({answer})")
+            }
+            DirectoryError::Password => f.write_str(
+                "it wants another password for clients than this node has (requirepass-file)",
+            ),
+        }
+    }
+}
+
+impl From<io::Error> for DirectoryError {
+    fn from(error: io::Error) -> DirectoryError {
+        DirectoryError::Io(error)
+    }
+}
+
+/// Hosts and peer ports of a cluster's nodes; first the one at that very address.
+pub(super) fn peers_at(
+    at: &JoinAddress,
+    password: &Secret,
+) -> Result<Vec<(String, u16)>, DirectoryError> {
+    let stream = dialer::connect(&at.host, at.port)?;
+    let mut stream = Timed::within(&stream, ANSWER_MAX);
+    let mut replies = Replies::default();
+    if !password.is_empty() {
+        stream.write_all(&request(&["AUTH", password.expose()]))?;
+        match replies.next(&mut stream)? {
+            // One that has no password says so with this error, and needs none.
+            Value::Error(error) if error.starts_with(b"ERR AUTH") => {}
+            Value::Error(_) => return Err(DirectoryError::Password),
+            _ => {}
+        }
+    }
+    stream.write_all(&request(&["CLUSTER", "NODES"]))?;
+    let lines = text_of(replies.next(&mut stream)?)?;
+    let nodes = nodes_of(&lines, &at.host);
+    if nodes.is_empty() {
+        return Err(DirectoryError::NoNode("it has no port for other nodes".to_owned()));
+    }
+    Ok(nodes)
+}
+
+fn text_of(reply: Value) -> Result<String, DirectoryError> {
+    match reply {
+        Value::Bulk(text) | Value::Verbatim { text, .. } => {
+            Ok(String::from_utf8_lossy(&text).into_owned())
+        }
+        Value::Error(error) if error.starts_with(b"NOAUTH") => Err(DirectoryError::Password),
+        Value::Error(error) => {
+            Err(DirectoryError::NoNode(String::from_utf8_lossy(&error).into_owned()))
+        }
+        _ => Err(DirectoryError::NoNode("it does not know CLUSTER NODES".to_owned())),
+    }
+}
+
+/// The nodes of such a text, the answering one first: under the host at which it just answered.
+fn nodes_of(lines: &str, answered_at: &str) -> Vec<(String, u16)> {
+    let mut mine = Vec::new();
+    let mut others = Vec::new();
+    for line in lines.lines() {
+        let mut words = line.split(' ').skip(1);
+        let (Some(address), Some(flags)) = (words.next(), words.next()) else { continue };
+        let Some((client, peer_port)) = address.split_once('@') else { continue };
+        let peer_port = peer_port.split(',').next().and_then(|port| port.parse::<u16>().ok());
+        let Some(peer_port) = peer_port.filter(|port| *port != 0) else { continue };
+        let host = client.rsplit_once(':').map_or(client, |(host, _)| host);
+        if flags.split(',').any(|flag| flag == "myself") {
+            mine.push((answered_at.to_owned(), peer_port));
+            mine.push((host.to_owned(), peer_port));
+        } else {
+            others.push((host.to_owned(), peer_port));
+        }
+    }
+    mine.dedup();
+    mine.retain(|(host, _)| !host.is_empty());
+    mine.into_iter().chain(others).collect()
+}
+
+fn request(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
+    }
+    bytes
+}
+
+/// Replies as they come.
+#[derive(Default)]
+struct Replies {
+    parser: ReplyParser,
+    bytes: Vec<u8>,
+}
+
+impl Replies {
+    fn next(&mut self, from: &mut impl Read) -> Result<Value, DirectoryError> {
+        loop {
+            match self.parser.next(&self.bytes, 0) {
+                Ok(Some((value, end))) => {
+                    self.bytes.drain(..end);
+                    return Ok(value);
+                }
+                Ok(None) if self.bytes.len() < REPLY_BYTES_MAX => {}
+                Ok(None) | Err(_) => {
+                    return Err(DirectoryError::NoNode("it does not speak RESP".to_owned()));
+                }
+            }
+            let mut buffer = [0; 16 << 10];
+            let count = from.read(&mut buffer)?;
+            if count == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+            self.bytes.extend_from_slice(&buffer[..count]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answering_node_comes_first_under_the_address_it_answered_at() {
+        let lines = "aa 10.0.0.2:7001@17001 master - 0 0 1 connected 0-99\n\
+                     bb 10.0.0.1:7000@17000,name myself,master - 0 0 1 connected 100-16383\n\
+                     cc ::1:7002@17002 master - 0 0 1 connected\n\
+                     dd 10.0.0.4:7003@0 master - 0 0 1 connected\n";
+        let nodes = nodes_of(lines, "db1");
+        let expected = [("db1", 17000), ("10.0.0.1", 17000), ("10.0.0.2", 17001), ("::1", 17002)];
+        assert_eq!(nodes, expected.map(|(host, port)| (host.to_owned(), port)));
+    }
+
+    #[test]
+    fn what_is_no_list_of_nodes_gives_none() {
+        for lines in ["", "hello", "a b c", "a b@c d", "x :0@99999 myself"] {
+            assert_eq!(nodes_of(lines, "h"), vec![], "{lines}");
+        }
+    }
+}

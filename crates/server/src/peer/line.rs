@@ -1,0 +1,87 @@
+//! How other threads reach the control thread: they leave something and wake it up.
+
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+use cluster::control::{Answer, Ask, Control, Input};
+use cluster::map::Peer;
+use mio::Waker;
+
+use super::dialer::Dialed;
+use super::dials::Target;
+
+pub(super) enum Event {
+    Input(Input),
+    Ask {
+        ask: Ask,
+        then: Box<dyn FnOnce(Answer) + Send>,
+    },
+    Look(Box<dyn FnOnce(&Control) + Send>),
+    /// Another process has made a control link to this one.
+    Accepted {
+        peer: Peer,
+        stream: TcpStream,
+    },
+    Dialed {
+        target: Target,
+        dialed: Dialed,
+    },
+    /// A data link that this node has made is broken.
+    DataLost(Peer),
+    Stop,
+}
+
+/// A way to the control thread. Clones lead to the same one.
+#[derive(Clone)]
+pub(crate) struct ControlLine {
+    events: Sender<Event>,
+    waker: Arc<Waker>,
+}
+
+impl ControlLine {
+    pub(super) fn new(waker: Waker) -> (ControlLine, Receiver<Event>) {
+        let (events, receiver) = mpsc::channel();
+        (ControlLine { events, waker: Arc::new(waker) }, receiver)
+    }
+
+    pub(super) fn send(&self, event: Event) {
+        // The thread is gone only when the node stops; then nothing matters any more.
+        if self.events.send(event).is_ok() {
+            let _ = self.waker.wake();
+        }
+    }
+
+    pub(crate) fn tell(&self, input: Input) {
+        self.send(Event::Input(input));
+    }
+
+    /// Asks for something; `then` is called with the answer, on the control thread. It is not called
+    /// if the node stops before.
+    pub(crate) fn ask(&self, ask: Ask, then: impl FnOnce(Answer) + Send + 'static) {
+        self.send(Event::Ask { ask, then: Box::new(then) });
+    }
+
+    /// Asks, and waits for the answer.
+    pub(crate) fn ask_and_wait(&self, ask: Ask, limit: Duration) -> Option<Answer> {
+        let (answer, answered) = mpsc::channel();
+        self.ask(ask, move |it| {
+            let _ = answer.send(it); // Whoever asked may have given up.
+        });
+        answered.recv_timeout(limit).ok()
+    }
+
+    /// Looks at what the control plane knows.
+    pub(crate) fn look(&self, look: impl FnOnce(&Control) + Send + 'static) {
+        self.send(Event::Look(Box::new(look)));
+    }
+
+    pub(crate) fn data_link_lost(&self, peer: Peer) {
+        self.send(Event::DataLost(peer));
+    }
+
+    pub(crate) fn stop(&self) {
+        self.send(Event::Stop);
+    }
+}

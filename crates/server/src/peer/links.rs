@@ -1,0 +1,206 @@
+//! The control links: sockets that never wait, one for each other process. Owned by the control
+//! thread.
+//!
+//! Messages are not numbered and may be lost with their link, for Raft and leases bear that. A link
+//! on which nothing comes for a while is closed and made again, so that a network that was cut and
+//! healed is used again at once and not when TCP sees fit; an empty frame says "still here".
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use cluster::control::Message;
+use cluster::map::{NodeId, Peer};
+use mio::{Interest, Registry, Token};
+
+use super::frame::{self, BadFrame, CONTROL_BYTES_MAX, Unframer};
+
+/// How often something is said on every link.
+const SAY_EVERY: Duration = Duration::from_millis(500);
+/// A link that is silent for so long is closed.
+const SILENT_MAX: Duration = Duration::from_secs(3);
+/// Unsent bytes above which messages are dropped: two maps of the largest kind.
+const UNSENT_BYTES_MAX: usize = 2 * CONTROL_BYTES_MAX;
+const READ_BYTES: usize = 64 << 10;
+/// How much is read from one link before the others have their turn.
+const TURN_BYTES: usize = 1 << 20;
+
+/// Which of two processes has made a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum MadeBy {
+    Me,
+    Them,
+}
+
+#[derive(Default)]
+pub(super) struct Links {
+    links: BTreeMap<NodeId, Link>,
+    /// Tokens are never used twice, so that late news is not taken for another link's.
+    next_token: usize,
+}
+
+struct Link {
+    peer: Peer,
+    made_by: MadeBy,
+    token: Token,
+    stream: mio::net::TcpStream,
+    unframer: Unframer,
+    unsent: Vec<u8>,
+    sent: usize,
+    heard: Duration,
+    said: Duration,
+}
+
+/// Why a link was closed.
+#[derive(Debug)]
+pub(super) enum Broken {
+    Io(io::Error),
+    Frame(BadFrame),
+    Silent,
+}
+
+impl Links {
+    /// Tokens from here on are links.
+    pub(super) fn new(first_token: usize) -> Links {
+        Links { links: BTreeMap::new(), next_token: first_token }
+    }
+
+    /// Takes a new link over. Where two nodes have dialed each other, the link made by the one with
+    /// the lower id stays. False if this one was not wanted.
+    pub(super) fn add(
+        &mut self,
+        now: Duration,
+        (me, peer, made_by): (NodeId, Peer, MadeBy),
+        (stream, registry): (TcpStream, &Registry),
+    ) -> io::Result<bool> {
+        let lower = if me < peer.id { MadeBy::Me } else { MadeBy::Them };
+        let known = self.links.get(&peer.id).filter(|known| known.peer == peer);
+        if known.is_some_and(|known| known.made_by == lower && made_by != lower) {
+            return Ok(false);
+        }
+        stream.set_nonblocking(true)?;
+        let mut stream = mio::net::TcpStream::from_std(stream);
+        let token = Token(self.next_token);
+        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        self.next_token += 1;
+        let (unframer, unsent) = (Unframer::default(), Vec::new());
+        let (heard, said, sent) = (now, now, 0);
+        self.links.insert(
+            peer.id,
+            Link { peer, made_by, token, stream, unframer, unsent, sent, heard, said },
+        );
+        Ok(true)
+    }
+
+    /// Closes a link, and says whose it was.
+    pub(super) fn remove(&mut self, node: NodeId) -> Option<Peer> {
+        self.links.remove(&node).map(|link| link.peer)
+    }
+
+    pub(super) fn by_token(&self, token: Token) -> Option<NodeId> {
+        self.links.values().find(|link| link.token == token).map(|link| link.peer.id)
+    }
+
+    pub(super) fn peers(&self) -> Vec<Peer> {
+        self.links.values().map(|link| link.peer).collect()
+    }
+
+    /// Leaves a message to be sent. Without a link, or with too much unsent, it is lost.
+    pub(super) fn send(&mut self, to: NodeId, message: &Message) -> Result<(), BadFrame> {
+        let Some(link) = self.links.get_mut(&to) else { return Ok(()) };
+        if link.unsent.len() - link.sent > UNSENT_BYTES_MAX {
+            return Ok(());
+        }
+        frame::put(message, CONTROL_BYTES_MAX, &mut link.unsent)
+    }
+
+    /// Reads what is there, up to a turn's worth. True if there may be more.
+    pub(super) fn read(
+        &mut self,
+        now: Duration,
+        node: NodeId,
+        mut each: impl FnMut(Peer, Message),
+    ) -> Result<bool, Broken> {
+        let Some(link) = self.links.get_mut(&node) else { return Ok(false) };
+        let mut buffer = [0; READ_BYTES];
+        let mut turn = 0;
+        while turn < TURN_BYTES {
+            match link.stream.read(&mut buffer) {
+                Ok(0) => return Err(Broken::Io(io::ErrorKind::UnexpectedEof.into())),
+                Ok(count) => {
+                    turn += count;
+                    link.heard = now;
+                    link.unframer.push(&buffer[..count]);
+                    link.take_messages(&mut each).map_err(Broken::Frame)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Broken::Io(error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends what can be sent, on all links; those that broke are returned.
+    pub(super) fn flush(&mut self, now: Duration) -> Vec<(Peer, Broken)> {
+        let mut broken = Vec::new();
+        for link in self.links.values_mut() {
+            if let Err(error) = link.flush(now) {
+                broken.push((link.peer, Broken::Io(error)));
+            }
+        }
+        broken
+    }
+
+    /// Says something where nothing was said for a while, and finds the silent.
+    pub(super) fn keep_alive(&mut self, now: Duration) -> Vec<(Peer, Broken)> {
+        for link in self.links.values_mut() {
+            if now >= link.said + SAY_EVERY && link.unsent.is_empty() {
+                link.unsent.extend_from_slice(&0_u32.to_le_bytes());
+            }
+        }
+        let silent = self.links.values().filter(|link| now >= link.heard + SILENT_MAX);
+        silent.map(|link| (link.peer, Broken::Silent)).collect()
+    }
+
+    /// When `keep_alive` has something to do.
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        self.links.values().map(Link::next_due).min()
+    }
+}
+
+impl Link {
+    fn next_due(&self) -> Duration {
+        let silent = self.heard + SILENT_MAX;
+        if self.unsent.is_empty() { silent.min(self.said + SAY_EVERY) } else { silent }
+    }
+
+    fn take_messages(&mut self, each: &mut impl FnMut(Peer, Message)) -> Result<(), BadFrame> {
+        while let Some(body) = self.unframer.next(CONTROL_BYTES_MAX)? {
+            if !body.is_empty() {
+                each(self.peer, frame::read_body(body)?);
+            }
+        }
+        self.unframer.compact();
+        Ok(())
+    }
+
+    fn flush(&mut self, now: Duration) -> io::Result<()> {
+        while self.sent < self.unsent.len() {
+            match self.stream.write(&self.unsent[self.sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    self.sent += count;
+                    self.said = now;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.unsent.drain(..self.sent);
+        self.sent = 0;
+        Ok(())
+    }
+}

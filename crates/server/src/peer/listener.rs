@@ -1,0 +1,149 @@
+//! The peer port: whoever dials has a few seconds to say who it is, on a thread of its own of which
+//! there are only few; then the link goes to where its purpose says. Whatever is wrong closes that
+//! link and nothing else.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use commands::settings::Secret;
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use super::hello::{Hello, HelloError, Purpose, Refusal, Standing};
+use super::line::Event;
+use super::{Meeting, dialer, handshake, joining};
+
+/// Handshakes at a time. Every node of a large cluster may dial at once after a break; a stranger
+/// who holds all of these holds them for three seconds.
+const HANDSHAKES_MAX: usize = 128;
+/// After a failed accept, mostly for want of file descriptors: trying again at once would spin.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+const LISTENER: Token = Token(0);
+const STOP: Token = Token(1);
+
+/// The thread that accepts links, ready to run.
+pub(super) struct Doorkeeper {
+    poll: Poll,
+    listener: TcpListener,
+    meeting: Arc<Meeting>,
+    open: Arc<AtomicUsize>,
+}
+
+impl Doorkeeper {
+    /// With the way to stop it.
+    pub(super) fn new(
+        mut listener: TcpListener,
+        meeting: Arc<Meeting>,
+    ) -> io::Result<(Doorkeeper, Waker)> {
+        let poll = Poll::new()?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let waker = Waker::new(poll.registry(), STOP)?;
+        Ok((Doorkeeper { poll, listener, meeting, open: Arc::default() }, waker))
+    }
+
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(8);
+        loop {
+            if let Err(error) = self.poll.poll(&mut events, None) {
+                assert_eq!(error.kind(), io::ErrorKind::Interrupted, "polling failed: {error}");
+                continue;
+            }
+            if events.iter().any(|event| event.token() == STOP) {
+                return;
+            }
+            self.accept_all();
+        }
+    }
+
+    fn accept_all(&self) {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, from)) => self.receive(stream, from),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.meeting.complaints.say(&format!("cannot accept a node: {error}"));
+                    thread::sleep(ACCEPT_AGAIN_AFTER);
+                }
+            }
+        }
+    }
+
+    fn receive(&self, stream: mio::net::TcpStream, from: SocketAddr) {
+        let place = Place::take(&self.open);
+        let Some(place) = place else {
+            return self.meeting.complaints.say(&format!("too many links at once; not {from}"));
+        };
+        let meeting = Arc::clone(&self.meeting);
+        let greet = move || {
+            let _place = place;
+            if let Err(error) = greet(&meeting, stream.into()) {
+                meeting.complain(from, &error);
+            }
+        };
+        // Without a thread there is no link; who dialed will do it again.
+        let _ = thread::Builder::new().name("peer-hello".to_owned()).spawn(greet);
+    }
+}
+
+/// One of the handshakes that may run at a time.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(open: &Arc<AtomicUsize>) -> Option<Place> {
+        let place = Place(Arc::clone(open));
+        (open.fetch_add(1, Ordering::AcqRel) < HANDSHAKES_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// From the first byte to where the link belongs.
+fn greet(meeting: &Meeting, stream: TcpStream) -> Result<(), HelloError> {
+    stream.set_nonblocking(false)?;
+    dialer::configure(&stream)?;
+    let (hello, standing) =
+        handshake::receive(&stream, &meeting.secret, |hello| judge(meeting, hello))?;
+    let peer = hello.from;
+    match hello.purpose {
+        Purpose::Control => meeting.line.send(Event::Accepted { peer, stream }),
+        Purpose::Data => {
+            // Not wanted only if another link of the same process was quicker: it dials again.
+            let _ = meeting.data.incoming(peer, stream, standing.expects);
+        }
+        Purpose::Join => joining::answer(meeting, peer, &stream)?,
+    }
+    Ok(())
+}
+
+fn judge(meeting: &Meeting, hello: &Hello) -> Result<Standing, Refusal> {
+    let roster = meeting.roster.load_full().ok_or(Refusal::NotJoined)?;
+    let standing = roster.judge(hello)?;
+    let expects = match hello.purpose {
+        Purpose::Data => meeting.data.expected_from(hello.from),
+        Purpose::Control | Purpose::Join => 0,
+    };
+    Ok(Standing { expects, ..standing })
+}
+
+impl Meeting {
+    fn complain(&self, from: SocketAddr, error: &HelloError) {
+        match error {
+            HelloError::Refused(refusal) if refusal.is_passing() => {}
+            HelloError::Io(_)
+            | HelloError::NoNode
+            | HelloError::Version { .. }
+            | HelloError::Refused(_) => {
+                self.complaints.say(&format!("no link with {from}: {error}"));
+            }
+        }
+    }
+}

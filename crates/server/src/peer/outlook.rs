@@ -1,0 +1,82 @@
+//! How far this node has come: joining, waiting for its links, ready, gone. The control thread writes
+//! it; the start of the node and `/readyz` wait for it and look at it.
+
+use std::time::{Duration, Instant};
+
+use cluster::control::Gone;
+use parking_lot::{Condvar, Mutex};
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Progress {
+    /// It has no map that it is in.
+    Joining,
+    /// So many of its links to the other members stand, of so many.
+    Linking {
+        up: usize,
+        of: usize,
+    },
+    /// Once it is, it stays so: that a link breaks later is for the cluster to judge.
+    Ready,
+    Gone(Gone),
+}
+
+#[derive(Debug)]
+pub(crate) struct Outlook {
+    progress: Mutex<Progress>,
+    changed: Condvar,
+}
+
+impl Default for Outlook {
+    fn default() -> Outlook {
+        Outlook { progress: Mutex::new(Progress::Joining), changed: Condvar::new() }
+    }
+}
+
+impl Outlook {
+    pub(crate) fn progress(&self) -> Progress {
+        self.progress.lock().clone()
+    }
+
+    pub(super) fn set(&self, progress: Progress) {
+        let mut known = self.progress.lock();
+        let may_follow = match *known {
+            Progress::Joining | Progress::Linking { .. } => true,
+            Progress::Ready => matches!(progress, Progress::Gone(_)),
+            Progress::Gone(_) => false,
+        };
+        if may_follow && *known != progress {
+            *known = progress;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until the node is ready or gone, for so long at most; returns what it is then.
+    pub(crate) fn wait(&self, limit: Duration) -> Progress {
+        let until = Instant::now() + limit;
+        let mut progress = self.progress.lock();
+        while matches!(*progress, Progress::Joining | Progress::Linking { .. }) {
+            if self.changed.wait_until(&mut progress, until).timed_out() {
+                break;
+            }
+        }
+        progress.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ready_is_never_taken_back_and_gone_is_the_end() {
+        let outlook = Outlook::default();
+        outlook.set(Progress::Linking { up: 1, of: 2 });
+        assert_eq!(outlook.wait(Duration::ZERO), Progress::Linking { up: 1, of: 2 });
+        outlook.set(Progress::Ready);
+        outlook.set(Progress::Linking { up: 0, of: 2 });
+        assert_eq!(outlook.wait(Duration::from_secs(9)), Progress::Ready);
+        outlook.set(Progress::Gone(Gone::Left));
+        outlook.set(Progress::Ready);
+        assert_eq!(outlook.progress(), Progress::Gone(Gone::Left));
+    }
+}

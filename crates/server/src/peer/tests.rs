@@ -1,0 +1,123 @@
+//! Several nodes in one process, with real sockets and no data: they form one map, lose their links
+//! and make them again, and care about no stranger.
+
+mod fake; // A node without data.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use cluster::control::{Answer, Ask};
+use cluster::map::Setting;
+
+use self::fake::{FakeNode, eventually};
+use super::chance;
+
+#[test]
+fn a_node_alone_founds_a_cluster_and_is_ready_at_once() {
+    let node = FakeNode::found("a");
+    node.is_ready();
+    let map = node.map().expect("it has one");
+    assert_eq!(map.members().len(), 1);
+    assert!(node.lease() == Duration::MAX, "alone it needs nobody's leave");
+}
+
+#[test]
+fn three_nodes_share_one_map_and_spread_the_buckets() {
+    let a = FakeNode::found("a");
+    let b = FakeNode::join("b", &a).expect("welcome");
+    let c = FakeNode::join("c", &b).expect("welcome at any member");
+    let nodes = [&a, &b, &c];
+    nodes.iter().for_each(|node| node.is_ready());
+    eventually("all have the same map, evenly spread", || {
+        let maps: Vec<_> = nodes.iter().filter_map(|node| node.map()).collect();
+        let same = maps.len() == 3 && maps.iter().all(|map| map.epoch() == maps[0].epoch());
+        same && maps[0].loads().iter().all(|load| (170..=171).contains(&load.total()))
+    });
+    let leased = nodes.iter().all(|node| node.lease() > super::boottime::now());
+    assert!(leased, "all may serve");
+}
+
+#[test]
+fn links_that_are_cut_are_made_again() {
+    let a = FakeNode::found("a");
+    let b = FakeNode::join("b", &a).expect("welcome");
+    a.is_ready();
+    b.is_ready();
+    for round in 0..3 {
+        let before = (a.data_links(), b.data_links());
+        a.cut_data_links();
+        b.cut_data_links();
+        eventually("data links are back", || {
+            a.data_links() > before.0 && b.data_links() > before.1
+        });
+        let setting = Setting::MinBuckets(7 + round);
+        let answer = b.line.ask_and_wait(Ask::Set(setting), Duration::from_secs(5));
+        assert_eq!(answer, Some(Answer::Done));
+    }
+}
+
+#[test]
+fn whoever_may_not_join_is_told_why_and_the_cluster_is_undisturbed() {
+    let a = FakeNode::found("a");
+    a.is_ready();
+    let epoch = a.map().expect("it has one").epoch();
+    let why = |result: Result<FakeNode, String>| result.map(|_| ()).expect_err("not welcome");
+    assert_eq!(why(FakeNode::join_with("b", &a, "another secret", None)), "the secret differs");
+    assert_eq!(
+        why(FakeNode::join_with("b", &a, fake::SECRET, Some(3))),
+        "--backups 3: the cluster has backups = 1"
+    );
+    let namesake = why(FakeNode::join("a", &a));
+    assert!(namesake.starts_with("a living node has the name a already"), "{namesake}");
+    assert_eq!(a.map().expect("it has one").epoch(), epoch);
+}
+
+#[test]
+fn garbage_on_the_peer_port_closes_that_link_and_nothing_else() {
+    let a = FakeNode::found("a");
+    let b = FakeNode::join("b", &a).expect("welcome");
+    a.is_ready();
+    b.is_ready();
+    for round in 0..200_u32 {
+        let mut stream = TcpStream::connect(("127.0.0.1", a.port)).expect("it listens");
+        let mut garbage: [u8; 64] = chance::bytes();
+        if round % 2 == 0 {
+            garbage[..8].copy_from_slice(b"OPENCLUS");
+            garbage[8..12].copy_from_slice(&cluster::control::PROTOCOL_VERSION.to_le_bytes());
+        }
+        // The node may hang up before it has read all of it.
+        let _ = stream.write_all(&garbage[..usize::try_from(round % 64).expect("short") + 1]);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    let answer = b.line.ask_and_wait(Ask::Set(Setting::MinBuckets(9)), Duration::from_secs(5));
+    assert_eq!(answer, Some(Answer::Done));
+}
+
+#[test]
+fn a_node_that_leaves_hands_everything_on_and_the_last_one_just_goes() {
+    let a = FakeNode::found("a");
+    let b = FakeNode::join("b", &a).expect("welcome");
+    a.is_ready();
+    b.is_ready();
+    a.line.ask(Ask::Leave, |_| {});
+    eventually("a has left", || a.gone() == Some(cluster::control::Gone::Left));
+    eventually("b holds everything", || {
+        b.map().is_some_and(|map| map.members().len() == 1 && map.loads()[0].primaries == 256)
+    });
+    b.line.ask(Ask::Leave, |_| {});
+    eventually("b was the last", || b.gone() == Some(cluster::control::Gone::LeftAsTheLast));
+}
+
+#[test]
+fn a_node_that_dies_is_taken_off_the_map() {
+    let a = FakeNode::found("a");
+    let b = FakeNode::join("b", &a).expect("welcome");
+    let c = FakeNode::join("c", &a).expect("welcome");
+    [&a, &b, &c].iter().for_each(|node| node.is_ready());
+    eventually("three vote", || b.voters() == 3);
+    drop(c);
+    eventually("two are left", || b.map().is_some_and(|map| map.members().len() == 2));
+    assert!(b.lease() > super::boottime::now());
+}

@@ -1,0 +1,234 @@
+//! A node without data: its fills are done at once and its buckets have nothing to drain.
+
+use std::net::TcpStream;
+use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use cluster::balance::Attempt;
+use cluster::consensus::Begin;
+use cluster::control::{Gone, Input, JoinRequest, MapChanged, PROTOCOL_VERSION, Start};
+use cluster::map::{Boot, ClusterId, Endpoints, Epoch, Map, Member, NodeId, Peer, Settings, Zone};
+use commands::settings::Secret;
+use parking_lot::Mutex;
+use placement::{Hashmask, Mask};
+
+use super::super::joining::ask_node;
+use super::super::*;
+
+pub(super) const SECRET: &str = "we all know it";
+const WAIT: Duration = Duration::from_secs(20);
+
+/// Waits for something that must come true.
+pub(super) fn eventually(what: &str, is_true: impl Fn() -> bool) {
+    let until = Instant::now() + WAIT;
+    while !is_true() {
+        assert!(Instant::now() < until, "not within {WAIT:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[derive(Default)]
+struct FakeData {
+    line: OnceLock<ControlLine>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    map: Option<Arc<Map>>,
+    lease: Duration,
+    gone: Option<Gone>,
+    outgoing: Vec<(Peer, TcpStream)>,
+    incoming: Vec<(Peer, TcpStream)>,
+    /// Ever made.
+    made: usize,
+}
+
+impl FakeData {
+    fn tell(&self, input: Input) {
+        self.line.get().expect("it was given one").tell(input);
+    }
+}
+
+impl DataPlane for FakeData {
+    fn expected_from(&self, _: Peer) -> u64 {
+        1
+    }
+    fn outgoing(&self, peer: Peer, stream: TcpStream, next: u64) -> Result<(), Unwanted> {
+        assert_eq!(next, 1);
+        let mut state = self.state.lock();
+        state.made += 1;
+        state.outgoing.push((peer, stream));
+        Ok(())
+    }
+    fn incoming(&self, peer: Peer, stream: TcpStream, announced: u64) -> Result<(), Unwanted> {
+        assert_eq!(announced, 1);
+        self.state.lock().incoming.push((peer, stream));
+        Ok(())
+    }
+    fn map_changed(&self, changed: &MapChanged) {
+        changed.map.check_invariants();
+        self.state.lock().map = Some(Arc::clone(&changed.map));
+    }
+    fn lease_until(&self, until: Duration) {
+        self.state.lock().lease = until;
+    }
+    fn start_fill(&self, attempt: Attempt, bucket: Hashmask, _: NodeId) {
+        let map = self.state.lock().map.clone().expect("fills begin by a map");
+        let epoch = map.bucket(bucket).expect("it is there").epoch;
+        self.tell(Input::FillDone { attempt, epoch });
+    }
+    fn cancel_fill(&self, _: Attempt) {}
+    fn pause(&self, bucket: Hashmask, epoch: Epoch, _: NodeId) {
+        self.tell(Input::Drained { bucket, epoch });
+    }
+    fn take_over(&self, _: Hashmask, _: Epoch, _: NodeId) {}
+    fn serving(&self, _: Hashmask, _: NodeId) {}
+    fn gone(&self, gone: &Gone) {
+        self.state.lock().gone = Some(gone.clone());
+    }
+}
+
+pub(super) struct FakeNode {
+    pub(super) port: u16,
+    pub(super) line: ControlLine,
+    outlook: Arc<Outlook>,
+    data: Arc<FakeData>,
+    running: Running,
+}
+
+/// A process before it is part of anything.
+struct Process {
+    me: Member,
+    listener: TcpListener,
+}
+
+impl Process {
+    fn new(name: &str) -> Process {
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let listener = crate::accept::listen(any, 16).expect("a free port");
+        let peer = listener.local_addr().expect("bound").port();
+        let at = Endpoints { host: "127.0.0.1".to_owned(), client: 1, peer, http: 0 };
+        let (id, boot) = (NodeId(draw_number()), Boot(draw_number()));
+        let (name, zone) = (name.to_owned(), Zone::default());
+        Process { me: Member { id, boot, name, weight: 1, zone, at }, listener }
+    }
+
+    fn run(self, begin: Begin, roster: Roster) -> FakeNode {
+        let Process { me, listener } = self;
+        let port = me.at.peer;
+        let known = roster.neighbours().map(|neighbour| neighbour.peer.id).collect();
+        let start = Start { me, cluster: roster.cluster, seed: 1, begin, known };
+        let outlook = Arc::new(Outlook::default());
+        let beginning = Beginning {
+            start,
+            roster,
+            secret: Secret::new(SECRET),
+            disk: None,
+            listener: Some(listener),
+            outlook: Arc::clone(&outlook),
+        };
+        let data = Arc::new(FakeData::default());
+        let prepared = prepare().expect("a poll can be had");
+        let line = prepared.line.clone();
+        assert!(data.line.set(line.clone()).is_ok());
+        let plane = Arc::clone(&data) as Arc<dyn DataPlane>;
+        let running = start_threads(prepared, beginning, plane);
+        FakeNode { port, line, outlook, data, running }
+    }
+}
+
+fn start_threads(prepared: Prepared, beginning: Beginning, data: Arc<dyn DataPlane>) -> Running {
+    super::super::start(prepared, beginning, data).expect("threads can be had")
+}
+
+impl FakeNode {
+    pub(super) fn found(name: &str) -> FakeNode {
+        let process = Process::new(name);
+        let map = Map::found(process.me.clone(), Mask::M00FF, Settings::default());
+        let cluster = ClusterId(draw_number());
+        let roster = Roster::new(process.me.peer(), cluster, map.generation(), map.members());
+        process.run(Begin::Found(map), roster)
+    }
+
+    pub(super) fn join(name: &str, at: &FakeNode) -> Result<FakeNode, String> {
+        FakeNode::join_with(name, at, SECRET, None)
+    }
+
+    pub(super) fn join_with(
+        name: &str,
+        at: &FakeNode,
+        secret: &str,
+        backups: Option<u8>,
+    ) -> Result<FakeNode, String> {
+        let process = Process::new(name);
+        let request = JoinRequest {
+            version: PROTOCOL_VERSION,
+            member: process.me.clone(),
+            cluster: None,
+            backups,
+            ack: None,
+            buckets: None,
+            skew: Duration::ZERO,
+        };
+        let (password, secret) = (&Secret::default(), &Secret::new(secret));
+        let candidate = Candidate { addresses: &[], password, secret, request };
+        let until = Instant::now() + WAIT;
+        let joined = loop {
+            match ask_node(&candidate, "127.0.0.1", at.port) {
+                Ok(joined) => break joined,
+                Err(why) if why.patience().is_zero() => return Err(why.to_string()),
+                Err(why) => assert!(Instant::now() < until, "{why}"),
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        let welcome = joined.welcome;
+        let me = process.me.peer();
+        let roster = Roster::new(me, welcome.cluster, welcome.generation, &welcome.members);
+        Ok(process.run(Begin::Join, roster))
+    }
+
+    pub(super) fn is_ready(&self) {
+        assert_eq!(self.outlook.wait(WAIT), Progress::Ready);
+    }
+
+    pub(super) fn map(&self) -> Option<Arc<Map>> {
+        self.data.state.lock().map.clone()
+    }
+
+    pub(super) fn lease(&self) -> Duration {
+        self.data.state.lock().lease
+    }
+
+    pub(super) fn gone(&self) -> Option<Gone> {
+        self.data.state.lock().gone.clone()
+    }
+
+    /// Data links that were ever made from here.
+    pub(super) fn data_links(&self) -> usize {
+        self.data.state.lock().made
+    }
+
+    pub(super) fn cut_data_links(&self) {
+        let cut = std::mem::take(&mut self.data.state.lock().outgoing);
+        for (peer, _) in cut {
+            self.line.data_link_lost(peer);
+        }
+    }
+
+    pub(super) fn voters(&self) -> usize {
+        let (tell, told) = mpsc::channel();
+        self.line.look(move |control| {
+            let _ = tell.send(control.configuration().voters.len());
+        });
+        told.recv_timeout(WAIT).unwrap_or(0)
+    }
+}
+
+impl Drop for FakeNode {
+    fn drop(&mut self) {
+        self.running.stop();
+        self.running.wait();
+    }
+}
