@@ -5,6 +5,7 @@
 //! (`worker/links.rs`). `follow.rs` makes every slot's duty what the map says. `mover.rs` is a thread
 //! that copies buckets, hands them over and notices backups that fall behind.
 
+mod control; // The data plane as the control thread sees it.
 mod follow; //  A new map: what this node is to each slot from now on.
 mod intake; //  What comes from one other node.
 mod judge; //   Whether a reply may leave.
@@ -25,6 +26,7 @@ use cluster::map::{NodeId, Peer};
 use parking_lot::Mutex;
 use store::Seed;
 
+pub(crate) use control::report_to;
 pub(crate) use follow::follow;
 pub(crate) use intake::{Intake, Surface, Taken};
 pub(crate) use judge::{judge, ticket_of};
@@ -33,7 +35,7 @@ pub(crate) use lease::Lease;
 pub(crate) use link::Link;
 pub(crate) use links::{Links, ship_effects as ship};
 pub(crate) use mover::{Mover, Order, Report};
-pub(crate) use plane::{Notice, Unwanted, incoming, outgoing};
+pub(crate) use plane::{Notice, incoming, outgoing};
 pub(crate) use stalls::Stalls;
 
 /// What the threads of a node share about the other nodes.

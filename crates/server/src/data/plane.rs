@@ -10,6 +10,7 @@ use placement::Slot;
 
 use super::{Data, Report};
 use crate::mailbox::Mail;
+use crate::peer::Unwanted;
 use crate::shared::Shared;
 
 /// What the control thread is told by the data plane.
@@ -24,10 +25,6 @@ pub(crate) enum Notice {
     },
     Moved(Report),
 }
-
-/// The connection is not wanted: the two ends do not agree on where they are.
-#[derive(Debug)]
-pub(crate) struct Unwanted;
 
 impl Data {
     /// The number of the frame that is wanted next from a process.

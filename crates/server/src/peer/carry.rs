@@ -18,7 +18,7 @@ impl ControlThread {
             match effect {
                 Effect::Persist(persist) => {
                     if let Some(disk) = &mut self.disk {
-                        disk.write(persist);
+                        disk.write(*persist);
                     }
                 }
                 Effect::Send { to, message } => {

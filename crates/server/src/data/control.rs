@@ -1,0 +1,75 @@
+//! The data plane as the control thread sees it: connections, maps, leases and orders come in here.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use cluster::balance::Attempt;
+use cluster::control::{Gone, Input, MapChanged};
+use cluster::map::{Epoch, NodeId, Peer};
+use placement::Hashmask;
+
+use super::{Notice, Order, Report, follow, incoming, outgoing};
+use crate::peer::{ControlLine, DataPlane, Unwanted};
+use crate::shared::Shared;
+
+impl DataPlane for Shared {
+    fn expected_from(&self, peer: Peer) -> u64 {
+        self.data.expected_from(peer)
+    }
+
+    fn outgoing(&self, peer: Peer, stream: TcpStream, next: u64) -> Result<(), Unwanted> {
+        outgoing(self, peer, stream, next)
+    }
+
+    fn incoming(&self, peer: Peer, stream: TcpStream, announced: u64) -> Result<(), Unwanted> {
+        incoming(self, peer, stream, announced)
+    }
+
+    fn map_changed(&self, changed: &MapChanged) {
+        follow(self, changed.map.clone());
+    }
+
+    fn lease_until(&self, until: Duration) {
+        self.data.lease.set(until);
+    }
+
+    fn start_fill(&self, attempt: Attempt, bucket: Hashmask, taker: NodeId) {
+        self.data.order(Order::Fill { attempt, bucket, taker });
+    }
+
+    fn cancel_fill(&self, attempt: Attempt) {
+        self.data.order(Order::Cancel { attempt });
+    }
+
+    fn pause(&self, bucket: Hashmask, epoch: Epoch, _to: NodeId) {
+        self.data.order(Order::Pause { bucket, epoch });
+    }
+
+    fn take_over(&self, bucket: Hashmask, _epoch: Epoch, _from: NodeId) {
+        self.data.order(Order::TakeOver { bucket });
+    }
+
+    fn serving(&self, _bucket: Hashmask, _node: NodeId) {
+        // What waits here is tried again all the time, and finds the new map by itself.
+    }
+
+    fn gone(&self, _gone: &Gone) {
+        self.data.lease.set(Duration::ZERO);
+    }
+}
+
+/// What the data plane tells goes to the control thread from now on.
+pub(crate) fn report_to(shared: &Shared, line: ControlLine) {
+    let tell = move |notice| match notice {
+        Notice::LinkBroke(peer) => line.data_link_lost(peer),
+        Notice::Reigned { slot, reign } => line.tell(Input::Reigned { slot, reign }),
+        Notice::Moved(report) => line.tell(match report {
+            Report::FillDone { attempt, epoch } => Input::FillDone { attempt, epoch },
+            Report::FillFailed { attempt } => Input::FillFailed { attempt },
+            Report::Drained { bucket, epoch } => Input::Drained { bucket, epoch },
+            Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
+        }),
+    };
+    // There is one control thread, and it is told of once.
+    let _ = shared.data.notice.set(Box::new(tell));
+}
