@@ -11,7 +11,7 @@ use commands::{Keys, Locks, Outcome, Slots, Surroundings};
 use placement::Slot;
 use store::Garbage;
 
-use crate::data::{Later, ship, ticket_of};
+use crate::data::{Later, report_condition, ship, ticket_of};
 use crate::evictor::{Evictor, Room};
 use crate::mailbox::Mailbox;
 use crate::pubsub::Outbox;
@@ -25,6 +25,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// How long it waits for mailboxes to empty.
 const BREATH: Duration = Duration::from_millis(1);
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
+const CONDITION_EVERY: Duration = Duration::from_secs(1);
 /// Keys taken away under one hold of a slot's lock.
 const EXPIRE_BATCH: usize = 32;
 
@@ -36,6 +37,7 @@ pub(crate) struct Keeper {
     chance: u64,
     outbox: Outbox,
     memory_due: Instant,
+    condition_due: Instant,
     evictor: Evictor,
     /// Events of keys whose end is not safe yet.
     later: Later,
@@ -53,6 +55,7 @@ impl Keeper {
             chance: 0,
             outbox,
             memory_due: Instant::now(),
+            condition_due: Instant::now(),
             evictor: Evictor::default(),
             later: Later::default(),
         }
@@ -76,6 +79,10 @@ impl Keeper {
                 self.shared.memory.refresh();
                 self.sample_rates();
                 self.memory_due = tick + MEMORY_EVERY;
+                if self.condition_due <= tick {
+                    self.condition_due = tick + CONDITION_EVERY;
+                    report_condition(&self.shared);
+                }
             }
             self.evict(tick + TICK / 2);
             self.tell();

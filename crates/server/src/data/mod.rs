@@ -5,6 +5,7 @@
 //! (`worker/links.rs`). `follow.rs` makes every slot's duty what the map says. `mover.rs` is a thread
 //! that copies buckets, hands them over and notices backups that fall behind.
 
+mod condition; // How this node is, for its load levels.
 mod control; // The data plane as the control thread sees it.
 mod follow; //  A new map: what this node is to each slot from now on.
 mod intake; //  What comes from one other node.
@@ -26,6 +27,7 @@ use cluster::map::{NodeId, Peer};
 use parking_lot::Mutex;
 use store::Seed;
 
+pub(crate) use condition::report_condition;
 pub(crate) use control::report_to;
 pub(crate) use follow::follow;
 pub(crate) use intake::{Intake, Surface, Taken};

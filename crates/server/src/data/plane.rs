@@ -4,9 +4,10 @@
 use std::io;
 use std::net::TcpStream;
 
+use cluster::balance::Vitals;
 use cluster::map::{LogIndex, Peer};
 use cluster::replication::{FrameNumber, LinkId};
-use placement::Slot;
+use placement::{Hashmask, Slot};
 
 use super::{Data, Report};
 use crate::mailbox::Mail;
@@ -14,7 +15,7 @@ use crate::peer::Unwanted;
 use crate::shared::Shared;
 
 /// What the control thread is told by the data plane.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Notice {
     /// The connection that this node had made to a process is broken: another one is wanted.
     LinkBroke(Peer),
@@ -24,6 +25,9 @@ pub(crate) enum Notice {
         reign: LogIndex,
     },
     Moved(Report),
+    Vitals(Vitals),
+    /// The bytes in the buckets that this node serves.
+    Sizes(Vec<(Hashmask, u64)>),
 }
 
 impl Data {
