@@ -21,6 +21,7 @@ mod pubsub; //     Who listens to what, and how messages get there.
     not(test),
     expect(dead_code, unused_imports, reason = "the first other node will need it")
 )]
+mod any_port; //   A listener for clients that know nothing of clusters.
 mod data; //       The data plane: what goes to other nodes and comes from them.
 mod gate; //       Up to where a connection's output may be sent.
 mod keeper; //     The thread that expires keys, frees garbage and watches memory.

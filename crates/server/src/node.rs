@@ -16,12 +16,13 @@ use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
 use cluster::replication::Role;
 use commands::Table;
 use commands::cluster::View;
-use commands::settings::Settings;
+use commands::settings::{ExtraPort, Settings};
 use parking_lot::Mutex;
 use placement::Mask;
 use store::Seed;
 
 use crate::accept::listen;
+use crate::any_port;
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
 use crate::data::{Data, Mover};
@@ -120,6 +121,7 @@ impl Node {
         node.spawn("keeper", move || keeper.run())?;
         let mover = Mover::new(Arc::clone(&node.shared), orders_in);
         node.spawn("mover", move || mover.run())?;
+        node.start_any_port()?;
         Ok(node)
     }
 
@@ -142,6 +144,16 @@ impl Node {
         for thread in threads {
             thread.join().expect("a thread of the node panicked");
         }
+    }
+
+    /// Opens the port for clients that know nothing of clusters, if it is wanted.
+    fn start_any_port(&self) -> Result<(), StartError> {
+        let settings = self.shared.settings.load();
+        let ExtraPort::At(port) = settings.any_port else { return Ok(()) };
+        let addr = SocketAddr::new(settings.bind, port);
+        let listener = any_port::bind(addr).map_err(|error| StartError { addr, error })?;
+        let shared = Arc::clone(&self.shared);
+        self.spawn("any-port", move || any_port::run(&shared, &listener))
     }
 
     fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
