@@ -4,10 +4,10 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::process::exit;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use commands::settings::{Settings, SidePort};
-use server::{Node, NodeOptions, StartError};
+use server::{Gone, Node, NodeOptions, StartError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -41,15 +41,23 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         memory: Arc::new(memory),
         config_file: layers.file.map(|file| file.path),
     };
+    let running = Arc::new(OnceLock::new());
+    stop_on_signal(Arc::clone(&running), signals);
     let node = Node::start(options).map_err(|error| refused(explain(&error, &settings)))?;
-    let node = Arc::new(node);
-    stop_on_signal(Arc::clone(&node), signals);
+    let node = Arc::clone(running.get_or_init(|| Arc::new(node)));
     // 4) Only now is what the words say true.
     let (client_addr, http_addr) = (node.client_addr(), node.http_addr());
     say(&banner(&Facts { settings: &settings, client_addr, http_addr }));
-    node.wait();
-    say("opencluster: stopped\n");
-    Ok(())
+    match node.wait() {
+        None | Some(Gone::Left | Gone::LeftAsTheLast) => {
+            say("opencluster: stopped\n");
+            Ok(())
+        }
+        Some(Gone::Outcast) => Err(refused(
+            "the other nodes have counted this one as dead; start it again to join anew".to_owned(),
+        )),
+        Some(Gone::Refused(reason)) => Err(refused(reason)),
+    }
 }
 
 /// Output that nobody reads is no reason to stop serving.
@@ -59,18 +67,24 @@ fn say(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// The first signal asks the node to finish; who sends a second one does not want to wait.
-fn stop_on_signal(node: Arc<Node>, mut signals: Signals) {
+/// The first signal asks the node to hand on what it has and go; who sends a second one, or one before
+/// there is a node, does not want to wait.
+fn stop_on_signal(running: Arc<OnceLock<Arc<Node>>>, mut signals: Signals) {
     let wait = move || {
         let mut asked = false;
         // A terminal that goes away is no reason to lose what is only in memory.
         for _ in signals.forever().filter(|signal| *signal != SIGHUP) {
-            if asked {
+            let Some(node) = running.get().filter(|_| !asked) else {
                 anstream::eprintln!("opencluster: stopped at once");
                 exit(EXIT_INTERRUPTED);
-            }
+            };
             asked = true;
-            node.shutdown();
+            if node.members() > 1 {
+                anstream::eprintln!(
+                    "opencluster: handing everything to the other nodes; once more to stop at once"
+                );
+            }
+            node.leave();
         }
     };
     let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(wait);
@@ -79,9 +93,15 @@ fn stop_on_signal(node: Arc<Node>, mut signals: Signals) {
 
 /// One line about why the node did not start, and what to do about it.
 fn explain(error: &StartError, settings: &Settings) -> String {
-    let StartError { addr, error } = error;
-    let is_clients = addr.port() == settings.port;
-    let flag = if is_clients { "port" } else { "http-port" };
+    let (addr, error) = match error {
+        StartError::Address { addr, error } => (addr, error),
+        StartError::Refused(line) => return line.clone(),
+    };
+    let flag = match Some(addr.port()) {
+        port if port == Some(settings.port) => "port",
+        port if port == settings.effective_peer_port() => "peer-port",
+        _ => "http-port",
+    };
     if error.kind() == ErrorKind::AddrInUse {
         return explain_taken(*addr, flag, settings);
     }
@@ -98,13 +118,16 @@ fn explain(error: &StartError, settings: &Settings) -> String {
 
 fn explain_taken(addr: SocketAddr, flag: &str, settings: &Settings) -> String {
     let neighbour = who_answers(addr);
-    // Where HTTP follows the client port, a port whose follower is taken would not help.
-    let beside: &[u16] = match (flag, settings.http_port) {
-        ("port", SidePort::Offset) => &[SidePort::HTTP_OFFSET],
-        _ => &[],
+    // Where other ports follow the client port, one whose followers are taken would not help.
+    let sides =
+        [(settings.http_port, SidePort::HTTP_OFFSET), (settings.peer_port, SidePort::PEER_OFFSET)];
+    let follows = |(side, _): &(SidePort, u16)| flag == "port" && *side == SidePort::Offset;
+    let beside: Vec<u16> = sides.into_iter().filter(follows).map(|(_, offset)| offset).collect();
+    let free = free_port_after(addr, &beside).unwrap_or(0);
+    let without = match flag {
+        "port" => String::new(),
+        side => format!(", or go without with --{side} off"),
     };
-    let free = free_port_after(addr, beside).unwrap_or(0);
-    let without = if flag == "port" { "" } else { ", or go without with --http-port off" };
     format!("{addr} is taken: {neighbour}; choose another port with --{flag} {free}{without}")
 }
 

@@ -3,6 +3,7 @@
 //! Start at `node.rs` (what runs), then `worker/mod.rs` (one I/O thread's loop), `worker/serve.rs` (a
 //! connection's turn) and `worker/execute.rs` (one command under its locks).
 mod node; //       A running node: starts the threads, stops them.
+mod enter; //      How it comes into a cluster.
 mod shared; //     What all threads of a node share.
 mod keyspace; //   The slots and their locks.
 mod worker; //     An I/O thread: read, parse, run, reply.
@@ -11,16 +12,11 @@ mod clients; //    The connections, as other threads see them.
 mod host; //       The node, as a running command sees it.
 mod config; //     Settings that change while the node runs.
 mod pause; //      CLIENT PAUSE.
-#[allow(dead_code, unused_imports, reason = "the node will start it")]
 mod peer; //       The other nodes.
 mod watching; //   Statistics, the slow log, monitors.
 mod system; //     What the operating system says.
 mod mailbox; //    How threads talk to a worker.
 mod pubsub; //     Who listens to what, and how messages get there.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "the first other node will need it")
-)]
 mod any_port; //   A listener for clients that know nothing of clusters.
 mod data; //       The data plane: what goes to other nodes and comes from them.
 mod gate; //       Up to where a connection's output may be sent.
@@ -32,5 +28,6 @@ mod metrics; //    The node's numbers, for HTTP.
 mod clock; //      The time of day, read in one place.
 pub mod http; //   Health checks, metrics and the start page.
 
+pub use cluster::control::Gone;
 pub use memory::MemoryProbe;
 pub use node::{Node, NodeOptions, StartError};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cluster::map::Peer;
 use cluster::replication::LinkId;
 use mio::Waker;
-use mio::net::TcpStream;
+use mio::net::{TcpListener, TcpStream};
 use parking_lot::Mutex;
 
 use crate::accept::Accepted;
@@ -14,6 +14,8 @@ use crate::pubsub::Message;
 
 /// Something for a worker to do on its own connections.
 pub(crate) enum Mail {
+    /// Accept clients from now on.
+    Listen(TcpListener),
     /// Take this connection over.
     Adopt(Accepted),
     /// Close this connection, if it is still the one with this id.

@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use commands::{Flag, Group, Spec};
 
 use crate::http::{CommandClass, HttpSource, MemoryMetrics, NodeMetrics, Readiness};
+use crate::peer::Progress;
 use crate::shared::Shared;
 
 impl HttpSource for Shared {
@@ -39,7 +40,14 @@ impl HttpSource for Shared {
     }
 
     fn readiness(&self) -> Readiness {
-        if self.is_stopping() { Readiness::NotReady("stopping") } else { Readiness::Ready }
+        match self.outlook.progress() {
+            _ if self.is_stopping() => Readiness::NotReady("stopping"),
+            Progress::Joining => Readiness::NotReady("joining the cluster"),
+            Progress::Linking { .. } => Readiness::NotReady("connecting to the other nodes"),
+            Progress::Gone(_) => Readiness::NotReady("it has left the cluster"),
+            Progress::Ready if self.data.lease.is_valid() => Readiness::Ready,
+            Progress::Ready => Readiness::NotReady("cut off from the cluster"),
+        }
     }
 }
 

@@ -9,28 +9,34 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
+use cluster::control::{Ask, Gone};
+use cluster::map::{Map, Member};
 use cluster::replication::Role;
 use commands::Table;
 use commands::cluster::View;
 use commands::settings::{ExtraPort, Settings};
+use mio::Poll;
+use mio::net::TcpListener;
 use parking_lot::Mutex;
 use placement::Mask;
-use store::Seed;
+use store::{Garbage, Seed};
 
 use crate::accept::listen;
 use crate::any_port;
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
-use crate::data::{Data, Mover};
+use crate::data::{Data, Mover, Order};
+use crate::enter::{Identity, Place, Ports, enter, identify};
 use crate::http::{self, HttpOptions, HttpServer};
 use crate::keeper::Keeper;
 use crate::keyspace::Keyspace;
+use crate::mailbox::Mail;
 use crate::memory::{MemoryGauge, MemoryProbe};
 use crate::pause::Pauses;
+use crate::peer::{self, Beginning, ControlLine, Prepared, Progress, Running};
 use crate::pubsub::Exchange;
 use crate::shared::{Counters, Shared};
 use crate::system::raise_file_limit;
@@ -39,6 +45,11 @@ use crate::worker::{self, Worker};
 
 /// Most I/O threads by default; beyond them, clients are served no faster.
 const IO_THREADS_MAX: usize = 8;
+/// How long a new member may take to get the map and its links to all others.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+/// A node that leaves and has had no lease for so long will not get one any more.
+const CUT_OFF_MAX: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub struct NodeOptions {
     pub settings: Settings,
@@ -47,12 +58,13 @@ pub struct NodeOptions {
     pub config_file: Option<PathBuf>,
 }
 
-/// The node did not start, and nothing is left behind: an address could not be had, or (named by the
-/// client address) the system had no more threads.
+/// The node did not start, and nothing is left behind.
 #[derive(Debug)]
-pub struct StartError {
-    pub addr: SocketAddr,
-    pub error: io::Error,
+pub enum StartError {
+    /// An address could not be had, or (named by the client address) the system had no more threads.
+    Address { addr: SocketAddr, error: io::Error },
+    /// It could not come into a cluster, for this reason: one line.
+    Refused(String),
 }
 
 pub struct Node {
@@ -60,28 +72,62 @@ pub struct Node {
     client_addr: SocketAddr,
     http: Option<HttpServer>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    peers: Mutex<Option<Running>>,
 }
 
 impl Node {
+    /// Starts a node and returns when it serves: alone, or as a member with all its links.
     pub fn start(options: NodeOptions) -> Result<Node, StartError> {
         raise_file_limit();
-        let settings = options.settings;
-        let wanted = SocketAddr::new(settings.bind, settings.port);
-        let failed = |error| StartError { addr: wanted, error };
-        let listener = listen(wanted, settings.tcp_backlog).map_err(failed)?;
-        let client_addr = listener.local_addr().map_err(failed)?;
+        // 1) The ports, so that nothing else is done if one is taken.
+        let settings = options.settings.clone();
+        let clients = bind(&settings, settings.port)?;
+        let others =
+            settings.effective_peer_port().map(|port| bind(&settings, port)).transpose()?;
+        let client_addr = clients.address;
+        let peer = others.as_ref().map_or(0, |bound| bound.address.port());
+        let ports = Ports { client: client_addr.port(), peer, http: 0 };
+        // 2) Who this is.
+        let failed = |error| StartError::Address { addr: client_addr, error };
+        let mut identity = identify(&settings, ports).map_err(StartError::Refused)?;
+        let line = peer::prepare().map_err(failed)?;
+        // 3) The threads, which serve nobody yet.
+        let (node, parts) = Node::prepare(options, client_addr, &identity, line.line.clone())?;
+        identity.me.at.http = node.http_addr().map_or(0, |addr| addr.port());
+        let begun = node.begin(parts).and_then(|()| {
+            // 4) The cluster.
+            let place = enter(identity, &settings).map_err(StartError::Refused)?;
+            node.take_place(place, others.map(|bound| bound.listener), line)
+        });
+        if let Err(error) = begun {
+            node.shutdown();
+            node.wait();
+            return Err(error);
+        }
+        // 5) The clients.
+        node.shared.mailboxes[0].send(Mail::Listen(clients.listener));
+        Ok(node)
+    }
 
+    /// All that the threads share, and HTTP, which says from now on that the node is not ready.
+    fn prepare(
+        options: NodeOptions,
+        client_addr: SocketAddr,
+        identity: &Identity,
+        control: ControlLine,
+    ) -> Result<(Node, Parts), StartError> {
+        let settings = options.settings;
+        let failed = |error| StartError::Address { addr: client_addr, error };
         let count = io_threads(&settings);
         let prepared: io::Result<Vec<_>> = (0..count).map(|_| worker::prepare()).collect();
         let (polls, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
         let (garbage, garbage_in) = mpsc::channel();
-        let view = alone(&settings, client_addr);
         let (orders, orders_in) = mpsc::channel();
         let seed = Seed::new(RandomState::new().hash_one(client_addr));
         let table = Table::default();
         let shared = Arc::new(Shared {
-            keyspace: Keyspace::new(Role::Serving),
-            data: Data::new(view.me(), count, seed.clone(), orders),
+            keyspace: Keyspace::new(Role::Absent),
+            data: Data::new(identity.me.id, count, seed.clone(), orders),
             watching: Watching::new(count, &table),
             id: node_id(),
             table,
@@ -104,25 +150,50 @@ impl Node {
             garbage,
             client_addr,
             config_file: options.config_file,
-            cluster: ArcSwap::from_pointee(view),
+            cluster: ArcSwap::from_pointee(unentered(&identity.me)),
+            control,
+            outlook: Arc::default(),
             settings: ArcSwap::from_pointee(settings),
         });
         let http = start_http(&shared)?;
-        let node = Node { client_addr, http, threads: Mutex::default(), shared };
-        let mut listener = Some(listener);
+        let (threads, peers) = (Mutex::default(), Mutex::default());
+        let node = Node { shared, client_addr, http, threads, peers };
+        Ok((node, Parts { polls, garbage_in, orders_in }))
+    }
+
+    fn begin(&self, parts: Parts) -> Result<(), StartError> {
+        let Parts { polls, garbage_in, orders_in } = parts;
         for (number, poll) in polls.into_iter().enumerate() {
-            let shared = Arc::clone(&node.shared);
-            let listener = listener.take(); // The first worker's.
-            node.spawn(&format!("io-{number}"), move || {
-                Worker::new(number, &shared, poll).run(listener);
-            })?;
+            let shared = Arc::clone(&self.shared);
+            self.spawn(&format!("io-{number}"), move || Worker::new(number, &shared, poll).run())?;
         }
-        let keeper = Keeper::new(Arc::clone(&node.shared), garbage_in);
-        node.spawn("keeper", move || keeper.run())?;
-        let mover = Mover::new(Arc::clone(&node.shared), orders_in);
-        node.spawn("mover", move || mover.run())?;
-        node.start_any_port()?;
-        Ok(node)
+        let keeper = Keeper::new(Arc::clone(&self.shared), garbage_in);
+        self.spawn("keeper", move || keeper.run())?;
+        let mover = Mover::new(Arc::clone(&self.shared), orders_in);
+        self.spawn("mover", move || mover.run())?;
+        self.start_any_port()
+    }
+
+    /// Starts the control plane, and waits until this node has the map and its links.
+    fn take_place(
+        &self,
+        place: Place,
+        listener: Option<TcpListener>,
+        line: Prepared,
+    ) -> Result<(), StartError> {
+        let Place { start, roster, disk } = place;
+        let secret = self.shared.settings.load().secret.clone();
+        let outlook = Arc::clone(&self.shared.outlook);
+        let beginning = Beginning { start, roster, secret, disk, listener, outlook };
+        let running = peer::start_node(line, beginning, &self.shared);
+        let failed = |error| StartError::Address { addr: self.client_addr, error };
+        *self.peers.lock() = Some(running.map_err(failed)?);
+        match self.shared.outlook.wait(READY_WITHIN) {
+            Progress::Ready => Ok(()),
+            progress @ (Progress::Joining | Progress::Linking { .. } | Progress::Gone(_)) => {
+                Err(StartError::Refused(format!("joined, but {}", progress.words())))
+            }
+        }
     }
 
     pub fn client_addr(&self) -> SocketAddr {
@@ -138,11 +209,32 @@ impl Node {
         self.shared.stop();
     }
 
-    /// Waits until all threads have ended.
-    pub fn wait(&self) {
+    /// Hands everything this node holds to the others and stops; at once if there are none.
+    pub fn leave(&self) {
+        self.shared.control.ask(Ask::Leave, |_| {});
+        let shared = Arc::clone(&self.shared);
+        // Without the thread nobody gives up; whoever waits can still use force.
+        let _ = self.spawn("leaving", move || watch_leaving(&shared));
+    }
+
+    /// How many nodes the cluster has, this one included.
+    pub fn members(&self) -> usize {
+        self.shared.map().members().len()
+    }
+
+    /// Waits until all threads have ended. Says why, if it was not by [`Node::shutdown`].
+    pub fn wait(&self) -> Option<Gone> {
         let threads = core::mem::take(&mut *self.threads.lock());
         for thread in threads {
             thread.join().expect("a thread of the node panicked");
+        }
+        if let Some(mut peers) = self.peers.lock().take() {
+            peers.stop();
+            peers.wait();
+        }
+        match self.shared.outlook.progress() {
+            Progress::Gone(gone) => Some(gone),
+            Progress::Joining | Progress::Linking { .. } | Progress::Ready => None,
         }
     }
 
@@ -151,42 +243,60 @@ impl Node {
         let settings = self.shared.settings.load();
         let ExtraPort::At(port) = settings.any_port else { return Ok(()) };
         let addr = SocketAddr::new(settings.bind, port);
-        let listener = any_port::bind(addr).map_err(|error| StartError { addr, error })?;
+        let listener = any_port::bind(addr).map_err(|error| StartError::Address { addr, error })?;
         let shared = Arc::clone(&self.shared);
         self.spawn("any-port", move || any_port::run(&shared, &listener))
     }
 
     fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
         let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
-        let thread = thread.map_err(|error| StartError { addr: self.client_addr, error })?;
+        let failed = |error| StartError::Address { addr: self.client_addr, error };
+        let thread = thread.map_err(failed)?;
         self.threads.lock().push(thread);
         Ok(())
     }
 }
 
-/// What a node sees that founds a cluster: itself.
-fn alone(settings: &Settings, client_addr: SocketAddr) -> View {
-    let chance = || RandomState::new().hash_one(client_addr).max(1);
-    // One that listens on all addresses has none to tell; a client is told the one it has used.
-    let bound = Some(client_addr.ip()).filter(|ip| !ip.is_unspecified());
-    let advertised = settings.advertise.as_ref();
-    let host = advertised.map(|to| to.host.clone()).or(bound.map(|ip| ip.to_string()));
-    let at = Endpoints {
-        host: host.unwrap_or_default(),
-        client: advertised.and_then(|to| to.port).unwrap_or(client_addr.port()),
-        peer: settings.effective_peer_port().unwrap_or(0),
-        http: settings.effective_http_port().unwrap_or(0),
-    };
-    let me = Member {
-        id: NodeId(chance()),
-        boot: Boot(chance()),
-        name: settings.name.clone(),
-        weight: 1,
-        zone: Zone::default(),
-        at,
-    };
-    let id = me.id;
-    View::new(Arc::new(Map::found(me, Mask::M00FF, cluster::map::Settings::default())), id)
+/// Leaving takes as long as copying does, but a node that nobody answers stops without it.
+fn watch_leaving(shared: &Shared) {
+    let mut leased = Instant::now();
+    while !shared.is_stopping() {
+        thread::sleep(LOOK_EVERY);
+        if shared.data.lease.is_valid() {
+            leased = Instant::now();
+        }
+        if leased.elapsed() > CUT_OFF_MAX {
+            eprintln!("opencluster: cut off from the other nodes; stopped without handing over");
+            shared.stop();
+        }
+    }
+}
+
+/// What the threads begin with.
+struct Parts {
+    polls: Vec<Poll>,
+    garbage_in: mpsc::Receiver<Garbage>,
+    orders_in: mpsc::Receiver<Order>,
+}
+
+/// A socket that listens.
+struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+fn bind(settings: &Settings, port: u16) -> Result<Bound, StartError> {
+    let addr = SocketAddr::new(settings.bind, port);
+    let failed = |error| StartError::Address { addr, error };
+    let listener = listen(addr, settings.tcp_backlog).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok(Bound { listener, address })
+}
+
+/// What a node sees before it has a map; no client is served by it.
+fn unentered(me: &Member) -> View {
+    let map = Map::found(me.clone(), Mask::M000F, cluster::map::Settings::default());
+    View::new(Arc::new(map), me.id)
 }
 
 /// An id that no other node has: forty hexadecimal digits of chance.
@@ -209,5 +319,5 @@ fn start_http(shared: &Arc<Shared>) -> Result<Option<HttpServer>, StartError> {
     let host_names = settings.advertise.iter().map(|advertise| advertise.host.clone()).collect();
     let options = HttpOptions { addr, host_names };
     let server = http::start(options, Arc::clone(shared) as Arc<dyn http::HttpSource>);
-    server.map(Some).map_err(|error| StartError { addr, error })
+    server.map(Some).map_err(|error| StartError::Address { addr, error })
 }

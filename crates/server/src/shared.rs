@@ -22,6 +22,7 @@ use crate::keyspace::Keyspace;
 use crate::mailbox::Mailbox;
 use crate::memory::MemoryGauge;
 use crate::pause::Pauses;
+use crate::peer::{ControlLine, Outlook};
 use crate::pubsub::Exchange;
 use crate::watching::Watching;
 
@@ -32,6 +33,10 @@ pub(crate) struct Shared {
     pub settings: ArcSwap<Settings>,
     /// The map as this node sees it.
     pub cluster: ArcSwap<View>,
+    /// To the thread that decides.
+    pub control: ControlLine,
+    /// How far this node has come.
+    pub outlook: Arc<Outlook>,
     pub table: Table,
     pub clients: Clients,
     pub pauses: Pauses,

@@ -55,6 +55,7 @@ impl DataPlane for Shared {
 
     fn gone(&self, _gone: &Gone) {
         self.data.lease.set(Duration::ZERO);
+        self.stop();
     }
 }
 

@@ -4,6 +4,8 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::boottime::now;
+
 /// Nanoseconds of the clock that goes on while the machine sleeps.
 pub(crate) struct Lease(AtomicU64);
 
@@ -26,11 +28,4 @@ impl Lease {
         let until = self.0.load(Ordering::Acquire);
         until == FOR_EVER || now().as_nanos() < u128::from(until)
     }
-}
-
-/// `CLOCK_BOOTTIME`: it goes on while the machine is suspended, and nobody can set it.
-pub(crate) fn now() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }

@@ -11,6 +11,7 @@ mod follow; //  A new map: what this node is to each slot from now on.
 mod intake; //  What comes from one other node.
 mod judge; //   Whether a reply may leave.
 mod later; //   Events that wait as replies do.
+pub(crate) mod boottime; // The clock of leases.
 mod lease; //   Until when this node may serve.
 mod link; //    The way out to one other node.
 mod links; //   All of them.

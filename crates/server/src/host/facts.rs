@@ -26,7 +26,7 @@ impl Facts for NodeHost<'_> {
     }
 
     fn identity(&self) -> Identity {
-        let settings = self.shared.settings.load();
+        let cluster = self.shared.cluster.load();
         let (host, port) = address(self.shared, self.card.local_address);
         Identity {
             id: self.shared.id.clone(),
@@ -37,7 +37,7 @@ impl Facts for NodeHost<'_> {
             config_file: path_text(self.shared.config_file.clone()),
             host,
             port,
-            peer_port: settings.effective_peer_port().unwrap_or(0),
+            peer_port: cluster.myself().map_or(0, |me| me.at.peer),
             io_threads: self.shared.mailboxes.len(),
         }
     }

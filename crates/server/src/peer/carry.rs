@@ -6,10 +6,10 @@ use std::sync::Arc;
 use cluster::control::{Effect, Gone, MapChanged};
 use cluster::map::Peer;
 
-use super::boottime;
 use super::control::ControlThread;
 use super::frame::CONTROL_BYTES_MAX;
 use super::{Progress, Roster};
+use crate::data::boottime;
 
 impl ControlThread {
     pub(super) fn carry_out(&mut self, effects: Vec<Effect>) {

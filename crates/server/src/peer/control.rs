@@ -12,13 +12,13 @@ use cluster::control::{Answer, Control, Effect, Input, Start};
 use cluster::map::{NodeId, Peer};
 use mio::{Events, Poll, Token, Waker};
 
-use super::boottime;
 use super::dialer::{self, Dialed};
 use super::dials::{Dials, Target};
 use super::hello::{HelloError, Purpose};
 use super::line::{ControlLine, Event};
 use super::links::{Broken, Links, MadeBy};
-use super::{Disk, Meeting, Outlook, Progress};
+use super::{Disk, Meeting, Outlook, Progress, Unwanted};
+use crate::data::boottime;
 
 const WAKER: Token = Token(0);
 const FIRST_LINK: usize = 1;
@@ -170,7 +170,7 @@ impl ControlThread {
             Purpose::Data if standing.me != to.peer => self.dials.failed(now, wanted, *purpose),
             Purpose::Data => match self.meeting.data.outgoing(to.peer, stream, standing.expects) {
                 Ok(()) => self.dials.up(to.peer, *purpose),
-                Err(super::Unwanted) => self.dials.failed(now, wanted, *purpose),
+                Err(Unwanted) => self.dials.failed(now, wanted, *purpose),
             },
             Purpose::Join => unreachable!("a member asks nobody to join"),
         }
@@ -203,31 +203,31 @@ impl ControlThread {
             match read {
                 Ok(true) => self.unread.push(node),
                 Ok(false) => {}
-                Err(broken) => self.close(node, &broken),
+                Err(broken) => self.close(node, broken),
             }
         }
     }
 
     fn flush(&mut self) {
         for (peer, broken) in self.links.flush(boottime::now()) {
-            self.close(peer.id, &broken);
+            self.close(peer.id, broken);
         }
     }
 
     fn keep_alive(&mut self) {
         for (peer, broken) in self.links.keep_alive(boottime::now()) {
-            self.close(peer.id, &broken);
+            self.close(peer.id, broken);
         }
     }
 
-    fn close(&mut self, node: NodeId, broken: &Broken) {
+    fn close(&mut self, node: NodeId, broken: Broken) {
         let Some(peer) = self.links.remove(node) else { return };
         match broken {
-            Broken::Frame(_) => {
+            Broken::Garbled => {
                 let line = format!("node {node} sent what is no message; its link is closed");
                 self.meeting.complaints.say(&line);
             }
-            Broken::Io(_) | Broken::Silent => {}
+            Broken::Lost | Broken::Silent => {}
         }
         self.dials.lost(boottime::now(), self.me, peer, Purpose::Control);
         self.handle(Input::Unreachable(node));

@@ -56,11 +56,12 @@ pub(super) fn peers_at(
     let mut replies = Replies::default();
     if !password.is_empty() {
         stream.write_all(&request(&["AUTH", password.expose()]))?;
-        match replies.next(&mut stream)? {
-            // One that has no password says so with this error, and needs none.
-            Value::Error(error) if error.starts_with(b"ERR AUTH") => {}
-            Value::Error(_) => return Err(DirectoryError::Password),
-            _ => {}
+        // One that has no password says so with an error of its own, and needs none.
+        let reply = replies.next(&mut stream)?;
+        if let Value::Error(error) = reply
+            && !error.starts_with(b"ERR AUTH")
+        {
+            return Err(DirectoryError::Password);
         }
     }
     stream.write_all(&request(&["CLUSTER", "NODES"]))?;
@@ -73,16 +74,16 @@ pub(super) fn peers_at(
 }
 
 fn text_of(reply: Value) -> Result<String, DirectoryError> {
-    match reply {
-        Value::Bulk(text) | Value::Verbatim { text, .. } => {
-            Ok(String::from_utf8_lossy(&text).into_owned())
-        }
-        Value::Error(error) if error.starts_with(b"NOAUTH") => Err(DirectoryError::Password),
-        Value::Error(error) => {
-            Err(DirectoryError::NoNode(String::from_utf8_lossy(&error).into_owned()))
-        }
-        _ => Err(DirectoryError::NoNode("it does not know CLUSTER NODES".to_owned())),
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    if let Value::Error(error) = reply {
+        let locked = error.starts_with(b"NOAUTH");
+        let no_node = || DirectoryError::NoNode(text(error));
+        return Err(if locked { DirectoryError::Password } else { no_node() });
     }
+    if let Value::Bulk(lines) = reply {
+        return Ok(text(lines));
+    }
+    Err(DirectoryError::NoNode("it does not know CLUSTER NODES".to_owned()))
 }
 
 /// The nodes of such a text, the answering one first: under the host at which it just answered.

@@ -144,10 +144,8 @@ fn is_timeout(error: &io::Error) -> bool {
 
 impl From<io::Error> for HelloError {
     fn from(error: io::Error) -> HelloError {
-        match error.kind() {
-            // A frame that is none.
-            io::ErrorKind::InvalidData => HelloError::NoNode,
-            _ => HelloError::Io(error),
-        }
+        // What `frame.rs` says of a frame that is none.
+        let is_garbled = error.kind() == io::ErrorKind::InvalidData;
+        if is_garbled { HelloError::NoNode } else { HelloError::Io(error) }
     }
 }

@@ -53,10 +53,11 @@ struct Link {
 }
 
 /// Why a link was closed.
-#[derive(Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Broken {
-    Io(io::Error),
-    Frame(BadFrame),
+    Lost,
+    /// What came was no message.
+    Garbled,
     Silent,
 }
 
@@ -127,16 +128,16 @@ impl Links {
         let mut turn = 0;
         while turn < TURN_BYTES {
             match link.stream.read(&mut buffer) {
-                Ok(0) => return Err(Broken::Io(io::ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(Broken::Lost),
                 Ok(count) => {
                     turn += count;
                     link.heard = now;
                     link.unframer.push(&buffer[..count]);
-                    link.take_messages(&mut each).map_err(Broken::Frame)?;
+                    link.take_messages(&mut each).map_err(|_| Broken::Garbled)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Broken::Io(error)),
+                Err(_) => return Err(Broken::Lost),
             }
         }
         Ok(true)
@@ -146,8 +147,8 @@ impl Links {
     pub(super) fn flush(&mut self, now: Duration) -> Vec<(Peer, Broken)> {
         let mut broken = Vec::new();
         for link in self.links.values_mut() {
-            if let Err(error) = link.flush(now) {
-                broken.push((link.peer, Broken::Io(error)));
+            if link.flush(now).is_err() {
+                broken.push((link.peer, Broken::Lost));
             }
         }
         broken

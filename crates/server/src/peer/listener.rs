@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use commands::settings::Secret;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 

@@ -23,7 +23,6 @@ mod line; //       The way to the control thread.
 mod outlook; //    How far this node has come, for whoever waits.
 mod disk; //       What is kept over a restart.
 mod complaints; // What is wrong with links, one line a second.
-mod boottime; //   The clock of leases.
 mod chance; //     Ids, boots and nonces.
 #[cfg(test)]
 mod tests;
@@ -44,12 +43,14 @@ use mio::net::TcpListener;
 use placement::Hashmask;
 
 pub(crate) use chance::number as draw_number;
-pub(crate) use disk::{Disk, DiskError};
-pub(crate) use joining::{Candidate, JoinError, Joined, join};
+pub(crate) use disk::Disk;
+pub(crate) use joining::{Candidate, Joined, join};
 pub(crate) use line::ControlLine;
 pub(crate) use outlook::{Outlook, Progress};
 pub(crate) use roster::Roster;
 
+use crate::data::report_to;
+use crate::shared::Shared;
 use complaints::Complaints;
 use control::ControlThread;
 use listener::Doorkeeper;
@@ -137,6 +138,16 @@ pub(crate) fn start(
     let control = ControlThread::new(thread, start, meeting, disk, outlook);
     running.spawn("control", move || control.run())?;
     Ok(running)
+}
+
+/// [`start`], for a real node.
+pub(crate) fn start_node(
+    prepared: Prepared,
+    beginning: Beginning,
+    shared: &Arc<Shared>,
+) -> io::Result<Running> {
+    report_to(shared, prepared.line.clone());
+    start(prepared, beginning, Arc::clone(shared) as Arc<dyn DataPlane>)
 }
 
 impl Running {

@@ -20,6 +20,26 @@ pub(crate) enum Progress {
     Gone(Gone),
 }
 
+impl Progress {
+    /// What is missing, in words.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Progress::Joining => "the map has not come".to_owned(),
+            Progress::Linking { up, of } => format!("{up} of {of} links to the others stand"),
+            Progress::Ready => "ready".to_owned(),
+            Progress::Gone(gone) => gone_words(gone).to_owned(),
+        }
+    }
+}
+
+fn gone_words(gone: &Gone) -> &str {
+    match gone {
+        Gone::Left | Gone::LeftAsTheLast => "it has left",
+        Gone::Outcast => "the others have counted it as dead",
+        Gone::Refused(reason) => reason,
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Outlook {
     progress: Mutex<Progress>,

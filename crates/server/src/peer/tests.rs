@@ -34,7 +34,7 @@ fn three_nodes_share_one_map_and_spread_the_buckets() {
         let same = maps.len() == 3 && maps.iter().all(|map| map.epoch() == maps[0].epoch());
         same && maps[0].loads().iter().all(|load| (170..=171).contains(&load.total()))
     });
-    let leased = nodes.iter().all(|node| node.lease() > super::boottime::now());
+    let leased = nodes.iter().all(|node| node.lease() > crate::data::boottime::now());
     assert!(leased, "all may serve");
 }
 
@@ -119,5 +119,5 @@ fn a_node_that_dies_is_taken_off_the_map() {
     eventually("three vote", || b.voters() == 3);
     drop(c);
     eventually("two are left", || b.map().is_some_and(|map| map.members().len() == 2));
-    assert!(b.lease() > super::boottime::now());
+    assert!(b.lease() > crate::data::boottime::now());
 }

@@ -176,12 +176,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Runs until the node stops.
-    pub(crate) fn run(mut self, listener: Option<TcpListener>) {
-        self.listener = listener;
-        if let Some(listener) = &mut self.listener {
-            let registered = self.poll.registry().register(listener, LISTENER, Interest::READABLE);
-            registered.expect("a listening socket can be polled");
-        }
+    pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {
             if let Err(error) = self.poll.poll(&mut events, Some(self.sleep())) {
@@ -280,6 +275,7 @@ impl<'s> Worker<'s> {
     fn read_mail(&mut self) {
         for mail in self.shared.mailboxes[self.number].take() {
             match mail {
+                Mail::Listen(listener) => self.listen(listener),
                 Mail::Adopt(accepted) => self.adopt(accepted),
                 Mail::Close { id, index } => self.close_if(id, index),
                 Mail::Show { id, index, line } => self.show(id, index, &line),
@@ -290,6 +286,14 @@ impl<'s> Worker<'s> {
                 }
             }
         }
+    }
+
+    fn listen(&mut self, mut listener: TcpListener) {
+        let registered = self.poll.registry().register(&mut listener, LISTENER, Interest::READABLE);
+        registered.expect("a listening socket can be polled");
+        self.listener = Some(listener);
+        // Who has come before that is not announced again.
+        self.accept_again = true;
     }
 
     fn accept(&mut self) {

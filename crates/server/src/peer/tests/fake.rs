@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cluster::balance::Attempt;
 use cluster::consensus::Begin;
-use cluster::control::{Gone, Input, JoinRequest, MapChanged, PROTOCOL_VERSION, Start};
+use cluster::control::{Gone, Input, JoinRequest, MapChanged, PROTOCOL_VERSION, Start, Welcome};
 use cluster::map::{Boot, ClusterId, Endpoints, Epoch, Map, Member, NodeId, Peer, Settings, Zone};
 use commands::settings::Secret;
 use parking_lot::Mutex;
@@ -115,11 +115,10 @@ impl Process {
         Process { me: Member { id, boot, name, weight: 1, zone, at }, listener }
     }
 
-    fn run(self, begin: Begin, roster: Roster) -> FakeNode {
+    fn run(self, begin: Begin, roster: Roster, welcome: Option<Welcome>) -> FakeNode {
         let Process { me, listener } = self;
         let port = me.at.peer;
-        let known = roster.neighbours().map(|neighbour| neighbour.peer.id).collect();
-        let start = Start { me, cluster: roster.cluster, seed: 1, begin, known };
+        let start = Start { me, cluster: roster.cluster, seed: 1, begin, welcome };
         let outlook = Arc::new(Outlook::default());
         let beginning = Beginning {
             start,
@@ -149,7 +148,7 @@ impl FakeNode {
         let map = Map::found(process.me.clone(), Mask::M00FF, Settings::default());
         let cluster = ClusterId(draw_number());
         let roster = Roster::new(process.me.peer(), cluster, map.generation(), map.members());
-        process.run(Begin::Found(map), roster)
+        process.run(Begin::Found(map), roster, None)
     }
 
     pub(super) fn join(name: &str, at: &FakeNode) -> Result<FakeNode, String> {
@@ -186,7 +185,7 @@ impl FakeNode {
         let welcome = joined.welcome;
         let me = process.me.peer();
         let roster = Roster::new(me, welcome.cluster, welcome.generation, &welcome.members);
-        Ok(process.run(Begin::Join, roster))
+        Ok(process.run(Begin::Join, roster, Some(welcome)))
     }
 
     pub(super) fn is_ready(&self) {

@@ -1,0 +1,217 @@
+//! How a node comes into a cluster: it founds one, joins one, or comes back to the one that its data
+//! directory knows. Called once, by `Node::start`; everything is decided before a thread of the
+//! control plane runs.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use cluster::consensus::{Begin, Saved};
+use cluster::control::{JoinRequest, PROTOCOL_VERSION, Start, Welcome};
+use cluster::map::{
+    Ack, Boot, ClusterId, Endpoints, Map, Member, NodeId, Settings as ClusterSettings, Zone,
+};
+use commands::settings::{self, JoinAddress, Settings};
+use placement::Mask;
+
+use crate::peer::{Candidate, Disk, Joined, Roster, draw_number, join};
+
+/// The ports a node has, as the system gave them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ports {
+    pub client: u16,
+    /// 0 if it stays alone.
+    pub peer: u16,
+    /// 0 if it has none.
+    pub http: u16,
+}
+
+/// Who a process is, before it is in any cluster.
+pub(crate) struct Identity {
+    pub me: Member,
+    disk: Option<Disk>,
+    /// From its data directory.
+    cluster: Option<ClusterId>,
+    saved: Saved,
+}
+
+/// A place in a cluster, ready to be taken.
+pub(crate) struct Place {
+    pub start: Start,
+    pub roster: Roster,
+    pub disk: Option<Disk>,
+}
+
+/// Finds out who this process is. An error is one line; nothing was changed.
+pub(crate) fn identify(settings: &Settings, ports: Ports) -> Result<Identity, String> {
+    let opened = settings.data_dir.as_deref().map(Disk::open).transpose();
+    let (disk, kept, saved) = match opened.map_err(|error| error.to_string())? {
+        Some((disk, kept, saved)) => (Some(disk), kept, saved),
+        None => (None, None, Saved::default()),
+    };
+    let id = kept.as_ref().map_or_else(|| NodeId(draw_number()), |kept| kept.id);
+    let me = Member {
+        id,
+        boot: Boot(draw_number()),
+        name: name(settings, ports),
+        weight: settings.weight,
+        zone: Zone(settings.zone.clone().unwrap_or_default()),
+        at: endpoints(settings, ports),
+    };
+    Ok(Identity { me, disk, cluster: kept.map(|kept| kept.cluster), saved })
+}
+
+/// Only tests start nodes without a name.
+fn name(settings: &Settings, ports: Ports) -> String {
+    if settings.name.is_empty() { format!("node-{}", ports.client) } else { settings.name.clone() }
+}
+
+/// Where the node is reached. The host is empty if it listens on all addresses and was told none:
+/// one that joins learns it from the connection by which it does.
+fn endpoints(settings: &Settings, ports: Ports) -> Endpoints {
+    let advertised = settings.advertise.as_ref();
+    let bound = Some(settings.bind).filter(|ip| !ip.is_unspecified());
+    let host = advertised.map(|to| to.host.clone()).or(bound.map(|ip| ip.to_string()));
+    Endpoints {
+        host: host.unwrap_or_default(),
+        client: advertised.and_then(|to| to.port).unwrap_or(ports.client),
+        peer: ports.peer,
+        http: ports.http,
+    }
+}
+
+/// Founds, joins or comes back. An error is one line; no cluster was disturbed.
+pub(crate) fn enter(identity: Identity, settings: &Settings) -> Result<Place, String> {
+    let wants_others = !settings.join.0.is_empty();
+    if wants_others && identity.me.at.peer == 0 {
+        return Err("a node without a peer port (peer-port = off) cannot join".to_owned());
+    }
+    if !identity.saved.is_blank() {
+        return come_back(identity, settings);
+    }
+    if wants_others { join_others(identity, settings) } else { found(identity, settings) }
+}
+
+fn found(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
+    if identity.me.at.host.is_empty() {
+        identity.me.at.host = own_address().unwrap_or(settings.bind).to_string();
+    }
+    let cluster = ClusterId(draw_number());
+    let map = Map::found(identity.me.clone(), mask(settings), cluster_settings(settings));
+    let roster = Roster::new(identity.me.peer(), cluster, map.generation(), map.members());
+    identity.settle(cluster, roster, Begin::Found(map), None)
+}
+
+fn join_others(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
+    let joined = identity.ask(&settings.join.0, settings)?;
+    let welcome = identity.welcomed(joined);
+    let (cluster, roster) = (welcome.cluster, roster_of(&identity.me, &welcome));
+    identity.settle(cluster, roster, Begin::Join, Some(welcome))
+}
+
+/// A node that has kept its log asks at the addresses it was given and at those it remembers. If
+/// nobody answers it just begins: perhaps all are only just starting, and its vote is needed.
+fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
+    let map = identity.saved.snapshot().expect("what is not blank has a map").map.clone();
+    let cluster = identity.cluster.ok_or("the data directory has a log, but no identity")?;
+    let others = map.members().iter().filter(|member| member.id != identity.me.id);
+    let remembered =
+        others.map(|member| JoinAddress { host: member.at.host.clone(), port: member.at.client });
+    let addresses: Vec<JoinAddress> = settings.join.0.iter().cloned().chain(remembered).collect();
+    if identity.me.at.host.is_empty() {
+        let known = map.member(identity.me.id).map(|member| member.at.host.clone());
+        identity.me.at.host = known.unwrap_or_default();
+    }
+    let saved = std::mem::take(&mut identity.saved);
+    if !addresses.is_empty() {
+        match identity.ask(&addresses, settings) {
+            Ok(joined) => {
+                let welcome = identity.welcomed(joined);
+                let roster = roster_of(&identity.me, &welcome);
+                return identity.settle(cluster, roster, Begin::Resume(saved), Some(welcome));
+            }
+            Err(line) if !settings.join.0.is_empty() => return Err(line),
+            Err(_) => {}
+        }
+    }
+    let roster = Roster::new(identity.me.peer(), cluster, map.generation(), map.members());
+    identity.settle(cluster, roster, Begin::Resume(saved), None)
+}
+
+fn roster_of(me: &Member, welcome: &Welcome) -> Roster {
+    Roster::new(me.peer(), welcome.cluster, welcome.generation, &welcome.members)
+}
+
+impl Identity {
+    fn ask(&self, addresses: &[JoinAddress], settings: &Settings) -> Result<Joined, String> {
+        let request = JoinRequest {
+            version: PROTOCOL_VERSION,
+            member: self.me.clone(),
+            cluster: self.cluster,
+            backups: settings.backups,
+            ack: settings.ack.map(ack),
+            buckets: settings.buckets.map(|_| mask(settings)),
+            skew: Duration::ZERO,
+        };
+        let (password, secret) = (&settings.requirepass, &settings.secret);
+        join(&Candidate { addresses, password, secret, request }).map_err(|error| error.to_string())
+    }
+
+    fn welcomed(&mut self, joined: Joined) -> Welcome {
+        if self.me.at.host.is_empty() {
+            self.me.at.host = joined.from.to_string();
+        }
+        joined.welcome
+    }
+
+    fn settle(
+        self,
+        cluster: ClusterId,
+        roster: Roster,
+        begin: Begin,
+        welcome: Option<Welcome>,
+    ) -> Result<Place, String> {
+        if let Some(disk) = &self.disk {
+            let kept = disk.keep_identity(self.me.id, cluster);
+            kept.map_err(|error| error.to_string())?;
+        }
+        let start = Start { me: self.me, cluster, seed: cluster.0, begin, welcome };
+        Ok(Place { start, roster, disk: self.disk })
+    }
+}
+
+/// The address by which this machine would reach others. Nothing is sent.
+fn own_address() -> Option<IpAddr> {
+    /// An address of no machine, set aside for documentation.
+    const ELSEWHERE: SocketAddr =
+        SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 9);
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).ok()?;
+    socket.connect(ELSEWHERE).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
+}
+
+fn mask(settings: &Settings) -> Mask {
+    use commands::settings::Buckets;
+    match settings.buckets {
+        Some(Buckets::B16) => Mask::M000F,
+        None | Some(Buckets::B256) => Mask::M00FF,
+        Some(Buckets::B4096) => Mask::M0FFF,
+        Some(Buckets::B16384) => Mask::M3FFF,
+    }
+}
+
+fn ack(ack: settings::Ack) -> Ack {
+    match ack {
+        settings::Ack::Backup => Ack::Backup,
+        settings::Ack::Primary => Ack::Primary,
+    }
+}
+
+/// What the first node decides for all.
+fn cluster_settings(settings: &Settings) -> ClusterSettings {
+    let default = ClusterSettings::default();
+    ClusterSettings {
+        backups: settings.backups.unwrap_or(default.backups),
+        ack: settings.ack.map_or(default.ack, ack),
+        ..default
+    }
+}
