@@ -7,6 +7,7 @@ mod node; //      Start here: the grid of GETs and SETs, three servers in turn.
 mod memory; //    Bytes per key.
 mod threads; //   Two I/O threads beside one, and a hot key.
 mod latency; //   How long users wait at a moderate rate: open loop.
+mod cluster; //   Clusters: what a write costs, and what clients notice when a node joins.
 mod generator; // What the load generator itself costs, beside redis-benchmark.
 mod measure; //   One measured run, and the middle of several.
 mod servers; //   The servers: found, installed, started, stopped.
@@ -40,6 +41,8 @@ enum Part {
     Threads,
     /// Latency at a fixed rate, counted from when each request was due.
     Latency,
+    /// Three primaries with a backup each: throughput, CPU, and a fourth node that joins.
+    Cluster,
     /// The load generator's own cost beside redis-benchmark's.
     Generator,
     /// All of the above.
@@ -93,12 +96,14 @@ fn run(part: Part, options: &Options) -> io::Result<()> {
         Part::Memory => run_memory(&tools, options),
         Part::Threads => run_threads(&tools, options),
         Part::Latency => run_latency(&tools, options),
+        Part::Cluster => run_cluster(&tools, options),
         Part::Generator => run_generator(&tools, options),
         Part::All => {
             run_node(&tools, options)?;
             run_memory(&tools, options)?;
             run_threads(&tools, options)?;
             run_latency(&tools, options)?;
+            run_cluster(&tools, options)?;
             run_generator(&tools, options)
         }
         Part::Page => report::write_page(),
@@ -119,6 +124,10 @@ fn run_threads(tools: &Tools, options: &Options) -> io::Result<()> {
 
 fn run_latency(tools: &Tools, options: &Options) -> io::Result<()> {
     report::keep("latency", options, || latency::run(tools, options))
+}
+
+fn run_cluster(tools: &Tools, options: &Options) -> io::Result<()> {
+    report::keep("cluster", options, || cluster::run(tools, options))
 }
 
 fn run_generator(tools: &Tools, options: &Options) -> io::Result<()> {

@@ -63,12 +63,22 @@ impl Tools {
 
     /// Starts a server with nothing in it, on free ports, and waits until it answers.
     pub(crate) fn start(&self, kind: Kind, on: &Placement) -> io::Result<Server> {
+        self.start_with(kind, on, &[])
+    }
+
+    /// [`Tools::start`], with more flags.
+    pub(crate) fn start_with(
+        &self,
+        kind: Kind,
+        on: &Placement,
+        more: &[String],
+    ) -> io::Result<Server> {
         let binary = self.binaries.get(&kind).ok_or_else(|| {
             io::Error::other(format!("this part needs {}: leave it in --servers", kind.name()))
         })?;
         let address = free_address()?;
         let mut command = Command::new(binary);
-        command.args(flags(kind, address.port(), on.io_threads)?);
+        command.args(flags(kind, address.port(), on.io_threads)?).args(more);
         command.current_dir(scratch_dir()?).stdin(Stdio::null()).stdout(Stdio::null());
         let child = process::spawn_pinned(&mut command, &on.cores).map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", binary.display()))
@@ -148,9 +158,12 @@ fn flags(kind: Kind, port: u16, io_threads: usize) -> io::Result<Vec<String>> {
     let flags: Vec<&str> = match kind {
         Kind::Ours => {
             let http_port = free_address()?.port().to_string();
+            let peer_port = free_address()?.port().to_string();
             return Ok(["--port", &port, "--http-port", &http_port, "--io-threads", &threads]
+                .into_iter()
+                .chain(["--peer-port", &peer_port])
                 .map(str::to_owned)
-                .to_vec());
+                .collect());
         }
         Kind::Valkey | Kind::Redis => vec![
             "--port",

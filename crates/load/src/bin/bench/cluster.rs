@@ -1,0 +1,150 @@
+//! Clusters: three primaries with a backup each, ours beside Redis and Valkey. What a write and a read
+//! cost, and what clients notice when a node is added.
+mod grow; //    A fourth node joins three that are full and busy.
+mod members; // A cluster of servers: started, joined, asked how even it is.
+mod paced; //   A client of clusters that sends at a fixed rate and follows MOVED.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::Command;
+
+use load::process::CpuClock;
+use serde::{Deserialize, Serialize};
+
+use crate::Options;
+use crate::measure::median;
+use crate::servers::{Kind, Tools};
+use grow::Growth;
+use members::Members;
+
+const PIPELINES: [usize; 2] = [1, 16];
+const OPERATIONS: [&str; 2] = ["SET", "GET"];
+const KEYS: u64 = 1_000_000;
+const VALUE_BYTES: usize = 64;
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ClusterResults {
+    pub(crate) rounds: usize,
+    pub(crate) throughput: Vec<Throughput>,
+    pub(crate) growth: BTreeMap<Kind, Growth>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Throughput {
+    pub(crate) case: String,
+    pub(crate) servers: BTreeMap<Kind, Cost>,
+}
+
+/// What all processes of a cluster together did.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Cost {
+    pub(crate) ops_per_second: f64,
+    pub(crate) cpu_micros_per_op: f64,
+}
+
+pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<ClusterResults> {
+    let rounds = if options.quick { 1 } else { options.rounds };
+    let throughput = measure_throughput(tools, options, rounds)?;
+    let mut growth = BTreeMap::new();
+    for kind in tools.kinds() {
+        let grown = grow::measure(tools, kind, options.quick)?;
+        println!("{}", grown.line(kind));
+        growth.insert(kind, grown);
+    }
+    Ok(ClusterResults { rounds, throughput, growth })
+}
+
+fn measure_throughput(
+    tools: &Tools,
+    options: &Options,
+    rounds: usize,
+) -> io::Result<Vec<Throughput>> {
+    let requests = if options.quick { 100_000 } else { 400_000 };
+    let mut clusters = Vec::new();
+    for kind in tools.kinds() {
+        clusters.push(Members::start(tools, kind)?);
+    }
+    let mut table = Vec::new();
+    for pipeline in PIPELINES {
+        for operation in OPERATIONS {
+            let mut seen: BTreeMap<Kind, Vec<Cost>> = BTreeMap::new();
+            for _ in 0..rounds {
+                for cluster in &clusters {
+                    let cost = benchmark(cluster, operation, pipeline, requests)?;
+                    seen.entry(cluster.kind).or_default().push(cost);
+                }
+            }
+            let servers = seen.into_iter().map(|(kind, costs)| (kind, middle(&costs))).collect();
+            let row = Throughput { case: format!("{operation} P{pipeline}"), servers };
+            println!("{}", row.line());
+            table.push(row);
+        }
+    }
+    Ok(table)
+}
+
+impl Throughput {
+    fn line(&self) -> String {
+        let shown = self.servers.iter().map(|(kind, cost)| {
+            let (ops, cpu) = (cost.ops_per_second, cost.cpu_micros_per_op);
+            format!("{} {ops:>9.0}/s {cpu:>6.2} us CPU", kind.name())
+        });
+        format!("{:<8} {}", self.case, shown.collect::<Vec<_>>().join("   "))
+    }
+}
+
+fn middle(costs: &[Cost]) -> Cost {
+    let of = |figure: fn(&Cost) -> f64| median(costs.iter().map(figure).collect());
+    Cost {
+        ops_per_second: of(|cost| cost.ops_per_second),
+        cpu_micros_per_op: of(|cost| cost.cpu_micros_per_op),
+    }
+}
+
+/// The same client for all: redis-benchmark, which knows clusters.
+fn benchmark(
+    cluster: &Members,
+    operation: &str,
+    pipeline: usize,
+    requests: u64,
+) -> io::Result<Cost> {
+    let clocks: Vec<CpuClock> = cluster
+        .servers
+        .iter()
+        .map(|server| CpuClock::of(server.pid()))
+        .collect::<Result<_, _>>()?;
+    let spent = || clocks.iter().map(CpuClock::spent).sum::<io::Result<std::time::Duration>>();
+    let before = spent()?;
+    let port = cluster.servers[0].address.port();
+    let output = Command::new("redis-benchmark")
+        .args(["--cluster", "-h", "127.0.0.1", "-p", &port.to_string(), "-q", "-c", "50"])
+        .args(["-t", &operation.to_lowercase(), "-P", &pipeline.to_string()])
+        .args(["-n", &requests.to_string(), "-r", &KEYS.to_string()])
+        .args(["-d", &VALUE_BYTES.to_string()])
+        .output()?;
+    let cpu = spent()? - before;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let ops_per_second = rate(&text).ok_or_else(|| {
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        io::Error::other(format!("redis-benchmark says no rate: {text}{errors}"))
+    })?;
+    Ok(Cost { ops_per_second, cpu_micros_per_op: cpu.as_secs_f64() * 1e6 / requests as f64 })
+}
+
+/// The last rate that redis-benchmark tells of.
+fn rate(text: &str) -> Option<f64> {
+    let line = text.rsplit(['\r', '\n']).find(|line| line.contains("requests per second"))?;
+    line.split(':').nth(1)?.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_the_last_that_was_told() {
+        let text = "SET: rps=1.0\rSET: 10.00 requests per second, p50=1\nSET: 95328.88 requests per second, p50=0.271 msec\n";
+        assert_eq!(rate(text), Some(95_328.88));
+        assert_eq!(rate("nothing"), None);
+    }
+}

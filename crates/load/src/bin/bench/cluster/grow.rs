@@ -1,0 +1,148 @@
+//! A fourth node joins three that hold a million keys and serve a steady load.
+use std::io;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::members::{Members, PRIMARIES};
+use super::paced::{self, Paced, Samples};
+use crate::servers::{Kind, Tools};
+
+const KEYS: u64 = 1_000_000;
+const VALUE_BYTES: usize = 100;
+const BEFORE: Duration = Duration::from_secs(5);
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Growth {
+    /// From the start of the fourth process (ours) or of the rebalancing (theirs) until all is even.
+    pub(crate) seconds: f64,
+    pub(crate) megabytes_per_second: f64,
+    pub(crate) before: Waits,
+    pub(crate) during: Waits,
+    pub(crate) after: Waits,
+    /// The longest a command waited for a bucket to be handed over, if the server tells.
+    pub(crate) longest_handover_micros: Option<u64>,
+}
+
+/// How long clients waited, in microseconds.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Waits {
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) p999: f64,
+    pub(crate) longest: f64,
+}
+
+pub(super) fn measure(tools: &Tools, kind: Kind, quick: bool) -> io::Result<Growth> {
+    let keys = if quick { KEYS / 10 } else { KEYS };
+    let mut cluster = Members::start(tools, kind)?;
+    let seed = cluster.servers[0].address;
+    paced::fill(seed, keys, VALUE_BYTES)?;
+    let load = Paced::start(seed, keys, VALUE_BYTES);
+    std::thread::sleep(BEFORE);
+    if kind != Kind::Ours {
+        cluster.add(tools)?;
+        cluster.add(tools)?;
+        cluster.take_in()?;
+    }
+    let begun = Instant::now();
+    if kind == Kind::Ours {
+        cluster.add(tools)?;
+    } else {
+        cluster.rebalance()?;
+    }
+    cluster.wait_until_even(PRIMARIES + 1)?;
+    let ended = Instant::now();
+    std::thread::sleep(BEFORE);
+    let samples = load.end()?;
+    let handover = |server: &crate::servers::Server| {
+        server.info("cluster", "handover_longest_micros").ok().flatten()?.parse::<u64>().ok()
+    };
+    let longest = cluster.servers.iter().filter_map(handover).max();
+    Ok(growth(samples, (begun, ended), keys, longest))
+}
+
+fn growth(
+    samples: Samples,
+    (begun, ended): (Instant, Instant),
+    keys: u64,
+    longest: Option<u64>,
+) -> Growth {
+    let seconds = ended.duration_since(begun).as_secs_f64();
+    let of = |wanted: &dyn Fn(Instant) -> bool| {
+        let mut waits: Vec<f64> = samples
+            .iter()
+            .filter(|(due, _)| wanted(*due))
+            .map(|(_, took)| took.as_secs_f64() * 1e6)
+            .collect();
+        waits.sort_by(f64::total_cmp);
+        Waits::of(&waits)
+    };
+    // A quarter of both copies of everything has moved.
+    let item = VALUE_BYTES as f64 + 16.0;
+    let megabytes = keys as f64 * item * 2.0 / (PRIMARIES as f64 + 1.0) / 1e6;
+    Growth {
+        seconds,
+        megabytes_per_second: megabytes / seconds,
+        before: of(&|due| due < begun),
+        during: of(&|due| due >= begun && due < ended),
+        after: of(&|due| due >= ended),
+        longest_handover_micros: longest,
+    }
+}
+
+impl Waits {
+    /// Of waits in ascending order.
+    fn of(waits: &[f64]) -> Waits {
+        let at = |share: f64| {
+            let index = (waits.len() as f64 * share) as usize;
+            waits.get(index.min(waits.len().saturating_sub(1))).copied().unwrap_or(0.0)
+        };
+        Waits { p50: at(0.5), p99: at(0.99), p999: at(0.999), longest: at(1.0) }
+    }
+
+    fn shown(&self) -> String {
+        format!("{:.0}/{:.0}/{:.0}/{:.0}", self.p50, self.p99, self.p999, self.longest)
+    }
+}
+
+impl Growth {
+    pub(super) fn line(&self, kind: Kind) -> String {
+        format!(
+            "{:<12} a fourth node: even after {:.2} s ({:.0} MB/s); p50/p99/p99.9/max us before {}, \
+             during {}, after {}; longest handover {} us",
+            kind.name(),
+            self.seconds,
+            self.megabytes_per_second,
+            self.before.shown(),
+            self.during.shown(),
+            self.after.shown(),
+            self.longest_handover_micros.map_or("-".to_owned(), |micros| micros.to_string()),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_told_apart_by_when_they_were_due() {
+        let begun = Instant::now();
+        let ended = begun + Duration::from_secs(1);
+        let sample = |millis: i64, micros: u64| {
+            let due = if millis < 0 {
+                begun.checked_sub(Duration::from_millis(millis.unsigned_abs())).unwrap()
+            } else {
+                begun + Duration::from_millis(millis.unsigned_abs())
+            };
+            (due, Duration::from_micros(micros))
+        };
+        let samples = vec![sample(-5, 10), sample(5, 200), sample(2_000, 30)];
+        let growth = growth(samples, (begun, ended), KEYS, None);
+        let longest =
+            [growth.before, growth.during, growth.after].map(|waits| waits.longest.round());
+        assert_eq!(longest, [10.0, 200.0, 30.0]);
+        assert!((growth.megabytes_per_second - 58.0).abs() < 1.0);
+    }
+}

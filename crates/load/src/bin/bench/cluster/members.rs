@@ -1,0 +1,151 @@
+//! A cluster of servers: started, joined, asked how even it is. Ours makes itself; the others are made
+//! with `redis-cli --cluster`.
+use std::io;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::measure::SERVER_CORE;
+use crate::servers::{Kind, Placement, Server, Tools};
+
+/// Primaries at first.
+pub(super) const PRIMARIES: usize = 3;
+const EVEN_WITHIN: Duration = Duration::from_secs(120);
+
+pub(crate) struct Members {
+    pub(crate) kind: Kind,
+    pub(crate) servers: Vec<Server>,
+}
+
+impl Members {
+    pub(super) fn start(tools: &Tools, kind: Kind) -> io::Result<Members> {
+        let mut members = Members { kind, servers: Vec::new() };
+        let count = if kind == Kind::Ours { PRIMARIES } else { 2 * PRIMARIES };
+        for _ in 0..count {
+            members.add(tools)?;
+        }
+        if kind != Kind::Ours {
+            let addresses = members.servers.iter().map(|server| server.address.to_string());
+            let mut create = Command::new("redis-cli");
+            create.args(["--cluster", "create"]).args(addresses);
+            create.args(["--cluster-replicas", "1", "--cluster-yes"]);
+            succeed(&mut create)?;
+        }
+        members.wait_until_even(PRIMARIES)?;
+        Ok(members)
+    }
+
+    /// One more process; one of ours joins by itself.
+    pub(super) fn add(&mut self, tools: &Tools) -> io::Result<()> {
+        let on = Placement { cores: vec![SERVER_CORE], io_threads: 1 };
+        let flags: Vec<String> = match (self.kind, self.servers.first()) {
+            (Kind::Ours, None) => Vec::new(),
+            (Kind::Ours, Some(first)) => vec!["--join".to_owned(), first.address.to_string()],
+            (Kind::Redis | Kind::Valkey, _) => {
+                let file = format!("nodes-{:?}-{}.conf", self.kind, self.servers.len());
+                ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"]
+                    .map(str::to_owned)
+                    .into_iter()
+                    .chain(["--cluster-config-file".to_owned(), fresh(&file)?])
+                    .collect()
+            }
+        };
+        self.servers.push(tools.start_with(self.kind, &on, &flags)?);
+        Ok(())
+    }
+
+    /// Makes a primary of the fourth process, with a backup, and gives it its share.
+    pub(super) fn take_in(&self) -> io::Result<()> {
+        let first = self.servers[0].address.to_string();
+        let [.., new, backup] = self.servers.as_slice() else { return Ok(()) };
+        let run = |args: &[&str]| succeed(Command::new("redis-cli").arg("--cluster").args(args));
+        run(&["add-node", &new.address.to_string(), &first])?;
+        std::thread::sleep(Duration::from_secs(2)); // Until all have heard of it.
+        let id = text(&new.client()?.call(&["CLUSTER", "MYID"])?);
+        let with = ["--cluster-slave", "--cluster-master-id", id.trim()];
+        run(&[&["add-node", &backup.address.to_string(), &first], &with[..]].concat())?;
+        std::thread::sleep(Duration::from_secs(2));
+        Ok(())
+    }
+
+    /// Moves slots until all primaries have as many.
+    pub(super) fn rebalance(&self) -> io::Result<()> {
+        let first = self.servers[0].address.to_string();
+        succeed(Command::new("redis-cli").args([
+            "--cluster",
+            "rebalance",
+            &first,
+            "--cluster-use-empty-masters",
+            "--cluster-yes",
+        ]))
+    }
+
+    pub(super) fn wait_until_even(&self, primaries: usize) -> io::Result<()> {
+        let begun = Instant::now();
+        while !self.is_even(primaries) {
+            if begun.elapsed() > EVEN_WITHIN {
+                return Err(io::Error::other(format!("{} is never even", self.kind.name())));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    fn is_even(&self, primaries: usize) -> bool {
+        let asked = |server: &Server, words: &[&str]| {
+            server.client().and_then(|mut client| client.call(words)).map(|reply| text(&reply))
+        };
+        if self.kind == Kind::Ours {
+            let Ok(status) = asked(&self.servers[0], &["CLUSTER", "STATUS"]) else { return false };
+            return is_even_status(&status, primaries);
+        }
+        let ok = |server: &Server| {
+            asked(server, &["CLUSTER", "INFO"]).is_ok_and(|info| info.contains("cluster_state:ok"))
+        };
+        self.servers.iter().all(ok)
+    }
+}
+
+/// Whether no member has more than one copy or one primary more than another.
+fn is_even_status(status: &str, members: usize) -> bool {
+    let json = status.find('{').map_or("", |start| &status[start..]);
+    let Ok(status) = serde_json::from_str::<serde_json::Value>(json.trim_end()) else {
+        return false;
+    };
+    let list = status["members"].as_array().cloned().unwrap_or_default();
+    let counts = |of: &dyn Fn(&serde_json::Value) -> u64| {
+        let counts: Vec<u64> = list.iter().map(of).collect();
+        counts.iter().max().copied().unwrap_or(0) - counts.iter().min().copied().unwrap_or(0)
+    };
+    let primaries = |member: &serde_json::Value| member["primaries"].as_u64().unwrap_or(0);
+    let total =
+        |member: &serde_json::Value| primaries(member) + member["backups"].as_u64().unwrap_or(0);
+    let copies: u64 = list.iter().map(total).sum();
+    let buckets: u64 = list.iter().map(primaries).sum();
+    list.len() == members && copies == 2 * buckets && counts(&primaries) <= 1 && counts(&total) <= 1
+}
+
+pub(super) fn text(reply: &[u8]) -> String {
+    let text = String::from_utf8_lossy(reply).into_owned();
+    match text.split_once("\r\n") {
+        Some((header, rest)) if header.starts_with(['$', '=']) => rest.to_owned(),
+        _ => text,
+    }
+}
+
+/// A file name that no earlier run has left anything under.
+fn fresh(name: &str) -> io::Result<String> {
+    let nanos = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_err(io::Error::other)?
+        .as_nanos();
+    Ok(format!("{nanos}-{name}"))
+}
+
+fn succeed(command: &mut Command) -> io::Result<()> {
+    let output = command.output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    Err(io::Error::other(format!("{command:?}: {said}")))
+}
