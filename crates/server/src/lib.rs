@@ -13,6 +13,8 @@ mod host; //       The node, as a running command sees it.
 mod config; //     Settings that change while the node runs.
 mod pause; //      CLIENT PAUSE.
 mod peer; //       The other nodes.
+#[allow(dead_code, reason = "the control thread will use it")]
+mod disk; //       The data directory.
 mod watching; //   Statistics, the slow log, monitors.
 mod system; //     What the operating system says.
 mod mailbox; //    How threads talk to a worker.

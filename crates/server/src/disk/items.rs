@@ -1,0 +1,197 @@
+//! What the last node of a cluster held when it was stopped: its map, then slot by slot its position and
+//! its items.
+//!
+//! Written by the thread that stops the node, when nothing changes any more; read before the node
+//! serves. As with a fill, items go with their version, expiry and mark.
+
+use std::io;
+
+use cluster::map::{ClusterId, LogIndex, Map};
+use cluster::replication::Position;
+use placement::Slot;
+use serde::{Deserialize, Serialize};
+use store::{DecodedItem, SlotTable, Version, decode_item, encode_item};
+
+use super::directory::Directory;
+use super::record::{Magic, Next, RecordsReader, RecordsWriter};
+use super::{Damage, DiskError};
+
+pub(super) const FILE: &str = "items";
+const MAGIC: Magic = *b"OCITEM01";
+
+/// Items are gathered into records of about this size. A larger item has one for itself.
+const RECORD_BYTES: usize = 64 * 1024;
+
+/// What the items belong to.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct ItemsHead {
+    pub(crate) cluster: ClusterId,
+    /// With its generation.
+    pub(crate) map: Map,
+}
+
+/// All records but the first begin with one of these.
+const SLOT: u8 = 1;
+const ITEMS: u8 = 2;
+const END: u8 = 3;
+
+/// What a record says, apart from items.
+#[derive(Serialize, Deserialize)]
+struct SlotHead {
+    slot: u16,
+    reign: LogIndex,
+    version: u64,
+}
+
+pub(crate) struct ItemsWriter<D: Directory> {
+    writer: RecordsWriter<D::Replacement>,
+    /// The record at hand, with its tag.
+    items: Vec<u8>,
+    count: u64,
+}
+
+impl<D: Directory> ItemsWriter<D> {
+    pub(super) fn begin(files: &D, head: &ItemsHead) -> io::Result<ItemsWriter<D>> {
+        let mut writer = RecordsWriter::begin(files, FILE, MAGIC)?;
+        writer.put(&postcard::to_allocvec(head).expect("a map can be written"))?;
+        Ok(ItemsWriter { writer, items: vec![ITEMS], count: 0 })
+    }
+
+    /// Writes a slot. One that nothing was ever written to may be left out.
+    pub(crate) fn slot(&mut self, slot: Slot, at: Position, table: &SlotTable) -> io::Result<()> {
+        let head = SlotHead { slot: slot.number(), reign: at.reign, version: at.version.0 };
+        self.put_tagged(SLOT, &head)?;
+        let mut result = Ok(());
+        table.for_each(|found| {
+            if result.is_ok() {
+                encode_item(&found, &mut self.items);
+                self.count += 1;
+                result = if self.items.len() < RECORD_BYTES { Ok(()) } else { self.put_items() };
+            }
+        });
+        result?;
+        self.put_items()
+    }
+
+    /// Puts everything in place, and says how many items there are. Before that, nothing has changed.
+    pub(crate) fn finish(mut self) -> io::Result<u64> {
+        let count = self.count;
+        self.put_tagged(END, &count)?;
+        self.writer.finish()?;
+        Ok(count)
+    }
+
+    fn put_items(&mut self) -> io::Result<()> {
+        if self.items.len() > 1 {
+            self.writer.put(&self.items)?;
+        }
+        self.items.truncate(1);
+        Ok(())
+    }
+
+    fn put_tagged(&mut self, tag: u8, content: &impl Serialize) -> io::Result<()> {
+        let record = postcard::to_extend(content, vec![tag]).expect("numbers can be written");
+        self.writer.put(&record)
+    }
+}
+
+/// Whoever takes what is read.
+pub(crate) trait TakeItems {
+    /// A slot begins: it is empty, and at this position.
+    fn slot(&mut self, slot: Slot, at: Position);
+
+    /// An item of the slot that began last.
+    fn item(&mut self, slot: Slot, item: &DecodedItem<'_>);
+}
+
+pub(crate) struct ItemsReader<D: Directory> {
+    reader: RecordsReader<D::Reader>,
+    head: ItemsHead,
+}
+
+impl<D: Directory> ItemsReader<D> {
+    /// None if there are none.
+    pub(super) fn open(files: &D) -> Result<Option<ItemsReader<D>>, DiskError> {
+        let Some(mut reader) = RecordsReader::open(files, FILE, MAGIC)? else { return Ok(None) };
+        let head = match reader.next()? {
+            Next::Record(record) => postcard::from_bytes(record).ok(),
+            Next::End | Next::Torn => return Err(reader.damaged(Damage::CutOff)),
+        };
+        let head = head.ok_or_else(|| reader.unreadable())?;
+        Ok(Some(ItemsReader { reader, head }))
+    }
+
+    pub(crate) fn head(&self) -> &ItemsHead {
+        &self.head
+    }
+
+    /// Reads everything, and says how many items there were. After an error what was taken is as it was
+    /// written, but it is not all.
+    pub(crate) fn read(mut self, to: &mut impl TakeItems) -> Result<u64, DiskError> {
+        let mut progress = Progress { slot: None, count: 0 };
+        loop {
+            let taken = match self.reader.next()? {
+                Next::Record(record) => progress.take(record, to),
+                // The end is a record too, and nothing is behind it.
+                Next::End | Next::Torn => return Err(self.reader.damaged(Damage::CutOff)),
+            };
+            match taken {
+                Some(Taken::More) => {}
+                Some(Taken::All) => return Ok(progress.count),
+                None => return Err(self.reader.unreadable()),
+            }
+        }
+    }
+}
+
+struct Progress {
+    slot: Option<Slot>,
+    count: u64,
+}
+
+enum Taken {
+    More,
+    All,
+}
+
+impl Progress {
+    /// None if the record makes no sense here.
+    fn take(&mut self, record: &[u8], to: &mut impl TakeItems) -> Option<Taken> {
+        let (tag, content) = record.split_first()?;
+        match *tag {
+            SLOT => {
+                let head: SlotHead = postcard::from_bytes(content).ok()?;
+                let slot = Slot::new(head.slot).filter(|slot| self.slot < Some(*slot))?;
+                self.slot = Some(slot);
+                to.slot(slot, Position { reign: head.reign, version: Version(head.version) });
+                Some(Taken::More)
+            }
+            ITEMS => {
+                self.take_items(content, to)?;
+                Some(Taken::More)
+            }
+            END => {
+                let count: u64 = postcard::from_bytes(content).ok()?;
+                (count == self.count).then_some(Taken::All)
+            }
+            _ => None,
+        }
+    }
+
+    fn take_items(&mut self, mut bytes: &[u8], to: &mut impl TakeItems) -> Option<()> {
+        let slot = self.slot?;
+        while !bytes.is_empty() {
+            let (item, rest) = decode_item(bytes).ok()?;
+            if Slot::of(item.key) != slot {
+                return None;
+            }
+            to.item(slot, &item);
+            self.count += 1;
+            bytes = rest;
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! What is read is what was written, and nothing is taken for whole that is not.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use cluster::map::{Boot, Endpoints, Member, NodeId, Settings, Zone};
+use placement::Mask;
+use store::{Effect, NewValue, Seed, Touch, UnixMillis, digest_of};
+
+use super::super::memory::Memory;
+use super::*;
+
+static SEED: LazyLock<Seed> = LazyLock::new(|| Seed::new(5));
+
+#[derive(Default)]
+struct Tables(BTreeMap<Slot, (Position, SlotTable)>);
+
+impl TakeItems for Tables {
+    fn slot(&mut self, slot: Slot, at: Position) {
+        let mut table = SlotTable::default();
+        let _ = table.begin_copy(at.version, &SEED);
+        self.0.insert(slot, (at, table));
+    }
+
+    fn item(&mut self, slot: Slot, item: &DecodedItem<'_>) {
+        let (_, table) = self.0.get_mut(&slot).expect("a slot begins before its items");
+        let _ = table.copy_item(item, &SEED);
+    }
+}
+
+fn head() -> ItemsHead {
+    let founder = Member {
+        id: NodeId(1),
+        boot: Boot(1),
+        name: "founder".to_owned(),
+        weight: 1,
+        zone: Zone::default(),
+        at: Endpoints::default(),
+    };
+    let map = Map::found(founder, Mask::M00FF, Settings::default());
+    ItemsHead { cluster: ClusterId(9), map }
+}
+
+/// A few thousand keys, some of which expire, and one value larger than a record.
+fn filled() -> Tables {
+    let mut tables = Tables::default();
+    for number in 0..3_000_u64 {
+        let name = format!("key-{number}");
+        let key = SEED.key(name.as_bytes());
+        let length = if number == 77 { 3 * RECORD_BYTES } else { 20 };
+        let text = vec![number as u8; length];
+        let value =
+            if number % 3 == 0 { NewValue::Integer(number as i64) } else { NewValue::Raw(&text) };
+        let expires_at = (number % 5 == 0).then_some(UnixMillis(number + 1));
+        let at = Position { reign: LogIndex(number % 4), version: Version(0) };
+        let (at, table) = tables.0.entry(key.slot()).or_insert((at, SlotTable::default()));
+        at.version = table.next_version(UnixMillis(number));
+        let put = Effect::Put { key, value, expires_at };
+        let _ = table.apply(&put, at.version, Touch::Nothing, &SEED);
+    }
+    tables
+}
+
+fn written() -> (Memory, Tables) {
+    let (files, tables) = (Memory::default(), filled());
+    let mut writer = ItemsWriter::begin(&files, &head()).unwrap();
+    for (slot, (at, table)) in &tables.0 {
+        writer.slot(*slot, *at, table).unwrap();
+    }
+    assert!(files.content(FILE).is_none(), "nothing is in place before the end");
+    assert_eq!(writer.finish().unwrap(), 3_000);
+    (files, tables)
+}
+
+fn read(files: &Memory) -> Result<(Tables, u64), DiskError> {
+    let mut tables = Tables::default();
+    let reader = ItemsReader::open(files)?.expect("there is a file");
+    assert_eq!(*reader.head(), head());
+    let count = reader.read(&mut tables)?;
+    Ok((tables, count))
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    let (files, before) = written();
+    let (after, count) = read(&files).unwrap();
+    assert_eq!(count, 3_000);
+    assert_eq!(after.0.len(), before.0.len());
+    for (slot, (at, table)) in &before.0 {
+        let (at_after, table_after) = &after.0[slot];
+        assert_eq!(at_after, at);
+        assert_eq!(table_after.version(), at.version);
+        assert_eq!(digest_of(table_after), digest_of(table), "slot {slot}");
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_off_anywhere_is_refused() {
+    let (files, _) = written();
+    let whole = files.content(FILE).unwrap();
+    for end in (0..whole.len()).step_by(997).chain([whole.len() - 1]) {
+        files.set_content(FILE, whole[..end].to_vec());
+        assert!(read(&files).is_err(), "cut off at {end}");
+    }
+}
+
+#[test]
+fn a_changed_byte_is_found() {
+    let (files, _) = written();
+    let whole = files.content(FILE).unwrap();
+    for place in (0..whole.len()).step_by(1_499) {
+        let mut content = whole.clone();
+        content[place] ^= 4;
+        files.set_content(FILE, content);
+        assert!(read(&files).is_err(), "byte {place}");
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_file_before_as_it_was() {
+    let (files, _) = written();
+    files.leave_room(10_000);
+    let (at, table) = filled().0.into_values().next().unwrap();
+    let begun = ItemsWriter::begin(&files, &head());
+    let failed = begun.and_then(|mut writer| {
+        (0..Slot::COUNT).try_for_each(|number| writer.slot(Slot::new(number).unwrap(), at, &table))
+    });
+    assert!(failed.is_err());
+    assert_eq!(read(&files).unwrap().1, 3_000);
+}

@@ -1,0 +1,221 @@
+//! The data directory: what a node keeps over a restart, so that it comes back with its id, its vote and
+//! its log, and the last node of a cluster with its items too.
+//!
+//! ```text
+//! lock    held while a process uses the directory
+//! node    who the node is, and of which cluster
+//! log     the log of map changes: the map it begins with, then what was written since
+//! items   what the last node of a cluster held when it was stopped
+//! ```
+//!
+//! All files are checksummed records (`record.rs`). A file is either appended to or replaced as a
+//! whole, so an end of the process, or of the power, leaves the old or the new, or an end that is torn
+//! and was promised to nobody. The control thread opens the directory and writes what `Consensus`
+//! asks for before it sends anything.
+mod directory; // Files, as few operations: those that a test can let fail.
+mod record; //    Checksummed records, one after the other.
+mod identity; //  Who the node is.
+mod kept_log; //  The log.
+mod items; //     The items.
+#[cfg(test)]
+mod memory; //    A directory that loses what was not synced.
+
+use std::fmt;
+use std::fs::{self, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cluster::consensus::{Inconsistent, Persist, Saved};
+use cluster::map::{ClusterId, NodeId};
+
+use directory::{Directory, Files};
+use identity::Identity;
+pub(crate) use items::{ItemsHead, ItemsReader, ItemsWriter};
+use kept_log::KeptLog;
+
+/// The directory of a running node. Nobody else can open it meanwhile.
+pub(crate) struct DataDirectory {
+    files: Files,
+    identity: Identity,
+    log: KeptLog,
+    /// Lets go of the directory when it is closed.
+    _lock: fs::File,
+}
+
+/// Why a data directory cannot be used. Nothing in it was changed.
+#[derive(Debug)]
+pub(crate) enum DiskError {
+    InUse(PathBuf),
+    /// The system refused something.
+    Failed {
+        file: PathBuf,
+        error: io::Error,
+    },
+    /// What is there is not what was written.
+    Damaged {
+        file: PathBuf,
+        what: Damage,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Damage {
+    /// It is no file of ours, or of a version that this one does not know.
+    Foreign,
+    Missing,
+    /// The record at this byte does not match its checksum, or cannot be read.
+    Record(u64),
+    /// It ends before its end.
+    CutOff,
+    Inconsistent(Inconsistent),
+}
+
+impl DataDirectory {
+    /// Opens the directory, and makes it if need be: then the node's id is `fresh`.
+    pub(crate) fn open(path: &Path, fresh: NodeId) -> Result<(DataDirectory, Saved), DiskError> {
+        let files = Files::at(path);
+        let failed = |error| DiskError::Failed { file: path.to_owned(), error };
+        fs::create_dir_all(path).map_err(failed)?;
+        let lock = lock(&path.join("lock"))?;
+        let (identity, log, saved) = open(&files, fresh)?;
+        Ok((DataDirectory { files, identity, log, _lock: lock }, saved))
+    }
+
+    pub(crate) fn node(&self) -> NodeId {
+        self.identity.node
+    }
+
+    /// The cluster the node belongs to, if it has ever belonged to one.
+    pub(crate) fn cluster(&self) -> Option<ClusterId> {
+        self.identity.cluster
+    }
+
+    /// Remembers which cluster the node belongs to, before it takes part in anything.
+    pub(crate) fn set_cluster(&mut self, cluster: ClusterId) -> io::Result<()> {
+        let identity = Identity { cluster: Some(cluster), ..self.identity };
+        identity.write(&self.files)?;
+        self.identity = identity;
+        Ok(())
+    }
+
+    /// Writes what `Consensus` asks for. When it returns, it is on disk. After an error nothing that
+    /// depends on it may be sent, ever: the process should end.
+    pub(crate) fn persist(&mut self, persist: Persist) -> io::Result<()> {
+        self.log.write(&self.files, persist)
+    }
+
+    /// Begins to write what the node holds; `ItemsWriter::finish` puts it in place.
+    pub(crate) fn write_items(&self, head: &ItemsHead) -> io::Result<ItemsWriter<Files>> {
+        ItemsWriter::begin(&self.files, head)
+    }
+
+    /// What the node held when it was stopped as the last of its cluster.
+    pub(crate) fn read_items(&self) -> Result<Option<ItemsReader<Files>>, DiskError> {
+        ItemsReader::open(&self.files)
+    }
+
+    /// To be called once they are in memory and may change: they must not come back after that.
+    pub(crate) fn forget_items(&self) -> io::Result<()> {
+        self.files.remove(items::FILE)
+    }
+}
+
+fn open<D: Directory>(files: &D, fresh: NodeId) -> Result<(Identity, KeptLog, Saved), DiskError> {
+    if let Some(identity) = Identity::read(files)? {
+        // Whoever has an id may have voted with it: without its log it would vote again.
+        let file = files.path_of(kept_log::FILE);
+        let missing = DiskError::Damaged { file, what: Damage::Missing };
+        let (log, saved) = KeptLog::read(files)?.ok_or(missing)?;
+        return Ok((identity, log, saved));
+    }
+    let failed = |name, error| DiskError::Failed { file: files.path_of(name), error };
+    let identity = Identity { node: fresh, cluster: None };
+    let log = KeptLog::create(files).map_err(|error| failed(kept_log::FILE, error))?;
+    identity.write(files).map_err(|error| failed(identity::FILE, error))?;
+    Ok((identity, log, Saved::default()))
+}
+
+fn lock(path: &Path) -> Result<fs::File, DiskError> {
+    let failed = |error| DiskError::Failed { file: path.to_owned(), error };
+    let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    let file = file.map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(DiskError::InUse(path.parent().unwrap_or(path).to_owned()))
+        }
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DiskError::InUse(path) => {
+                write!(f, "the data directory {} is in use by another process", path.display())
+            }
+            DiskError::Failed { file, error } => write!(f, "{}: {error}", file.display()),
+            DiskError::Damaged { file, what } => write!(
+                f,
+                "{} is damaged: {what}. With an empty data directory this node can join as a new one",
+                file.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for DiskError {}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Damage::Foreign => f.write_str("it was not written by this version of OpenCluster"),
+            Damage::Missing => f.write_str("it is missing"),
+            Damage::Record(at) => write!(f, "the record at byte {at} cannot be read"),
+            Damage::CutOff => f.write_str("its end is missing"),
+            Damage::Inconsistent(what) => what.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::memory::Memory;
+    use super::*;
+
+    #[test]
+    fn a_node_keeps_its_id_and_its_cluster() {
+        let files = Memory::default();
+        let (identity, _, saved) = open(&files, NodeId(7)).unwrap();
+        assert_eq!((identity.node, identity.cluster), (NodeId(7), None));
+        assert!(saved.is_blank());
+        let joined = Identity { cluster: Some(ClusterId(3)), ..identity };
+        joined.write(&files).unwrap();
+        let (again, _, _) = open(&files, NodeId(8)).unwrap();
+        assert_eq!((again.node, again.cluster), (NodeId(7), Some(ClusterId(3))));
+    }
+
+    #[test]
+    fn an_id_without_its_log_is_not_used() {
+        let files = Memory::default();
+        open(&files, NodeId(7)).unwrap();
+        files.remove(kept_log::FILE).unwrap();
+        let refused = open(&files, NodeId(8)).err().unwrap();
+        let text = "/memory/log is damaged: it is missing. \
+                    With an empty data directory this node can join as a new one";
+        assert_eq!(refused.to_string(), text);
+    }
+
+    #[test]
+    fn a_directory_has_one_user_at_a_time() {
+        let path = std::env::temp_dir().join(format!("opencluster-lock-{}", std::process::id()));
+        let (first, _) = DataDirectory::open(&path, NodeId(1)).unwrap();
+        let second = DataDirectory::open(&path, NodeId(2)).err().unwrap();
+        let text = format!("the data directory {} is in use by another process", path.display());
+        assert_eq!(second.to_string(), text);
+        drop(first);
+        let (third, _) = DataDirectory::open(&path, NodeId(3)).unwrap();
+        assert_eq!(third.node(), NodeId(1));
+        fs::remove_dir_all(&path).unwrap();
+    }
+}
