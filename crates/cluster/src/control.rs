@@ -155,7 +155,7 @@ impl Control {
                 self.on_join_ask(*request, Asker::There(from.id, number));
             }
             Message::JoinAnswer { number, answer } => self.on_join_answer(number, answer),
-            Message::Sizes(sizes) => self.on_sizes_of(from.id, sizes),
+            Message::Sizes(sizes) => self.on_sizes_of(sizes),
             Message::Farewell => {
                 if self.leaving.is_some() {
                     self.go(Gone::Left);

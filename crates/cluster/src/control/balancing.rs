@@ -259,15 +259,15 @@ impl Control {
         }
         self.balancing.sizes_due = self.now + SIZES_INTERVAL;
         match self.consensus.leader() {
-            Some(leader) if leader == self.me.id => self.on_sizes_of(leader, sizes),
+            Some(leader) if leader == self.me.id => self.on_sizes_of(sizes),
             Some(leader) => self.send(leader, Message::Sizes(sizes)),
             None => {}
         }
     }
 
-    pub(super) fn on_sizes_of(&mut self, node: NodeId, sizes: Vec<(Hashmask, u64)>) {
+    pub(super) fn on_sizes_of(&mut self, sizes: Vec<(Hashmask, u64)>) {
         if let Some(leader) = &mut self.leader {
-            leader.note_sizes(node, sizes);
+            leader.note_sizes(sizes);
         }
     }
 }

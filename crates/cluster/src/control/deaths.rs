@@ -19,7 +19,10 @@ impl Control {
     }
 
     pub(super) fn declare_deaths(&mut self) {
-        let dead = self.surely_silent();
+        if self.leader.as_ref().is_none_or(|leader| !leader.is_settled) {
+            return;
+        }
+        let dead = self.silent_until(self.now);
         if dead.is_empty() || !self.can_decide_without(&dead) || self.waits_for_more(&dead) {
             return;
         }
@@ -30,12 +33,7 @@ impl Control {
         }
     }
 
-    /// Those whose lease has surely run out.
-    fn surely_silent(&self) -> BTreeSet<NodeId> {
-        self.silent_until(self.now)
-    }
-
-    /// Those whose lease will have run out by then, if they stay as they are.
+    /// Those whose lease will surely have run out by then, if they stay as they are.
     fn silent_until(&self, until: Duration) -> BTreeSet<NodeId> {
         let Some(leader) = &self.leader else { return BTreeSet::new() };
         let is_silent = |node: &NodeId| {

@@ -13,7 +13,7 @@ use super::lease::Granter;
 use super::membership::Candidates;
 use crate::balance::split::{split_by_count, split_by_size};
 use crate::consensus::LogEntry;
-use crate::map::{Bucket, Change, Map, NodeId, Peer, Setting};
+use crate::map::{Change, Map, NodeId, Peer, Setting};
 
 /// A leader that did not come to itself for so long may have missed what was waiting in its sockets.
 const STALL: Duration = Duration::from_millis(200);
@@ -21,12 +21,15 @@ const STALL: Duration = Duration::from_millis(200);
 #[derive(Default)]
 pub(super) struct Leader {
     pub(super) granter: Granter,
+    /// Whether a majority has confirmed it, and it knows all that was decided before its election.
+    pub(super) is_settled: bool,
     pub(super) candidates: Candidates,
     /// Members that have handed everything on. They are no voters any more before they go.
     pub(super) leaving: BTreeSet<NodeId>,
     /// In the log, and not applied yet.
     in_flight: Vec<LogEntry>,
-    sizes: BTreeMap<NodeId, Vec<(Hashmask, u64)>>,
+    sizes: BTreeMap<Hashmask, u64>,
+    has_new_sizes: bool,
     /// A shorter lease that will be the cluster's when every longer one has surely run out.
     shorter: Option<(Duration, Duration)>,
     pub(super) transfer_again_at: Duration,
@@ -69,17 +72,21 @@ impl Leader {
         }
     }
 
-    pub(super) fn note_sizes(&mut self, node: NodeId, sizes: Vec<(Hashmask, u64)>) {
-        self.sizes.insert(node, sizes);
+    pub(super) fn note_sizes(&mut self, sizes: Vec<(Hashmask, u64)>) {
+        self.sizes.extend(sizes);
+        self.has_new_sizes = true;
     }
 
-    fn size_of(&self, map: &Map, bucket: Hashmask) -> u64 {
-        let primary = map.bucket(bucket).and_then(Bucket::primary);
-        let sizes = primary.and_then(|node| self.sizes.get(&node));
-        let find = |sizes: &Vec<(Hashmask, u64)>| {
-            sizes.iter().find(|(hashmask, _)| *hashmask == bucket).map(|(_, bytes)| *bytes)
-        };
-        sizes.and_then(find).unwrap_or(0)
+    /// The split of buckets that have outgrown the rest, once the size of every bucket is known.
+    fn split_by_size(&mut self, map: &Map) -> Option<Change> {
+        if !std::mem::take(&mut self.has_new_sizes) {
+            return None;
+        }
+        self.sizes.retain(|bucket, _| map.bucket(*bucket).is_some());
+        if self.sizes.len() < map.bucket_count() {
+            return None;
+        }
+        split_by_size(map, |bucket| self.sizes.get(&bucket).copied().unwrap_or(0))
     }
 }
 
@@ -149,11 +156,8 @@ impl Control {
 
     fn split_if_needed(&mut self) {
         let Some(map) = self.map.clone() else { return };
-        let Some(leader) = &self.leader else { return };
-        let outgrown = || {
-            let is_known = !leader.sizes.is_empty();
-            is_known.then(|| split_by_size(&map, |bucket| leader.size_of(&map, bucket))).flatten()
-        };
+        let Some(leader) = &mut self.leader else { return };
+        let outgrown = || leader.split_by_size(&map);
         if let Some(split) = split_by_count(&map).or_else(outgrown) {
             self.put_into_log(LogEntry { planned_at: None, changes: vec![split] });
         }

@@ -307,8 +307,15 @@ impl Control {
         if let Some(context) = leader.granter.begin_round(now) {
             self.consensus.read_index(context);
         }
+        let lease = self.lease();
         let Some(leader) = &mut self.leader else { return };
-        for (index, asks) in leader.granter.take_confirmed(applied) {
+        let confirmed = leader.granter.take_confirmed(applied);
+        if !confirmed.is_empty() && !leader.is_settled {
+            // Everything decided before its election is applied now, another lease perhaps too.
+            leader.is_settled = true;
+            leader.granter.renew_all(now, lease);
+        }
+        for (index, asks) in confirmed {
             for (peer, number) in asks {
                 self.answer_ask(peer, number, index);
             }

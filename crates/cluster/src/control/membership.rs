@@ -91,7 +91,7 @@ impl Control {
         }
         // Nobody asked through this node: it was its own question, when it came back.
         if let (JoinAnswer::Refused(reason), false) = (answer, self.is_member()) {
-            self.out.push(Effect::Gone(Gone::Refused(reason)));
+            self.go(Gone::Refused(reason));
         }
     }
 
@@ -156,8 +156,10 @@ impl Control {
             askers.retain(|known| *known != asker);
             return askers.push(asker);
         }
-        if self.put_into_log(LogEntry { planned_at: None, changes }) == Proposed::NotNow {
-            return self.answer_join(asker, wait("the cluster is choosing another leader"));
+        // Not while voters change: what the new ones have not heard of could be decided without them.
+        let entry = LogEntry { planned_at: None, changes };
+        if self.consensus.is_reconfiguring() || self.put_into_log(entry) == Proposed::NotNow {
+            return self.answer_join(asker, wait("the cluster is changing its voters"));
         }
         let leader = self.leader.as_mut().expect("only a leader puts something into the log");
         leader.candidates.proposed.insert(peer, vec![asker]);
@@ -254,7 +256,9 @@ impl Control {
         let (Some(leader), Some(map)) = (&mut self.leader, &self.map) else { return };
         leader.leaving.retain(|node| map.member(*node).is_some());
         let configuration = self.consensus.configuration();
-        let free = leader.leaving.iter().copied().filter(|node| !configuration.is_voter(*node));
+        let is_free =
+            |node: &NodeId| !configuration.is_voter(*node) && map.load(*node).primaries == 0;
+        let free = leader.leaving.iter().copied().filter(is_free);
         for node in free.collect::<Vec<_>>() {
             let entry = LogEntry { planned_at: None, changes: vec![Change::Leave(node)] };
             self.put_into_log(entry);

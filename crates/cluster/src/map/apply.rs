@@ -109,8 +109,9 @@ impl Map {
         if self.member(node).is_none() {
             return Outcome::Refused(Refusal::UnknownNode(node));
         }
-        if let Some(bucket) = self.buckets().find(|bucket| bucket.holders.as_slice() == [node]) {
-            return Outcome::Refused(Refusal::OnlyHolder(bucket.hashmask));
+        // It may hold a lease: only a handover or its death takes a bucket from it.
+        if let Some(bucket) = self.buckets().find(|bucket| bucket.primary() == Some(node)) {
+            return Outcome::Refused(Refusal::StillServes(bucket.hashmask));
         }
         self.dead(index, &BTreeSet::from([node]))
     }

@@ -15,7 +15,7 @@ pub enum Change {
     /// A node comes in. With a known id and another boot, the old boot is dead by that; with a known
     /// id and the same boot, the node's name, weight and zone are changed.
     Join(Member),
-    /// A node that is no bucket's only holder goes.
+    /// A node that serves nothing any more goes.
     Leave(NodeId),
     /// These nodes are gone: the first surviving backup of each of their primaries is promoted.
     Dead(BTreeSet<NodeId>),
@@ -88,8 +88,8 @@ pub enum Outcome {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Refusal {
     UnknownNode(NodeId),
-    /// The node that wants to leave is the only holder of this bucket.
-    OnlyHolder(Hashmask),
+    /// The node that wants to leave still serves this bucket.
+    StillServes(Hashmask),
     /// This generation has ended.
     Yielded(Generation),
 }

@@ -195,16 +195,19 @@ fn a_join_with_the_same_boot_only_changes_what_is_known_of_the_node() {
 }
 
 #[test]
-fn the_only_holder_of_a_bucket_may_not_leave() {
+fn only_a_node_that_serves_nothing_may_leave() {
     let mut log = Log::of_three();
-    for hashmask in Hashmask::all(Mask::M000F).skip(1) {
+    for hashmask in Hashmask::all(Mask::M000F) {
         log.add(&hashmask.to_string(), B);
     }
-    let refusal = Refusal::OnlyHolder(bucket("000F/0000"));
+    for hashmask in Hashmask::all(Mask::M000F).skip(1) {
+        log.promote(&hashmask.to_string(), B);
+    }
+    let refusal = Refusal::StillServes(bucket("000F/0000"));
     assert_eq!(log.commit(&Change::Leave(A)), Outcome::Refused(refusal));
-    log.add("000F/0000", C);
+    log.promote("000F/0000", B);
     assert_eq!(log.commit(&Change::Leave(A)), Outcome::Applied);
-    assert_eq!((log.load(B), log.load(C)), ((15, 0), (1, 0)));
+    assert_eq!((log.load(B), log.load(C)), ((16, 0), (0, 0)));
     assert_eq!(log.commit(&Change::Leave(A)), Outcome::Refused(Refusal::UnknownNode(A)));
 }
 

@@ -128,7 +128,7 @@ impl Duty {
                 Role::Taking => Role::Taking,
                 Role::Absent | Role::Serving | Role::Paused | Role::Backup | Role::Heir => {
                     Role::Absent
-                },
+                }
             };
         }
         self.reign = bucket.reign;
