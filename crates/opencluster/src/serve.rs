@@ -3,7 +3,8 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::process::exit;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, exit};
 use std::sync::{Arc, OnceLock};
 
 use commands::settings::{Settings, SidePort};
@@ -53,11 +54,32 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
             say("opencluster: stopped\n");
             Ok(())
         }
-        Some(Gone::Outcast) => Err(refused(
-            "the other nodes have counted this one as dead; start it again to join anew".to_owned(),
-        )),
+        Some(Gone::Outcast) => Err(start_over(&node)),
         Some(Gone::Refused(reason)) => Err(refused(reason)),
     }
+}
+
+/// The others have counted this process as dead, and it is alive: it begins again as one that holds
+/// nothing, in this very process. Returns only if that fails.
+fn start_over(node: &Node) -> Failure {
+    anstream::eprintln!(
+        "opencluster: the other nodes have counted this one as dead; it empties itself and joins anew"
+    );
+    let others = node.others();
+    let mut arguments = std::env::args_os();
+    let program = arguments.next();
+    let program = std::env::current_exe().ok().map(Into::into).or(program).unwrap_or_default();
+    let mut again = Command::new(program);
+    again.args(arguments);
+    if !others.is_empty() {
+        // For one that was started without an address to join. A flag that says so stands above this.
+        again.env("OPENCLUSTER_JOIN", others.join(","));
+    }
+    let error = again.exec();
+    refused(format!(
+        "the other nodes have counted this one as dead and it cannot start over ({error}); start it \
+         again to join anew"
+    ))
 }
 
 /// Output that nobody reads is no reason to stop serving.

@@ -222,6 +222,13 @@ impl Node {
         self.shared.map().members().len()
     }
 
+    /// The client addresses of the other members, as far as this node knows.
+    pub fn others(&self) -> Vec<String> {
+        let map = self.shared.map();
+        let others = map.members().iter().filter(|member| member.id != self.shared.data.me);
+        others.map(|member| format!("{}:{}", member.at.host, member.at.client)).collect()
+    }
+
     /// Waits until all threads have ended. Says why, if it was not by [`Node::shutdown`].
     pub fn wait(&self) -> Option<Gone> {
         let threads = core::mem::take(&mut *self.threads.lock());

@@ -57,7 +57,7 @@ impl ControlThread {
         let (me, cluster) = (self.control.me().peer(), self.control.cluster());
         let roster = Roster::new(me, cluster, map.generation(), map.members());
         let known = self.meeting.roster.load_full();
-        if known.is_some_and(|known| *known == roster) {
+        if known.is_some_and(|known| known.has_same_members(&roster)) {
             return;
         }
         self.dials.follow(boottime::now(), &roster);
@@ -65,7 +65,7 @@ impl ControlThread {
         for peer in self.links.peers().into_iter().filter(|peer| !is_member(peer)) {
             self.part_with(peer);
         }
-        self.meeting.roster.store(Some(Arc::new(roster)));
+        self.meeting.roster.store(Some(Arc::new(roster.at(changed.index))));
     }
 
     /// The last words to one who leaves must still get there.

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use cluster::control::{Answer, Control, Effect, Input, Start};
+use cluster::control::{Answer, Control, Effect, Input, Message, Start};
 use cluster::map::{NodeId, Peer};
 use mio::{Events, Poll, Token, Waker};
 
 use super::dialer::{self, Dialed};
 use super::dials::{Dials, Target};
-use super::hello::{HelloError, Purpose};
+use super::hello::{HelloError, Purpose, Refusal};
 use super::line::{ControlLine, Event};
 use super::links::{Broken, Links, MadeBy};
 use super::{Disk, Meeting, Outlook, Progress, Unwanted};
@@ -161,7 +161,13 @@ impl ControlThread {
             Ok(made) => made,
             Err(error) => {
                 self.complain(target, &error);
-                return self.dials.failed(now, wanted, target.purpose);
+                self.dials.failed(now, wanted, target.purpose);
+                if let HelloError::Refused(Refusal::NoMember(index)) = error {
+                    // A node that was away for long learns in this way that it is counted as dead.
+                    let message = Message::LeaseRefused { index };
+                    self.handle(Input::Message { from: wanted, message });
+                }
+                return;
             }
         };
         let Target { to, purpose } = target;

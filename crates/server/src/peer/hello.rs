@@ -14,7 +14,7 @@
 use std::fmt;
 use std::io;
 
-use cluster::map::{ClusterId, Generation, NodeId, Peer};
+use cluster::map::{ClusterId, Generation, LogIndex, NodeId, Peer};
 use serde::{Deserialize, Serialize};
 
 use super::proof::{Nonce, Proof};
@@ -71,8 +71,8 @@ pub(crate) enum Refusal {
     OtherCluster,
     OtherGeneration(Generation),
     OtherNode(NodeId),
-    /// The dialer is not in the map, or not yet.
-    NoMember,
+    /// The dialer is not in the map, or not yet: the map with the log applied up to there.
+    NoMember(LogIndex),
     /// Another process of the dialer's node is in the map.
     OtherBoot,
     /// Whoever was dialed has not joined a cluster itself.
@@ -83,7 +83,7 @@ impl Refusal {
     /// Whether it ends by itself: a node is known to some before it is known to all.
     pub(super) fn is_passing(self) -> bool {
         match self {
-            Refusal::NoMember | Refusal::OtherBoot | Refusal::NotJoined => true,
+            Refusal::NoMember(_) | Refusal::OtherBoot | Refusal::NotJoined => true,
             Refusal::SecretDiffers
             | Refusal::OtherCluster
             | Refusal::OtherGeneration(_)
@@ -101,7 +101,7 @@ impl fmt::Display for Refusal {
                 write!(f, "it is of another generation, {} of {}", there.counter, there.founder)
             }
             Refusal::OtherNode(there) => write!(f, "another node answers there, {there}"),
-            Refusal::NoMember => f.write_str("this node is no member there"),
+            Refusal::NoMember(_) => f.write_str("this node is no member there"),
             Refusal::OtherBoot => f.write_str("another process of this node is a member there"),
             Refusal::NotJoined => f.write_str("it has not joined a cluster itself yet"),
         }

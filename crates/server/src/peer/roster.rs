@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::map::{Boot, ClusterId, Endpoints, Generation, Member, NodeId, Peer};
+use cluster::map::{Boot, ClusterId, Endpoints, Generation, LogIndex, Member, NodeId, Peer};
 
 use super::hello::{Hello, Purpose, Refusal, Standing};
 
@@ -12,6 +12,8 @@ pub(crate) struct Roster {
     pub me: Peer,
     pub cluster: ClusterId,
     pub generation: Generation,
+    /// How far the log was applied when this was so.
+    index: LogIndex,
     others: BTreeMap<NodeId, Known>,
 }
 
@@ -38,7 +40,16 @@ impl Roster {
         let others = members.iter().filter(|member| member.id != me.id);
         let known = |member: &Member| Known { boot: member.boot, at: member.at.clone() };
         let others = others.map(|member| (member.id, known(member))).collect();
-        Roster { me, cluster, generation, others }
+        Roster { me, cluster, generation, index: LogIndex(0), others }
+    }
+
+    pub(super) fn has_same_members(&self, other: &Roster) -> bool {
+        self.generation == other.generation && self.others == other.others
+    }
+
+    /// As the map says with the log applied up to `index`.
+    pub(crate) fn at(self, index: LogIndex) -> Roster {
+        Roster { index, ..self }
     }
 
     pub(crate) fn neighbours(&self) -> impl Iterator<Item = Neighbour> {
@@ -77,7 +88,7 @@ impl Roster {
     fn judge_dialer(&self, purpose: Purpose, from: Peer) -> Result<(), Refusal> {
         match (purpose, self.others.get(&from.id)) {
             (Purpose::Join, _) => Ok(()),
-            (Purpose::Control | Purpose::Data, None) => Err(Refusal::NoMember),
+            (Purpose::Control | Purpose::Data, None) => Err(Refusal::NoMember(self.index)),
             // One that has kept its vote takes part in decisions before it is a member again.
             (Purpose::Control, Some(_)) => Ok(()),
             (Purpose::Data, Some(known)) if known.boot == from.boot => Ok(()),
@@ -119,8 +130,11 @@ mod tests {
         let here = Ok(NodeId(1));
         assert_eq!(judge(hello(Purpose::Control, peer(2, 20))), here);
         assert_eq!(judge(hello(Purpose::Data, peer(2, 20))), here);
-        assert_eq!(judge(hello(Purpose::Data, peer(3, 30))), Err(Refusal::NoMember));
-        assert_eq!(judge(hello(Purpose::Control, peer(3, 30))), Err(Refusal::NoMember));
+        assert_eq!(judge(hello(Purpose::Data, peer(3, 30))), Err(Refusal::NoMember(LogIndex(0))));
+        assert_eq!(
+            judge(hello(Purpose::Control, peer(3, 30))),
+            Err(Refusal::NoMember(LogIndex(0)))
+        );
         assert_eq!(judge(hello(Purpose::Join, peer(3, 30))), here);
     }
 

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::thread;
 
-use cluster::map::{Boot, ClusterId, Generation, NodeId, Peer};
+use cluster::map::{Boot, ClusterId, Generation, LogIndex, NodeId, Peer};
 use proptest::prelude::*;
 
 use super::super::hello::Purpose;
@@ -70,7 +70,7 @@ fn one_with_another_secret_is_told_so_and_judged_by_nobody() {
 fn a_refusal_reaches_both_ends_in_words() {
     let cases = [
         (Refusal::OtherCluster, "it belongs to another cluster"),
-        (Refusal::NoMember, "this node is no member there"),
+        (Refusal::NoMember(LogIndex(5)), "this node is no member there"),
         (Refusal::OtherBoot, "another process of this node is a member there"),
         (Refusal::NotJoined, "it has not joined a cluster itself yet"),
     ];
