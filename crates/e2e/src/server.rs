@@ -108,10 +108,23 @@ impl Server {
         self.http_port
     }
 
+    /// Freezes it, until [`Server::go_on`].
+    pub fn stop(&self) {
+        self.signal(rustix::process::Signal::STOP);
+    }
+
+    pub fn go_on(&self) {
+        self.signal(rustix::process::Signal::CONT);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("it is running");
+    }
+
     /// Asks it to end, and waits until it has.
     pub fn terminate(mut self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is running");
+        self.signal(rustix::process::Signal::TERM);
         let begun = Instant::now();
         while self.child.try_wait().expect("a child can be asked for its status").is_none() {
             let waited = begun.elapsed();

@@ -1,4 +1,5 @@
 //! Clusters of real processes on this machine: they grow and shrink under load, and nothing that was
 //! acknowledged is lost.
+mod faults;
 mod grow;
 mod load;
