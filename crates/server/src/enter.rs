@@ -3,6 +3,7 @@
 //! control plane runs.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::consensus::{Begin, Saved};
@@ -11,9 +12,11 @@ use cluster::map::{
     Ack, Boot, ClusterId, Endpoints, Map, Member, NodeId, Settings as ClusterSettings, Zone,
 };
 use commands::settings::{self, JoinAddress, Settings};
+use parking_lot::Mutex;
 use placement::Mask;
 
-use crate::peer::{Candidate, Disk, Joined, Roster, draw_number, join};
+use crate::disk::{DataDirectory, SharedDirectory};
+use crate::peer::{Candidate, Joined, Roster, draw_number, join};
 
 /// The ports a node has, as the system gave them.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +31,7 @@ pub(crate) struct Ports {
 /// Who a process is, before it is in any cluster.
 pub(crate) struct Identity {
     pub me: Member,
-    disk: Option<Disk>,
-    /// From its data directory.
-    cluster: Option<ClusterId>,
+    directory: Option<DataDirectory>,
     saved: Saved,
 }
 
@@ -38,17 +39,16 @@ pub(crate) struct Identity {
 pub(crate) struct Place {
     pub start: Start,
     pub roster: Roster,
-    pub disk: Option<Disk>,
+    pub directory: Option<SharedDirectory>,
 }
 
 /// Finds out who this process is. An error is one line; nothing was changed.
 pub(crate) fn identify(settings: &Settings, ports: Ports) -> Result<Identity, String> {
-    let opened = settings.data_dir.as_deref().map(Disk::open).transpose();
-    let (disk, kept, saved) = match opened.map_err(|error| error.to_string())? {
-        Some((disk, kept, saved)) => (Some(disk), kept, saved),
-        None => (None, None, Saved::default()),
-    };
-    let id = kept.as_ref().map_or_else(|| NodeId(draw_number()), |kept| kept.id);
+    let fresh = NodeId(draw_number());
+    let open = |path| DataDirectory::open(path, fresh);
+    let opened = settings.data_dir.as_deref().map(open).transpose();
+    let (directory, saved) = opened.map_err(|error| error.to_string())?.unzip();
+    let id = directory.as_ref().map_or(fresh, DataDirectory::node);
     let me = Member {
         id,
         boot: Boot(draw_number()),
@@ -57,7 +57,7 @@ pub(crate) fn identify(settings: &Settings, ports: Ports) -> Result<Identity, St
         zone: Zone(settings.zone.clone().unwrap_or_default()),
         at: endpoints(settings, ports),
     };
-    Ok(Identity { me, disk, cluster: kept.map(|kept| kept.cluster), saved })
+    Ok(Identity { me, directory, saved: saved.unwrap_or_default() })
 }
 
 /// Only tests start nodes without a name.
@@ -112,7 +112,7 @@ fn join_others(mut identity: Identity, settings: &Settings) -> Result<Place, Str
 /// nobody answers it just begins: perhaps all are only just starting, and its vote is needed.
 fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
     let map = identity.saved.snapshot().expect("what is not blank has a map").map.clone();
-    let cluster = identity.cluster.ok_or("the data directory has a log, but no identity")?;
+    let cluster = identity.cluster().ok_or("the data directory names no cluster")?;
     let others = map.members().iter().filter(|member| member.id != identity.me.id);
     let remembered =
         others.map(|member| JoinAddress { host: member.at.host.clone(), port: member.at.client });
@@ -142,11 +142,16 @@ fn roster_of(me: &Member, welcome: &Welcome) -> Roster {
 }
 
 impl Identity {
+    /// The cluster that the data directory belongs to.
+    fn cluster(&self) -> Option<ClusterId> {
+        self.directory.as_ref().and_then(DataDirectory::cluster)
+    }
+
     fn ask(&self, addresses: &[JoinAddress], settings: &Settings) -> Result<Joined, String> {
         let request = JoinRequest {
             version: PROTOCOL_VERSION,
             member: self.me.clone(),
-            cluster: self.cluster,
+            cluster: self.cluster(),
             backups: settings.backups,
             ack: settings.ack.map(ack),
             buckets: settings.buckets.map(|_| mask(settings)),
@@ -170,12 +175,14 @@ impl Identity {
         begin: Begin,
         welcome: Option<Welcome>,
     ) -> Result<Place, String> {
-        if let Some(disk) = &self.disk {
-            let kept = disk.keep_identity(self.me.id, cluster);
-            kept.map_err(|error| error.to_string())?;
+        let mut directory = self.directory;
+        if let Some(directory) = &mut directory {
+            let kept = directory.set_cluster(cluster);
+            kept.map_err(|error| format!("the data directory: {error}"))?;
         }
         let start = Start { me: self.me, cluster, seed: cluster.0, begin, welcome };
-        Ok(Place { start, roster, disk: self.disk })
+        let directory = directory.map(|directory| Arc::new(Mutex::new(directory)));
+        Ok(Place { start, roster, directory })
     }
 }
 

@@ -4,6 +4,7 @@
 //! connection's turn) and `worker/execute.rs` (one command under its locks).
 mod node; //       A running node: starts the threads, stops them.
 mod enter; //      How it comes into a cluster.
+mod keep; //       What a node alone keeps when it stops.
 mod shared; //     What all threads of a node share.
 mod keyspace; //   The slots and their locks.
 mod worker; //     An I/O thread: read, parse, run, reply.
@@ -13,7 +14,6 @@ mod host; //       The node, as a running command sees it.
 mod config; //     Settings that change while the node runs.
 mod pause; //      CLIENT PAUSE.
 mod peer; //       The other nodes.
-#[allow(dead_code, reason = "the control thread will use it")]
 mod disk; //       The data directory.
 mod watching; //   Statistics, the slow log, monitors.
 mod system; //     What the operating system says.

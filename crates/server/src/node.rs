@@ -31,6 +31,7 @@ use crate::config::ConfigChanges;
 use crate::data::{Data, Mover, Order};
 use crate::enter::{Identity, Place, Ports, enter, identify};
 use crate::http::{self, HttpOptions, HttpServer};
+use crate::keep::Keepsake;
 use crate::keeper::Keeper;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mail;
@@ -47,9 +48,6 @@ use crate::worker::{self, Worker};
 const IO_THREADS_MAX: usize = 8;
 /// How long a new member may take to get the map and its links to all others.
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// A node that leaves and has had no lease for so long will not get one any more.
-const CUT_OFF_MAX: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub struct NodeOptions {
     pub settings: Settings,
@@ -73,6 +71,7 @@ pub struct Node {
     http: Option<HttpServer>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     peers: Mutex<Option<Running>>,
+    keepsake: Mutex<Option<Keepsake>>,
 }
 
 impl Node {
@@ -97,7 +96,9 @@ impl Node {
         let begun = node.begin(parts).and_then(|()| {
             // 4) The cluster.
             let place = enter(identity, &settings).map_err(StartError::Refused)?;
-            node.take_place(place, others.map(|bound| bound.listener), line)
+            let keepsake = Keepsake::of(&place);
+            node.take_place(place, others.map(|bound| bound.listener), line)?;
+            keepsake.map_or(Ok(()), |keepsake| node.bring_back(keepsake))
         });
         if let Err(error) = begun {
             node.shutdown();
@@ -156,8 +157,8 @@ impl Node {
             settings: ArcSwap::from_pointee(settings),
         });
         let http = start_http(&shared)?;
-        let (threads, peers) = (Mutex::default(), Mutex::default());
-        let node = Node { shared, client_addr, http, threads, peers };
+        let (threads, peers, keepsake) = Default::default();
+        let node = Node { shared, client_addr, http, threads, peers, keepsake };
         Ok((node, Parts { polls, garbage_in, orders_in }))
     }
 
@@ -181,10 +182,10 @@ impl Node {
         listener: Option<TcpListener>,
         line: Prepared,
     ) -> Result<(), StartError> {
-        let Place { start, roster, disk } = place;
+        let Place { start, roster, directory } = place;
         let secret = self.shared.settings.load().secret.clone();
         let outlook = Arc::clone(&self.shared.outlook);
-        let beginning = Beginning { start, roster, secret, disk, listener, outlook };
+        let beginning = Beginning { start, roster, secret, directory, listener, outlook };
         let running = peer::start_node(line, beginning, &self.shared);
         let failed = |error| StartError::Address { addr: self.client_addr, error };
         *self.peers.lock() = Some(running.map_err(failed)?);
@@ -194,6 +195,13 @@ impl Node {
                 Err(StartError::Refused(format!("joined, but {}", progress.words())))
             }
         }
+    }
+
+    /// What this node held when it stopped as the last one, if it is alone again.
+    fn bring_back(&self, keepsake: Keepsake) -> Result<(), StartError> {
+        keepsake.bring_back(&self.shared).map_err(StartError::Refused)?;
+        *self.keepsake.lock() = Some(keepsake);
+        Ok(())
     }
 
     pub fn client_addr(&self) -> SocketAddr {
@@ -212,9 +220,6 @@ impl Node {
     /// Hands everything this node holds to the others and stops; at once if there are none.
     pub fn leave(&self) {
         self.shared.control.ask(Ask::Leave, |_| {});
-        let shared = Arc::clone(&self.shared);
-        // Without the thread nobody gives up; whoever waits can still use force.
-        let _ = self.spawn("leaving", move || watch_leaving(&shared));
     }
 
     /// How many nodes the cluster has, this one included.
@@ -239,10 +244,15 @@ impl Node {
             peers.stop();
             peers.wait();
         }
-        match self.shared.outlook.progress() {
-            Progress::Gone(gone) => Some(gone),
-            Progress::Joining | Progress::Linking { .. } | Progress::Ready => None,
+        let gone = match self.shared.outlook.progress() {
+            Progress::Gone(gone) => gone,
+            Progress::Joining | Progress::Linking { .. } | Progress::Ready => return None,
+        };
+        let keepsake = self.keepsake.lock().take();
+        if let (Gone::LeftAsTheLast, Some(keepsake)) = (&gone, keepsake) {
+            keepsake.save(&self.shared);
         }
+        Some(gone)
     }
 
     /// Opens the port for clients that know nothing of clusters, if it is wanted.
@@ -261,21 +271,6 @@ impl Node {
         let thread = thread.map_err(failed)?;
         self.threads.lock().push(thread);
         Ok(())
-    }
-}
-
-/// Leaving takes as long as copying does, but a node that nobody answers stops without it.
-fn watch_leaving(shared: &Shared) {
-    let mut leased = Instant::now();
-    while !shared.is_stopping() {
-        thread::sleep(LOOK_EVERY);
-        if shared.data.lease.is_valid() {
-            leased = Instant::now();
-        }
-        if leased.elapsed() > CUT_OFF_MAX {
-            eprintln!("opencluster: cut off from the other nodes; stopped without handing over");
-            shared.stop();
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use placement::{Hashmask, Slot};
 use super::message::{JoinAnswer, JoinRequest, Message};
 use crate::balance::{Attempt, Decision, Vitals};
 use crate::consensus::{LogEntry, Persist};
-use crate::map::{Epoch, LogIndex, Map, NodeId, Outcome, Peer, Setting};
+use crate::map::{Epoch, LogIndex, Map, NodeId, Outcome, Peer, Setting, Source};
 
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -67,6 +67,8 @@ pub enum Ask {
     Split(Option<Hashmask>),
     Set(Setting),
     Join(Box<JoinRequest>),
+    /// The only member has all that can be had of the buckets nobody holds: it holds them again.
+    Recreate(Source),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

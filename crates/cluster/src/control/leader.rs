@@ -197,7 +197,8 @@ impl Control {
             }
             Change::Leave(node) => *node == from,
             Change::Split(_) | Change::Set(_) => true,
-            Change::Dead(_) | Change::Recreate { .. } | Change::Yield(_) => false,
+            Change::Recreate { node, .. } => *node == from && map.members().len() == 1,
+            Change::Dead(_) | Change::Yield(_) => false,
         })
     }
 }

@@ -8,7 +8,7 @@ use super::lease::patience;
 use super::membership::Asker;
 use super::{Answer, Ask, Control};
 use crate::consensus::LogEntry;
-use crate::map::{Change, Map, Setting};
+use crate::map::{Bucket, Change, Map, Setting, Source};
 
 const LEASE_RANGE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(60));
 const BACKUPS_MAX: u8 = 3;
@@ -25,13 +25,14 @@ impl Control {
             Ask::Split(bucket) => self.on_ask_split(id, bucket),
             Ask::Set(setting) => self.on_ask_set(id, setting),
             Ask::Join(request) => self.on_join_ask(*request, Asker::Here(id)),
+            Ask::Recreate(from) => self.on_ask_recreate(id, from),
         }
     }
 
     fn on_ask_split(&mut self, id: u64, bucket: Option<Hashmask>) {
         let map = self.map.clone().expect("a member has a map");
         match split_of(&map, bucket) {
-            Ok(split) => self.propose_for(id, split),
+            Ok(split) => self.propose_for(id, vec![split]),
             Err(text) => self.answer(id, Answer::Refused(text)),
         }
     }
@@ -39,9 +40,30 @@ impl Control {
     fn on_ask_set(&mut self, id: u64, setting: Setting) {
         let map = self.map.clone().expect("a member has a map");
         match objection(&map, &setting) {
-            None => self.propose_for(id, Change::Set(setting)),
+            None => self.propose_for(id, vec![Change::Set(setting)]),
             Some(text) => self.answer(id, Answer::Refused(text)),
         }
+    }
+
+    fn on_ask_recreate(&mut self, id: u64, from: Source) {
+        let map = self.map.clone().expect("a member has a map");
+        if map.members().len() > 1 {
+            let text = "other nodes may still have what is missing";
+            return self.answer(id, Answer::Refused(text.into()));
+        }
+        let node = self.me.id;
+        let lost = map.lost().filter_map(|(hashmask, _)| map.bucket(hashmask));
+        let recreate = |Bucket { hashmask, epoch, .. }: &Bucket| Change::Recreate {
+            bucket: *hashmask,
+            node,
+            from,
+            expected: *epoch,
+        };
+        let changes: Vec<Change> = lost.map(recreate).collect();
+        if changes.is_empty() {
+            return self.answer(id, Answer::Done);
+        }
+        self.propose_for(id, changes);
     }
 
     /// The leader hears of another lease. A shorter one is granted from now on, but becomes the

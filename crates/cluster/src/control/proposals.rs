@@ -129,11 +129,11 @@ impl Control {
         self.proposals.add(LogEntry { planned_at, changes }, self.now);
     }
 
-    pub(super) fn propose_for(&mut self, id: u64, change: Change) {
+    pub(super) fn propose_for(&mut self, id: u64, changes: Vec<Change>) {
         // A shorter lease waits for the longer ones to run out.
         let wait = OPERATOR_WAIT.max(2 * patience(self.lease()));
         let asker = Some(Asker { id, until: self.now + wait });
-        let entry = LogEntry { planned_at: None, changes: vec![change] };
+        let entry = LogEntry { planned_at: None, changes };
         self.proposals.open.push(Open { entry, again_at: self.now, asker });
     }
 

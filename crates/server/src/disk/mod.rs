@@ -24,13 +24,15 @@ use std::fmt;
 use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cluster::consensus::{Inconsistent, Persist, Saved};
 use cluster::map::{ClusterId, NodeId};
+use parking_lot::Mutex;
 
 use directory::{Directory, Files};
 use identity::Identity;
-pub(crate) use items::{ItemsHead, ItemsReader, ItemsWriter};
+pub(crate) use items::{ItemsHead, ItemsReader, ItemsWriter, TakeItems};
 use kept_log::KeptLog;
 
 /// The directory of a running node. Nobody else can open it meanwhile.
@@ -41,6 +43,9 @@ pub(crate) struct DataDirectory {
     /// Lets go of the directory when it is closed.
     _lock: fs::File,
 }
+
+/// The control thread writes the log there, and whoever stops the node its items.
+pub(crate) type SharedDirectory = Arc<Mutex<DataDirectory>>;
 
 /// Why a data directory cannot be used. Nothing in it was changed.
 #[derive(Debug)]

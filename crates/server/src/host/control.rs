@@ -1,11 +1,12 @@
 //! The end of the node, for SHUTDOWN.
 
+use cluster::control::Ask;
 use commands::Control;
 
 use super::NodeHost;
 
 impl Control for NodeHost<'_> {
     fn shut_down(&mut self) {
-        self.shared.stop();
+        self.shared.control.ask(Ask::Leave, |_| {});
     }
 }

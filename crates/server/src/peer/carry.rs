@@ -17,8 +17,10 @@ impl ControlThread {
         for effect in effects {
             match effect {
                 Effect::Persist(persist) => {
-                    if let Some(disk) = &mut self.disk {
-                        disk.write(*persist);
+                    if let Some(directory) = &self.directory {
+                        // A node that cannot keep its promises must not go on making them.
+                        let kept = directory.lock().persist(*persist);
+                        kept.expect("the data directory can be written to");
                     }
                 }
                 Effect::Send { to, message } => {
@@ -30,7 +32,10 @@ impl ControlThread {
                     }
                 }
                 Effect::MapChanged(changed) => self.follow(&changed),
-                Effect::Lease { until } => data.lease_until(until),
+                Effect::Lease { until } => {
+                    self.lease_until = until;
+                    data.lease_until(until);
+                }
                 Effect::StartFill { attempt, bucket, taker } => {
                     data.start_fill(attempt, bucket, taker);
                 }
@@ -74,7 +79,7 @@ impl ControlThread {
         self.links.remove(peer.id);
     }
 
-    fn go(&mut self, gone: Gone) {
+    pub(super) fn go(&mut self, gone: Gone) {
         self.links.flush(boottime::now());
         self.meeting.data.gone(&gone);
         self.outlook.set(Progress::Gone(gone));

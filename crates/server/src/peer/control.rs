@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use cluster::control::{Answer, Control, Effect, Input, Message, Start};
+use cluster::control::{Answer, Control, Effect, Gone, Input, Message, Start};
 use cluster::map::{NodeId, Peer};
 use mio::{Events, Poll, Token, Waker};
 
@@ -17,12 +17,15 @@ use super::dials::{Dials, Target};
 use super::hello::{HelloError, Purpose, Refusal};
 use super::line::{ControlLine, Event};
 use super::links::{Broken, Links, MadeBy};
-use super::{Disk, Meeting, Outlook, Progress, Unwanted};
+use super::{Meeting, Outlook, Progress, Unwanted};
 use crate::data::boottime;
+use crate::disk::SharedDirectory;
 
 const WAKER: Token = Token(0);
 const FIRST_LINK: usize = 1;
 const EVENTS_MAX: usize = 256;
+/// A node that leaves and has had no lease for so long will not get one any more.
+const CUT_OFF_MAX: Duration = Duration::from_secs(10);
 /// Below this, the system would not sleep anyway.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
@@ -42,7 +45,7 @@ pub(super) fn prepare() -> io::Result<(ControlLine, Prepared)> {
 pub(super) struct ControlThread {
     pub(super) control: Control,
     pub(super) meeting: Arc<Meeting>,
-    pub(super) disk: Option<Disk>,
+    pub(super) directory: Option<SharedDirectory>,
     pub(super) outlook: Arc<Outlook>,
     pub(super) links: Links,
     pub(super) dials: Dials,
@@ -54,6 +57,8 @@ pub(super) struct ControlThread {
     /// Links that have more to read than one turn's worth.
     unread: Vec<NodeId>,
     me: Peer,
+    pub(super) lease_until: Duration,
+    leaving_since: Option<Duration>,
     stopping: bool,
 }
 
@@ -62,7 +67,7 @@ impl ControlThread {
         prepared: Prepared,
         start: Start,
         meeting: Arc<Meeting>,
-        disk: Option<Disk>,
+        directory: Option<SharedDirectory>,
         outlook: Arc<Outlook>,
     ) -> ControlThread {
         let Prepared { poll, events } = prepared;
@@ -70,7 +75,7 @@ impl ControlThread {
         ControlThread {
             control: Control::new(boottime::now(), start),
             meeting,
-            disk,
+            directory,
             outlook,
             links: Links::new(FIRST_LINK),
             dials: Dials::default(),
@@ -80,6 +85,8 @@ impl ControlThread {
             events,
             unread: Vec::new(),
             me,
+            lease_until: Duration::ZERO,
+            leaving_since: None,
             stopping: false,
         }
     }
@@ -260,5 +267,19 @@ impl ControlThread {
             (true, false) => Progress::Linking { up, of },
             (true, true) => Progress::Ready,
         });
+        self.give_up_leaving();
+    }
+
+    /// Leaving takes as long as copying does; but a node that nobody answers stops without it.
+    fn give_up_leaving(&mut self) {
+        if !self.control.is_leaving() {
+            return;
+        }
+        let now = boottime::now();
+        let since = *self.leaving_since.get_or_insert(now);
+        if now > since.max(self.lease_until).saturating_add(CUT_OFF_MAX) {
+            let line = "cut off from the other nodes; stopped without handing over";
+            self.go(Gone::Refused(line.to_owned()));
+        }
     }
 }

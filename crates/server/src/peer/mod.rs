@@ -21,7 +21,6 @@ mod frame; //      Messages in frames.
 mod roster; //     Who is who.
 mod line; //       The way to the control thread.
 mod outlook; //    How far this node has come, for whoever waits.
-mod disk; //       What is kept over a restart.
 mod complaints; // What is wrong with links, one line a second.
 mod chance; //     Ids, boots and nonces.
 #[cfg(test)]
@@ -43,13 +42,13 @@ use mio::net::TcpListener;
 use placement::Hashmask;
 
 pub(crate) use chance::number as draw_number;
-pub(crate) use disk::Disk;
 pub(crate) use joining::{Candidate, Joined, join};
 pub(crate) use line::ControlLine;
 pub(crate) use outlook::{Outlook, Progress};
 pub(crate) use roster::Roster;
 
 use crate::data::report_to;
+use crate::disk::SharedDirectory;
 use crate::shared::Shared;
 use complaints::Complaints;
 use control::ControlThread;
@@ -94,7 +93,7 @@ pub(crate) struct Beginning {
     pub start: Start,
     pub roster: Roster,
     pub secret: Secret,
-    pub disk: Option<Disk>,
+    pub directory: Option<SharedDirectory>,
     /// None for a node that stays alone.
     pub listener: Option<TcpListener>,
     pub outlook: Arc<Outlook>,
@@ -125,7 +124,7 @@ pub(crate) fn start(
     data: Arc<dyn DataPlane>,
 ) -> io::Result<Running> {
     let Prepared { line, thread } = prepared;
-    let Beginning { start, roster, secret, disk, listener, outlook } = beginning;
+    let Beginning { start, roster, secret, directory, listener, outlook } = beginning;
     let roster = ArcSwapOption::from_pointee(roster);
     let complaints = Complaints::default();
     let meeting = Arc::new(Meeting { secret, roster, line: line.clone(), data, complaints });
@@ -135,7 +134,7 @@ pub(crate) fn start(
         running.stop_listening = Some(waker);
         running.spawn("peers", move || doorkeeper.run())?;
     }
-    let control = ControlThread::new(thread, start, meeting, disk, outlook);
+    let control = ControlThread::new(thread, start, meeting, directory, outlook);
     running.spawn("control", move || control.run())?;
     Ok(running)
 }

@@ -124,7 +124,7 @@ impl Process {
             start,
             roster,
             secret: Secret::new(SECRET),
-            disk: None,
+            directory: None,
             listener: Some(listener),
             outlook: Arc::clone(&outlook),
         };
