@@ -25,6 +25,7 @@ use std::time::Duration;
 pub use history::{History, PastChange};
 pub use input::{Answer, Ask, Effect, Gone, Input, MapChanged};
 pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
+pub use operator::objection;
 
 use crate::balance;
 use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, TICK};

@@ -41,10 +41,10 @@ pub use context::{Context, Ending, Run, run};
 pub use error::Error;
 pub use glob::glob_matches;
 pub use host::{
-    ActiveExpiry, ChangeError, ClientFacts, ClientNumbers, Clients, CommandCounts, Configuration,
-    Control, CpuTimes, Debugging, Facts, Histogram, History, Host, Identity, KeyspaceNumbers,
-    LatencyEvent, LatencySample, Memory, MemoryFigures, NodeFacts, Pause, PauseScope, Post, PubSub,
-    SlowCommand, Traffic, Unblock, changed_settings,
+    ActiveExpiry, ChangeError, ClientFacts, ClientNumbers, Clients, Cluster, CommandCounts,
+    Configuration, Control, CpuTimes, Debugging, Facts, Histogram, History, Host, Identity,
+    KeyspaceNumbers, LatencyEvent, LatencySample, LinkDirection, LinkFacts, Memory, MemoryFigures,
+    NodeFacts, Pause, PauseScope, Post, PubSub, SlowCommand, Traffic, Unblock, changed_settings,
 };
 pub use keys::{Keys, Slots, Surroundings, roll};
 pub use outcome::{EffectLog, Event, Outcome};

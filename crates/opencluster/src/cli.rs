@@ -32,6 +32,14 @@ pub(crate) enum Command {
     /// Start a node (what happens without a subcommand, too)
     #[command(after_help = AFTER_HELP, max_term_width = 110)]
     Serve(ServeArgs),
+    /// Show a cluster: members, buckets, moves in flight, what changed last and why
+    Status(crate::status_cmd::StatusArgs),
+    /// Let a node hand over all it holds, and end
+    Leave(crate::operate_cmd::LeaveArgs),
+    /// Split a bucket, or all of the largest ones
+    Split(crate::operate_cmd::SplitArgs),
+    /// Show the settings of a cluster, or change one
+    Settings(crate::operate_cmd::SettingsArgs),
     /// See what a cluster would do, without one
     Sim(crate::sim_cmd::SimArgs),
 }
@@ -199,7 +207,7 @@ mod tests {
     fn flags(line: &str) -> Vec<(&'static str, String)> {
         match parsed(line) {
             Ok(Command::Serve(args)) => args.settings.0,
-            Ok(Command::Sim(_)) => panic!("{line}: not serve"),
+            Ok(other) => panic!("{line}: not serve but {other:?}"),
             Err(text) => panic!("{line}: {text}"),
         }
     }

@@ -7,6 +7,9 @@
 mod cli; //    What can be typed.
 mod config; // Settings: file < environment < flags.
 mod serve; //  A node from its first words to its last.
+mod status_cmd; // The cluster in tables.
+mod operate_cmd; // Leave, split, settings.
+mod talk; //   Talking to a running node.
 mod sim_cmd; // What a cluster would do, without one.
 mod banner; // The first words.
 mod taken; //  Who sits on a port we wanted.
@@ -28,6 +31,10 @@ fn main() -> ExitCode {
     };
     let outcome = match command {
         Command::Serve(args) => serve::run(&args),
+        Command::Status(args) => status_cmd::run(&args),
+        Command::Leave(args) => operate_cmd::leave(&args),
+        Command::Split(args) => operate_cmd::split(&args),
+        Command::Settings(args) => operate_cmd::settings(&args),
         Command::Sim(args) => sim_cmd::run(&args),
     };
     match outcome {

@@ -14,6 +14,7 @@ use store::Garbage;
 use crate::data::{Later, report_condition, ship, ticket_of};
 use crate::evictor::{Evictor, Room};
 use crate::mailbox::Mailbox;
+use crate::news;
 use crate::pubsub::Outbox;
 use crate::shared::{Shared, count};
 use crate::surroundings::surroundings;
@@ -78,6 +79,7 @@ impl Keeper {
             if self.memory_due <= tick {
                 self.shared.memory.refresh();
                 self.sample_rates();
+                news::refresh(&self.shared);
                 self.memory_due = tick + MEMORY_EVERY;
                 if self.condition_due <= tick {
                     self.condition_due = tick + CONDITION_EVERY;

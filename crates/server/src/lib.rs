@@ -11,6 +11,7 @@ mod worker; //     An I/O thread: read, parse, run, reply.
 mod accept; //     Listening, and new connections.
 mod clients; //    The connections, as other threads see them.
 mod host; //       The node, as a running command sees it.
+mod news; //       What it knows of its cluster beyond the map.
 mod config; //     Settings that change while the node runs.
 mod pause; //      CLIENT PAUSE.
 mod peer; //       The other nodes.

@@ -2,9 +2,11 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use cluster::status::Status;
 use commands::{Flag, Group, Spec};
 
 use crate::http::{CommandClass, HttpSource, MemoryMetrics, NodeMetrics, Readiness};
+use crate::news;
 use crate::peer::Progress;
 use crate::shared::Shared;
 
@@ -48,6 +50,10 @@ impl HttpSource for Shared {
             Progress::Ready if self.data.lease.is_valid() => Readiness::Ready,
             Progress::Ready => Readiness::NotReady("cut off from the cluster"),
         }
+    }
+
+    fn cluster(&self) -> Status {
+        news::status(self)
     }
 }
 

@@ -36,6 +36,7 @@ use crate::keeper::Keeper;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mail;
 use crate::memory::{MemoryGauge, MemoryProbe};
+use crate::news::News;
 use crate::pause::Pauses;
 use crate::peer::{self, Beginning, ControlLine, Prepared, Progress, Running};
 use crate::pubsub::Exchange;
@@ -154,6 +155,7 @@ impl Node {
             cluster: ArcSwap::from_pointee(unentered(&identity.me)),
             control,
             outlook: Arc::default(),
+            news: News::default(),
             settings: ArcSwap::from_pointee(settings),
         });
         let http = start_http(&shared)?;

@@ -21,6 +21,7 @@ use crate::data::Data;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mailbox;
 use crate::memory::MemoryGauge;
+use crate::news::News;
 use crate::pause::Pauses;
 use crate::peer::{ControlLine, Outlook};
 use crate::pubsub::Exchange;
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub control: ControlLine,
     /// How far this node has come.
     pub outlook: Arc<Outlook>,
+    /// What else it knows of the other nodes.
+    pub news: News,
     pub table: Table,
     pub clients: Clients,
     pub pauses: Pauses,

@@ -39,7 +39,7 @@ impl Control {
 
     fn on_ask_set(&mut self, id: u64, setting: Setting) {
         let map = self.map.clone().expect("a member has a map");
-        match objection(&map, &setting) {
+        match objection_to(&map, &setting) {
             None => self.propose_for(id, vec![Change::Set(setting)]),
             Some(text) => self.answer(id, Answer::Refused(text)),
         }
@@ -96,8 +96,18 @@ fn split_of(map: &Map, bucket: Option<Hashmask>) -> Result<Change, String> {
     Ok(Change::Split(buckets.iter().map(|bucket| (bucket.hashmask, bucket.epoch)).collect()))
 }
 
+/// Why what an operator asks for cannot be done, as far as the map tells. Whoever passes a wish on may
+/// say so at once.
+pub fn objection(map: &Map, ask: &Ask) -> Option<String> {
+    match ask {
+        Ask::Split(bucket) => split_of(map, *bucket).err(),
+        Ask::Set(setting) => objection_to(map, setting),
+        Ask::Leave | Ask::Join(_) | Ask::Recreate(_) => None,
+    }
+}
+
 /// Why a setting cannot have this value.
-fn objection(map: &Map, setting: &Setting) -> Option<String> {
+fn objection_to(map: &Map, setting: &Setting) -> Option<String> {
     let settings = map.settings();
     match setting {
         Setting::Backups(backups) if *backups > BACKUPS_MAX => {

@@ -6,10 +6,13 @@ mod view; //     Start here: the map as this node sees it, and whose a slot is.
 mod route; //    May a command run here?
 mod topology; // SLOTS, SHARDS, NODES, INFO: where clients find whom.
 mod of_keys; //  KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT.
+mod ours; //     HASHMASKS, LOADLEVELS, WATCH, STATUS: what Redis does not know.
+mod operate; //  LEAVE, SPLIT, SETTINGS.
 mod instead; //  What nobody does by hand.
 #[cfg(test)]
 mod tests;
 
+pub use ours::MAP_CHANNEL;
 pub use route::{Need, route};
 pub use topology::shown_id;
 pub use view::{Held, Route, View};
@@ -23,6 +26,7 @@ const STALE: Flags = Flags::of(&[Flag::Stale]);
 const CLUSTER: Spec = Spec { group: Group::Cluster, flags: STALE, since: "3.0.0", ..BLANK };
 const READ_MODE: Spec =
     Spec { arity: 1, flags: Flags::of(&[Flag::Loading, Flag::Stale, Flag::Fast]), ..CLUSTER };
+const ADMIN: Flags = Flags::of(&[Flag::Admin, Flag::Stale]);
 const OF_NODES: &str = "O(N) where N is the total number of Cluster nodes";
 
 pub(crate) const SPECS: &[Spec] = &[
@@ -158,6 +162,90 @@ const SUBCOMMANDS: &[Spec] = &[
         complexity: OF_NODES,
         arity: 2,
         run: Some(topology::slots),
+        ..CLUSTER
+    },
+    Spec {
+        name: "hashmasks",
+        full_name: "cluster|hashmasks",
+        summary: "Lists the buckets: hashmask, first and last slot, epoch, and who holds each.",
+        complexity: "O(N) where N is the number of buckets",
+        arity: 2,
+        run: Some(ours::hashmasks),
+        ..CLUSTER
+    },
+    Spec {
+        name: "leave",
+        full_name: "cluster|leave",
+        summary: "Lets this node hand over all it holds, and end.",
+        arity: 2,
+        flags: ADMIN,
+        run: Some(operate::leave),
+        ..CLUSTER
+    },
+    Spec {
+        name: "links",
+        full_name: "cluster|links",
+        summary: "Lists the connections to other nodes.",
+        since: "7.0.0",
+        complexity: OF_NODES,
+        arity: 2,
+        run: Some(ours::links),
+        ..CLUSTER
+    },
+    Spec {
+        name: "loadlevels",
+        full_name: "cluster|loadlevels",
+        summary: "Tells what each node holds and should hold, and how busy it is.",
+        complexity: OF_NODES,
+        arity: 2,
+        run: Some(ours::load_levels),
+        ..CLUSTER
+    },
+    Spec {
+        name: "peers",
+        full_name: "cluster|peers",
+        summary: "Tells a node that wants to join where the members talk to each other.",
+        complexity: OF_NODES,
+        arity: 2,
+        run: Some(ours::peers),
+        ..CLUSTER
+    },
+    Spec {
+        name: "settings",
+        full_name: "cluster|settings",
+        summary: "Shows the settings of the cluster, shows one, or changes it.",
+        syntax: "[name [value]]",
+        arity: -2,
+        flags: ADMIN,
+        run: Some(operate::settings_command),
+        ..CLUSTER
+    },
+    Spec {
+        name: "split",
+        full_name: "cluster|split",
+        summary: "Splits a bucket, or all of the largest ones.",
+        syntax: "[hashmask]",
+        complexity: "O(N) where N is the number of buckets",
+        arity: -2,
+        flags: ADMIN,
+        run: Some(operate::split),
+        ..CLUSTER
+    },
+    Spec {
+        name: "status",
+        full_name: "cluster|status",
+        summary: "Tells all there is to know about the cluster, as JSON.",
+        complexity: "O(N) where N is the number of buckets",
+        arity: 2,
+        run: Some(ours::status),
+        ..CLUSTER
+    },
+    Spec {
+        name: "watch",
+        full_name: "cluster|watch",
+        summary: "Sends this connection a message at every change of the map.",
+        arity: 2,
+        run: Some(ours::watch),
         ..CLUSTER
     },
 ];

@@ -1,10 +1,14 @@
 //! CLUSTER, and commands sent to the wrong node, as dialogues: with a node alone, and with three.
 
-use cluster::map::{Change, DropReason, LogIndex, Map, NodeId, Outcome, Settings};
+use cluster::balance::{LoadLevels, Vitals};
+use cluster::control::Ask;
+use cluster::map::{Change, DropReason, LogIndex, Map, NodeId, Outcome, Setting, Settings};
+use cluster::status::Status;
 use placement::{Hashmask, Mask};
 
-use super::shown_id;
+use super::{MAP_CHANNEL, shown_id};
 use crate::testing::{TestNode, check_on, member};
+use crate::{LinkDirection, LinkFacts};
 
 /// A, B and C with 16 buckets. Of the slots, A is primary of 0 to 4095 with B as its backup, B of 4096
 /// to 8191 with C, C of 8192 to 12287 without any; the last 4096 slots are lost.
@@ -481,4 +485,113 @@ fn what_is_done_by_hand_elsewhere_says_what_to_do_instead() {
         let told = node.run(&format!("CLUSTER {command}"));
         assert!(told.contains("is not done by hand: "), "{command}: {told}");
     }
+}
+
+#[test]
+fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
+    let mut node = node(1);
+    check_on(
+        &mut node,
+        r#"
+        > CLUSTER LEAVE
+        OK
+        > CLUSTER SPLIT
+        OK
+        > CLUSTER SPLIT 000F/0003
+        OK
+        > CLUSTER SPLIT 00FF/0003
+        (error) ERR there is no bucket 00FF/0003; see CLUSTER HASHMASKS
+        > CLUSTER SPLIT three
+        (error) ERR a hashmask is written like 00FF/0014, not "three"
+        > CLUSTER SETTINGS backups 2
+        OK
+        > CLUSTER SETTINGS backups
+        "1"
+        > CLUSTER SETTINGS backups 4
+        (error) ERR backups is a number from 0 to 3, not "4"
+        > CLUSTER SETTINGS lease 2s now
+        (error) ERR wrong number of arguments for 'cluster|settings' command
+        "#,
+    );
+    let bucket = "000F/0003".parse().unwrap();
+    let set = Ask::Set(Setting::Backups(2));
+    assert_eq!(node.host.asked, [Ask::Leave, Ask::Split(None), Ask::Split(Some(bucket)), set]);
+    node.host.objection = Some("nobody else is there".to_owned());
+    assert_eq!(node.run("CLUSTER LEAVE"), "(error) ERR nobody else is there");
+    assert!(node.run("CLUSTER SETTINGS").contains("\"split-larger-than\""));
+    assert!(node.run("CLUSTER SETTINGS replicas").contains("there is no setting \"replicas\""));
+}
+
+#[test]
+fn buckets_are_listed_with_their_holders() {
+    let buckets = words(&node(1).args(1, &[b"CLUSTER", b"HASHMASKS"])[0]);
+    assert_eq!(buckets.len(), 16);
+    let map = three();
+    let epoch = |bucket: &str| map.bucket(bucket.parse().unwrap()).unwrap().epoch;
+    assert_eq!(buckets[0], format!("000F/0000 0 1023 {} A B", epoch("000F/0000")));
+    assert_eq!(buckets[15], format!("000F/000F 15360 16383 {}", epoch("000F/000F")));
+}
+
+#[test]
+fn load_levels_are_told_as_far_as_they_are_known() {
+    let mut node = node(1);
+    let mut status = Status::of(&three(), NodeId(1));
+    let vitals = Vitals { bytes: 77, ops_per_second: 5, ..Vitals::default() };
+    let load = three().load(NodeId(2));
+    let levels = LoadLevels {
+        epoch: three().epoch(),
+        primaries: load.primaries,
+        backups: load.backups,
+        vitals,
+        busy: true,
+    };
+    status.add_levels(NodeId(2), &levels);
+    node.host.status = Some(status.clone());
+    let levels = words(&node.args(1, &[b"CLUSTER", b"LOADLEVELS"])[0]);
+    assert_eq!(levels[0], "name A primaries 4 backups 0 ideal 10 weight 1");
+    assert_eq!(
+        levels[1],
+        "name B primaries 4 backups 4 ideal 10 weight 1 bytes 77 ops-per-second 5 busy 1 sick 0"
+    );
+    let told = node.args(1, &[b"CLUSTER", b"STATUS"]);
+    let read: Status = serde_json::from_slice(told[0].text().unwrap()).unwrap();
+    assert_eq!(read, status);
+}
+
+#[test]
+fn who_wants_to_join_is_told_where_the_members_are() {
+    let mut node = node(1);
+    let status = Status { cluster: "00c1".to_owned(), ..Status::of(&three(), NodeId(1)) };
+    node.host.status = Some(status);
+    assert_eq!(
+        node.run("CLUSTER PEERS"),
+        "1) \"00c1\"\n2) 1) \"10.0.0.1\"\n   2) (integer) 16379\n3) 1) \"10.0.0.2\"\n   2) (integer) 16379\n4) 1) \"10.0.0.3\"\n   2) (integer) 16379"
+    );
+}
+
+#[test]
+fn links_are_listed_as_redis_lists_them() {
+    let mut node = node(1);
+    node.host.links =
+        vec![LinkFacts { direction: LinkDirection::To, node: NodeId(2), unsent_bytes: 3 }];
+    let wanted = format!("direction to node {} events rw send-buffer-used 3", shown_id(NodeId(2)));
+    assert_eq!(words(&node.args(1, &[b"CLUSTER", b"LINKS"])[0]), [wanted]);
+}
+
+#[test]
+fn changes_of_the_map_are_heard_by_who_watches() {
+    let mut node = TestNode::default();
+    let told = node.run("CLUSTER WATCH");
+    assert_eq!(
+        told,
+        "(error) ERR CLUSTER WATCH needs RESP3: send HELLO 3 first, or SUBSCRIBE __cluster__:map"
+    );
+    node.run("HELLO 3");
+    assert_eq!(node.run("CLUSTER WATCH"), "(integer) 1");
+    assert_eq!(node.run("CLUSTER WATCH"), "(integer) 1");
+    node.on(2, &format!("PUBLISH {MAP_CHANNEL} 2"));
+    assert_eq!(node.heard(1), [format!("message {MAP_CHANNEL} 2")]);
+    node.run(&format!("UNSUBSCRIBE {MAP_CHANNEL}"));
+    node.on(2, &format!("PUBLISH {MAP_CHANNEL} 3"));
+    assert!(node.heard(1).is_empty());
 }

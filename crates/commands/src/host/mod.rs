@@ -10,7 +10,9 @@ mod facts; //         The numbers of the node.
 mod histogram; //     How long commands took.
 mod history; //       What was slow.
 mod control; //       The end of the node.
+mod cluster; //       The other nodes.
 
+pub use self::cluster::{Cluster, LinkDirection, LinkFacts};
 pub use clients::{ClientFacts, Clients, Pause, PauseScope, Unblock};
 pub use configuration::{ChangeError, Configuration, changed_settings};
 pub use control::Control;
@@ -25,11 +27,12 @@ pub use pubsub::{Post, PubSub};
 
 /// The node, as commands see it.
 pub trait Host:
-    Clients + Configuration + PubSub + Memory + Debugging + Facts + History + Control
+    Clients + Configuration + PubSub + Memory + Debugging + Facts + History + Control + Cluster
 {
 }
 
 impl<Node> Host for Node where
-    Node: Clients + Configuration + PubSub + Memory + Debugging + Facts + History + Control
+    Node:
+        Clients + Configuration + PubSub + Memory + Debugging + Facts + History + Control + Cluster
 {
 }

@@ -3,14 +3,16 @@
 use core::time::Duration;
 use std::sync::Arc;
 
+use cluster::control::Ask;
+use cluster::status::Status;
 use store::UnixMillis;
 
 use super::Bus;
 use crate::settings::Settings;
 use crate::{
-    ActiveExpiry, ChangeError, ClientFacts, Clients, CommandCounts, Configuration, Control,
-    Debugging, Facts, History, Identity, LatencyEvent, Memory, MemoryFigures, NodeFacts, Pause,
-    Session, SlowCommand, Unblock,
+    ActiveExpiry, ChangeError, ClientFacts, Clients, Cluster, CommandCounts, Configuration,
+    Control, Debugging, Facts, History, Identity, LatencyEvent, LinkFacts, Memory, MemoryFigures,
+    NodeFacts, Pause, Session, SlowCommand, Unblock,
 };
 
 #[derive(Default)]
@@ -30,6 +32,12 @@ pub struct TestHost {
     pub slow_commands: Vec<SlowCommand>,
     pub latency_events: Vec<LatencyEvent>,
     pub is_shut_down: bool,
+    /// What the cluster's status is told to be.
+    pub status: Option<Status>,
+    pub links: Vec<LinkFacts>,
+    /// What was asked of the cluster; all of it is granted, unless there is an objection.
+    pub asked: Vec<Ask>,
+    pub objection: Option<String>,
 }
 
 impl Clients for TestHost {
@@ -156,5 +164,21 @@ impl History for TestHost {
 impl Control for TestHost {
     fn shut_down(&mut self) {
         self.is_shut_down = true;
+    }
+}
+
+impl Cluster for TestHost {
+    fn status(&self) -> Status {
+        self.status.clone().expect("a test that asks for the status says what it is")
+    }
+
+    fn ask(&mut self, ask: Ask) -> Result<(), String> {
+        self.objection.clone().map_or(Ok(()), Err)?;
+        self.asked.push(ask);
+        Ok(())
+    }
+
+    fn links(&self) -> Vec<LinkFacts> {
+        self.links.clone()
     }
 }

@@ -9,6 +9,7 @@ use cluster::map::{Epoch, NodeId, Peer};
 use placement::Hashmask;
 
 use super::{Notice, Order, Report, follow, incoming, outgoing};
+use crate::news;
 use crate::peer::{ControlLine, DataPlane, Unwanted};
 use crate::shared::Shared;
 
@@ -26,7 +27,9 @@ impl DataPlane for Shared {
     }
 
     fn map_changed(&self, changed: &MapChanged) {
+        let before = self.map();
         follow(self, changed.map.clone());
+        news::map_changed(self, &before, changed);
     }
 
     fn lease_until(&self, until: Duration) {

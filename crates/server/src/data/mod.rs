@@ -26,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 
 use cluster::map::{NodeId, Peer};
 use parking_lot::Mutex;
+use placement::Hashmask;
 use store::Seed;
 
 pub(crate) use condition::report_condition;
@@ -37,7 +38,7 @@ pub(crate) use later::Later;
 pub(crate) use lease::Lease;
 pub(crate) use link::Link;
 pub(crate) use links::{Links, ship_effects as ship};
-pub(crate) use mover::{Mover, Order, Report};
+pub(crate) use mover::{Mover, Order, Progress, Report};
 pub(crate) use plane::{Notice, incoming, outgoing};
 pub(crate) use stalls::Stalls;
 
@@ -84,6 +85,18 @@ impl Data {
     /// What comes from this process.
     pub(crate) fn intake(&self, from: Peer) -> Arc<Mutex<Intake>> {
         Arc::clone(self.intakes.lock().entry(from).or_default())
+    }
+
+    /// How far the fill of a bucket from here is, if there is one.
+    pub(crate) fn progress(&self, bucket: Hashmask) -> Option<Progress> {
+        let outgoing = self.outgoing.lock();
+        let outgoing = outgoing.as_ref().filter(|outgoing| outgoing.bucket == bucket);
+        outgoing.map(|outgoing| outgoing.progress)
+    }
+
+    /// The processes from which anything came.
+    pub(crate) fn sources(&self) -> Vec<Peer> {
+        self.intakes.lock().keys().copied().collect()
     }
 
     /// Something for the mover to do.

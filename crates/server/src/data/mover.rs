@@ -75,6 +75,24 @@ pub(crate) struct Outgoing {
     pub link: LinkId,
     /// The bucket's epoch when the end was sent.
     pub ended_at: Option<Epoch>,
+    pub progress: Progress,
+}
+
+/// How far a fill is.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Progress {
+    pub sent_bytes: u64,
+    /// By slots.
+    pub percent: u8,
+}
+
+impl Progress {
+    fn of(source: &Source) -> Progress {
+        let all = source.bucket.slots().len();
+        let sent = all.saturating_sub(source.slots_left());
+        let percent = u8::try_from(sent * 100 / all).unwrap_or(100);
+        Progress { sent_bytes: source.sent_bytes(), percent }
+    }
 }
 
 /// So much of a fill may be under way unacknowledged: enough to keep the other end busy, little enough
@@ -187,7 +205,8 @@ impl Mover {
             return self.report(Report::FillFailed { attempt });
         };
         let reign = known.reign;
-        *data.outgoing.lock() = Some(Outgoing { bucket, reign, link, ended_at: None });
+        *data.outgoing.lock() =
+            Some(Outgoing { bucket, reign, link, ended_at: None, progress: Progress::default() });
         let source = Source::new(attempt, bucket, link, reign);
         let link = data.links.get(link);
         link.with_outbox(|outbox| source.start(outbox));
@@ -255,6 +274,9 @@ impl Mover {
         }
         let link = Arc::clone(&filling.link);
         self.paced.1 += filling.source.sent_bytes() - before;
+        if let Some(outgoing) = self.shared.data.outgoing.lock().as_mut() {
+            outgoing.progress = Progress::of(&filling.source);
+        }
         link.flush();
         ControlFlow::Continue(())
     }

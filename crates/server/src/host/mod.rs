@@ -8,6 +8,7 @@ mod debugging; //     What DEBUG asks for.
 mod facts; //         The node's numbers.
 mod history; //       What was slow.
 mod control; //       The end of the node.
+mod cluster; //       The other nodes.
 
 use commands::Spec;
 use commands::settings::NotifyClasses;

@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
+use cluster::status::Status;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -55,6 +56,7 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub trait HttpSource: Send + Sync + 'static {
     fn metrics(&self) -> NodeMetrics;
     fn readiness(&self) -> Readiness;
+    fn cluster(&self) -> Status;
 }
 
 /// What to listen on, and under which names.

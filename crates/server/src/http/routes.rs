@@ -19,6 +19,7 @@ pub(super) fn router(source: Source, names: Names) -> Router {
         .route("/", get(start_page))
         .route("/metrics", get(metrics))
         .route("/api/node", get(api_node))
+        .route("/api/cluster", get(api_cluster))
         .fallback(not_found)
         .layer(middleware::from_fn_with_state(names, guard::check));
     // Health checks come from machines that use whatever name they like, and give nothing away.
@@ -65,8 +66,14 @@ async fn api_node(State(source): State<Source>) -> Response {
     typed("application/json", source.metrics().json().to_string())
 }
 
+async fn api_cluster(State(source): State<Source>) -> Response {
+    let status = source.cluster();
+    let text = serde_json::to_string(&status).expect("numbers and texts can be written");
+    typed("application/json", text)
+}
+
 async fn not_found() -> (StatusCode, &'static str) {
-    let known = "not found; there are /, /healthz, /readyz, /metrics and /api/node\n";
+    let known = "not found; there are /, /healthz, /readyz, /metrics, /api/node and /api/cluster\n";
     (StatusCode::NOT_FOUND, known)
 }
 

@@ -5,6 +5,9 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Settings, Zone};
+use placement::Mask;
+
 use super::*;
 
 #[derive(Default)]
@@ -13,6 +16,18 @@ struct Fake {
 }
 
 impl HttpSource for Fake {
+    fn cluster(&self) -> Status {
+        let member = Member {
+            id: NodeId(7),
+            boot: Boot(1),
+            name: "a".to_owned(),
+            weight: 1,
+            zone: Zone::default(),
+            at: Endpoints::default(),
+        };
+        Status::of(&Map::found(member, Mask::M000F, Settings::default()), NodeId(7))
+    }
+
     fn metrics(&self) -> NodeMetrics {
         NodeMetrics {
             name: "a\"b".to_owned(),
@@ -184,9 +199,17 @@ fn the_page_gets_its_numbers_as_json() {
 }
 
 #[test]
+fn the_cluster_is_one_document() {
+    let (server, _) = server();
+    let answer = get(&server, "/api/cluster", LOCAL);
+    let told: Status = serde_json::from_str(body(&answer)).expect("the document");
+    assert_eq!((told.node.as_str(), told.buckets.len()), ("a", 16));
+}
+
+#[test]
 fn strangers_names_and_pages_are_refused_everywhere_else() {
     let (server, _) = server();
-    for path in ["/", "/metrics", "/api/node", "/nowhere"] {
+    for path in ["/", "/metrics", "/api/node", "/api/cluster", "/nowhere"] {
         let rebound = get(&server, path, "Host: evil.example\r\n");
         assert_eq!(status(&rebound), 421, "{path}");
         assert!(body(&rebound).contains("--advertise evil.example"));

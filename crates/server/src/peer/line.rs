@@ -73,7 +73,6 @@ impl ControlLine {
     }
 
     /// Looks at what the control plane knows.
-    #[cfg_attr(not(test), expect(dead_code, reason = "`status` will look"))]
     pub(crate) fn look(&self, look: impl FnOnce(&Control) + Send + 'static) {
         self.send(Event::Look(Box::new(look)));
     }

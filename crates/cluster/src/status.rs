@@ -1,0 +1,240 @@
+//! A cluster as people and tools look at it: one document, the same for `opencluster status --json`,
+//! `CLUSTER STATUS` and `/api/cluster`. What the map says is filled in here; what only a running node
+//! knows (moves in flight, the past, how busy the others are) is added by the server.
+
+mod settings; //  The settings in words, both ways.
+mod chronicle; // What has changed, and why.
+mod picture; //   Nodes as columns, buckets as rows.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use chronicle::{CHANGES_KEPT, Chronicle};
+pub use picture::{BUCKETS_MAX, picture, summary, total};
+pub use settings::{SettingError, parse_setting, settings};
+
+use crate::balance::share::shares;
+use crate::balance::{Condition, Engagement, LoadLevels, Offered, Part, Rule};
+use crate::map::{Bucket, Map, Member, NodeId};
+
+/// A node is named by its name everywhere in here.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// The cluster's id, in hexadecimal digits; empty if the node is in none yet.
+    pub cluster: String,
+    pub generation: u64,
+    pub epoch: u64,
+    /// The node that tells all this.
+    pub node: String,
+    /// Who keeps the log of map changes, as far as the node knows.
+    pub leader: Option<String>,
+    pub members: Vec<MemberStatus>,
+    pub buckets: Vec<BucketStatus>,
+    /// The moves that this node takes part in.
+    pub moves: Vec<MoveStatus>,
+    /// The last changes of the map, the newest first.
+    pub changes: Vec<ChangeStatus>,
+    pub settings: BTreeMap<String, String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MemberStatus {
+    pub name: String,
+    /// Sixteen hexadecimal digits: those the id in `CLUSTER NODES` begins with.
+    pub id: String,
+    pub host: String,
+    pub client_port: u16,
+    pub peer_port: u16,
+    pub http_port: u16,
+    pub zone: String,
+    pub weight: u32,
+    pub vote: Vote,
+    pub primaries: u32,
+    pub backups: u32,
+    /// How many copies it should hold, rounded down.
+    pub ideal: u32,
+    /// The bucket it received last.
+    pub last_received: Option<String>,
+    /// What it last said of itself. `None` if this node has not asked it.
+    pub levels: Option<LevelsStatus>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Vote {
+    Voter,
+    /// It follows the log without a voice.
+    Learner,
+    #[default]
+    Unknown,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LevelsStatus {
+    pub bytes: u64,
+    pub ops_per_second: u64,
+    /// It takes part in a move.
+    pub busy: bool,
+    /// It should get nothing more.
+    pub sick: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BucketStatus {
+    /// The hashmask: `00FF/0014`.
+    pub bucket: String,
+    pub first_slot: u16,
+    pub last_slot: u16,
+    pub epoch: u64,
+    /// The primary, then the backups; nobody if it is lost.
+    pub holders: Vec<String>,
+}
+
+/// A move in flight.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MoveStatus {
+    pub bucket: String,
+    /// In one word or two: `fill`, `give primary`, `promote`.
+    pub kind: String,
+    pub giver: String,
+    /// The primary, from which the bytes come.
+    pub source: String,
+    pub taker: String,
+    /// The rule of balancing it follows; empty if the node that tells has not decided on it.
+    pub rule: String,
+    /// How much has been copied. 0 for a node that is not the source: only that one knows.
+    pub sent_bytes: u64,
+    /// How far it is, by slots.
+    pub percent: u8,
+    pub millis: u64,
+}
+
+/// A change of the map that has happened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ChangeStatus {
+    /// The map's epoch after it.
+    pub epoch: u64,
+    /// When this node learned of it, in milliseconds since 1970.
+    pub at: u64,
+    pub what: String,
+    pub why: String,
+}
+
+impl Status {
+    /// What the map says, as told by one of its nodes.
+    pub fn of(map: &Map, me: NodeId) -> Status {
+        Status {
+            cluster: String::new(),
+            generation: map.generation().counter,
+            epoch: map.epoch().0,
+            node: name(map, me),
+            leader: None,
+            members: members(map),
+            buckets: map.buckets().map(|bucket| bucket_status(map, bucket)).collect(),
+            moves: Vec::new(),
+            changes: Vec::new(),
+            settings: settings(map.settings()),
+        }
+    }
+
+    /// Adds what a member has said of itself.
+    pub fn add_levels(&mut self, node: NodeId, levels: &LoadLevels) {
+        let id = digits(node);
+        if let Some(member) = self.members.iter_mut().find(|member| member.id == id) {
+            member.levels = Some(LevelsStatus {
+                bytes: levels.vitals.bytes,
+                ops_per_second: levels.vitals.ops_per_second,
+                busy: levels.busy,
+                sick: levels.vitals.condition == Condition::Sick,
+            });
+        }
+    }
+}
+
+impl MoveStatus {
+    /// A move that a node takes part in. Only the giver knows by which rule.
+    pub fn of(map: &Map, engagement: &Engagement, rule: Option<Rule>) -> MoveStatus {
+        let primary = map.bucket(engagement.bucket).and_then(Bucket::primary);
+        MoveStatus {
+            bucket: engagement.bucket.to_string(),
+            kind: kind(&engagement.part),
+            giver: name(map, engagement.attempt.giver),
+            source: primary.map_or_else(String::new, |primary| name(map, primary)),
+            taker: name(map, engagement.taker),
+            rule: rule.map_or_else(String::new, |rule| rule.to_string()),
+            sent_bytes: 0,
+            percent: 0,
+            millis: 0,
+        }
+    }
+}
+
+impl MemberStatus {
+    pub fn copies(&self) -> u32 {
+        self.primaries + self.backups
+    }
+}
+
+fn kind(part: &Part) -> String {
+    match part {
+        Part::Offering { decision } | Part::Fetching { decision } => decision.step.kind.to_string(),
+        Part::Giving { step, .. } => step.kind.to_string(),
+        Part::Taking { what: Offered::Promotion } => "promote".to_owned(),
+        Part::Taking { what: Offered::Fill | Offered::Gift } | Part::Sourcing { .. } => {
+            "fill".to_owned()
+        }
+    }
+}
+
+/// A node's name; its id if it is no member (any more).
+pub fn name(map: &Map, node: NodeId) -> String {
+    map.member(node).map_or_else(|| digits(node), |member| member.name.clone())
+}
+
+/// An id in sixteen hexadecimal digits.
+pub fn digits(node: NodeId) -> String {
+    format!("{:016x}", node.0)
+}
+
+fn members(map: &Map) -> Vec<MemberStatus> {
+    let weights: Vec<u32> = map.members().iter().map(|member| member.weight).collect();
+    let shares = shares(&weights, map.bucket_count(), map.copies_wanted());
+    let ideals = shares.iter().map(|share| *share.totals().start());
+    map.members()
+        .iter()
+        .zip(ideals)
+        .map(|(member, ideal)| member_status(map, member, ideal))
+        .collect()
+}
+
+fn member_status(map: &Map, member: &Member, ideal: u32) -> MemberStatus {
+    let load = map.load(member.id);
+    MemberStatus {
+        name: member.name.clone(),
+        id: digits(member.id),
+        host: member.at.host.clone(),
+        client_port: member.at.client,
+        peer_port: member.at.peer,
+        http_port: member.at.http,
+        zone: member.zone.0.clone(),
+        weight: member.weight,
+        vote: Vote::Unknown,
+        primaries: load.primaries,
+        backups: load.backups,
+        ideal,
+        last_received: load.last_received.map(|hashmask| hashmask.to_string()),
+        levels: None,
+    }
+}
+
+fn bucket_status(map: &Map, bucket: &Bucket) -> BucketStatus {
+    let slots = bucket.hashmask.slots();
+    BucketStatus {
+        bucket: bucket.hashmask.to_string(),
+        first_slot: slots.start,
+        last_slot: slots.end - 1,
+        epoch: bucket.epoch.0,
+        holders: bucket.holders.iter().map(|holder| name(map, *holder)).collect(),
+    }
+}

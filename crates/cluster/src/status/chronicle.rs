@@ -1,0 +1,201 @@
+//! What has changed in the map, and why, in words. The reason of a change is read off the map as it
+//! was before, so that every node tells the same, whoever has proposed it.
+
+use std::collections::VecDeque;
+
+use placement::Hashmask;
+
+use super::{ChangeStatus, name};
+use crate::map::{Change, DropReason, Map, NodeId, Outcome, Source};
+
+/// How many changes a chronicle remembers.
+pub const CHANGES_KEPT: usize = 256;
+
+#[derive(Default, Debug)]
+pub struct Chronicle {
+    /// The oldest first.
+    changes: VecDeque<ChangeStatus>,
+}
+
+impl Chronicle {
+    /// Takes note of the changes of one entry that came into effect. `before` and `after` are the map
+    /// around that entry, `at` is now, in milliseconds since 1970.
+    pub fn note(
+        &mut self,
+        (before, after): (&Map, &Map),
+        changes: &[Change],
+        outcomes: &[Outcome],
+        at: u64,
+    ) {
+        let applied = changes.iter().zip(outcomes).filter(|(_, is)| **is == Outcome::Applied);
+        for (change, _) in applied {
+            let (what, why) = told(before, after, change);
+            self.changes.push_back(ChangeStatus { epoch: after.epoch().0, at, what, why });
+        }
+        let surplus = self.changes.len().saturating_sub(CHANGES_KEPT);
+        self.changes.drain(..surplus);
+    }
+
+    /// What happened last, the newest first.
+    pub fn latest(&self, count: usize) -> Vec<ChangeStatus> {
+        self.changes.iter().rev().take(count).cloned().collect()
+    }
+}
+
+fn told(before: &Map, after: &Map, change: &Change) -> (String, String) {
+    // Whoever comes is in the later map only, whoever goes in the earlier.
+    let of = |node: NodeId| {
+        let map = if before.member(node).is_some() { before } else { after };
+        name(map, node)
+    };
+    match change {
+        Change::Join(member) => told_join(before, member.id, &member.name),
+        Change::Leave(node) => {
+            (format!("{} leaves", of(*node)), "others hold all that it held".to_owned())
+        }
+        Change::Dead(nodes) => {
+            let names: Vec<String> = nodes.iter().map(|node| of(*node)).collect();
+            (format!("{} is given up", names.join(", ")), "its lease has run out".to_owned())
+        }
+        Change::AddBackup { bucket, node, .. } => {
+            (format!("{} becomes backup of {bucket}", of(*node)), why_add(before, *bucket))
+        }
+        Change::Promote { bucket, node, .. } => {
+            (format!("{} becomes primary of {bucket}", of(*node)), why_promote(before, *bucket))
+        }
+        Change::DropBackup { bucket, node, because, .. } => {
+            let why = match because {
+                DropReason::Balance => "there are copies enough",
+                DropReason::OutOfSync => "its copy fell out of sync",
+            };
+            (format!("{} drops {bucket}", of(*node)), why.to_owned())
+        }
+        Change::Split(buckets) => told_split(before, buckets.iter().map(|(bucket, _)| *bucket)),
+        Change::Recreate { bucket, node, from, .. } => {
+            let from = match from {
+                Source::OwnData => "from its own data",
+                Source::Snapshot => "from an older copy",
+                Source::Empty => "empty",
+            };
+            let what = format!("{} begins {bucket} again, {from}", of(*node));
+            (what, "all who held it were gone".to_owned())
+        }
+        Change::Set(setting) => {
+            let (name, value) = super::settings::shown(setting);
+            (format!("{name} is {value}"), "an operator has set it".to_owned())
+        }
+        Change::Yield(generation) => {
+            let what = format!("generation {} stands", generation.counter);
+            (what, "two histories of the cluster have met".to_owned())
+        }
+    }
+}
+
+fn told_join(before: &Map, node: NodeId, name: &str) -> (String, String) {
+    match before.member(node) {
+        Some(_) => (format!("{name} joins again"), "it was restarted".to_owned()),
+        None => (format!("{name} joins"), "it was started with our address".to_owned()),
+    }
+}
+
+fn told_split(before: &Map, buckets: impl ExactSizeIterator<Item = Hashmask>) -> (String, String) {
+    let (count, all) = (buckets.len(), before.bucket_count());
+    if count < all {
+        let names: Vec<String> = buckets.take(3).map(|bucket| bucket.to_string()).collect();
+        let more = if count > names.len() { ", ..." } else { "" };
+        let what = format!("{}{more} split", names.join(", "));
+        return (what, "larger than the others by far, or an operator wants it".to_owned());
+    }
+    let why = format!("fewer than {} copies a node", before.settings().min_buckets);
+    (format!("all {all} buckets are split"), why)
+}
+
+fn why_add(before: &Map, bucket: Hashmask) -> String {
+    let Some(bucket) = before.bucket(bucket) else { return String::new() };
+    let leaving = bucket.holders.iter().find(|holder| is_leaving(before, **holder));
+    if let Some(leaving) = leaving {
+        return format!("{} is on its way out", name(before, *leaving));
+    }
+    if bucket.holders.len() < before.copies_wanted() {
+        return format!("it had {} of {} copies", bucket.holders.len(), before.copies_wanted());
+    }
+    "to hold as much as the others".to_owned()
+}
+
+fn why_promote(before: &Map, bucket: Hashmask) -> String {
+    let primary = before.bucket(bucket).and_then(|bucket| bucket.primary());
+    let Some(primary) = primary else { return String::new() };
+    if is_leaving(before, primary) {
+        return format!("{} is on its way out", name(before, primary));
+    }
+    format!("{} had {} primaries", name(before, primary), before.load(primary).primaries)
+}
+
+fn is_leaving(map: &Map, node: NodeId) -> bool {
+    map.member(node).is_some_and(|member| member.weight == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::{Boot, Endpoints, LogIndex, Member, Setting, Settings, Zone};
+    use placement::Mask;
+
+    fn member(number: u64, name: &str) -> Member {
+        Member {
+            id: NodeId(number),
+            boot: Boot(1),
+            name: name.to_owned(),
+            weight: 1,
+            zone: Zone::default(),
+            at: Endpoints::default(),
+        }
+    }
+
+    #[test]
+    fn changes_are_told_with_their_reasons_the_newest_first() {
+        let mut map = Map::found(member(1, "A"), Mask::M000F, Settings::default());
+        let mut chronicle = Chronicle::default();
+        let bucket: Hashmask = "000F/0004".parse().unwrap();
+        let node = NodeId(2);
+        let expected = |map: &Map| map.bucket(bucket).unwrap().epoch;
+        for step in 0..6 {
+            let change = match step {
+                0 => Change::Join(member(2, "B")),
+                1 => Change::AddBackup { bucket, node, expected: expected(&map) },
+                2 => Change::Promote { bucket, node, expected: expected(&map) },
+                3 => Change::Set(Setting::Backups(2)),
+                4 => Change::Split(vec![(bucket, expected(&map))]),
+                _ => Change::Dead([node].into()),
+            };
+            let before = map.clone();
+            let outcomes = map.apply_entry(LogIndex(step + 2), None, std::slice::from_ref(&change));
+            chronicle.note((&before, &map), &[change], &outcomes, 1_000 + step);
+        }
+        let told: Vec<String> = chronicle
+            .latest(10)
+            .iter()
+            .map(|change| format!("{} {}: {}", change.at, change.what, change.why))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "1005 B is given up: its lease has run out",
+                "1004 000F/0004 split: larger than the others by far, or an operator wants it",
+                "1003 backups is 2: an operator has set it",
+                "1002 B becomes primary of 000F/0004: A had 16 primaries",
+                "1001 B becomes backup of 000F/0004: it had 1 of 2 copies",
+                "1000 B joins: it was started with our address",
+            ]
+        );
+        assert_eq!(chronicle.latest(1).len(), 1);
+    }
+
+    #[test]
+    fn what_came_to_nothing_is_not_told() {
+        let map = Map::found(member(1, "A"), Mask::M000F, Settings::default());
+        let mut chronicle = Chronicle::default();
+        chronicle.note((&map, &map), &[Change::Leave(NodeId(9))], &[Outcome::Stale], 0);
+        assert!(chronicle.latest(10).is_empty());
+    }
+}

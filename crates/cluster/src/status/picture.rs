@@ -1,0 +1,84 @@
+//! The picture everybody asks for: nodes as columns, buckets as rows, P for primary, S for backup, `*`
+//! on the bucket a node received last, and totals as `5+6=11`. Drawn by `opencluster status` and
+//! `opencluster sim grow`.
+
+use std::fmt::Write;
+
+use placement::Hashmask;
+
+use super::{BucketStatus, MemberStatus, Status};
+
+/// Beyond this a summary says more.
+pub const BUCKETS_MAX: usize = 16;
+
+/// The picture of a cluster.
+pub fn picture(status: &Status) -> String {
+    let names: Vec<String> = status.members.iter().map(|member| member.name.clone()).collect();
+    let total = |member: &MemberStatus| total(member.primaries, member.backups);
+    let totals: Vec<String> = status.members.iter().map(total).collect();
+    let width = names.iter().chain(&totals).map(String::len).max().unwrap_or(0).max(4);
+    let labels: Vec<String> = status.buckets.iter().map(|bucket| label(status, bucket)).collect();
+    let label = labels.iter().map(String::len).max().unwrap_or(0);
+    let mut text = line(&format!("{:label$}", ""), &names, width);
+    for (bucket, name) in status.buckets.iter().zip(&labels) {
+        let marks: Vec<String> = status.members.iter().map(|member| mark(bucket, member)).collect();
+        text += &line(&format!("{name:label$}"), &marks, width);
+    }
+    text + &line(&format!("{:label$}", ""), &totals, width)
+}
+
+/// One line about a cluster that is too large for a picture.
+pub fn summary(status: &Status) -> String {
+    let spread = |numbers: &dyn Fn(&MemberStatus) -> u32| {
+        let weighted = status.members.iter().filter(|member| member.weight > 0);
+        let numbers: Vec<u32> = weighted.map(numbers).collect();
+        let (least, most) =
+            (numbers.iter().min().unwrap_or(&0), numbers.iter().max().unwrap_or(&0));
+        if least == most { least.to_string() } else { format!("{least} to {most}") }
+    };
+    format!(
+        "{} nodes, {} buckets: {} copies each, {} of them primaries\n",
+        status.members.len(),
+        status.buckets.len(),
+        spread(&MemberStatus::copies),
+        spread(&|member| member.primaries)
+    )
+}
+
+/// What a node holds: primaries, backups and both.
+pub fn total(primaries: u32, backups: u32) -> String {
+    format!("{primaries}+{backups}={}", primaries + backups)
+}
+
+/// With one mask the last digit tells buckets apart; with several the whole name is needed.
+fn label(status: &Status, bucket: &BucketStatus) -> String {
+    let hashmask: Result<Hashmask, _> = bucket.bucket.parse();
+    match hashmask {
+        Ok(hashmask) if status.buckets.len() == usize::from(hashmask.mask().buckets()) => {
+            let digits = format!("{:X}", hashmask.mask().bits()).len();
+            format!("#{:0digits$X}", hashmask.value())
+        }
+        Ok(_) | Err(_) => bucket.bucket.clone(),
+    }
+}
+
+fn mark(bucket: &BucketStatus, member: &MemberStatus) -> String {
+    let role = match bucket.holders.iter().position(|holder| *holder == member.name) {
+        Some(0) => "P",
+        Some(_) => "S",
+        None => ".",
+    };
+    let last = if member.last_received.as_ref() == Some(&bucket.bucket) { "*" } else { "" };
+    format!("{role}{last}")
+}
+
+fn line(label: &str, cells: &[String], width: usize) -> String {
+    let mut text = label.to_owned();
+    for cell in cells {
+        // The `*` beside a mark does not move it out of the middle.
+        let left = (width + 1 - cell.trim_end_matches('*').len()) / 2;
+        let padded = format!("{:left$}{cell}", "");
+        let _ = write!(text, "  {padded:width$}");
+    }
+    text.trim_end().to_owned() + "\n"
+}

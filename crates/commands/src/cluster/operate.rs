@@ -1,0 +1,76 @@
+//! What an operator wants of the cluster: LEAVE, SPLIT, SETTINGS. The reply says that the nodes have
+//! begun; STATUS shows how far they are.
+
+use cluster::control::Ask;
+use cluster::status::{SettingError, parse_setting, settings};
+use placement::Hashmask;
+
+use crate::context::Context;
+use crate::error::repeated;
+use crate::{Args, Error};
+
+pub(super) fn leave(context: &mut Context<'_>) -> Result<(), Error> {
+    begin(context, Ask::Leave)
+}
+
+pub(super) fn split(context: &mut Context<'_>) -> Result<(), Error> {
+    let bucket = match context.args.len() {
+        2 => None,
+        _ => Some(hashmask(context)?),
+    };
+    begin(context, Ask::Split(bucket))
+}
+
+/// A bucket that there is, named by an argument.
+fn hashmask(context: &Context<'_>) -> Result<Hashmask, Error> {
+    let text = word(context.args, 2);
+    let hashmask: Hashmask = text.parse().map_err(|error| Error::new(format!("ERR {error}")))?;
+    match context.keys.around().cluster.map().bucket(hashmask) {
+        Some(_) => Ok(hashmask),
+        None => {
+            Err(Error::new(format!("ERR there is no bucket {hashmask}; see CLUSTER HASHMASKS")))
+        }
+    }
+}
+
+/// All settings without arguments, one with its name, changed with a name and a value.
+pub(super) fn settings_command(context: &mut Context<'_>) -> Result<(), Error> {
+    let all = settings(context.keys.around().cluster.map().settings());
+    let args = context.args;
+    match args.len() {
+        2 => {
+            context.reply.map(all.len());
+            for (name, value) in &all {
+                context.reply.bulk(name.as_bytes());
+                context.reply.bulk(value.as_bytes());
+            }
+            Ok(())
+        }
+        3 => {
+            let name = word(args, 2).to_ascii_lowercase();
+            let value =
+                all.get(&name).ok_or_else(|| wrong(&SettingError::Unknown(name.clone())))?;
+            context.reply.bulk(value.as_bytes());
+            Ok(())
+        }
+        4 => {
+            let setting = parse_setting(&word(args, 2), &word(args, 3));
+            begin(context, Ask::Set(setting.map_err(|error| wrong(&error))?))
+        }
+        _ => Err(Error::wrong_arity(context.spec.full_name)),
+    }
+}
+
+fn wrong(error: &SettingError) -> Error {
+    Error::new(format!("ERR {error}"))
+}
+
+fn word(args: Args<'_>, index: usize) -> String {
+    repeated(args.at(index), 64)
+}
+
+fn begin(context: &mut Context<'_>, ask: Ask) -> Result<(), Error> {
+    context.host.ask(ask).map_err(|why| Error::new(format!("ERR {why}")))?;
+    context.reply.ok();
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! What Redis does not know: HASHMASKS, LOADLEVELS and WATCH for those who want to know more about the
+//! cluster, PEERS for nodes that want to join it, STATUS for people.
+
+use std::sync::Arc;
+
+use cluster::status::name;
+use resp::Protocol;
+
+use crate::context::Context;
+use crate::host::LinkDirection;
+use crate::{Error, Kind};
+
+use super::shown_id;
+
+/// Where every change of the map is told, as a message whose payload is the new epoch.
+pub const MAP_CHANNEL: &str = "__cluster__:map";
+
+/// For each bucket: its hashmask, its first and last slot, its epoch, and who holds it by name, the
+/// primary first.
+pub(super) fn hashmasks(context: &mut Context<'_>) -> Result<(), Error> {
+    let map = context.keys.around().cluster.map();
+    let reply = &mut context.reply;
+    reply.array(map.bucket_count());
+    for bucket in map.buckets() {
+        let slots = bucket.hashmask.slots();
+        reply.array(5);
+        reply.bulk(bucket.hashmask.to_string().as_bytes());
+        reply.integer(i64::from(slots.start));
+        reply.integer(i64::from(slots.end - 1));
+        reply.integer(number(bucket.epoch.0));
+        reply.array(bucket.holders.len());
+        for holder in &bucket.holders {
+            reply.bulk(name(map, *holder).as_bytes());
+        }
+    }
+    Ok(())
+}
+
+/// For each member: what the map says it holds and should hold, and what it last said of itself.
+pub(super) fn load_levels(context: &mut Context<'_>) -> Result<(), Error> {
+    let members = context.host.status().members;
+    let reply = &mut context.reply;
+    reply.array(members.len());
+    for member in members {
+        let levels = member.levels;
+        reply.map(if levels.is_some() { 9 } else { 5 });
+        reply.bulk(b"name");
+        reply.bulk(member.name.as_bytes());
+        let mut pair = |name: &str, value: i64| {
+            reply.bulk(name.as_bytes());
+            reply.integer(value);
+        };
+        pair("primaries", i64::from(member.primaries));
+        pair("backups", i64::from(member.backups));
+        pair("ideal", i64::from(member.ideal));
+        pair("weight", i64::from(member.weight));
+        if let Some(levels) = levels {
+            pair("bytes", number(levels.bytes));
+            pair("ops-per-second", number(levels.ops_per_second));
+            pair("busy", i64::from(levels.busy));
+            pair("sick", i64::from(levels.sick));
+        }
+    }
+    Ok(())
+}
+
+/// Listens to the changes of the map. Each comes as a push; what has become of the map is asked for
+/// by whoever wants to know.
+pub(super) fn watch(context: &mut Context<'_>) -> Result<(), Error> {
+    if context.session.protocol == Protocol::Resp2 {
+        return Err(Error::new(format!(
+            "ERR CLUSTER WATCH needs RESP3: send HELLO 3 first, or SUBSCRIBE {MAP_CHANNEL}"
+        )));
+    }
+    let channel = MAP_CHANNEL.as_bytes();
+    if let Some(kept) = context.session.subscriptions.add(Kind::Channel, channel) {
+        context.host.subscribe(context.session, Kind::Channel, &kept);
+    }
+    context.reply.integer(number(context.keys.around().cluster.map().epoch().0));
+    Ok(())
+}
+
+/// The cluster's id, then host and peer port of each member: what a node needs that was told the
+/// address of one of them.
+pub(super) fn peers(context: &mut Context<'_>) -> Result<(), Error> {
+    let id = context.host.status().cluster;
+    let map = Arc::clone(context.keys.around().cluster.map());
+    let reachable = || map.members().iter().filter(|member| !member.at.host.is_empty());
+    let reply = &mut context.reply;
+    reply.array(1 + reachable().count());
+    reply.bulk(id.as_bytes());
+    for member in reachable() {
+        reply.array(2);
+        reply.bulk(member.at.host.as_bytes());
+        reply.integer(i64::from(member.at.peer));
+    }
+    Ok(())
+}
+
+/// The document behind `opencluster status`, as JSON.
+pub(super) fn status(context: &mut Context<'_>) -> Result<(), Error> {
+    let status = context.host.status();
+    let text = serde_json::to_vec(&status).expect("numbers and texts can be written");
+    context.reply.bulk_shared(&Arc::new(text));
+    Ok(())
+}
+
+pub(super) fn links(context: &mut Context<'_>) -> Result<(), Error> {
+    let links = context.host.links();
+    let reply = &mut context.reply;
+    reply.array(links.len());
+    for link in links {
+        reply.map(4);
+        reply.bulk(b"direction");
+        reply.bulk(match link.direction {
+            LinkDirection::To => b"to",
+            LinkDirection::From => b"from",
+        });
+        reply.bulk(b"node");
+        reply.bulk(shown_id(link.node).as_bytes());
+        reply.bulk(b"events");
+        reply.bulk(b"rw");
+        reply.bulk(b"send-buffer-used");
+        reply.integer(number(link.unsent_bytes));
+    }
+    Ok(())
+}
+
+fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,34 @@
+//! The cluster around a node, as far as the map does not say it.
+
+use cluster::control::Ask;
+use cluster::map::NodeId;
+use cluster::status::Status;
+
+/// Whoever speaks with the other nodes.
+pub trait Cluster {
+    /// All there is to tell about the cluster.
+    fn status(&self) -> Status;
+
+    /// Asks for something that the nodes then do together, in their own time. `Err` says in one line
+    /// why it will not be done.
+    fn ask(&mut self, ask: Ask) -> Result<(), String>;
+
+    /// The connections to other nodes.
+    fn links(&self) -> Vec<LinkFacts>;
+}
+
+/// A connection to another node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LinkFacts {
+    pub direction: LinkDirection,
+    /// The other end's id.
+    pub node: NodeId,
+    /// What was sent and not yet acknowledged, or waits to be sent.
+    pub unsent_bytes: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkDirection {
+    To,
+    From,
+}

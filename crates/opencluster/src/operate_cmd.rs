@@ -1,0 +1,104 @@
+//! `opencluster leave`, `split` and `settings`: what an operator wants of a running cluster.
+
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use cluster::status::Status;
+use resp::Value;
+
+use crate::Failure;
+use crate::status_cmd;
+use crate::talk::{NodeArgs, Talk};
+
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+#[derive(Args, Debug)]
+pub(crate) struct LeaveArgs {
+    #[command(flatten)]
+    node: NodeArgs,
+    /// Do not wait until it has handed over everything
+    #[arg(long)]
+    no_wait: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SplitArgs {
+    /// The bucket, as in 00FF/0014; all of the largest ones if it is left out
+    #[arg(value_name = "HASHMASK")]
+    bucket: Option<String>,
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SettingsArgs {
+    /// The setting to show or to change; all are shown if it is left out
+    name: Option<String>,
+    /// Its new value
+    value: Option<String>,
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
+    let before = status_cmd::of_node(&args.node)?;
+    Talk::to(&args.node)?.ask(&["CLUSTER", "LEAVE"])?;
+    if args.no_wait {
+        anstream::println!("{} hands over what it holds, and then leaves", before.node);
+        return Ok(());
+    }
+    let mut told = None;
+    // It ends when it has handed over everything: then nobody answers any more.
+    while let Ok(status) = status_cmd::of_node(&args.node) {
+        let left = held(&status);
+        if told != Some(left) {
+            anstream::println!("{} still holds {left} buckets", status.node);
+            told = Some(left);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    anstream::println!("{} has left", before.node);
+    Ok(())
+}
+
+/// How many buckets the node itself has a copy of.
+fn held(status: &Status) -> u32 {
+    let own = status.members.iter().find(|member| member.name == status.node);
+    own.map_or(0, |own| own.copies())
+}
+
+pub(crate) fn split(args: &SplitArgs) -> Result<(), Failure> {
+    let mut talk = Talk::to(&args.node)?;
+    match &args.bucket {
+        Some(bucket) => talk.ask(&["CLUSTER", "SPLIT", bucket])?,
+        None => talk.ask(&["CLUSTER", "SPLIT"])?,
+    };
+    anstream::println!("the split has begun; opencluster status shows it");
+    Ok(())
+}
+
+pub(crate) fn settings(args: &SettingsArgs) -> Result<(), Failure> {
+    let mut talk = Talk::to(&args.node)?;
+    let mut words = vec!["CLUSTER", "SETTINGS"];
+    words.extend(args.name.as_deref());
+    words.extend(args.value.as_deref());
+    match (talk.ask(&words)?, &args.name) {
+        (Value::Array(pairs), _) => anstream::print!("{}", listed(&pairs)),
+        (value, Some(name)) if !value.is_ok() => {
+            let text = String::from_utf8_lossy(value.text().unwrap_or_default()).into_owned();
+            anstream::println!("{name} {text}");
+        }
+        _ => anstream::println!("the change has begun; opencluster settings shows it"),
+    }
+    Ok(())
+}
+
+/// Names and values by turns, a pair a line.
+fn listed(pairs: &[Value]) -> String {
+    let text =
+        |value: &Value| String::from_utf8_lossy(value.text().unwrap_or_default()).into_owned();
+    let width = pairs.iter().step_by(2).map(|name| text(name).len()).max().unwrap_or(0);
+    let line = |pair: &[Value]| format!("{:width$}  {}\n", text(&pair[0]), text(&pair[1]));
+    pairs.chunks_exact(2).map(line).collect()
+}

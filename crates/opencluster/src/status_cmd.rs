@@ -1,0 +1,128 @@
+//! `opencluster status`: the cluster in tables, as JSON, or again every second. Every member is asked
+//! for the moves it takes part in; all else is the same on all of them.
+
+mod tables; // The document as people read it.
+
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use cluster::status::{MemberStatus, Status};
+
+use crate::Failure;
+use crate::talk::{NodeArgs, Talk};
+
+const EVERY: Duration = Duration::from_secs(1);
+/// In a larger cluster only the node itself is asked.
+const ASKED_MAX: usize = 64;
+/// To the top left, and everything behind that is gone.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    node: NodeArgs,
+    /// Print the document of that node as JSON: the same as its /api/cluster
+    #[arg(long)]
+    json: bool,
+    /// Show it again every second
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
+}
+
+pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
+    if args.json {
+        let status = of_node(&args.node)?;
+        let text = serde_json::to_string_pretty(&status).expect("numbers and texts can be written");
+        return print(&format!("{text}\n"));
+    }
+    if args.watch {
+        return watch(&args.node);
+    }
+    print(&tables::told(&of_cluster(&args.node)?, now()))
+}
+
+/// Asks again and again. If the node goes, another one is asked.
+fn watch(args: &NodeArgs) -> Result<(), Failure> {
+    let mut status = of_cluster(args)?;
+    loop {
+        print(&format!("{CLEAR}{}", tables::told(&status, now())))?;
+        thread::sleep(EVERY);
+        let nodes = status.members.iter().map(|member| args.at(address(member)));
+        let mut nodes = std::iter::once(args.clone()).chain(nodes);
+        status = nodes
+            .find_map(|node| of_cluster(&node).ok())
+            .ok_or_else(|| Failure::Refused("none of the nodes answers any more".to_owned()))?;
+    }
+}
+
+pub(crate) fn of_node(args: &NodeArgs) -> Result<Status, Failure> {
+    let answer = Talk::to(args)?.ask(&["CLUSTER", "STATUS"])?;
+    let strange = |_| Failure::Refused(format!("{} is of another version", args.node));
+    serde_json::from_slice(answer.text().unwrap_or_default()).map_err(strange)
+}
+
+/// What a node tells, with the moves and levels of all the others.
+fn of_cluster(args: &NodeArgs) -> Result<Status, Failure> {
+    let mut status = of_node(args)?;
+    if status.members.len() > ASKED_MAX {
+        return Ok(status);
+    }
+    let others = status.members.iter().filter(|member| member.name != status.node);
+    let asked: Vec<_> = others
+        .map(|member| args.at(address(member)))
+        .map(|args| thread::spawn(move || of_node(&args)))
+        .collect();
+    for told in asked.into_iter().filter_map(|asked| asked.join().ok()?.ok()) {
+        merge(&mut status, told);
+    }
+    Ok(status)
+}
+
+/// Adds what only the other node knows.
+fn merge(status: &mut Status, other: Status) {
+    for known in other.moves {
+        let same = |mine: &&mut cluster::status::MoveStatus| {
+            (&mine.bucket, &mine.taker) == (&known.bucket, &known.taker)
+        };
+        let Some(mine) = status.moves.iter_mut().find(same) else {
+            status.moves.push(known);
+            continue;
+        };
+        // The giver knows why, the source how far it is.
+        if mine.rule.is_empty() {
+            (mine.rule, mine.kind) = (known.rule, known.kind);
+        }
+        mine.sent_bytes = mine.sent_bytes.max(known.sent_bytes);
+        mine.percent = mine.percent.max(known.percent);
+        mine.millis = mine.millis.max(known.millis);
+    }
+    let own = other.members.iter().find(|member| member.name == other.node);
+    let mine = status.members.iter_mut().find(|member| member.name == other.node);
+    if let (Some(own), Some(mine)) = (own, mine) {
+        mine.levels = own.levels.or(mine.levels);
+    }
+}
+
+fn address(member: &MemberStatus) -> String {
+    if member.host.contains(':') {
+        format!("[{}]:{}", member.host, member.client_port)
+    } else {
+        format!("{}:{}", member.host, member.client_port)
+    }
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Whoever reads it has seen enough (`| head`).
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::Refused(format!("cannot write the result: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}

@@ -1,0 +1,34 @@
+//! The other nodes, for CLUSTER.
+
+use cluster::control::Ask;
+use cluster::status::Status;
+use commands::{Cluster, LinkDirection, LinkFacts};
+
+use super::NodeHost;
+use crate::news;
+
+impl Cluster for NodeHost<'_> {
+    fn status(&self) -> Status {
+        news::status(self.shared)
+    }
+
+    fn ask(&mut self, ask: Ask) -> Result<(), String> {
+        news::ask(self.shared, ask)
+    }
+
+    fn links(&self) -> Vec<LinkFacts> {
+        let links = self.shared.data.links.living();
+        let fact = |link: &std::sync::Arc<crate::data::Link>| LinkFacts {
+            direction: LinkDirection::To,
+            node: link.peer.id,
+            unsent_bytes: link.kept_bytes() as u64,
+        };
+        let to = links.iter().map(fact);
+        let from = self.shared.data.sources().into_iter().map(|peer| LinkFacts {
+            direction: LinkDirection::From,
+            node: peer.id,
+            unsent_bytes: 0,
+        });
+        to.chain(from).collect()
+    }
+}
