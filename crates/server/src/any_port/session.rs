@@ -179,7 +179,7 @@ impl<'s> Session<'s> {
             (Plan::To(slot), _) => self.send(self.place_of(slot), args, Some(slot)),
             (Plan::Scatter(merge, parts), _) => self.scatter(merge, parts),
             (Plan::Refuse(text), _) => Ok(refused(text)),
-            (Plan::Here | Plan::Listen | Plan::Begin | Plan::End, _) => {
+            (Plan::Here | Plan::Listen | Plan::End, _) => {
                 self.remember(args);
                 self.send(here, args, None)
             }

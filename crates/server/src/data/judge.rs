@@ -36,12 +36,12 @@ pub(crate) fn judge(shared: &Shared, ticket: &Ticket, map_changed: bool) -> Pass
 /// What a reply that depends on these slots has to wait for, if for anything. They are locked.
 #[inline]
 pub(crate) fn ticket_of(shared: &Shared, slots: &mut LockedSlots<'_>) -> Option<Ticket> {
+    if slots.one().is_some_and(|(_, state)| state.duty.feeds.is_empty()) {
+        return None; // As always on a node alone.
+    }
     let links = &shared.data.links;
     let mut ticket: Option<Ticket> = None;
     for (slot, state) in slots.states() {
-        if state.duty.feeds.is_empty() {
-            continue;
-        }
         let waits = state.duty.unsettled(|link| links.acked(link, Some(slot)));
         if !waits.is_empty() {
             let of = Subject::Slot(slot, state.duty.reign);
