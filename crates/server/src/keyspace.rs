@@ -96,10 +96,12 @@ impl Keyspace {
         self.cells[slot.index()].0.lock()
     }
 
-    /// Asks for the cache line of a slot's table.
+    /// Asks for the cache lines of a slot: its table's and, behind it, its duty's.
     #[inline]
     pub(crate) fn prefetch_slot(&self, key: &Key<'_>) {
-        store::prefetch(&raw const self.cells[key.slot().index()]);
+        let cell = &raw const self.cells[key.slot().index()];
+        store::prefetch(cell);
+        store::prefetch(cell.cast::<u8>().wrapping_add(64));
     }
 
     /// The lock of a slot, if nobody has it.

@@ -190,7 +190,9 @@ impl Worker<'_> {
     /// A request of this connection ran: it waits no longer.
     #[inline]
     pub(super) fn note_stall(&mut self, index: usize) {
-        if let Some(since) = self.connections[index].parked_since.take() {
+        let connection = &mut self.connections[index];
+        if let Some(since) = connection.parked_since {
+            connection.parked_since = None;
             self.shared.data.parked.note(since.elapsed());
         }
     }
