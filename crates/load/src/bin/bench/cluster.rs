@@ -19,7 +19,8 @@ use members::Members;
 
 const PIPELINES: [usize; 2] = [1, 16];
 const OPERATIONS: [&str; 2] = ["SET", "GET"];
-const KEYS: u64 = 1_000_000;
+/// Keys of each slot: redis-benchmark makes so many for every slot of the node it talks to.
+const KEYS: u64 = 60;
 const VALUE_BYTES: usize = 64;
 
 #[derive(Serialize, Deserialize)]
