@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::consensus::{Begin, Saved};
+use cluster::consensus::{Begin, Payload, Saved};
 use cluster::control::{JoinRequest, PROTOCOL_VERSION, Start, Welcome};
 use cluster::map::{
     Ack, Boot, ClusterId, Endpoints, Map, Member, NodeId, Settings as ClusterSettings, Zone,
@@ -111,7 +111,7 @@ fn join_others(mut identity: Identity, settings: &Settings) -> Result<Place, Str
 /// A node that has kept its log asks at the addresses it was given and at those it remembers. If
 /// nobody answers it just begins: perhaps all are only just starting, and its vote is needed.
 fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
-    let map = identity.saved.snapshot().expect("what is not blank has a map").map.clone();
+    let map = last_map(&identity.saved);
     let cluster = identity.cluster().ok_or("the data directory names no cluster")?;
     let others = map.members().iter().filter(|member| member.id != identity.me.id);
     let remembered =
@@ -130,11 +130,29 @@ fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, Strin
                 return identity.settle(cluster, roster, Begin::Resume(saved), Some(welcome));
             }
             Err(line) if !settings.join.0.is_empty() => return Err(line),
-            Err(_) => {}
+            Err(line) => {
+                eprintln!("opencluster: {line}; going on with what the data directory has")
+            }
         }
     }
     let roster = Roster::new(identity.me.peer(), cluster, map.generation(), map.members());
     identity.settle(cluster, roster, Begin::Resume(saved), None)
+}
+
+/// The map at the end of the log, decided or not: good enough to know whom to ask.
+fn last_map(saved: &Saved) -> Map {
+    let mut map = saved.snapshot().expect("what is not blank has a map").map.clone();
+    for entry in saved.entries() {
+        match &entry.payload {
+            Payload::Changes(changes) => {
+                for change in &changes.changes {
+                    map.apply(entry.index, change);
+                }
+            }
+            Payload::Nothing | Payload::Reconfigure(_) => {}
+        }
+    }
+    map
 }
 
 fn roster_of(me: &Member, welcome: &Welcome) -> Roster {

@@ -194,7 +194,9 @@ impl Node {
         match self.shared.outlook.wait(READY_WITHIN) {
             Progress::Ready => Ok(()),
             progress @ (Progress::Joining | Progress::Linking { .. } | Progress::Gone(_)) => {
-                Err(StartError::Refused(format!("joined, but {}", progress.words())))
+                let seconds = READY_WITHIN.as_secs();
+                let words = progress.words();
+                Err(StartError::Refused(format!("not ready within {seconds} s: {words}")))
             }
         }
     }

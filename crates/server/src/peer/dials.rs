@@ -19,6 +19,9 @@ const HIGHER_WAITS: Duration = Duration::from_secs(1);
 const AGAIN_MIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
+/// Attempts at a time, each of which has a thread.
+const ATTEMPTS_MAX: usize = 32;
+
 #[derive(Debug, Default)]
 pub(super) struct Dials {
     dials: BTreeMap<(NodeId, Purpose), Dial>,
@@ -63,16 +66,26 @@ impl Dials {
 
     /// What is to be dialed now; to be answered by `up` or `failed`.
     pub(super) fn due(&mut self, now: Duration) -> Vec<Target> {
+        let under_way = self.under_way();
         let is_due = |dial: &Dial| matches!(dial.state, State::Due(at) if at <= now);
         let due = self.dials.iter_mut().filter(|(_, dial)| is_due(dial));
-        due.map(|((_, purpose), dial)| {
-            dial.state = State::UnderWay;
-            Target { to: dial.to.clone(), purpose: *purpose }
-        })
-        .collect()
+        due.take(ATTEMPTS_MAX - under_way)
+            .map(|((_, purpose), dial)| {
+                dial.state = State::UnderWay;
+                Target { to: dial.to.clone(), purpose: *purpose }
+            })
+            .collect()
     }
 
+    fn under_way(&self) -> usize {
+        self.dials.values().filter(|dial| dial.state == State::UnderWay).count()
+    }
+
+    /// `None` if nothing is to be dialed before an attempt that is under way has ended.
     pub(super) fn next_due(&self) -> Option<Duration> {
+        if self.under_way() >= ATTEMPTS_MAX {
+            return None;
+        }
         self.dials
             .values()
             .filter_map(|dial| match dial.state {
@@ -180,6 +193,21 @@ mod tests {
         assert_eq!(dials.standing(), (1, 2));
         dials.lost(at(9000), member(1, 1).peer(), peer, Purpose::Data);
         assert_eq!(dials.next_due(), Some(at(9050)));
+    }
+
+    #[test]
+    fn many_nodes_are_dialed_a_few_at_a_time() {
+        let mut dials = Dials::default();
+        let others: Vec<(u64, u64)> = (2..502).map(|id| (id, id)).collect();
+        dials.follow(at(0), &roster(1, &others));
+        let mut made = 0;
+        while let Some(next) = dials.next_due() {
+            let due = dials.due(next);
+            assert!(!due.is_empty() && due.len() <= ATTEMPTS_MAX, "{}", due.len());
+            made += due.len();
+            due.iter().for_each(|target| dials.up(target.to.peer, target.purpose));
+        }
+        assert_eq!((made, dials.standing()), (1000, (1000, 1000)));
     }
 
     #[test]

@@ -205,3 +205,6 @@ impl Link {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

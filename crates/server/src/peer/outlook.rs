@@ -24,7 +24,7 @@ impl Progress {
     /// What is missing, in words.
     pub(crate) fn words(&self) -> String {
         match self {
-            Progress::Joining => "the map has not come".to_owned(),
+            Progress::Joining => "no other node of its cluster has sent the map".to_owned(),
             Progress::Linking { up, of } => format!("{up} of {of} links to the others stand"),
             Progress::Ready => "ready".to_owned(),
             Progress::Gone(gone) => gone_words(gone).to_owned(),
