@@ -47,6 +47,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let node = Node::start(options).map_err(|error| refused(explain(&error, &settings)))?;
     let node = Arc::clone(running.get_or_init(|| Arc::new(node)));
     // 4) Only now is what the words say true.
+    settings.name = node.name();
     let (client_addr, http_addr) = (node.client_addr(), node.http_addr());
     say(&banner(&Facts { settings: &settings, client_addr, http_addr }));
     match node.wait() {

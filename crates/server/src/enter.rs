@@ -52,17 +52,12 @@ pub(crate) fn identify(settings: &Settings, ports: Ports) -> Result<Identity, St
     let me = Member {
         id,
         boot: Boot(draw_number()),
-        name: name(settings, ports),
+        name: settings.name.clone(),
         weight: settings.weight,
         zone: Zone(settings.zone.clone().unwrap_or_default()),
         at: endpoints(settings, ports),
     };
     Ok(Identity { me, directory, saved: saved.unwrap_or_default() })
-}
-
-/// Only tests start nodes without a name.
-fn name(settings: &Settings, ports: Ports) -> String {
-    if settings.name.is_empty() { format!("node-{}", ports.client) } else { settings.name.clone() }
 }
 
 /// Where the node is reached. The host is empty if it listens on all addresses and was told none:
@@ -131,7 +126,7 @@ fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, Strin
             }
             Err(line) if !settings.join.0.is_empty() => return Err(line),
             Err(line) => {
-                eprintln!("opencluster: {line}; going on with what the data directory has")
+                eprintln!("opencluster: {line}; going on with what the data directory has");
             }
         }
     }

@@ -34,3 +34,4 @@ pub mod http; //   Health checks, metrics and the start page.
 pub use cluster::control::Gone;
 pub use memory::MemoryProbe;
 pub use node::{Node, NodeOptions, StartError};
+pub use system::default_name;

@@ -41,7 +41,7 @@ use crate::pause::Pauses;
 use crate::peer::{self, Beginning, ControlLine, Prepared, Progress, Running};
 use crate::pubsub::Exchange;
 use crate::shared::{Counters, Shared};
-use crate::system::raise_file_limit;
+use crate::system::{default_name, raise_file_limit};
 use crate::watching::Watching;
 use crate::worker::{self, Worker};
 
@@ -80,8 +80,12 @@ impl Node {
     pub fn start(options: NodeOptions) -> Result<Node, StartError> {
         raise_file_limit();
         // 1) The ports, so that nothing else is done if one is taken.
+        let mut options = options;
+        let clients = bind(&options.settings, options.settings.port)?;
+        if options.settings.name.is_empty() {
+            options.settings.name = default_name(clients.address.port());
+        }
         let settings = options.settings.clone();
-        let clients = bind(&settings, settings.port)?;
         let others =
             settings.effective_peer_port().map(|port| bind(&settings, port)).transpose()?;
         let client_addr = clients.address;
@@ -206,6 +210,11 @@ impl Node {
         keepsake.bring_back(&self.shared).map_err(StartError::Refused)?;
         *self.keepsake.lock() = Some(keepsake);
         Ok(())
+    }
+
+    /// What this node is called in listings.
+    pub fn name(&self) -> String {
+        self.shared.settings.load().name.clone()
     }
 
     pub fn client_addr(&self) -> SocketAddr {

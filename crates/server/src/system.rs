@@ -61,6 +61,15 @@ fn parse_cpu_times(stat: &str, ticks_per_second: u64) -> Option<CpuTimes> {
     })
 }
 
+/// The host's name and the port, so that two nodes on one machine differ.
+pub fn default_name(port: u16) -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let fits = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
+    let host: String = host.chars().filter(fits).take(50).collect();
+    let host = if host.is_empty() { "node" } else { &host };
+    format!("{host}-{port}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

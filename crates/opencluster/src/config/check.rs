@@ -27,8 +27,9 @@ pub(crate) fn fill_in(settings: &mut Settings) -> Result<(), Failure> {
         let cores = available_parallelism().map_or(1, usize::from);
         settings.io_threads = u16::try_from(cores).unwrap_or(u16::MAX).min(IO_THREADS_DEFAULT_MAX);
     }
-    if settings.name.is_empty() {
-        settings.name = default_name(settings.port);
+    // Where the system picks the port, the node names itself once it has it.
+    if settings.name.is_empty() && settings.port != 0 {
+        settings.name = server::default_name(settings.port);
     }
     check_side_ports(settings)
 }
@@ -47,15 +48,6 @@ fn read_secret(name: &str, path: &Path) -> Result<Secret, Failure> {
         return Err(bad(&format!("a secret has at most {} bytes", Secret::BYTES_MAX)));
     }
     Ok(Secret::new(secret))
-}
-
-/// The host's name and the port, so that two nodes on one machine differ.
-fn default_name(port: u16) -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let fits = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
-    let host: String = host.trim().chars().filter(fits).take(50).collect();
-    let host = if host.is_empty() { "node" } else { &host };
-    if port == 0 { host.to_owned() } else { format!("{host}-{port}") }
 }
 
 /// A port that follows the client port must still be a port, and not the same one.
