@@ -14,6 +14,9 @@ mod membership; // Coming in, going, and who votes.
 mod proposals; //  What this node wants in the log, until it is decided.
 mod handover; //   A bucket gets another primary.
 mod balancing; //  The balancer, its timers and its wishes.
+mod takeover; //   Going on alone, in a new generation.
+mod generations; // Two generations meet.
+mod recreate; //   Buckets whose holders are all gone.
 mod operator; //   Leave, split, set.
 mod history; //    What has happened lately, and why.
 #[cfg(test)]
@@ -26,6 +29,7 @@ pub use history::{History, PastChange};
 pub use input::{Answer, Ask, Effect, Gone, Input, MapChanged};
 pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
 pub use operator::objection;
+pub use recreate::{Kept, Offer};
 
 use crate::balance;
 use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, TICK};
@@ -36,6 +40,8 @@ use leader::Leader;
 use lease::Holder;
 use membership::{Asker, Leaving, PassedOn};
 use proposals::Proposals;
+use recreate::Offers;
+use takeover::Hearing;
 
 /// A node that was stopped for longer makes up for the last moments only.
 const MISSED_TICKS_MAX: u32 = 3;
@@ -77,6 +83,10 @@ pub struct Control {
     balancing: Balancing,
     passed_on: PassedOn,
     leaving: Option<Leaving>,
+    hearing: Hearing,
+    /// Members before a takeover that have not come back.
+    estranged: Vec<Member>,
+    offers: Offers,
     history: History,
 }
 
@@ -102,6 +112,9 @@ impl Control {
             balancing: Balancing::new(me.id, seed ^ me.id.0 ^ me.boot.0),
             passed_on: PassedOn::default(),
             leaving: None,
+            hearing: Hearing::default(),
+            estranged: Vec::new(),
+            offers: Offers::default(),
             history: History::default(),
             me,
         }
@@ -113,8 +126,9 @@ impl Control {
             return;
         }
         let now = now.max(self.now);
-        self.notice_stall(now);
+        let was_stopped = self.notice_stall(now);
         self.now = now;
+        self.note_silence(was_stopped);
         self.dispatch(input);
         self.pass_time();
         self.settle();
@@ -130,6 +144,10 @@ impl Control {
             Input::Drained { bucket, epoch } => self.on_drained(bucket, epoch),
             Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
             Input::Reigned { slot, reign } => self.on_reigned(slot, reign),
+            Input::ClientTurned => self.on_client_turned(),
+            Input::Met(generation) => self.on_met(generation),
+            Input::Merged => self.on_merged(),
+            Input::Found(offers) => self.on_found(offers),
             Input::Vitals(vitals) => self.balancing.balancer.set_vitals(vitals),
             Input::Sizes(sizes) => self.on_sizes(sizes),
             Input::Unreachable(node) => self.consensus.report_unreachable(node),
@@ -138,13 +156,16 @@ impl Control {
     }
 
     fn on_message(&mut self, from: Peer, message: Message) {
+        self.note_heard();
         match message {
-            Message::Raft(message) => self.consensus.step(from.id, &message),
+            Message::Raft { generation, message } => self.on_raft(from.id, generation, &message),
             Message::LeaseAsk { number, applied } => self.on_lease_ask(from, number, applied),
             Message::LeaseGrant { number, index, lease } => {
                 self.on_lease_grant(number, index, lease);
             }
-            Message::LeaseRefused { index } => self.on_lease_refused(index),
+            Message::LeaseRefused { generation, index } => {
+                self.on_lease_refused(generation, index);
+            }
             Message::Propose(entry) => self.on_propose(from, entry),
             Message::Balance(message) => {
                 self.feed_balancer(balance::Input::Message { from: from.id, message });
@@ -157,6 +178,7 @@ impl Control {
             }
             Message::JoinAnswer { number, answer } => self.on_join_answer(number, answer),
             Message::Sizes(sizes) => self.on_sizes_of(sizes),
+            Message::Offer(offers) => self.on_offer(from, offers),
             Message::Farewell => {
                 if self.leaving.is_some() {
                     self.go(Gone::Left);
@@ -192,6 +214,7 @@ impl Control {
         self.run_balancer();
         self.give_up_handovers();
         self.give_up_questions();
+        self.offer_copies();
         self.go_on_leaving();
         if self.map.is_none() && self.now >= self.began + ARRIVAL_WAIT {
             self.go(Gone::Outcast);
@@ -231,7 +254,7 @@ impl Control {
             self.out.push(Effect::Persist(Box::new(persist)));
         }
         for (to, message) in messages {
-            self.send(to, Message::Raft(message));
+            self.send_raft(to, message);
         }
         let has_moved = snapshot.is_some() || !committed.is_empty();
         if let Some((index, map)) = snapshot {
@@ -275,6 +298,8 @@ impl Control {
             outcomes: change.as_ref().map(|change| change.outcomes.clone()).unwrap_or_default(),
         }));
         self.forget_decided(change.as_ref().map(|change| &*change.entry));
+        self.forget_handovers(map);
+        self.forget_estranged(map);
         if let (Some(before), Some(change)) = (before, change) {
             self.follow_handovers(&before, &change.entry, &change.outcomes);
             self.say_farewell(&change);
@@ -299,8 +324,9 @@ impl Control {
         self.ask_for_new_basis();
         self.feed_balancer(balance::Input::MapChanged);
         self.tell_serving();
-        // Alone, or no longer alone: that counts from this moment on.
-        if self.is_alone() != (self.holder.until() == Duration::MAX) {
+        // Alone, or no longer alone: that counts from this moment on; and so does having yielded.
+        let has_yielded = self.map.as_ref().is_some_and(|map| map.yielded_to().is_some());
+        if self.is_alone() != (self.holder.until() == Duration::MAX) || has_yielded {
             self.ask_for_lease();
         }
     }

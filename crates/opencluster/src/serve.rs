@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
             say("opencluster: stopped\n");
             Ok(())
         }
-        Some(Gone::Outcast) => Err(start_over(&node)),
+        Some(Gone::Outcast | Gone::Yielded(_)) => Err(start_over(&node)),
         Some(Gone::Refused(reason)) => Err(refused(reason)),
     }
 }

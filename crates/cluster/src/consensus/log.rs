@@ -97,6 +97,12 @@ impl Log {
         self.applied = at;
     }
 
+    /// What stands in the log and is not decided as far as this node knows.
+    pub(super) fn undecided(&self) -> impl Iterator<Item = super::Entry> + use<'_> {
+        let decided = (self.applied.index.0 - self.before.index.0) as usize;
+        self.entries.iter().skip(decided).map(super::Entry::of_raft)
+    }
+
     pub(super) fn is_long(&self) -> bool {
         self.applied.index.0 - self.before.index.0 >= TAIL + COMPACT_AFTER
     }

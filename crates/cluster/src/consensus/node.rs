@@ -77,10 +77,14 @@ impl Consensus {
     pub fn new(me: NodeId, seed: u64, begin: Begin) -> Consensus {
         let mut out = Ready::default();
         let saved = match begin {
-            Begin::Found(map) => found(me, map, &mut out),
+            Begin::Found(map) => begun_with(Log::founded(me, map), &mut out),
             Begin::Join => Saved::default(),
             Begin::Resume(saved) => saved,
         };
+        Consensus::start(me, seed, saved, out)
+    }
+
+    fn start(me: NodeId, seed: u64, saved: Saved, mut out: Ready) -> Consensus {
         let snapshot = saved.snapshot();
         out.snapshot = snapshot.map(|snapshot| (snapshot.at.index, snapshot.map.clone()));
         let log = Log::new(saved);
@@ -182,6 +186,30 @@ impl Consensus {
             self.raft.transfer_leader(to.0);
             self.settle();
         }
+    }
+
+    /// What stands in the log and is not decided as far as this node knows.
+    pub fn undecided(&self) -> impl Iterator<Item = Entry> + use<'_> {
+        self.raft.store().undecided()
+    }
+
+    /// Ends this log and begins another, with this node as the only voter and the only member of the
+    /// map: a takeover. Everything in the log counts as decided, for it may have been. Nothing of the
+    /// old log may be sent to this node from here on, nor anything of the new one to the others.
+    pub fn take_over(&mut self) {
+        let Some(mut map) = self.map().cloned() else { return };
+        for entry in self.undecided() {
+            if let Payload::Changes(changes) = entry.payload {
+                map.apply_entry(entry.index, changes.planned_at, &changes.changes);
+            }
+        }
+        let at = LogPlace::new(self.last_index().0 + 1, self.term().0 + 1);
+        map.take_over(at.index, self.me);
+        let snapshot = SnapshotData { at, configuration: Configuration::of_voter(self.me), map };
+        let mut out = Ready::default();
+        out.persist = std::mem::take(&mut self.out.persist);
+        let saved = begun_with(snapshot, &mut out);
+        *self = Consensus::start(self.me, self.seed, saved, out);
     }
 
     /// A message to that node was lost.
@@ -396,9 +424,8 @@ impl Consensus {
     }
 }
 
-/// The founder's map is on its disk before anything else is.
-fn found(me: NodeId, map: Map, out: &mut Ready) -> Saved {
-    let snapshot = Log::founded(me, map);
+/// A log that begins with this map. It is on the disk before anything else is.
+fn begun_with(snapshot: SnapshotData, out: &mut Ready) -> Saved {
     let hard_state = HardState { term: snapshot.at.term, vote: None, commit: snapshot.at.index };
     out.persist.install(snapshot.clone());
     out.persist.hard_state = Some(hard_state);

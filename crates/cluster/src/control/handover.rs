@@ -128,17 +128,20 @@ impl Control {
         }
     }
 
-    /// Looks at an entry that was applied: what it ended, and who serves what now.
+    /// Forgets what the map shows to be over.
+    pub(super) fn forget_handovers(&mut self, map: &Map) {
+        self.handovers.given.retain(|bucket, given| {
+            map.bucket(*bucket).is_some_and(|bucket| bucket.epoch <= given.epoch)
+        });
+    }
+
+    /// Looks at an entry that was applied: who serves what now.
     pub(super) fn follow_handovers(
         &mut self,
         before: &Map,
         entry: &LogEntry,
         outcomes: &[Outcome],
     ) {
-        let Some(map) = self.map.clone() else { return };
-        self.handovers.given.retain(|bucket, given| {
-            map.bucket(*bucket).is_some_and(|bucket| bucket.epoch <= given.epoch)
-        });
         for (change, outcome) in entry.changes.iter().zip(outcomes) {
             let Change::Promote { bucket, node, .. } = change else { continue };
             let from = before.bucket(*bucket).and_then(crate::map::Bucket::primary);

@@ -8,9 +8,12 @@ use std::time::Duration;
 use placement::{Hashmask, Slot};
 
 use super::message::{JoinAnswer, JoinRequest, Message};
+use super::recreate::Offer;
 use crate::balance::{Attempt, Decision, Vitals};
 use crate::consensus::{LogEntry, Persist};
-use crate::map::{Epoch, LogIndex, Map, NodeId, Outcome, Peer, Setting, Source};
+use crate::map::{
+    Epoch, Generation, LogIndex, Map, NodeId, Outcome, Peer, Setting, Source,
+};
 
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -46,6 +49,15 @@ pub enum Input {
         slot: Slot,
         reign: LogIndex,
     },
+    /// A client sent a command for a key, or asked for the topology on a connection that it opened since
+    /// this node lost its lease. Never PING, INFO or our own tools.
+    ClientTurned,
+    /// A node of this cluster, but of another generation, has said hello.
+    Met(Generation),
+    /// What this side wrote since the generations parted is with the one it has yielded to.
+    Merged,
+    /// Copies that this process has loaded from its disk.
+    Found(Vec<Offer>),
     Vitals(Vitals),
     /// The bytes in the buckets that this node serves.
     Sizes(Vec<(Hashmask, u64)>),
@@ -66,6 +78,8 @@ pub enum Ask {
     /// Split this bucket, or all of the largest.
     Split(Option<Hashmask>),
     Set(Setting),
+    /// More than half of the voters are gone for good: go on with what is here.
+    Takeover,
     Join(Box<JoinRequest>),
     /// The only member has all that can be had of the buckets nobody holds: it holds them again.
     Recreate(Source),
@@ -154,6 +168,8 @@ pub enum Gone {
     LeftAsTheLast,
     /// The others have counted it as dead, or another process has its place.
     Outcast,
+    /// Another generation stands: this process holds nothing any more that the others lack.
+    Yielded(Generation),
     /// It may not come back, for this reason.
     Refused(String),
 }

@@ -11,6 +11,8 @@ use placement::Hashmask;
 use super::Control;
 use super::lease::Granter;
 use super::membership::Candidates;
+use super::recreate::Lost;
+use super::takeover::WasStopped;
 use crate::balance::split::{split_by_count, split_by_size};
 use crate::consensus::LogEntry;
 use crate::map::{Change, Map, NodeId, Peer, Setting};
@@ -24,6 +26,7 @@ pub(super) struct Leader {
     /// Whether a majority has confirmed it, and it knows all that was decided before its election.
     pub(super) is_settled: bool,
     pub(super) candidates: Candidates,
+    pub(super) lost: Lost,
     /// Members that have handed everything on. They are no voters any more before they go.
     pub(super) leaving: BTreeSet<NodeId>,
     /// In the log, and not applied yet.
@@ -120,11 +123,15 @@ impl Control {
     }
 
     /// A leader that was stopped knows nothing of what the others asked meanwhile.
-    pub(super) fn notice_stall(&mut self, now: Duration) {
+    pub(super) fn notice_stall(&mut self, now: Duration) -> WasStopped {
         let lease = self.lease();
-        if let Some(leader) = self.leader.as_mut().filter(|_| now > self.now + STALL) {
+        if now <= self.now + STALL {
+            return WasStopped::No;
+        }
+        if let Some(leader) = &mut self.leader {
             leader.granter.renew_all(now, lease);
         }
+        WasStopped::Yes
     }
 
     /// Everything a leader looks after; again after whatever has changed.
@@ -137,6 +144,7 @@ impl Control {
         self.choose_voters();
         self.let_go_who_leaves();
         self.split_if_needed();
+        self.recreate_lost();
     }
 
     /// The leader's own proposals, and those of others once they have been let through.
@@ -198,7 +206,8 @@ impl Control {
             Change::Leave(node) => *node == from,
             Change::Split(_) | Change::Set(_) => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,
-            Change::Dead(_) | Change::Yield(_) => false,
+            Change::Yield(generation) => *generation > map.generation(),
+            Change::Dead(_) => false,
         })
     }
 }

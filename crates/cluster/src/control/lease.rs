@@ -245,6 +245,11 @@ impl Control {
     /// Asks for the next lease: the leader, or everybody if the lease has run out, for then the
     /// leader this node knows of may be none.
     pub(super) fn ask_for_lease(&mut self) {
+        if self.map.as_ref().is_some_and(|map| map.yielded_to().is_some()) {
+            // This generation never serves again.
+            self.holder = Holder { next_ask: Duration::MAX, ..Holder::default() };
+            return self.out.push(Effect::Lease { until: Duration::ZERO });
+        }
         if self.is_alone() {
             self.holder.next_ask = self.now + self.lease() / RENEWALS_PER_LEASE;
             return self.set_lease(Duration::MAX);
@@ -277,7 +282,7 @@ impl Control {
             leader.granter.note_ask(now, from, (number, applied));
         } else if self.map.is_some() && known.is_none_or(|member| member.peer() != from) {
             // The asking node may not even know those who could tell it better.
-            self.send(from.id, Message::LeaseRefused { index: self.applied });
+            self.refuse_lease(from.id, self.applied);
         }
     }
 
@@ -328,6 +333,12 @@ impl Control {
         }
     }
 
+    fn refuse_lease(&mut self, node: NodeId, index: LogIndex) {
+        if let Some(generation) = self.generation() {
+            self.send(node, Message::LeaseRefused { generation, index });
+        }
+    }
+
     fn answer_ask(&mut self, peer: Peer, number: u64, index: LogIndex) {
         let Some(map) = self.map.clone() else { return };
         let Some(leader) = &mut self.leader else { return };
@@ -335,7 +346,7 @@ impl Control {
             return;
         }
         if map.member(peer.id).is_none_or(|member| member.peer() != peer) {
-            return self.send(peer.id, Message::LeaseRefused { index });
+            return self.refuse_lease(peer.id, index);
         }
         let lease = leader.lease_to_grant(map.settings().lease);
         let standing = leader.granter.standings.get_mut(&peer.id);

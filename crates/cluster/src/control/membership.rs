@@ -13,7 +13,7 @@ use super::{Answer, Control, Effect, Gone, JoinAnswer, JoinRequest, Message, Pas
 use crate::balance;
 use crate::balance::split::split_by_count;
 use crate::consensus::LogEntry;
-use crate::map::{Change, LogIndex, Map, Member, NodeId, Outcome, Peer};
+use crate::map::{Change, Generation, LogIndex, Map, Member, NodeId, Outcome, Peer};
 
 /// How long a question to the leader is waited for.
 const LEADER_WAIT: Duration = Duration::from_secs(2);
@@ -289,7 +289,10 @@ impl Control {
     }
 
     /// By another node's map this process is no member.
-    pub(super) fn on_lease_refused(&mut self, index: LogIndex) {
+    pub(super) fn on_lease_refused(&mut self, generation: Generation, index: LogIndex) {
+        if self.generation().is_some_and(|mine| !mine.is_one_with(generation)) {
+            return self.on_met(generation);
+        }
         let welcomed_at = self.welcome.as_ref().map_or(LogIndex(0), |welcome| welcome.index);
         if index < welcomed_at || (self.is_member() && self.applied >= index) {
             return; // By a map that is older than what this node knows.

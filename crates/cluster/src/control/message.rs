@@ -8,6 +8,7 @@ use std::time::Duration;
 use placement::{Hashmask, Mask};
 use serde::{Deserialize, Serialize};
 
+use super::recreate::Offer;
 use crate::balance::{self, Attempt};
 use crate::consensus::{LogEntry, RaftMessage};
 use crate::map::{Ack, ClusterId, Epoch, Generation, LogIndex, Member};
@@ -35,7 +36,11 @@ pub const PROTOCOL_VERSION: u32 = 1;
 /// ~~~
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Message {
-    Raft(RaftMessage),
+    /// Of one generation only: another one has another log.
+    Raft {
+        generation: Generation,
+        message: RaftMessage,
+    },
     LeaseAsk {
         number: u64,
         /// How far the asking node has applied the log.
@@ -49,6 +54,7 @@ pub enum Message {
     },
     /// By everything up to this index the asking process is no member. Any member can tell.
     LeaseRefused {
+        generation: Generation,
         index: LogIndex,
     },
     /// Put this into the log. Repeated until the map shows what became of it.
@@ -76,6 +82,8 @@ pub enum Message {
     },
     /// The bytes in the buckets that the sender serves.
     Sizes(Vec<(Hashmask, u64)>),
+    /// Copies that the sender has found on its disk.
+    Offer(Vec<Offer>),
     /// You have left, and nothing waits for you any more.
     Farewell,
 }

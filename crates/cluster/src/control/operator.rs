@@ -24,6 +24,7 @@ impl Control {
             Ask::Leave => self.on_ask_leave(id),
             Ask::Split(bucket) => self.on_ask_split(id, bucket),
             Ask::Set(setting) => self.on_ask_set(id, setting),
+            Ask::Takeover => self.on_ask_takeover(id),
             Ask::Join(request) => self.on_join_ask(*request, Asker::Here(id)),
             Ask::Recreate(from) => self.on_ask_recreate(id, from),
         }

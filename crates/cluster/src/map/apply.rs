@@ -87,6 +87,16 @@ impl Map {
         }
     }
 
+    /// A takeover, which stands at `index` of a log that begins with it: the next generation, with
+    /// this node as its only member.
+    pub fn take_over(&mut self, index: LogIndex, founder: NodeId) {
+        self.generation = self.generation.taken_over_by(founder);
+        let others = self.members.iter().map(|member| member.id).filter(|node| *node != founder);
+        let others: BTreeSet<NodeId> = others.collect();
+        self.apply(index, &Change::Dead(others));
+        self.basis = self.epoch;
+    }
+
     fn join(&mut self, index: LogIndex, member: &Member) -> Outcome {
         match self.members.binary_search_by_key(&member.id, |known| known.id) {
             Ok(place) => {
@@ -98,6 +108,7 @@ impl Map {
                 Arc::make_mut(&mut self.members)[place] = member.clone();
             }
             Err(place) => {
+                self.generation = self.generation.joined();
                 Arc::make_mut(&mut self.members).insert(place, member.clone());
                 self.loads.insert(place, Load::default());
             }

@@ -47,10 +47,32 @@ impl LogIndex {
 }
 
 /// One history of a cluster. The greater one stands when two meet.
+///
+/// A takeover begins a history with an even counter; the first `Join` after it makes the counter odd:
+/// so one that has grown is greater than one that has stayed alone since the same moment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Generation {
     pub counter: u64,
     pub founder: NodeId,
+}
+
+impl Generation {
+    /// The generation that begins when this node takes over.
+    #[must_use]
+    pub fn taken_over_by(self, founder: NodeId) -> Generation {
+        Generation { counter: (self.counter | 1) + 1, founder }
+    }
+
+    /// The generation after somebody has joined.
+    #[must_use]
+    pub fn joined(self) -> Generation {
+        Generation { counter: self.counter | 1, ..self }
+    }
+
+    /// Whether both are of one history, and so of one log.
+    pub fn is_one_with(self, other: Generation) -> bool {
+        self.joined() == other.joined()
+    }
 }
 
 macro_rules! displayed_as_number {

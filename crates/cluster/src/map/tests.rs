@@ -287,6 +287,27 @@ fn a_generation_that_has_yielded_changes_no_more() {
 }
 
 #[test]
+fn a_takeover_begins_a_generation_and_the_first_join_makes_it_greater() {
+    let mut log = Log::of_three();
+    log.add("000F/0000", B);
+    let first = log.map.generation();
+    log.map.take_over(LogIndex(99), B);
+    log.map.check_invariants();
+    let alone = log.map.generation();
+    assert_eq!((alone.counter, alone.founder), (2, B));
+    assert_eq!((log.holders("000F/0000"), log.map.lost().count()), (vec![2], 15));
+    assert!(!alone.is_one_with(first));
+    log.commit(&Change::Join(Member { boot: Boot(7), ..member(B) }));
+    assert_eq!(log.map.generation(), alone, "nobody has come");
+    log.commit(&Change::Join(member(C)));
+    let grown = log.map.generation();
+    assert!(grown > Generation { founder: NodeId(u64::MAX), ..alone });
+    assert!(grown.is_one_with(alone));
+    log.commit(&Change::Join(member(A)));
+    assert_eq!(log.map.generation(), grown);
+}
+
+#[test]
 fn the_bucket_received_last_is_marked_on_its_receiver() {
     let mut log = Log::of_three();
     log.add("000F/0000", B);

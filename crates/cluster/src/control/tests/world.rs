@@ -12,7 +12,7 @@ use placement::{Hashmask, Mask, Slot};
 
 use super::super::*;
 use crate::consensus::Saved;
-use crate::map::{Boot, Endpoints, Epoch, Map, NodeId, Peer, Setting, Settings, Zone};
+use crate::map::{Boot, Endpoints, Epoch, Generation, Map, NodeId, Peer, Setting, Settings, Zone};
 
 pub(super) const CLUSTER: ClusterId = ClusterId(77);
 
@@ -71,7 +71,8 @@ pub(super) struct World {
     pub(super) answers: BTreeMap<u64, Answer>,
     gone: BTreeMap<NodeId, Gone>,
     last_ask: u64,
-    log: BTreeMap<LogIndex, Arc<Map>>,
+    /// By history and index.
+    log: BTreeMap<(Generation, LogIndex), Arc<Map>>,
 }
 
 pub(super) struct Node {
@@ -243,7 +244,37 @@ impl World {
         self.nodes.get_mut(&NodeId(node)).unwrap().holds_drains = false;
     }
 
+    pub(super) fn client_turns_to(&mut self, node: u64) {
+        self.give(NodeId(node), Input::ClientTurned);
+    }
+
+    /// Two nodes of different generations say hello.
+    pub(super) fn meet(&mut self, one: u64, two: u64) {
+        let generation = |id: u64| self.control(id).generation().unwrap();
+        let generations = (generation(one), generation(two));
+        self.give(NodeId(one), Input::Met(generations.1));
+        self.give(NodeId(two), Input::Met(generations.0));
+    }
+
+    /// A node joins through this member.
+    pub(super) fn join_at(&mut self, member_id: u64, id: u64) {
+        let request = request(member(id));
+        self.joining.insert(id, request.clone());
+        let ask = Ask::Join(Box::new(request));
+        self.give(NodeId(member_id), Input::Ask { id, ask });
+    }
+
     // ---- What is so.
+
+    pub(super) fn generation(&self, id: u64) -> (u64, u64) {
+        let generation = self.control(id).generation().unwrap();
+        (generation.counter, generation.founder.0)
+    }
+
+    pub(super) fn members_by(&self, id: u64) -> Vec<u64> {
+        let map = self.control(id).map().unwrap();
+        map.members().iter().map(|member| member.id.0).collect()
+    }
 
     pub(super) fn node(&self, id: u64) -> &Node {
         &self.nodes[&NodeId(id)]
@@ -513,7 +544,8 @@ impl World {
                 node.paused.retain(|bucket, epoch| {
                     map.bucket(*bucket).is_some_and(|bucket| bucket.epoch <= *epoch)
                 });
-                let known = self.log.entry(index).or_insert_with(|| Arc::clone(&map));
+                let place = (map.generation().joined(), index);
+                let known = self.log.entry(place).or_insert_with(|| Arc::clone(&map));
                 assert_eq!(*known, map, "the log is the same everywhere, at {index}");
             }
             Effect::Lease { until } => node.lease_until = until,
@@ -607,7 +639,11 @@ impl World {
         let Some(node) = self.nodes.get(&moved) else { return };
         let sample = (0..Slot::COUNT).step_by(293).filter_map(Slot::new);
         for slot in sample.filter(|slot| node.serves(*slot, self.now)) {
-            let others = self.nodes.values().filter(|other| other.me != node.me);
+            let mine = node.control.generation().expect("who serves has a map");
+            let others = self.nodes.values().filter(|other| {
+                let theirs = other.control.generation();
+                other.me != node.me && theirs.is_some_and(|theirs| theirs.is_one_with(mine))
+            });
             let other = others.map(|it| (it.me.id, it)).find(|(_, it)| it.serves(slot, self.now));
             let (me, other) = (node.me.id, other.map(|(id, _)| id));
             assert_eq!(other, None, "beside {me}, at slot {slot}\n{}", self.picture());

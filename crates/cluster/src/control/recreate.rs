@@ -1,0 +1,148 @@
+//! Lost buckets: every holder is gone. They wait for one of the last to come back with its data, and
+//! begin again from the best there is when `lost-after` has passed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use placement::Hashmask;
+use serde::{Deserialize, Serialize};
+
+use super::{Control, Message};
+use crate::consensus::LogEntry;
+use crate::map::{Change, Map, NodeId, Peer, Source};
+
+/// How often a node says what it could bring back.
+const OFFER_INTERVAL: Duration = Duration::from_secs(1);
+/// A node that is alone with what it has on its disk gets so many times `lost-after` to read it.
+const READING_TIMES: u32 = 20;
+/// Buckets recreated in one step of the log.
+const TOGETHER_MAX: usize = 256;
+
+/// A copy of a bucket that a process has found on its disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Offer {
+    pub bucket: Hashmask,
+    pub kept: Kept,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Kept {
+    /// Everything it held when its last process ended.
+    AsItWas,
+    Older,
+}
+
+/// What the leader knows of lost buckets.
+#[derive(Default)]
+pub(super) struct Lost {
+    since: BTreeMap<Hashmask, Duration>,
+    offers: BTreeMap<Peer, Vec<Offer>>,
+}
+
+/// What this node could bring back, and when it says so again.
+#[derive(Default)]
+pub(super) struct Offers {
+    mine: Vec<Offer>,
+    again_at: Duration,
+}
+
+impl Lost {
+    /// Keeps to what is lost and who is there.
+    fn follow(&mut self, map: &Map, now: Duration) {
+        self.since.retain(|bucket, _| map.lost().any(|(lost, _)| lost == *bucket));
+        for (bucket, _) in map.lost() {
+            self.since.entry(bucket).or_insert(now);
+        }
+        let is_member = |peer: &Peer| map.member(peer.id).is_some_and(|it| it.peer() == *peer);
+        self.offers.retain(|peer, _| is_member(peer));
+    }
+
+    /// Who could bring this bucket back, and how well.
+    fn offered(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, Kept)> + use<'_> {
+        let covers = move |offer: &&Offer| {
+            let (whole, part) = (offer.bucket.slots(), bucket.slots());
+            whole.start <= part.start && part.end <= whole.end
+        };
+        self.offers.iter().filter_map(move |(peer, offers)| {
+            offers.iter().find(covers).map(|offer| (peer.id, offer.kept))
+        })
+    }
+
+    /// What a bucket begins again from, if the time for that has come.
+    fn source(&self, map: &Map, bucket: Hashmask, now: Duration) -> Option<(NodeId, Source)> {
+        let last = map.lost().find(|(lost, _)| *lost == bucket).map(|(_, holders)| holders)?;
+        let returned =
+            |(node, kept): &(NodeId, Kept)| *kept == Kept::AsItWas && last.contains(node);
+        if let Some((node, _)) = self.offered(bucket).find(returned) {
+            return Some((node, Source::OwnData));
+        }
+        let waited = now.saturating_sub(self.since.get(&bucket).copied().unwrap_or(now));
+        // A node that is alone and was the last to hold it may be reading its disk.
+        let is_reading = map.members().len() == 1 && last.contains(&map.members()[0].id);
+        let times = if is_reading { READING_TIMES } else { 1 };
+        if map.settings().lost_after.is_none_or(|after| waited < after * times) {
+            return None;
+        }
+        let best = self.offered(bucket).min_by_key(|(node, kept)| (*kept, *node));
+        let emptiest = || {
+            let able = map.members().iter().zip(map.loads()).filter(|(it, _)| it.weight > 0);
+            let least = able.min_by_key(|(it, load)| (load.total() / it.weight, it.id));
+            least.map(|(member, _)| (member.id, Source::Empty))
+        };
+        best.map(|(node, _)| (node, Source::Snapshot)).or_else(emptiest)
+    }
+}
+
+impl Control {
+    /// The leader lets lost buckets begin again, if it can.
+    pub(super) fn recreate_lost(&mut self) {
+        let Some(map) = self.map.clone() else { return };
+        let Some(leader) = self.leader.as_mut().filter(|leader| leader.is_settled) else { return };
+        let is_quiet = map.lost().next().is_none() && leader.lost.since.is_empty();
+        if is_quiet || map.yielded_to().is_some() {
+            return;
+        }
+        leader.lost.follow(&map, self.now);
+        let mut after = Map::clone(&map);
+        let mut changes = Vec::new();
+        for (bucket, _) in map.lost() {
+            // Each is chosen with those before it in place, so that they spread out.
+            let Some((node, from)) = leader.lost.source(&after, bucket, self.now) else { continue };
+            let Some(expected) = map.bucket(bucket).map(|it| it.epoch) else { continue };
+            let change = Change::Recreate { bucket, node, from, expected };
+            after.apply(self.applied, &change);
+            changes.push(change);
+            if changes.len() == TOGETHER_MAX {
+                break;
+            }
+        }
+        if !changes.is_empty() {
+            self.put_into_log(LogEntry { planned_at: None, changes });
+        }
+    }
+
+    /// What this process has found on its disk. It only counts where everybody else has lost it.
+    pub(super) fn on_found(&mut self, offers: Vec<Offer>) {
+        self.offers = Offers { mine: offers, again_at: self.now };
+    }
+
+    pub(super) fn offer_copies(&mut self) {
+        let is_lost = self.map.as_ref().is_some_and(|map| map.lost().next().is_some());
+        if !is_lost || self.offers.mine.is_empty() || self.now < self.offers.again_at {
+            return;
+        }
+        self.offers.again_at = self.now + OFFER_INTERVAL;
+        let offers = self.offers.mine.clone();
+        match self.consensus.leader() {
+            Some(leader) if leader == self.me.id => self.on_offer(self.me.peer(), offers),
+            Some(leader) => self.send(leader, Message::Offer(offers)),
+            None => {}
+        }
+    }
+
+    pub(super) fn on_offer(&mut self, from: Peer, offers: Vec<Offer>) {
+        if let Some(leader) = &mut self.leader {
+            leader.lost.offers.insert(from, offers);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Takeover: one of two nodes, or one of a few survivors, goes on alone in a new generation.
+//!
+//! With two members nothing can be decided without both, and the one that is left cannot tell whether
+//! the other is dead or cut off. A client that turns to it is the evidence (`two-node-takeover`); where
+//! a majority is gone for good, the operator's word is. What two sides did apart is brought together
+//! again when they meet (`generations.rs`).
+
+use std::time::Duration;
+
+use super::lease::patience;
+use super::{Answer, Control};
+use crate::consensus::Payload;
+use crate::map::{Change, Map, Member, NodeId};
+
+/// When this node last heard from the others.
+#[derive(Default)]
+pub(super) struct Hearing {
+    last: Duration,
+    lease_ended: Option<Duration>,
+}
+
+impl Hearing {
+    /// Since when this node has been without a lease, if it is.
+    pub(super) fn lease_ended(&self) -> Option<Duration> {
+        self.lease_ended
+    }
+}
+
+impl Control {
+    /// Whether the survivor of two may go on alone, should a client turn to it now.
+    pub fn may_take_over(&self) -> bool {
+        self.objection_to_takeover().is_none() && self.is_one_of_two() && self.is_allowed()
+    }
+
+    fn is_allowed(&self) -> bool {
+        let holds = |map: &Map| map.load(self.me.id).total() > 0;
+        self.map.as_ref().is_some_and(|map| map.settings().two_node_takeover && holds(map))
+    }
+
+    /// A client sent a command for a key, or asked where keys are on a connection it opened since
+    /// this node lost its lease.
+    pub(super) fn on_client_turned(&mut self) {
+        if self.may_take_over() {
+            self.take_over();
+        }
+    }
+
+    /// The operator says that those who are missing will not come back.
+    pub(super) fn on_ask_takeover(&mut self, id: u64) {
+        match self.objection_to_takeover() {
+            Some(text) => self.answer(id, Answer::Refused(text.into())),
+            None => {
+                self.take_over();
+                self.answer(id, Answer::Done);
+            }
+        }
+    }
+
+    fn objection_to_takeover(&self) -> Option<&'static str> {
+        let map = self.map.as_ref()?;
+        if !self.is_member() {
+            return Some("this process is no member of the cluster");
+        }
+        if map.yielded_to().is_some() {
+            return Some("this side of the cluster has yielded to another");
+        }
+        if map.members().len() == 1 {
+            return Some("this node is the only member: there is nothing to take over");
+        }
+        if self.holds_lease() {
+            return Some("this node holds a lease: the cluster can decide without a takeover");
+        }
+        let silence = patience(self.lease());
+        let since = self.hearing.lease_ended.unwrap_or(self.now);
+        (self.now < since + silence).then_some("the last lease has ended only a moment ago")
+    }
+
+    /// By everything in its log, decided or not, there are this node and one other, and that one has
+    /// been silent for so long that it cannot hold a lease.
+    fn is_one_of_two(&self) -> bool {
+        let Some(map) = &self.map else { return false };
+        let configuration = self.consensus.configuration();
+        let is_pair = configuration.voters.len() == 2
+            && configuration.voters.contains(&self.me.id)
+            && configuration.learners.is_empty()
+            && !configuration.is_joint();
+        let is_undecided = |payload: &Payload| match payload {
+            Payload::Nothing => false,
+            Payload::Reconfigure(_) => true,
+            Payload::Changes(entry) => entry.changes.iter().any(|change| self.adds_a_third(change)),
+        };
+        is_pair
+            && map.members().iter().map(|member| member.id).eq(configuration.voters.iter().copied())
+            && !self.consensus.undecided().any(|entry| is_undecided(&entry.payload))
+            && self.now >= self.hearing.last + patience(self.lease())
+    }
+
+    fn adds_a_third(&self, change: &Change) -> bool {
+        let known = |node: NodeId| self.map.as_ref().is_some_and(|map| map.member(node).is_some());
+        matches!(change, Change::Join(member) if !known(member.id))
+    }
+
+    fn take_over(&mut self) {
+        let map = self.map.clone().expect("only a member takes over");
+        let others = map.members().iter().filter(|member| member.id != self.me.id).cloned();
+        self.estranged.extend(others);
+        self.leader = None;
+        self.consensus.take_over();
+    }
+
+    /// Nodes that were members before a takeover and have not come back since: when one is met again,
+    /// the two generations have to be brought together.
+    pub fn estranged(&self) -> &[Member] {
+        &self.estranged
+    }
+
+    pub(super) fn forget_estranged(&mut self, map: &Map) {
+        let is_back = |member: &Member| map.members().iter().any(|it| it.name == member.name);
+        self.estranged.retain(|member| !is_back(member));
+    }
+
+    // ---- Silence.
+
+    pub(super) fn note_heard(&mut self) {
+        self.hearing.last = self.now;
+    }
+
+    /// A node that was stopped itself has not heard what waits in its sockets.
+    pub(super) fn note_silence(&mut self, was_stopped: WasStopped) {
+        if was_stopped == WasStopped::Yes {
+            self.hearing.last = self.now;
+        }
+        let ended = self.hearing.lease_ended.filter(|_| was_stopped == WasStopped::No);
+        self.hearing.lease_ended =
+            if self.holds_lease() { None } else { Some(ended.unwrap_or(self.now)) };
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum WasStopped {
+    Yes,
+    No,
+}

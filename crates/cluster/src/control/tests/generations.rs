@@ -1,0 +1,263 @@
+//! Going on alone, meeting again, and buckets that everybody has lost.
+
+use placement::{Hashmask, Mask};
+
+use super::world::{World, member, ms, request};
+use crate::control::{Answer, Ask, Input, Kept, Offer};
+use crate::map::{Change, NodeId, Setting, Source};
+
+fn of_two_without_the_second() -> World {
+    let mut t = World::of(2);
+    t.kill(2);
+    t.run(ms(3_000));
+    t
+}
+
+fn everything(kept: Kept) -> Input {
+    let offer = |bucket| Offer { bucket, kept };
+    Input::Found(Hashmask::all(Mask::M000F).map(offer).collect())
+}
+
+#[test]
+fn the_survivor_of_two_goes_on_alone_when_a_client_turns_to_it() {
+    let mut t = of_two_without_the_second();
+    assert!(!t.has_lease(1) && t.control(1).may_take_over());
+    t.client_turns_to(1);
+    assert!(t.has_lease(1));
+    assert_eq!((t.loads(), t.generation(1)), (vec![(16, 0)], (2, 1)));
+    assert_eq!(t.control(1).estranged().len(), 1);
+    // And grows again; then it is greater than one that has stayed alone.
+    t.join(3);
+    t.settle();
+    assert_eq!((t.loads(), t.generation(3)), (vec![(8, 8), (8, 8)], (3, 1)));
+}
+
+#[test]
+fn it_does_not_before_the_lease_of_the_other_has_surely_run_out() {
+    let mut t = World::of(2);
+    t.kill(2);
+    for _ in 0..12 {
+        t.run(ms(100));
+        t.client_turns_to(1);
+        assert_eq!(t.members(), [1, 2]);
+    }
+}
+
+#[test]
+fn it_does_not_if_that_is_switched_off() {
+    let mut t = World::of(2);
+    let set = t.set(1, Setting::TwoNodeTakeover(false));
+    t.run_until(|t| t.answers.contains_key(&set));
+    t.kill(2);
+    t.run(ms(5_000));
+    t.client_turns_to(1);
+    assert_eq!(t.members(), [1, 2]);
+}
+
+#[test]
+fn it_does_not_while_it_hears_from_the_other() {
+    let mut t = World::of(2);
+    t.cut.insert((NodeId(1), NodeId(2)));
+    t.run(ms(5_000));
+    assert!(!t.has_lease(1));
+    t.client_turns_to(1);
+    assert_eq!(t.members(), [1, 2]);
+}
+
+#[test]
+fn of_three_nobody_goes_on_alone() {
+    let mut t = World::of(3);
+    t.kill(2);
+    t.kill(3);
+    t.run(ms(5_000));
+    t.client_turns_to(1);
+    assert_eq!(t.members(), [1, 2, 3]);
+    assert!(!t.has_lease(1));
+}
+
+#[test]
+fn it_does_not_if_a_third_stands_in_its_log_though_undecided() {
+    let mut t = World::of(2);
+    let leader = t.leader().unwrap();
+    let other = 3 - leader;
+    // The other hears that a third joins, and its answer does not come back.
+    t.cut.insert((NodeId(other), NodeId(leader)));
+    let ask = Ask::Join(Box::new(request(member(3))));
+    t.give(NodeId(leader), Input::Ask { id: 3000, ask });
+    t.run(ms(20));
+    t.kill(leader);
+    t.run(ms(5_000));
+    assert!(t.control(other).consensus.undecided().next().is_some());
+    t.client_turns_to(other);
+    assert_eq!(t.members(), [1, 2]);
+}
+
+#[test]
+fn a_restarted_process_of_two_does_not_go_on_with_nothing() {
+    let mut t = World::of(2);
+    t.kill(2);
+    let disk = t.kill(1).unwrap();
+    t.restart(1, 555, disk);
+    t.run(ms(5_000));
+    t.client_turns_to(1);
+    assert_eq!(t.members(), [1, 2]);
+}
+
+#[test]
+fn one_that_was_only_stopped_yields_to_the_one_that_took_over() {
+    let mut t = World::of(2);
+    t.stop(2);
+    t.run(ms(3_000));
+    t.client_turns_to(1);
+    t.go_on(2);
+    assert!(!t.has_lease(2));
+    t.run_until(|t| !t.nodes.contains_key(&NodeId(2)));
+    assert_eq!(t.gone(2), "Yielded(Generation { counter: 2, founder: NodeId(1) })");
+    assert!(t.has_lease(1));
+}
+
+#[test]
+fn if_both_went_on_alone_the_lesser_yields_and_hands_over_what_it_wrote() {
+    let mut t = World::of(2);
+    t.cut_off(&[1]);
+    t.run(ms(3_000));
+    t.client_turns_to(1);
+    t.client_turns_to(2);
+    assert!(t.has_lease(1) && t.has_lease(2), "that is the price");
+    t.cut.clear();
+    t.meet(1, 2);
+    assert!(t.has_lease(2) && !t.has_lease(1), "of two alike the greater founder stands");
+    t.run(ms(1_000));
+    assert_eq!(t.gone(1), "", "first it hands over");
+    t.give(NodeId(1), Input::Merged);
+    assert_eq!(t.gone(1), "Yielded(Generation { counter: 2, founder: NodeId(2) })");
+}
+
+#[test]
+fn a_side_that_has_grown_stands_before_one_that_has_not() {
+    let mut t = World::of(2);
+    t.cut_off(&[1]);
+    t.run(ms(3_000));
+    t.client_turns_to(1);
+    t.client_turns_to(2);
+    t.join_at(1, 3);
+    t.run_until(|t| t.is_member(3));
+    t.cut.clear();
+    t.meet(1, 2);
+    assert!(t.has_lease(1) && !t.has_lease(2));
+}
+
+#[test]
+fn a_side_that_has_yielded_lets_nobody_join() {
+    let mut t = World::of(2);
+    t.cut_off(&[1]);
+    t.run(ms(3_000));
+    t.client_turns_to(1);
+    t.client_turns_to(2);
+    t.meet(1, 2);
+    t.kill(2);
+    t.join(3);
+    t.run(ms(1_000));
+    let reason = "this side of the cluster has yielded to another: join that one";
+    assert_eq!(t.refused[&NodeId(3)], reason);
+}
+
+#[test]
+fn by_the_operators_word_a_survivor_goes_on_without_the_majority() {
+    let mut t = World::of(5);
+    let takeover = t.ask(1, Ask::Takeover);
+    let text = "this node holds a lease: the cluster can decide without a takeover";
+    assert_eq!(t.answers[&takeover], Answer::Refused(text.into()));
+    for id in [2, 3, 4] {
+        t.kill(id);
+    }
+    t.run(ms(5_000));
+    assert!(!t.has_lease(1));
+    let takeover = t.ask(1, Ask::Takeover);
+    assert_eq!(t.answers[&takeover], Answer::Done);
+    assert!(t.has_lease(1));
+    assert_eq!(t.members_by(1), [1]);
+    // The other survivor meets it, yields and may come back as a new process.
+    t.meet(1, 5);
+    assert!(t.gone(5).starts_with("Yielded"));
+}
+
+#[test]
+fn a_lost_bucket_waits_and_then_begins_again_empty() {
+    let mut t = World::of(5);
+    let leader = t.leader().unwrap();
+    let victims: Vec<u64> = t.members().into_iter().filter(|id| *id != leader).take(2).collect();
+    for id in &victims {
+        t.kill(*id);
+    }
+    t.run_until(|t| t.members().len() == 3);
+    let lost = t.map().lost().count();
+    assert!(lost > 0);
+    t.run(ms(29_000));
+    assert_eq!(t.map().lost().count(), lost);
+    t.run(ms(2_000));
+    assert_eq!(t.map().lost().count(), 0);
+    t.settle();
+    t.assert_balanced();
+}
+
+#[test]
+fn if_it_shall_never_begin_again_it_stays_lost() {
+    let mut t = World::of(3);
+    let set = t.set(1, Setting::LostAfter(None));
+    t.run_until(|t| t.answers.contains_key(&set));
+    let set = t.set(1, Setting::Backups(0));
+    t.run_until(|t| t.answers.contains_key(&set));
+    t.run_until(|t| t.map().buckets().all(|bucket| bucket.holders.len() == 1));
+    let victim = t.follower();
+    t.kill(victim);
+    t.run(ms(120_000));
+    assert!(t.map().lost().count() >= 5);
+}
+
+#[test]
+fn a_lone_node_comes_back_with_all_it_had() {
+    let mut t = World::of(1);
+    let disk = t.kill(1).unwrap();
+    t.restart(1, 4242, disk);
+    t.run(ms(400));
+    assert_eq!(t.map().lost().count(), 16);
+    t.give(NodeId(1), everything(Kept::AsItWas));
+    t.run(ms(200));
+    assert_eq!((t.loads(), t.map().lost().count()), (vec![(16, 0)], 0));
+    assert!(t.has_lease(1));
+}
+
+#[test]
+fn one_of_the_last_holders_brings_a_bucket_back_at_once_and_others_when_time_is_up() {
+    for (kept, from, wait) in
+        [(Kept::AsItWas, Source::OwnData, 3_000), (Kept::Older, Source::Snapshot, 31_000)]
+    {
+        let mut t = World::of(2);
+        let disks = [t.kill(1).unwrap(), t.kill(2).unwrap()];
+        for (id, disk) in (1..).zip(disks) {
+            t.restart(id, 700 + id, disk);
+        }
+        t.run_until(|t| t.is_member(1) && t.is_member(2));
+        let last = t.map().lost().next().unwrap().1[0];
+        t.give(last, everything(kept));
+        t.run(ms(wait));
+        assert_eq!(t.map().lost().count(), 0);
+        let leader = t.leader().unwrap();
+        let changes = t.control(leader).history().changes();
+        let recreated = |it: &Change| match it {
+            Change::Recreate { node, from, .. } => Some((*node, *from)),
+            Change::Join(_)
+            | Change::Leave(_)
+            | Change::Dead(_)
+            | Change::AddBackup { .. }
+            | Change::Promote { .. }
+            | Change::DropBackup { .. }
+            | Change::Split(_)
+            | Change::Set(_)
+            | Change::Yield(_) => None,
+        };
+        let mut sources = changes.flat_map(|it| it.entry.changes.iter().filter_map(recreated));
+        assert!(sources.all(|source| source == (last, from)));
+    }
+}
