@@ -11,9 +11,7 @@ use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::Offer;
 use crate::balance::{Attempt, Decision, Vitals};
 use crate::consensus::{LogEntry, Persist};
-use crate::map::{
-    Epoch, Generation, LogIndex, Map, NodeId, Outcome, Peer, Setting, Source,
-};
+use crate::map::{Epoch, Generation, LogIndex, Map, NodeId, Outcome, Peer, Setting, Source};
 
 #[derive(Clone, Debug)]
 pub enum Input {

@@ -103,7 +103,7 @@ pub fn objection(map: &Map, ask: &Ask) -> Option<String> {
     match ask {
         Ask::Split(bucket) => split_of(map, *bucket).err(),
         Ask::Set(setting) => objection_to(map, setting),
-        Ask::Leave | Ask::Join(_) | Ask::Recreate(_) => None,
+        Ask::Leave | Ask::Takeover | Ask::Join(_) | Ask::Recreate(_) => None,
     }
 }
 

@@ -169,10 +169,8 @@ impl ControlThread {
             Err(error) => {
                 self.complain(target, &error);
                 self.dials.failed(now, wanted, target.purpose);
-                if let HelloError::Refused(Refusal::NoMember(index)) = error {
-                    // A node that was away for long learns in this way that it is counted as dead.
-                    let message = Message::LeaseRefused { index };
-                    self.handle(Input::Message { from: wanted, message });
+                if let HelloError::Refused(refusal) = error {
+                    self.on_refused(wanted, refusal);
                 }
                 return;
             }
@@ -186,6 +184,27 @@ impl ControlThread {
                 Err(Unwanted) => self.dials.failed(now, wanted, *purpose),
             },
             Purpose::Join => unreachable!("a member asks nobody to join"),
+        }
+    }
+
+    /// A node that was away for long learns in this way that it is counted as dead, or that the others
+    /// have gone on without it.
+    fn on_refused(&mut self, by: Peer, refusal: Refusal) {
+        match (refusal, self.control.generation()) {
+            (Refusal::NoMember(index), Some(generation)) => {
+                let message = Message::LeaseRefused { generation, index };
+                self.handle(Input::Message { from: by, message });
+            }
+            (Refusal::OtherGeneration(there), _) => self.handle(Input::Met(there)),
+            (Refusal::NoMember(_), None)
+            | (
+                Refusal::SecretDiffers
+                | Refusal::OtherCluster
+                | Refusal::OtherNode(_)
+                | Refusal::OtherBoot
+                | Refusal::NotJoined,
+                _,
+            ) => {}
         }
     }
 

@@ -76,7 +76,7 @@ impl Roster {
         }
         let (cluster, generation) = match (purpose, *generation) {
             (Purpose::Join, _) => (self.cluster, self.generation),
-            (_, Some(theirs)) if theirs != self.generation => {
+            (_, Some(theirs)) if !theirs.is_one_with(self.generation) => {
                 return Err(Refusal::OtherGeneration(self.generation));
             }
             (Purpose::Control | Purpose::Data, _) => (self.cluster, self.generation),
