@@ -12,12 +12,15 @@ use crate::map::{LogIndex, NodeId};
 
 /// Terms and indexes above this are nonsense; below it the library's sums cannot overflow.
 const NUMBER_MAX: u64 = 1 << 62;
+/// Nobody is so many elections behind. Without this, one message could use up all terms there are.
+const TERMS_BEHIND_MAX: u64 = 1 << 32;
 
 /// Whether a message may go to the library.
 pub(super) fn is_sound(raft: &RawNode<Log>, from: NodeId, message: &RaftMessage) -> bool {
     let me = raft.raft.id;
     let named = from.0 != raft::INVALID_ID && from.0 != me;
-    if !named || !is_number(message.term.0) {
+    let ahead = message.term.0.saturating_sub(raft.raft.term);
+    if !named || !is_number(message.term.0) || ahead > TERMS_BEHIND_MAX {
         return false;
     }
     let last = raft.raft.raft_log.last_index();

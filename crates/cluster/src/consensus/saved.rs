@@ -95,6 +95,16 @@ impl Persist {
         none && entries.is_empty()
     }
 
+    /// Whether anything is lost if it is not written: how far decisions have come is not, for the
+    /// leader says so again.
+    pub fn is_promise(&self, saved: &Saved) -> bool {
+        let Persist { snapshot, truncate_from, entries, hard_state } = self;
+        let promised = |state: &HardState| (state.term, state.vote);
+        let before = promised(&saved.hard_state);
+        let news = hard_state.as_ref().is_some_and(|state| promised(state) != before);
+        news || snapshot.is_some() || truncate_from.is_some() || !entries.is_empty()
+    }
+
     pub(super) fn append(&mut self, entries: impl IntoIterator<Item = Entry>) {
         for entry in entries {
             let from = self.truncate_from.map_or(entry.index, |from| from.min(entry.index));

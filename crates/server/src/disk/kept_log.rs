@@ -61,9 +61,10 @@ impl KeptLog {
         Ok(Some((log, saved)))
     }
 
-    /// When it returns, all of it is on disk.
+    /// When it returns, all of it that matters is on disk.
     pub(super) fn write<D: Directory>(&mut self, files: &D, persist: Persist) -> io::Result<()> {
-        if persist.is_empty() {
+        if !persist.is_promise(&self.saved) {
+            self.saved.write(persist); // It goes with what is written next.
             return Ok(());
         }
         let written = Written::from(persist.clone());

@@ -185,6 +185,8 @@ impl fmt::Display for Damage {
 
 #[cfg(test)]
 mod tests {
+    use cluster::consensus::{HardState, Term};
+
     use super::memory::Memory;
     use super::*;
 
@@ -209,6 +211,26 @@ mod tests {
         let text = "/memory/log is damaged: it is missing. \
                     With an empty data directory this node can join as a new one";
         assert_eq!(refused.to_string(), text);
+    }
+
+    /// The same through the file system: what `memory.rs` pretends to be.
+    #[test]
+    fn a_node_comes_back_from_its_directory() {
+        let path = std::env::temp_dir().join(format!("opencluster-disk-{}", std::process::id()));
+        let (mut first, saved) = DataDirectory::open(&path, NodeId(1)).unwrap();
+        assert!(saved.is_blank());
+        first.set_cluster(ClusterId(4)).unwrap();
+        for term in 1..=3 {
+            let hard_state = HardState { term: Term(term), ..HardState::default() };
+            first.persist(Persist { hard_state: Some(hard_state), ..Persist::default() }).unwrap();
+        }
+        drop(first);
+        let (second, saved) = DataDirectory::open(&path, NodeId(2)).unwrap();
+        assert_eq!((second.node(), second.cluster()), (NodeId(1), Some(ClusterId(4))));
+        assert_eq!(saved.hard_state().term, Term(3));
+        second.forget_items().unwrap();
+        assert!(second.read_items().unwrap().is_none());
+        fs::remove_dir_all(&path).unwrap();
     }
 
     #[test]

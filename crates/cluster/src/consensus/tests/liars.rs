@@ -151,6 +151,15 @@ fn a_heartbeat_cannot_commit_what_is_not_there() {
 }
 
 #[test]
+fn no_message_uses_up_the_terms() {
+    let mut net = Net::of([A, B, C]);
+    let term = net[B].term();
+    let body = Body::Heartbeat { commit: LogIndex(1), read: None };
+    net.node(B).step(C, &RaftMessage { term: Term(1 << 61), body });
+    assert_eq!(net[B].term(), term);
+}
+
+#[test]
 fn only_the_leader_can_tell_a_node_to_stand_for_election() {
     let mut net = Net::of([A, B, C]);
     let message = RaftMessage { term: net[B].term(), body: Body::TimeoutNow };

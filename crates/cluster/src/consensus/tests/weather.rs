@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::net::{self, A, B, C, D, Net};
-use crate::consensus::{Begin, Committed};
+use crate::consensus::{Begin, Committed, RaftMessage};
 use crate::map::{LogIndex, NodeId};
 
 struct Chance(u64);
@@ -30,10 +30,10 @@ struct History {
 }
 
 impl History {
-    fn note(&mut self, what: impl std::fmt::Debug) {
-        let text = format!("{what:?}");
-        let digest = text.bytes().fold(self.digest, |digest, byte| {
-            (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    fn note(&mut self, from: NodeId, to: NodeId, message: &RaftMessage) {
+        let bytes = postcard::to_allocvec(&(from, to, message)).unwrap();
+        let digest = bytes.iter().fold(self.digest, |digest, byte| {
+            (digest ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
         });
         (self.messages, self.digest) = (self.messages + 1, digest);
     }
@@ -80,7 +80,7 @@ fn history(seed: u64) -> History {
                 net.wire.push_back((from, to, message));
                 continue;
             }
-            history.note((step, from, to, &message));
+            history.note(from, to, &message);
             net.arrive(from, to, &message);
         }
         history.agree(&mut net);

@@ -53,6 +53,22 @@ fn a_node_comes_back_with_what_was_written() {
 }
 
 #[test]
+fn what_is_decided_is_not_written_by_itself() {
+    let files = Memory::default();
+    let (mut node, mut log) = begin(&files);
+    change(&mut node, &mut log, &files, 1).unwrap();
+    let before = files.content(FILE);
+    let hard_state = log.saved.hard_state();
+    let later = HardState { commit: LogIndex(hard_state.commit.0 + 1), ..hard_state };
+    let commit = Persist { hard_state: Some(later), ..Persist::default() };
+    log.write(&files, commit).unwrap();
+    assert_eq!(files.content(FILE), before);
+    let vote = HardState { vote: Some(NodeId(2)), ..later };
+    log.write(&files, Persist { hard_state: Some(vote), ..Persist::default() }).unwrap();
+    assert_ne!(files.content(FILE), before, "a vote is a promise");
+}
+
+#[test]
 fn a_torn_end_was_promised_to_nobody() {
     let files = Memory::default();
     let (mut node, mut log) = begin(&files);
