@@ -3,6 +3,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use cluster::data::SlotState;
 use cluster::replication::{Duty, Role};
 use commands::{EffectLog, KeyspaceNumbers, Locks, Slots};
 use parking_lot::{Mutex, MutexGuard};
@@ -11,13 +12,6 @@ use smallvec::SmallVec;
 use store::{Key, SlotTable, UnixMillis};
 
 use crate::data::Links;
-
-/// A slot: what it holds, and what this node is to it.
-#[repr(C)]
-pub(crate) struct SlotState {
-    pub table: SlotTable,
-    pub duty: Duty,
-}
 
 /// A slot on cache lines of its own, so that two threads at work on two slots do not disturb one
 /// another.

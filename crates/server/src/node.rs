@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use cluster::control::{Ask, Gone};
+use cluster::data::Order;
 use cluster::map::{Map, Member};
 use cluster::replication::Role;
 use commands::Table;
@@ -28,7 +29,7 @@ use crate::accept::listen;
 use crate::any_port;
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
-use crate::data::{Data, Mover, Order};
+use crate::data::{Data, run_mover};
 use crate::enter::{Identity, Place, Ports, enter, identify};
 use crate::http::{self, HttpOptions, HttpServer};
 use crate::keep::Keepsake;
@@ -176,8 +177,8 @@ impl Node {
         }
         let keeper = Keeper::new(Arc::clone(&self.shared), garbage_in);
         self.spawn("keeper", move || keeper.run())?;
-        let mover = Mover::new(Arc::clone(&self.shared), orders_in);
-        self.spawn("mover", move || mover.run())?;
+        let shared = Arc::clone(&self.shared);
+        self.spawn("mover", move || run_mover(shared, orders_in))?;
         self.start_any_port()
     }
 

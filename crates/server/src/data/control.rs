@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use cluster::balance::Attempt;
 use cluster::control::{Gone, Input, MapChanged};
+use cluster::data::{Order, Report};
 use cluster::map::{Epoch, NodeId, Peer};
 use placement::Hashmask;
 
-use super::{Notice, Order, Report, follow, incoming, outgoing};
+use super::{Notice, follow, incoming, outgoing};
 use crate::news;
 use crate::peer::{ControlLine, DataPlane, Unwanted};
 use crate::shared::Shared;
@@ -28,7 +29,7 @@ impl DataPlane for Shared {
 
     fn map_changed(&self, changed: &MapChanged) {
         let before = self.map();
-        follow(self, changed.map.clone());
+        follow(self, &changed.map);
         news::map_changed(self, &before, changed);
     }
 

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use cluster::data::Refusals;
 use cluster::map::Peer;
 use cluster::replication::{BadFrame, Forgotten, Frame, FrameNumber, LinkId, Outbox};
 use parking_lot::Mutex;
@@ -24,8 +25,7 @@ pub(crate) struct Link {
     /// The process at the other end is no member any more.
     gone: AtomicBool,
     any_refused: AtomicBool,
-    /// Slots of which the other end has refused something, and from which frame on.
-    refused: Mutex<Vec<(Slot, FrameNumber)>>,
+    refused: Mutex<Refusals>,
 }
 
 struct Sending {
@@ -85,22 +85,28 @@ impl Link {
         if !self.any_refused.load(Ordering::Acquire) {
             return acked;
         }
-        let refused = self.refused.lock();
-        let concerned = refused.iter().filter(|(known, _)| slot.is_none_or(|slot| slot == *known));
-        let first = concerned.map(|(_, from)| *from).min();
-        first.map_or(acked, |from| acked.min(FrameNumber(from.0 - 1)))
+        self.refused.lock().limit(acked, slot)
     }
 
     pub(crate) fn refuse(&self, slot: Slot, from: FrameNumber) {
-        self.refused.lock().push((slot, from));
+        self.refused.lock().note(slot, from);
         self.any_refused.store(true, Ordering::Release);
+    }
+
+    /// Slots of which something was refused.
+    pub(crate) fn refused(&self) -> Vec<Slot> {
+        if self.any_refused.load(Ordering::Acquire) {
+            self.refused.lock().slots().collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// The map has said what becomes of these slots: what was refused before is no longer waited for.
     pub(crate) fn forget_refusals(&self, slots: &core::ops::Range<u16>) {
         if self.any_refused.load(Ordering::Acquire) {
             let mut refused = self.refused.lock();
-            refused.retain(|(slot, _)| !slots.contains(&slot.number()));
+            refused.forget(slots);
             self.any_refused.store(!refused.is_empty(), Ordering::Release);
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use cluster::data::SlotState;
 use cluster::fill::ship;
 use cluster::map::{NodeId, Peer};
 use cluster::replication::{FrameNumber, LinkId};
@@ -11,7 +12,7 @@ use placement::Slot;
 use store::Seed;
 
 use super::Link;
-use crate::keyspace::{LockedSlots, SlotState};
+use crate::keyspace::LockedSlots;
 use crate::shared::Shared;
 
 /// Sends on what was done to the slots that are locked, and forgets it.

@@ -1,5 +1,5 @@
-//! The data plane: what a write to a slot does beyond this node. `cluster::replication` and
-//! `cluster::fill` think; here are the locks, sockets and threads around them.
+//! The data plane: what a write to a slot does beyond this node. `cluster::data` decides; here are the
+//! locks, sockets and threads around it (`standing.rs`).
 //!
 //! `link.rs` is the way out to one other node, `intake.rs` the way in from one; workers read both
 //! (`worker/links.rs`). `follow.rs` makes every slot's duty what the map says. `mover.rs` is a thread
@@ -18,12 +18,14 @@ mod links; //   All of them.
 mod plane; //   Connections as they come and go; what the control thread is told.
 mod stalls; //  How long commands waited.
 mod mover; //   The thread that copies buckets and hands them over.
+mod standing; // What `cluster::data` stands on here.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
+use cluster::data::{Intake, Order, Outgoing, Progress};
 use cluster::map::{NodeId, Peer};
 use parking_lot::Mutex;
 use placement::Hashmask;
@@ -32,13 +34,13 @@ use store::Seed;
 pub(crate) use condition::report_condition;
 pub(crate) use control::report_to;
 pub(crate) use follow::follow;
-pub(crate) use intake::{Intake, Surface, Taken};
+pub(crate) use intake::surface;
 pub(crate) use judge::{judge, ticket_of};
 pub(crate) use later::Later;
 pub(crate) use lease::Lease;
 pub(crate) use link::Link;
 pub(crate) use links::{Links, ship_effects as ship};
-pub(crate) use mover::{Mover, Order, Progress, Report};
+pub(crate) use mover::run_mover;
 pub(crate) use plane::{Notice, incoming, outgoing};
 pub(crate) use stalls::Stalls;
 
@@ -55,8 +57,8 @@ pub(crate) struct Data {
     pub holding: Vec<AtomicBool>,
     /// To the mover.
     orders: Sender<Order>,
-    /// What the mover is at: one bucket at a time leaves this node.
-    outgoing: Mutex<Option<mover::Outgoing>>,
+    /// What the mover is at: one bucket at a time leaves this node. Held while a new map is taken over.
+    outgoing: Mutex<Option<Outgoing>>,
     /// Whom to tell of what the control thread must know.
     pub notice: OnceLock<Box<dyn Fn(Notice) + Send + Sync>>,
     /// A bucket is being handed over.
@@ -107,7 +109,9 @@ impl Data {
 
     /// [`Data::order`], if a bucket is on its way.
     pub(crate) fn order_if_moving(&self, order: Order) {
-        if self.outgoing.lock().is_some() || self.pausing.load(Ordering::Acquire) {
+        // Who takes over a new map right now tells the mover anyway, but it shall not be waited for.
+        let is_filling = self.outgoing.try_lock().is_none_or(|outgoing| outgoing.is_some());
+        if is_filling || self.pausing.load(Ordering::Acquire) {
             self.order(order);
         }
     }

@@ -5,11 +5,12 @@ use std::io;
 use std::net::TcpStream;
 
 use cluster::balance::Vitals;
+use cluster::data::Report;
 use cluster::map::{LogIndex, Peer};
 use cluster::replication::{FrameNumber, LinkId};
 use placement::{Hashmask, Slot};
 
-use super::{Data, Report};
+use super::Data;
 use crate::mailbox::Mail;
 use crate::peer::Unwanted;
 use crate::shared::Shared;

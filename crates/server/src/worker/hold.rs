@@ -5,6 +5,7 @@
 use core::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Instant;
 
+use cluster::data::SlotState;
 use cluster::replication::{Role, Subject, Ticket, Wait};
 use commands::{Flag, Request, Session, Spec};
 use placement::Slot;
@@ -13,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::Worker;
 use crate::data;
-use crate::keyspace::{LockedSlots, SlotState};
+use crate::keyspace::LockedSlots;
 
 /// Whether a command may run on the slots it has locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

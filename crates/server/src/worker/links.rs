@@ -5,13 +5,14 @@ use core::sync::atomic::Ordering::Acquire;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use cluster::data::{Intake, Order, Taken};
 use cluster::map::Peer;
 use cluster::replication::{BackFrame, BadFrame, LinkId, first_answer};
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
 use super::Worker;
-use crate::data::{Intake, Order, Surface, Taken};
+use crate::data::surface;
 
 /// Tokens from here on are links, by their id; below are streams that come in.
 pub(super) const LINKS: usize = 1 << 62;
@@ -182,13 +183,10 @@ impl Worker<'_> {
             let Some((number, frame, length)) = intake.inbox.peek(unread).map_err(broken)? else {
                 break;
             };
-            let mut surface = Surface {
-                shared,
-                around: &self.around,
-                outcome: &mut self.outcome,
-                back: &mut incoming.back,
-            };
-            match intake.take(number, &frame, &mut surface) {
+            let mut surface = surface(shared, &self.around, &mut self.outcome, &mut incoming.back);
+            let taken = intake.take(number, &frame, &mut surface);
+            drop(surface);
+            match taken {
                 Taken::Done => {}
                 Taken::News(bytes) => self.hear_from_afar(incoming.peer, &bytes),
                 Taken::Garbled => return Err(Broken),

@@ -1,0 +1,112 @@
+//! The data plane of one node: what it is to each slot, what comes from other nodes, what leaves.
+//!
+//! `replication` and `fill` are the parts; here they are put together. All that locks, sends or waits
+//! is behind `Plane`: the server stands on locks, sockets and threads, the simulator on plain memory.
+
+mod follow; //   A new map: what this node is to each slot from now on.
+mod intake; //   What comes from one other node.
+mod mover; //    Buckets that leave: fills, handovers; and backups that fall behind.
+mod refusals; // What the other end of a link has refused.
+
+use core::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement::{Hashmask, Slot};
+use store::{Seed, SlotTable};
+
+pub use follow::follow;
+pub use intake::{Intake, Surface, Taken};
+pub use mover::{Mover, Order, Report};
+pub use refusals::Refusals;
+
+use crate::fill::Source;
+use crate::map::{Epoch, LogIndex, Map, NodeId};
+use crate::replication::{Duty, FrameNumber, LinkId, Outbox};
+
+/// A slot: what it holds, and what this node is to it.
+#[repr(C)]
+#[derive(Default)]
+pub struct SlotState {
+    pub table: SlotTable,
+    pub duty: Duty,
+}
+
+/// The bucket that is being copied to another node, as far as a new map must know of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outgoing {
+    pub bucket: Hashmask,
+    pub reign: LogIndex,
+    pub link: LinkId,
+    /// The bucket's epoch when the end was sent.
+    pub ended_at: Option<Epoch>,
+    pub progress: Progress,
+}
+
+/// How far a fill is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Progress {
+    pub sent_bytes: u64,
+    /// By slots.
+    pub percent: u8,
+}
+
+impl Progress {
+    fn of(source: &Source) -> Progress {
+        let all = source.bucket.slots().len();
+        let sent = all.saturating_sub(source.slots_left());
+        let percent = u8::try_from(sent * 100 / all).unwrap_or(100);
+        Progress { sent_bytes: source.sent_bytes(), percent }
+    }
+}
+
+/// What the data plane stands on. One call may be made inside another only in this order: `with_moves`,
+/// `with_slot`, `with_outbox`.
+pub trait Plane {
+    fn me(&self) -> NodeId;
+    /// The map this node goes by.
+    fn map(&self) -> Arc<Map>;
+    /// Goes by this map from now on.
+    fn publish(&self, map: &Arc<Map>);
+    fn seed(&self) -> &Seed;
+
+    /// Lets `work` do something to a slot, and nobody else meanwhile.
+    fn with_slot<R>(&self, slot: Slot, work: impl FnOnce(&mut SlotState) -> R) -> R;
+    /// What the node is to the slot has changed. Called inside `with_slot`.
+    fn note(&self, slot: Slot, state: &SlotState);
+
+    /// The link to a member.
+    fn link_to(&self, node: NodeId) -> Option<LinkId>;
+    /// All links to members.
+    fn links(&self) -> Vec<(LinkId, NodeId)>;
+    /// Whether the process at the other end is no member any more.
+    fn is_gone(&self, link: LinkId) -> bool;
+    /// Lets `work` append frames.
+    fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R;
+    /// The frame appended last.
+    fn last(&self, link: LinkId) -> FrameNumber;
+    fn acked(&self, link: LinkId) -> FrameNumber;
+    /// How far the other end has acknowledged as far as this slot is concerned.
+    fn acked_for(&self, link: LinkId, slot: Slot) -> FrameNumber;
+    /// Bytes that are not acknowledged yet.
+    fn kept_bytes(&self, link: LinkId) -> usize;
+    /// Whether the other end has acknowledged nothing for `long` although it should, or is too far
+    /// behind.
+    fn is_stuck(&self, link: LinkId, long: Duration) -> bool;
+    /// Slots of which the other end has refused something.
+    fn refused(&self, link: LinkId) -> Vec<Slot>;
+    /// The map has said what becomes of these slots: what was refused before counts no more.
+    fn forget_refusals(&self, slots: &Range<u16>);
+    /// Sends what was appended, on all links.
+    fn flush(&self);
+
+    /// The bucket that is being copied. While `work` runs no new map is taken over, and none is
+    /// halfway: what is decided in there is decided by one map.
+    fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R;
+    /// Tells the control plane.
+    fn report(&self, report: Report);
+}
+
+fn slots_of(bucket: Hashmask) -> impl Iterator<Item = Slot> {
+    bucket.slots().filter_map(Slot::new)
+}

@@ -1,0 +1,69 @@
+//! A new map: every slot's duty becomes what it says, bucket by bucket. The control plane hands over
+//! one map after the other; `Intake::follow` does the same for a copy that is coming.
+
+use std::sync::Arc;
+
+use placement::Hashmask;
+use store::{Applied, Version};
+
+use super::{Outgoing, Plane, slots_of};
+use crate::map::{Bucket, Epoch, LogIndex, Map};
+use crate::replication::{LinkId, Role};
+
+/// Takes over a map. There must be links to all its members. `before` is the one taken over last.
+pub fn follow<P: Plane>(
+    plane: &P,
+    map: &Arc<Map>,
+    before: Option<&Map>,
+    mut applied: impl FnMut(Applied),
+) {
+    plane.with_moves(|outgoing| {
+        // A taker that is no member any more is not waited for, although its bucket has not changed.
+        if let Some(abandoned) = outgoing.take_if(|outgoing| plane.is_gone(outgoing.link)) {
+            stop_feeding(plane, abandoned.bucket, abandoned.link);
+        }
+        for bucket in map.buckets() {
+            if before.and_then(|before| before.bucket(bucket.hashmask)) != Some(bucket) {
+                follow_bucket(plane, bucket, *outgoing, &mut applied);
+            }
+        }
+        plane.publish(map);
+    });
+}
+
+fn follow_bucket<P: Plane>(
+    plane: &P,
+    bucket: &Bucket,
+    outgoing: Option<Outgoing>,
+    applied: &mut impl FnMut(Applied),
+) {
+    plane.forget_refusals(&bucket.hashmask.slots());
+    let backups = bucket.backups().iter().filter_map(|node| plane.link_to(*node));
+    let wanted: Vec<LinkId> = backups.chain(feed_to_keep(bucket, outgoing)).collect();
+    for slot in slots_of(bucket.hashmask) {
+        plane.with_slot(slot, |state| {
+            state.duty.follow(bucket, plane.me(), |node| plane.link_to(node));
+            if state.duty.is_primary() {
+                state.duty.feeds.retain(|feed| wanted.contains(&feed.link));
+            } else if state.duty.role == Role::Absent {
+                applied(state.table.begin_copy(Version::ZERO, plane.seed()));
+                state.duty.written_in = LogIndex(0);
+            }
+            plane.note(slot, state);
+        });
+    }
+}
+
+pub(super) fn stop_feeding(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
+    for slot in slots_of(bucket) {
+        plane.with_slot(slot, |state| state.duty.stop_feeding(link));
+    }
+}
+
+/// The link of a fill of this bucket that is still under way, or undecided.
+fn feed_to_keep(bucket: &Bucket, outgoing: Option<Outgoing>) -> Option<LinkId> {
+    let outgoing = outgoing.filter(|outgoing| outgoing.bucket == bucket.hashmask)?;
+    let undecided = |ended: Epoch| bucket.epoch <= ended;
+    let same_reign = bucket.reign == outgoing.reign;
+    (same_reign && outgoing.ended_at.is_none_or(undecided)).then_some(outgoing.link)
+}

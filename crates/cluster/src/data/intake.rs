@@ -1,0 +1,236 @@
+//! What comes from one other node: its frames, applied in their order. Whoever reads the bytes finds the
+//! frames in them (`Inbox::peek`) and calls `Intake::take`.
+
+use placement::{Hashmask, Slot};
+use store::{Applied, DecodeError, Touch, Version};
+
+use super::{Plane, SlotState, slots_of};
+use crate::fill::{Kept, Taker};
+use crate::map::{LogIndex, Map};
+use crate::replication::{
+    BackFrame, FillId, Frame, FrameNumber, Inbox, Received, Receiver, Role, receive_effects,
+    receive_images, slot_of_unit,
+};
+
+/// From one boot of another node. It outlives a connection.
+#[derive(Default)]
+pub struct Intake {
+    pub inbox: Inbox,
+    /// Counts the connections: only the latest is read.
+    pub connection: u64,
+    /// The fill that is coming, if one is.
+    taker: Option<Taker>,
+}
+
+/// What became of a frame.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taken {
+    Done,
+    /// The map here is behind; try again when it has changed.
+    NotYet,
+    /// It makes no sense: the connection is closed.
+    Garbled,
+    /// Published elsewhere: for those who listen here.
+    News(Vec<u8>),
+}
+
+/// What taking frames in works with.
+pub struct Surface<'a, P, A> {
+    pub plane: &'a P,
+    /// What an effect counts as in the book of uses.
+    pub touch: Touch,
+    /// Told of everything that was done to a table.
+    pub applied: A,
+    /// Answers for the other end.
+    pub back: &'a mut Vec<u8>,
+}
+
+impl<P: Plane, A: FnMut(Applied)> Surface<'_, P, A> {
+    fn answer(&mut self, answer: BackFrame) {
+        answer.write(self.back);
+    }
+
+    fn on_slot<R>(&mut self, slot: Slot, work: impl FnOnce(&mut Receiver<'_>, &mut A) -> R) -> R {
+        let Surface { plane, touch, applied, .. } = self;
+        plane.with_slot(slot, |state| {
+            let SlotState { table, duty } = state;
+            let mut receiver = Receiver { table, duty, seed: plane.seed(), touch: *touch };
+            work(&mut receiver, applied)
+        })
+    }
+}
+
+impl Intake {
+    pub fn take(
+        &mut self,
+        number: FrameNumber,
+        frame: &Frame<'_>,
+        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
+    ) -> Taken {
+        let taken = match *frame {
+            Frame::Effects { reign, written_in, unit } => {
+                let Some(slot) = slot_of_unit(unit) else { return Taken::Garbled };
+                let received = surface.on_slot(slot, |to, applied| {
+                    receive_effects(to, (reign, written_in), unit, applied)
+                });
+                return judged(&received, (number, slot), surface);
+            }
+            Frame::Images { reign, slot, from, to: version, images } => {
+                let received = surface.on_slot(slot, |to, applied| {
+                    receive_images(to, reign, (from, version), images, applied)
+                });
+                return judged(&received, (number, slot), surface);
+            }
+            Frame::FillStart { fill, bucket, reign } => {
+                return self.start(fill, (bucket, reign), surface);
+            }
+            Frame::FillCancel { fill } => {
+                self.cancel(fill, surface);
+                Ok(())
+            }
+            Frame::News { bytes } => return Taken::News(bytes.to_vec()),
+            Frame::FillSlot { fill, .. }
+            | Frame::FillItems { fill, .. }
+            | Frame::FillPart { fill, .. }
+            | Frame::FillWhole { fill, .. }
+            | Frame::FillSlotEnd { fill, .. }
+            | Frame::FillEnd { fill, .. } => self.go_on(fill, frame, surface),
+        };
+        if taken.is_ok() { Taken::Done } else { Taken::Garbled }
+    }
+
+    /// A bucket is coming: it is made room for, or refused.
+    fn start(
+        &mut self,
+        fill: FillId,
+        (hashmask, reign): (Hashmask, LogIndex),
+        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
+    ) -> Taken {
+        let map = surface.plane.map();
+        let Some(bucket) = map.bucket(hashmask) else {
+            surface.answer(BackFrame::FillRefused { fill });
+            return Taken::Done;
+        };
+        if bucket.reign < reign {
+            return Taken::NotYet;
+        }
+        if let Some(old) = &self.taker {
+            self.cancel(old.fill, surface);
+        }
+        if bucket.reign > reign || bucket.is_held_by(surface.plane.me()) {
+            surface.answer(BackFrame::FillRefused { fill });
+            return Taken::Done;
+        }
+        for slot in slots_of(hashmask) {
+            surface.on_slot(slot, |to, applied| {
+                applied(to.table.begin_copy(Version::ZERO, to.seed));
+                (to.duty.role, to.duty.reign) = (Role::Taking, reign);
+            });
+        }
+        self.taker = Some(Taker::new(fill, hashmask, reign));
+        Taken::Done
+    }
+
+    fn go_on(
+        &mut self,
+        fill: FillId,
+        frame: &Frame<'_>,
+        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
+    ) -> Result<(), DecodeError> {
+        // What is left of a fill that was refused or cancelled means nothing.
+        let Some(taker) = self.taker.as_mut().filter(|taker| taker.fill == fill) else {
+            return Ok(());
+        };
+        match *frame {
+            Frame::FillSlot { slot, position, .. } => surface.on_slot(slot, |to, applied| {
+                applied(taker.begin_slot(to, position));
+                Ok(())
+            }),
+            Frame::FillItems { slot, items, .. } => {
+                surface.on_slot(slot, |to, applied| taker.take_items(to, items, applied))
+            }
+            Frame::FillPart { bytes, .. } => {
+                taker.take_piece(bytes);
+                Ok(())
+            }
+            Frame::FillWhole { slot, item, .. } => surface.on_slot(slot, |to, applied| {
+                let done = taker.take_whole(to, item)?;
+                done.into_iter().for_each(applied);
+                Ok(())
+            }),
+            Frame::FillEnd { epoch, .. } => {
+                taker.end(epoch);
+                Ok(())
+            }
+            Frame::FillSlotEnd { .. }
+            | Frame::Effects { .. }
+            | Frame::Images { .. }
+            | Frame::FillStart { .. }
+            | Frame::FillCancel { .. }
+            | Frame::News { .. } => Ok(()),
+        }
+    }
+
+    fn cancel(&mut self, fill: FillId, surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>) {
+        let ours = self.taker.as_ref().is_some_and(|taker| taker.fill == fill);
+        if let Some(taker) = self.taker.take_if(|_| ours) {
+            free(&taker, surface);
+        }
+    }
+
+    /// The map has changed: what a fill has brought is a backup now, or is freed, or waits on.
+    pub fn follow(
+        &mut self,
+        map: &Map,
+        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
+    ) {
+        let Some(taker) = &self.taker else { return };
+        match taker.kept(map, surface.plane.me()) {
+            Kept::Yes => {}
+            Kept::AsBackup => self.taker = None,
+            Kept::No => {
+                if !taker.has_ended() {
+                    surface.answer(BackFrame::FillRefused { fill: taker.fill });
+                }
+                free(taker, surface);
+                self.taker = None;
+            }
+        }
+    }
+
+    /// The process at the other end is gone: an unfinished fill comes to nothing.
+    pub fn end(&mut self, surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>) {
+        if let Some(taker) = self.taker.take_if(|taker| !taker.has_ended()) {
+            free(&taker, surface);
+        }
+    }
+}
+
+fn judged(
+    received: &Received,
+    about: (FrameNumber, Slot),
+    surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
+) -> Taken {
+    match *received {
+        Received::Applied | Received::Known => Taken::Done,
+        Received::Early => Taken::NotYet,
+        Received::Refused(reign) => {
+            let (frame, slot) = about;
+            surface.answer(BackFrame::Refused { frame, slot, reign });
+            Taken::Done
+        }
+        Received::Garbled(_) => Taken::Garbled,
+    }
+}
+
+fn free(taker: &Taker, surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>) {
+    for slot in slots_of(taker.bucket) {
+        surface.on_slot(slot, |to, applied| {
+            if to.duty.role == Role::Taking {
+                applied(to.table.begin_copy(Version::ZERO, to.seed));
+                to.duty.role = Role::Absent;
+                to.duty.written_in = LogIndex(0);
+            }
+        });
+    }
+}

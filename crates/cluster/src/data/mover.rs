@@ -1,0 +1,420 @@
+//! Buckets that leave this node: fills and handovers; and backups that fall behind. The control plane
+//! orders, and is told what became of it.
+//!
+//! The server runs it on a thread of its own: `handle` for every order, `go_on` again and again, soon
+//! while it `is_busy`.
+
+use core::ops::ControlFlow;
+use std::time::Duration;
+
+use placement::Hashmask;
+
+use super::follow::stop_feeding;
+use super::{Outgoing, Plane, Progress, slots_of};
+use crate::balance::Attempt;
+use crate::fill::Source;
+use crate::map::{Epoch, NodeId};
+use crate::replication::{Feed, FrameNumber, LinkId, Role};
+
+/// What the control plane wants done, and what else moves the mover.
+#[derive(Clone, Copy, Debug)]
+pub enum Order {
+    Fill {
+        attempt: Attempt,
+        bucket: Hashmask,
+        taker: NodeId,
+    },
+    Cancel {
+        attempt: Attempt,
+    },
+    /// Run nothing more on the bucket, and tell when all it did is acknowledged.
+    Pause {
+        bucket: Hashmask,
+        epoch: Epoch,
+    },
+    /// Commands for the bucket wait here: it is about to be promoted.
+    TakeOver {
+        bucket: Hashmask,
+    },
+    /// A taker has refused.
+    FillRefused {
+        fill: Attempt,
+    },
+    /// Something was acknowledged.
+    Acked,
+    MapChanged,
+}
+
+/// What the control plane is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Report {
+    FillDone {
+        attempt: Attempt,
+        epoch: Epoch,
+    },
+    FillFailed {
+        attempt: Attempt,
+    },
+    Drained {
+        bucket: Hashmask,
+        epoch: Epoch,
+    },
+    /// The backup does not follow.
+    OutOfSync {
+        bucket: Hashmask,
+        node: NodeId,
+        epoch: Epoch,
+    },
+}
+
+/// So much of a fill may be under way unacknowledged: enough to keep the other end busy, little enough
+/// that effects behind it are not late.
+const WINDOW_BYTES: usize = 1024 * 1024;
+/// How often backups that fall behind are looked for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// An heir whose turn does not come goes on as a backup.
+const HEIR_WAIT: Duration = Duration::from_secs(1);
+
+struct Filling {
+    attempt: Attempt,
+    taker: NodeId,
+    source: Source,
+    /// The number of the last frame, and the epoch that it named.
+    end: Option<(FrameNumber, Epoch)>,
+    reported: bool,
+}
+
+struct Pausing {
+    bucket: Hashmask,
+    epoch: Epoch,
+}
+
+pub struct Mover {
+    filling: Option<Filling>,
+    pausing: Option<Pausing>,
+    heirs: Vec<(Hashmask, Duration)>,
+    look_due: Duration,
+    /// What the bandwidth cap allows: bytes sent since when.
+    paced: (Duration, u64),
+}
+
+impl Mover {
+    pub fn new(now: Duration) -> Mover {
+        Mover { filling: None, pausing: None, heirs: Vec::new(), look_due: now, paced: (now, 0) }
+    }
+
+    /// Whether something is at hand that does not wait for the map.
+    pub fn is_busy(&self) -> bool {
+        self.is_pausing() || self.filling.as_ref().is_some_and(|filling| !filling.reported)
+    }
+
+    /// Whether a bucket is being handed over.
+    pub fn is_pausing(&self) -> bool {
+        self.pausing.is_some()
+    }
+
+    pub fn handle(&mut self, now: Duration, order: Order, plane: &impl Plane) {
+        match order {
+            Order::Fill { attempt, bucket, taker } => {
+                self.start_fill(attempt, bucket, taker, plane);
+            }
+            Order::Cancel { attempt } => {
+                if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
+                    self.stop_fill(plane);
+                }
+            }
+            Order::FillRefused { fill } => {
+                if self.filling.as_ref().is_some_and(|filling| filling.attempt == fill) {
+                    self.fail_fill(plane);
+                }
+            }
+            Order::Pause { bucket, epoch } => self.pause(bucket, epoch, plane),
+            Order::TakeOver { bucket } => {
+                set_roles(plane, bucket, Role::Backup, Role::Heir);
+                self.heirs.push((bucket, now));
+            }
+            Order::Acked => {}
+            Order::MapChanged => self.follow_map(plane),
+        }
+    }
+
+    /// Does what can be done now.
+    pub fn go_on(&mut self, now: Duration, plane: &impl Plane) {
+        self.fill_on(now, plane);
+        self.look_whether_drained(plane);
+        plane.flush();
+        if self.look_due <= now {
+            self.look_due = now + LOOK_INTERVAL;
+            self.look_for_the_slow(plane);
+            self.forget_heirs(now, plane);
+        }
+    }
+
+    // ---- A fill.
+
+    fn start_fill(
+        &mut self,
+        attempt: Attempt,
+        bucket: Hashmask,
+        taker: NodeId,
+        plane: &impl Plane,
+    ) {
+        self.stop_fill(plane);
+        if self.filling.is_some() {
+            // One whose end is sent is not decided yet.
+            return plane.report(Report::FillFailed { attempt });
+        }
+        let source = plane.with_moves(|outgoing| {
+            let map = plane.map();
+            let known = map.bucket(bucket).filter(|it| it.primary() == Some(plane.me()))?;
+            let (reign, link) = (known.reign, plane.link_to(taker)?);
+            *outgoing = Some(Outgoing {
+                bucket,
+                reign,
+                link,
+                ended_at: None,
+                progress: Progress::default(),
+            });
+            let source = Source::new(attempt, bucket, link, reign);
+            plane.with_outbox(link, |outbox| source.start(outbox));
+            for slot in slots_of(bucket) {
+                plane.with_slot(slot, |state| {
+                    state.duty.stop_feeding(link);
+                    state.duty.feeds.push(Feed::not_begun(link));
+                });
+            }
+            Some(source)
+        });
+        match source {
+            Some(source) => {
+                let reported = false;
+                self.filling = Some(Filling { attempt, taker, source, end: None, reported });
+            }
+            None => plane.report(Report::FillFailed { attempt }),
+        }
+    }
+
+    /// Sends as much as the window and the bandwidth cap allow.
+    fn fill_on(&mut self, now: Duration, plane: &impl Plane) {
+        while let Some(filling) = &mut self.filling {
+            if plane.is_gone(filling.source.link) {
+                return self.abandon_fill(plane);
+            }
+            if filling.end.is_some() {
+                return self.look_whether_filled(plane);
+            }
+            let kept = plane.kept_bytes(filling.source.link);
+            if kept > WINDOW_BYTES || !self.may_send(now, plane) {
+                return;
+            }
+            if self.send_some(plane).is_break() {
+                self.fail_fill(plane);
+            }
+        }
+    }
+
+    fn may_send(&mut self, now: Duration, plane: &impl Plane) -> bool {
+        let Some(rate) = plane.map().settings().fill_rate else { return true };
+        let (since, sent) = self.paced;
+        let elapsed = now.saturating_sub(since);
+        if elapsed > Duration::from_secs(1) {
+            self.paced = (now, 0);
+        }
+        sent as f64 <= elapsed.as_secs_f64() * rate as f64
+    }
+
+    /// A piece of a large value, or a chunk of a slot, or the end. Breaks if the bucket is no longer
+    /// this node's.
+    fn send_some(&mut self, plane: &impl Plane) -> ControlFlow<()> {
+        let Some(Filling { source, .. }) = &mut self.filling else {
+            return ControlFlow::Break(());
+        };
+        let (link, before) = (source.link, source.sent_bytes());
+        if !plane.with_outbox(link, |outbox| source.send_piece(outbox)) {
+            let Some(slot) = source.slot() else { return self.end_fill(plane) };
+            plane.with_slot(slot, |state| {
+                if !state.duty.is_primary() || state.duty.reign != source.reign {
+                    return ControlFlow::Break(());
+                }
+                plane.with_outbox(link, |outbox| {
+                    source.send_chunk(&state.table, &mut state.duty, plane.seed(), outbox);
+                });
+                ControlFlow::Continue(())
+            })?;
+        }
+        self.paced.1 += source.sent_bytes() - before;
+        let progress = Progress::of(source);
+        plane.with_moves(|outgoing| {
+            if let Some(outgoing) = outgoing {
+                outgoing.progress = progress;
+            }
+        });
+        plane.flush();
+        ControlFlow::Continue(())
+    }
+
+    /// All slots are sent: from here on the taker counts.
+    fn end_fill(&mut self, plane: &impl Plane) -> ControlFlow<()> {
+        let Some(filling) = &mut self.filling else { return ControlFlow::Break(()) };
+        let source = &filling.source;
+        let epoch = plane.with_moves(|outgoing| {
+            let map = plane.map();
+            let known = map.bucket(source.bucket).filter(|it| it.reign == source.reign)?;
+            outgoing.as_mut()?.ended_at = Some(known.epoch);
+            for slot in slots_of(source.bucket) {
+                plane.with_slot(slot, |state| {
+                    let last = plane.last(source.link);
+                    state.duty.feed_mut(source.link).map(|feed| feed.count(last))
+                })?;
+            }
+            plane.with_outbox(source.link, |outbox| source.end(known.epoch, outbox));
+            Some(known.epoch)
+        });
+        let Some(epoch) = epoch else { return ControlFlow::Break(()) };
+        filling.end = Some((plane.last(source.link), epoch));
+        plane.flush();
+        ControlFlow::Continue(())
+    }
+
+    fn look_whether_filled(&mut self, plane: &impl Plane) {
+        let Some(filling) = self.filling.as_mut().filter(|filling| !filling.reported) else {
+            return;
+        };
+        let Some((end, epoch)) = filling.end else { return };
+        if plane.acked(filling.source.link) >= end {
+            filling.reported = true;
+            plane.report(Report::FillDone { attempt: filling.attempt, epoch });
+        }
+    }
+
+    /// It comes to nothing. If replies wait for the taker already, the map has to say that they need
+    /// not.
+    fn fail_fill(&mut self, plane: &impl Plane) {
+        let Some(Filling { attempt, taker, source, end, .. }) = &self.filling else { return };
+        let (attempt, bucket, node) = (*attempt, source.bucket, *taker);
+        if let Some((_, epoch)) = *end {
+            plane.report(Report::OutOfSync { bucket, node, epoch });
+        }
+        self.stop_fill(plane);
+        plane.report(Report::FillFailed { attempt });
+    }
+
+    /// Forgets the fill, unless its end is sent: then the map decides (`follow_map`).
+    fn stop_fill(&mut self, plane: &impl Plane) {
+        let Some(filling) = self.filling.take_if(|filling| filling.end.is_none()) else { return };
+        let (bucket, link) = (filling.source.bucket, filling.source.link);
+        plane.with_outbox(link, |outbox| filling.source.cancel(outbox));
+        forget_feed(plane, bucket, link);
+    }
+
+    /// The taker is no member any more: whatever was sent, nobody waits for it.
+    fn abandon_fill(&mut self, plane: &impl Plane) {
+        let Some(Filling { attempt, source, .. }) = self.filling.take() else { return };
+        forget_feed(plane, source.bucket, source.link);
+        plane.report(Report::FillFailed { attempt });
+    }
+
+    /// A fill whose end was sent is over when the bucket has a later epoch, whatever that brought; one
+    /// that is under way ends with its bucket. A handover is over with the next epoch.
+    fn follow_map(&mut self, plane: &impl Plane) {
+        let map = plane.map();
+        self.pausing.take_if(|pausing| {
+            map.bucket(pausing.bucket).is_none_or(|known| known.epoch > pausing.epoch)
+        });
+        let Some(filling) = &self.filling else { return };
+        let known = map.bucket(filling.source.bucket);
+        let over = match (known, filling.end) {
+            (None, _) => true,
+            (Some(known), Some((_, epoch))) => known.epoch > epoch,
+            (Some(known), None) => known.reign != filling.source.reign,
+        };
+        if over && filling.end.is_some() {
+            plane.with_moves(Option::take);
+            self.filling = None;
+        } else if over {
+            self.fail_fill(plane);
+        }
+    }
+
+    // ---- A handover.
+
+    fn pause(&mut self, bucket: Hashmask, epoch: Epoch, plane: &impl Plane) {
+        plane.with_moves(|_| {
+            let map = plane.map();
+            // If the map has gone on, whoever asked sees it.
+            if map.bucket(bucket).is_some_and(|known| known.epoch == epoch) {
+                set_roles(plane, bucket, Role::Serving, Role::Paused);
+                self.pausing = Some(Pausing { bucket, epoch });
+            }
+        });
+    }
+
+    fn look_whether_drained(&mut self, plane: &impl Plane) {
+        let Some(Pausing { bucket, epoch }) = self.pausing else { return };
+        plane.flush();
+        let mut settled = slots_of(bucket).map(|slot| {
+            plane.with_slot(slot, |state| {
+                state.duty.unsettled(|link| plane.acked_for(link, slot)).is_empty()
+            })
+        });
+        if settled.all(|settled| settled) {
+            self.pausing = None;
+            plane.report(Report::Drained { bucket, epoch });
+        }
+    }
+
+    fn forget_heirs(&mut self, now: Duration, plane: &impl Plane) {
+        self.heirs.retain(|(bucket, since)| {
+            let waits = now < *since + HEIR_WAIT;
+            if !waits {
+                set_roles(plane, *bucket, Role::Heir, Role::Backup);
+            }
+            waits
+        });
+    }
+
+    // ---- Those who do not follow.
+
+    fn look_for_the_slow(&mut self, plane: &impl Plane) {
+        let map = plane.map();
+        let long = map.settings().lease;
+        for (link, node) in plane.links() {
+            let is_stuck = plane.is_stuck(link, long);
+            let refused = plane.refused(link);
+            if !is_stuck && refused.is_empty() {
+                continue;
+            }
+            let follows = |bucket: Hashmask| {
+                let slots = bucket.slots();
+                !is_stuck && refused.iter().all(|slot| !slots.contains(&slot.number()))
+            };
+            let mine = map.buckets().filter(|bucket| bucket.primary() == Some(plane.me()));
+            let mine = mine.filter(|bucket| bucket.backups().contains(&node));
+            for bucket in mine.filter(|bucket| !follows(bucket.hashmask)) {
+                let (bucket, epoch) = (bucket.hashmask, bucket.epoch);
+                plane.report(Report::OutOfSync { bucket, node, epoch });
+            }
+            let taker = self.filling.as_ref().filter(|filling| filling.taker == node);
+            if taker.is_some_and(|filling| !follows(filling.source.bucket)) {
+                self.fail_fill(plane);
+            }
+        }
+    }
+}
+
+fn forget_feed(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
+    plane.with_moves(|outgoing| {
+        outgoing.take();
+        stop_feeding(plane, bucket, link);
+    });
+}
+
+fn set_roles(plane: &impl Plane, bucket: Hashmask, from: Role, to: Role) {
+    for slot in slots_of(bucket) {
+        plane.with_slot(slot, |state| {
+            if state.duty.role == from {
+                state.duty.role = to;
+            }
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! What the data plane stands on in a server: the locks of slots, links with sockets, the published
+//! map. `cluster::data` does all that is decided, through this.
+
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::data::{Outgoing, Plane, Report, SlotState};
+use cluster::map::{Map, NodeId};
+use cluster::replication::{FrameNumber, LinkId, Outbox};
+use commands::cluster::View;
+use placement::Slot;
+use store::Seed;
+
+use super::Notice;
+use crate::shared::Shared;
+
+impl Plane for Shared {
+    fn me(&self) -> NodeId {
+        self.data.me
+    }
+
+    fn map(&self) -> Arc<Map> {
+        Shared::map(self)
+    }
+
+    fn publish(&self, map: &Arc<Map>) {
+        self.cluster.store(Arc::new(View::new(Arc::clone(map), self.data.me)));
+        self.data.map_number.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    #[inline]
+    fn with_slot<R>(&self, slot: Slot, work: impl FnOnce(&mut SlotState) -> R) -> R {
+        work(&mut self.keyspace.lock_one(slot))
+    }
+
+    fn note(&self, slot: Slot, state: &SlotState) {
+        self.keyspace.note(slot, state);
+    }
+
+    fn link_to(&self, node: NodeId) -> Option<LinkId> {
+        self.data.links.to_node(node)
+    }
+
+    fn links(&self) -> Vec<(LinkId, NodeId)> {
+        self.data.links.living().iter().map(|link| (link.id, link.peer.id)).collect()
+    }
+
+    fn is_gone(&self, link: LinkId) -> bool {
+        self.data.links.get(link).is_gone()
+    }
+
+    fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R {
+        self.data.links.get(link).with_outbox(work)
+    }
+
+    fn last(&self, link: LinkId) -> FrameNumber {
+        self.data.links.get(link).last()
+    }
+
+    fn acked(&self, link: LinkId) -> FrameNumber {
+        self.data.links.get(link).acked()
+    }
+
+    fn acked_for(&self, link: LinkId, slot: Slot) -> FrameNumber {
+        self.data.links.acked(link, Some(slot))
+    }
+
+    fn kept_bytes(&self, link: LinkId) -> usize {
+        self.data.links.get(link).kept_bytes()
+    }
+
+    fn is_stuck(&self, link: LinkId, long: Duration) -> bool {
+        self.data.links.get(link).is_stuck(long)
+    }
+
+    fn refused(&self, link: LinkId) -> Vec<Slot> {
+        self.data.links.get(link).refused()
+    }
+
+    fn forget_refusals(&self, slots: &Range<u16>) {
+        for link in self.data.links.all().iter() {
+            link.forget_refusals(slots);
+        }
+    }
+
+    fn flush(&self) {
+        self.data.links.flush();
+    }
+
+    fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R {
+        work(&mut self.data.outgoing.lock())
+    }
+
+    fn report(&self, report: Report) {
+        self.data.notify(Notice::Moved(report));
+    }
+}
