@@ -19,6 +19,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) client_addr: SocketAddr,
     pub(crate) http_addr: Option<SocketAddr>,
+    /// Of the cluster, this one included.
+    pub(crate) members: usize,
 }
 
 /// The words, with colours; whoever prints them takes these out where there is no terminal.
@@ -32,6 +34,9 @@ pub(crate) fn banner(facts: &Facts<'_>) -> String {
     if let Some(page) = &page {
         line(&mut text, "console", &format!("{PLACE}{page}{PLACE:#}"));
     }
+    if facts.members > 1 {
+        line(&mut text, "cluster", &format!("of {} nodes, this one included", facts.members));
+    }
     line(&mut text, "threads", &facts.settings.io_threads.to_string());
     line(&mut text, "memory", &memory(facts.settings));
     text.push('\n');
@@ -41,12 +46,31 @@ pub(crate) fn banner(facts: &Facts<'_>) -> String {
     if let Some(page) = &page {
         line(&mut text, "", &format!("curl {page}metrics"));
     }
+    if facts.settings.effective_peer_port().is_some() {
+        line(&mut text, "grow", &grow(facts));
+    }
     line(&mut text, "stop", "Ctrl-C");
-    let _ = writeln!(
-        text,
-        "\n  {DIM}Data is in memory only: it is gone when this node stops.{DIM:#}\n"
-    );
+    let _ = writeln!(text, "\n  {DIM}{}{DIM:#}\n", fate(facts));
     text
+}
+
+/// How another node is started on this machine.
+fn grow(facts: &Facts<'_>) -> String {
+    let addr = reachable(facts.client_addr);
+    let port = addr.port().checked_add(1).unwrap_or(0);
+    let secret = if facts.settings.secret.is_empty() { "" } else { " --secret-file FILE" };
+    format!("opencluster --port {port} --join {addr}{secret}")
+}
+
+/// What becomes of the data when this node stops.
+fn fate(facts: &Facts<'_>) -> String {
+    match (&facts.settings.data_dir, facts.members) {
+        (_, 2..) => "When this node stops it first hands its data to the others.".to_owned(),
+        (Some(path), _) => {
+            format!("Data is in memory; it is kept in {} when this node stops.", path.display())
+        }
+        (None, _) => "Data is in memory only: it is gone when the last node stops.".to_owned(),
+    }
 }
 
 fn line(text: &mut String, label: &str, value: &str) {
@@ -96,6 +120,7 @@ mod tests {
             settings,
             client_addr: client.parse().expect("an address"),
             http_addr: http.map(|addr| addr.parse().expect("an address")),
+            members: 1,
         };
         anstream::adapter::strip_str(&banner(&facts)).to_string()
     }
@@ -116,14 +141,28 @@ OpenCluster {}, node pc-6379
   try       redis-cli set hello world
             redis-benchmark -t set,get -P 16 -q
             curl http://127.0.0.1:7379/metrics
+  grow      opencluster --port 6380 --join 127.0.0.1:6379
   stop      Ctrl-C
 
-  Data is in memory only: it is gone when this node stops.
+  Data is in memory only: it is gone when the last node stops.
 
 ",
             version()
         );
         assert_eq!(words(&settings, "127.0.0.1:6379", Some("127.0.0.1:7379")), expected);
+    }
+
+    #[test]
+    fn what_becomes_of_the_data_is_said() {
+        let mut settings = Settings { data_dir: Some("/data".into()), ..Settings::default() };
+        let kept = words(&settings, "127.0.0.1:6379", None);
+        assert!(kept.contains("it is kept in /data when this node stops"), "{kept}");
+        settings.set("peer-port", "off").expect("off");
+        assert!(!words(&settings, "127.0.0.1:6379", None).contains("grow"));
+        let client_addr = "127.0.0.1:6379".parse().expect("an address");
+        let facts = Facts { settings: &settings, client_addr, http_addr: None, members: 3 };
+        let handed = banner(&facts);
+        assert!(handed.contains("of 3 nodes") && handed.contains("hands its data to the others"));
     }
 
     #[test]

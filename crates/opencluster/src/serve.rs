@@ -49,7 +49,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     // 4) Only now is what the words say true.
     settings.name = node.name();
     let (client_addr, http_addr) = (node.client_addr(), node.http_addr());
-    say(&banner(&Facts { settings: &settings, client_addr, http_addr }));
+    let members = node.members();
+    say(&banner(&Facts { settings: &settings, client_addr, http_addr, members }));
     match node.wait() {
         None | Some(Gone::Left | Gone::LeftAsTheLast) => {
             say("opencluster: stopped\n");

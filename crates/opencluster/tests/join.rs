@@ -172,6 +172,17 @@ fn whoever_cannot_join_says_why_in_one_line_and_the_cluster_goes_on() {
     alone.terminate();
     assert_eq!(alone.exit_code(), Some(0));
     refused(&[right, &["--data-dir", &stranger]].concat(), "it belongs to another cluster");
+    let locked = directory.file("password", "sesame\n");
+    let closed = Node::start(&["--requirepass-file", &locked, "--secret-file", &secret]);
+    let wanted = refusal(&["--join", &closed.address(), "--secret-file", &secret]);
+    assert!(
+        wanted.ends_with(
+            "it wants another password for clients than this node has (requirepass-file)"
+        ),
+        "{wanted}"
+    );
+    let both = ["--requirepass-file", &locked, "--secret-file", &secret];
+    Node::start(&[&both[..], &["--join", &closed.address()]].concat());
     let off = refusal(&["--join", &at, "--peer-port", "off"]);
     assert_eq!(off, "opencluster: a node without a peer port (peer-port = off) cannot join");
     assert_eq!(founder.ask("CLUSTER NODES"), before);
