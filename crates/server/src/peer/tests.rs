@@ -7,11 +7,13 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use cluster::control::{Answer, Ask};
+use cluster::control::{Answer, Ask, Message};
 use cluster::map::Setting;
+use commands::settings::Secret;
 
 use self::fake::{FakeNode, eventually};
-use super::chance;
+use super::hello::Purpose;
+use super::{chance, dialer, draw_number};
 
 #[test]
 fn a_node_alone_founds_a_cluster_and_is_ready_at_once() {
@@ -93,6 +95,44 @@ fn garbage_on_the_peer_port_closes_that_link_and_nothing_else() {
     }
     let answer = b.line.ask_and_wait(Ask::Set(Setting::MinBuckets(9)), Duration::from_secs(5));
     assert_eq!(answer, Some(Answer::Done));
+}
+
+/// A process that knows the secret and says it is node b: what it says is listened to. None if by now
+/// b has been lied out of the cluster.
+fn impostor(a: &FakeNode, b: &FakeNode) -> Option<TcpStream> {
+    let mut hello = b.roster().hello(Purpose::Control, a.peer().id);
+    hello.from.boot = cluster::map::Boot(draw_number());
+    let stream = dialer::connect("127.0.0.1", a.port).expect("it listens");
+    dialer::introduce(stream, &Secret::new(fake::SECRET), hello).ok().map(|(_, stream)| stream)
+}
+
+/// A message with one to four of its bits turned over.
+fn twisted(message: &Message) -> Vec<u8> {
+    let mut frame = Vec::new();
+    super::frame::put(message, 1 << 20, &mut frame).expect("short enough");
+    let chance: [u8; 9] = chance::bytes();
+    for flip in chance.chunks_exact(2).take(1 + usize::from(chance[8] % 4)) {
+        let at = 4 + usize::from(u16::from_le_bytes([flip[0], flip[1]])) % (frame.len() - 4);
+        frame[at] ^= 1 << (flip[0] % 8);
+    }
+    frame
+}
+
+#[test]
+fn messages_with_their_bits_turned_over_stop_no_thread() {
+    for _ in 0..4 {
+        let a = FakeNode::found("a");
+        let b = FakeNode::join("b", &a).expect("welcome");
+        a.is_ready();
+        b.is_ready();
+        let samples = fake::sample_messages(&a.map().expect("it has one"));
+        for sample in samples.iter().cycle().take(500) {
+            let Some(mut stream) = impostor(&a, &b) else { break };
+            // It may be thrown out at any moment.
+            let _ = stream.write_all(&twisted(sample));
+        }
+        assert!(a.voters() > 0, "the control thread answers");
+    }
 }
 
 #[test]

@@ -6,9 +6,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cluster::balance::Attempt;
-use cluster::consensus::Begin;
-use cluster::control::{Gone, Input, JoinRequest, MapChanged, PROTOCOL_VERSION, Start, Welcome};
-use cluster::map::{Boot, ClusterId, Endpoints, Epoch, Map, Member, NodeId, Peer, Settings, Zone};
+use cluster::consensus::{
+    Ballot, Begin, Body, Configuration, Entry, LogEntry, LogPlace, Payload, RaftMessage,
+    SnapshotData, Term,
+};
+use cluster::control::{
+    Gone, Input, JoinRequest, MapChanged, Message, PROTOCOL_VERSION, Start, Welcome,
+};
+use cluster::map::{
+    Boot, Change, ClusterId, Endpoints, Epoch, LogIndex, Map, Member, NodeId, Peer, Settings, Zone,
+};
 use commands::settings::Secret;
 use parking_lot::Mutex;
 use placement::{Hashmask, Mask};
@@ -90,7 +97,60 @@ impl DataPlane for FakeData {
     }
 }
 
+/// Some of everything that nodes say to each other.
+pub(super) fn sample_messages(map: &Map) -> Vec<Message> {
+    let bucket = map.bucket_at(3);
+    let (hashmask, expected) = (bucket.hashmask, bucket.epoch);
+    let node = map.members()[0].id;
+    let changes = vec![
+        Change::AddBackup { bucket: hashmask, node, expected },
+        Change::Promote { bucket: hashmask, node, expected },
+        Change::Join(map.members()[0].clone()),
+        Change::Split(vec![(hashmask, expected)]),
+    ];
+    let entry = LogEntry { planned_at: None, changes };
+    let attempt = Attempt { giver: node, number: 3 };
+    let mut messages = vec![
+        Message::LeaseAsk { number: 1, applied: LogIndex(2) },
+        Message::LeaseGrant { number: 1, index: LogIndex(2), lease: Duration::from_secs(1) },
+        Message::Propose(entry.clone()),
+        Message::Engaged { attempt },
+        Message::TakeOver { bucket: hashmask, epoch: expected },
+        Message::Serving { bucket: hashmask, reign: bucket.reign },
+        Message::Sizes(vec![(hashmask, 1 << 30)]),
+        Message::Balance(cluster::balance::Message::AskLevels { round: 1 }),
+    ];
+    messages.extend(raft_messages(entry, map).map(Message::Raft));
+    messages
+}
+
+fn raft_messages(changes: LogEntry, map: &Map) -> impl Iterator<Item = RaftMessage> {
+    let place = |index, term| LogPlace { index: LogIndex(index), term: Term(term) };
+    let (last, commit, ballot) = (place(4, 1), LogIndex(3), Ballot::Election);
+    let payload = Payload::Changes(changes);
+    let entries = vec![Entry { index: LogIndex(5), term: Term(1), payload }];
+    let voters = map.members().iter().map(|member| member.id).collect();
+    let configuration = Configuration { voters, ..Configuration::default() };
+    let snapshot = SnapshotData { at: place(900, 1), configuration, map: map.clone() };
+    let bodies = [
+        Body::Append { after: last, entries, commit },
+        Body::Appended { last: LogIndex(4), commit },
+        Body::NotAppended { after: LogIndex(4), hint: place(2, 1), commit },
+        Body::Vote { ballot, last, commit: place(3, 1) },
+        Body::Vote { ballot: Ballot::Poll, last, commit: place(3, 1) },
+        Body::VoteGranted { ballot },
+        Body::VoteRefused { ballot, commit: place(3, 1) },
+        Body::Heartbeat { commit, read: Some(1) },
+        Body::HeartbeatAnswer { commit, read: Some(1) },
+        Body::Snapshot(Box::new(snapshot)),
+        Body::TimeoutNow,
+    ];
+    bodies.into_iter().map(|body| RaftMessage { term: Term(1), body })
+}
+
 pub(super) struct FakeNode {
+    me: Peer,
+    cluster: ClusterId,
     pub(super) port: u16,
     pub(super) line: ControlLine,
     outlook: Arc<Outlook>,
@@ -117,7 +177,7 @@ impl Process {
 
     fn run(self, begin: Begin, roster: Roster, welcome: Option<Welcome>) -> FakeNode {
         let Process { me, listener } = self;
-        let port = me.at.peer;
+        let (port, peer, cluster) = (me.at.peer, me.peer(), roster.cluster);
         let start = Start { me, cluster: roster.cluster, seed: 1, begin, welcome };
         let outlook = Arc::new(Outlook::default());
         let beginning = Beginning {
@@ -134,7 +194,7 @@ impl Process {
         assert!(data.line.set(line.clone()).is_ok());
         let plane = Arc::clone(&data) as Arc<dyn DataPlane>;
         let running = start_threads(prepared, beginning, plane);
-        FakeNode { port, line, outlook, data, running }
+        FakeNode { me: peer, cluster, port, line, outlook, data, running }
     }
 }
 
@@ -186,6 +246,16 @@ impl FakeNode {
         let me = process.me.peer();
         let roster = Roster::new(me, welcome.cluster, welcome.generation, &welcome.members);
         Ok(process.run(Begin::Join, roster, Some(welcome)))
+    }
+
+    pub(super) fn peer(&self) -> Peer {
+        self.me
+    }
+
+    /// What this node's links are made by.
+    pub(super) fn roster(&self) -> Roster {
+        let map = self.map().expect("it has one");
+        Roster::new(self.me, self.cluster, map.generation(), map.members())
     }
 
     pub(super) fn is_ready(&self) {
