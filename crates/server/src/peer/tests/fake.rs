@@ -120,7 +120,9 @@ pub(super) fn sample_messages(map: &Map) -> Vec<Message> {
         Message::Sizes(vec![(hashmask, 1 << 30)]),
         Message::Balance(cluster::balance::Message::AskLevels { round: 1 }),
     ];
-    messages.extend(raft_messages(entry, map).map(Message::Raft));
+    let generation = map.generation();
+    let raft = |message| Message::Raft { generation, message };
+    messages.extend(raft_messages(entry, map).map(raft));
     messages
 }
 
