@@ -28,6 +28,9 @@ pub struct AllowRules {
 pub enum Forbidden {
     NotAllowed(IpAddr),
     OwnPort(SocketAddr),
+    /// A name, and a port on which nodes listen: what the name means may change between judging it
+    /// and calling it.
+    NamedOwnPort(u16),
 }
 
 /// The setting's text is wrong: the entry that is.
@@ -61,6 +64,12 @@ impl AllowRules {
     /// Names the addresses the cluster listens on; those named before are forgotten.
     pub fn set_own(&mut self, own: Vec<SocketAddr>) {
         self.own = own;
+    }
+
+    /// Judges what is known of a name before it is looked up: its addresses are judged after that.
+    pub fn check_name(&self, port: u16) -> Result<(), Forbidden> {
+        let is_own = self.own.iter().any(|own| own.port() == port);
+        if is_own { Err(Forbidden::NamedOwnPort(port)) } else { Ok(()) }
     }
 
     pub fn check(&self, to: SocketAddr) -> Result<(), Forbidden> {
@@ -125,6 +134,9 @@ impl fmt::Display for Forbidden {
         match self {
             Forbidden::NotAllowed(ip) => {
                 write!(f, "callbacks to {ip} are not allowed by timers.allow-callbacks")
+            }
+            Forbidden::NamedOwnPort(port) => {
+                write!(f, "nodes of the cluster listen on port {port}: give an address, not a name")
             }
             Forbidden::OwnPort(to) => write!(f, "{to} is one of the cluster's own ports"),
         }
@@ -192,6 +204,8 @@ mod tests {
         for to in refused {
             assert_eq!(rules.check(to.parse().unwrap()).map_err(|_| ()), Err(()), "{to}");
         }
+        assert_eq!(rules.check_name(6379), Err(Forbidden::NamedOwnPort(6379)));
+        assert_eq!(rules.check_name(8080), Ok(()));
         assert!(allows(&rules, "127.0.0.1:8080") && allows(&rules, "10.0.0.6:16379"));
     }
 

@@ -306,3 +306,6 @@ impl Timers {
         self.table.remove(id, &mut self.stats);
     }
 }
+
+#[cfg(test)]
+mod tests;

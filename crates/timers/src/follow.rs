@@ -36,7 +36,8 @@ impl Timers {
         let all_settled = self.followers.values().all(|follower| follower.is_done(epoch));
         let base = (self.resync.is_settled() && all_settled).then(|| self.members.clone());
         // 2) Whoever was away has missed things: nothing it holds is certain.
-        if !self.members.contains(self.me) && members.contains(self.me) {
+        let is_first = epoch == Epoch(0);
+        if !is_first && !self.members.contains(self.me) && members.contains(self.me) {
             self.begin_stay();
         }
         let basis = match base {

@@ -6,13 +6,14 @@
 
 mod core; //     Start here: one input in, actions out.
 mod input; //    Everything that can move it, and all it can ask for.
-mod message; //  What nodes say to each other, with arrows.
+pub mod message; // What nodes say to each other, with arrows.
 mod change; //   A timer is made, changed, deleted: coordinator, primary, replicas.
 mod pop; //      It comes due: the call, telling the others, what follows a failure.
 mod doubt; //    Asking before popping, where something may have been missed.
 mod resync; //   Handing over when members change.
 mod follow; //   Who follows which epoch.
 mod look; //     Showing what is there.
+mod snapshot; // Timers through a graceful stop of the whole cluster.
 mod members; //  Who keeps which timer.
 mod record; //   A timer as it travels.
 mod table; //    All timers of a node, in few bytes.
@@ -37,6 +38,7 @@ pub use input::{Action, Answer, Call, CallId, Input, Refusal, Rule, Seen, Settin
 pub use members::{Member, Members};
 pub use message::{Message, RequestId, Sight};
 pub use record::{Life, Progress, Record};
+pub use snapshot::SnapshotError;
 pub use spec::{BODY_BYTES_MAX, Callback, Retry, Spec, Tag};
 pub use stats::{LATENESS_BOUNDS, Lateness, Stats};
 pub use table::STAGGER;

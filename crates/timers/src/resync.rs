@@ -143,7 +143,8 @@ impl Timers {
             if entry.era.stay != self.era.stay {
                 continue; // In doubt: others know better, or we ask when it is due.
             }
-            if matches!(entry.place, Place::Former(_)) {
+            // With nobody left who keeps timers there is nobody to let go to.
+            if matches!(entry.place, Place::Former(_)) && !self.members.replicas(id).is_empty() {
                 round.letting_go.push(id);
             }
             for node in self.may_lack(id) {

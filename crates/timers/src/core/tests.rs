@@ -1,0 +1,400 @@
+//! What a client and the called party see of a cluster in which messages arrive at once: the language
+//! of these tests, and the claims. Storms and splits are the simulator's.
+
+use std::collections::VecDeque;
+
+use super::*;
+use crate::calls::CallLimits;
+use crate::ids::{Epoch, ReplicationFactor, Sequence};
+use crate::input::{Answer, Call, Refusal, Seen};
+use crate::members::Member;
+use crate::message::Sight;
+use crate::spec::{Callback, Retry, Spec, Tag};
+use crate::stats::LATENESS_BOUNDS;
+use crate::target::HttpTarget;
+
+const SECOND: u64 = 1000;
+
+/// A few nodes and their time. Callbacks wait in `called` until the test answers them.
+struct Cluster {
+    now: u64,
+    nodes: Vec<Timers>,
+    called: VecDeque<(usize, Call)>,
+    answers: Vec<Answer>,
+    requests: u64,
+    /// What every callback is answered with; `None` leaves them to the test.
+    result: Option<Result<(), String>>,
+}
+
+fn node_id(node: usize) -> NodeId {
+    NodeId { id: node as u64 + 1, boot: 1 }
+}
+
+fn spec(interval: u64, pops: u64) -> Spec {
+    let target = HttpTarget::parse("http://10.0.0.9:80/pop").unwrap();
+    let callback = Callback::Http { target, opaque: "hello".into(), timeout: Span(2000) };
+    let (interval, repeat_for) = (Span(interval), Span(interval * pops));
+    Spec { tags: Vec::new(), interval, repeat_for, callback, retry: Retry::NONE }
+}
+
+impl Cluster {
+    fn new(nodes: usize) -> Cluster {
+        Cluster::with(nodes, Settings::default())
+    }
+
+    fn with(count: usize, settings: Settings) -> Cluster {
+        let now = Now { moment: Moment(0), wall: 0 };
+        let nodes = (0..count).map(|node| Timers::new(node_id(node), node as u64, now, settings));
+        let nodes = nodes.collect();
+        let result = Some(Ok(()));
+        let (called, answers) = (VecDeque::new(), Vec::new());
+        let mut cluster = Cluster { now: 0, nodes, called, answers, requests: 0, result };
+        cluster.set_members(1);
+        cluster
+    }
+
+    fn set_members(&mut self, epoch: u64) {
+        let member = |node| Member { id: node_id(node), name: format!("node-{node}"), weight: 1 };
+        let members: Vec<Member> = (0..self.nodes.len()).map(member).collect();
+        for node in 0..self.nodes.len() {
+            let until = Moment(u64::MAX);
+            self.input(node, Input::Lease { until });
+            self.input(node, Input::Members { epoch: Epoch(epoch), members: members.clone() });
+        }
+    }
+
+    fn input(&mut self, node: usize, input: Input) {
+        let now = Now { moment: Moment(self.now), wall: self.now };
+        let mut open = VecDeque::from([(node, input)]);
+        while let Some((node, input)) = open.pop_front() {
+            let mut actions = Vec::new();
+            self.nodes[node].handle(now, input, &mut actions);
+            for action in actions {
+                match action {
+                    Action::Send { to, message } => {
+                        let input = Input::Peer { from: node_id(node), message };
+                        open.push_back((to.id as usize - 1, input));
+                    }
+                    Action::Answer { answer, .. } => self.answers.push(answer),
+                    Action::Call(call) => {
+                        if let Some(result) = self.result.clone() {
+                            open.push_back((node, Input::CallEnded { call: call.call, result }));
+                        }
+                        self.called.push_back((node, call));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks the first node, and returns its answer if there is one at once.
+    fn ask(&mut self, wish: Wish) -> Option<Answer> {
+        self.requests += 1;
+        self.input(0, Input::Request { request: RequestId(self.requests), wish });
+        self.answers.pop()
+    }
+
+    fn create(&mut self, spec: Spec) -> TimerId {
+        let wish = Wish::Create { spec, factor: ReplicationFactor::DEFAULT };
+        match self.ask(wish) {
+            Some(Answer::Done(id)) => id,
+            other => panic!("not done: {other:?}"),
+        }
+    }
+
+    fn see(&mut self, sight: Sight) -> Answer {
+        self.ask(Wish::See(sight)).expect("looking is answered at once here")
+    }
+
+    /// Lets time pass in steps of 10 ms, and returns the calls made: when, and their numbers.
+    fn pass(&mut self, time: u64) -> Vec<(u64, u32)> {
+        self.called.clear();
+        let mut calls = Vec::new();
+        for _ in 0..time / 10 {
+            self.now += 10;
+            for node in 0..self.nodes.len() {
+                self.input(node, Input::Tick);
+            }
+            calls.extend(self.called.drain(..).map(|(_, call)| (self.now, call.sequence.0)));
+        }
+        calls
+    }
+}
+
+#[test]
+fn a_timer_pops_after_its_interval_once() {
+    let mut cluster = Cluster::new(3);
+    cluster.create(spec(5 * SECOND, 1));
+    assert_eq!(cluster.pass(4990), []);
+    assert_eq!(cluster.pass(60 * SECOND), [(5000, 0)]);
+}
+
+#[test]
+fn a_timer_that_repeats_counts_its_pops_and_does_not_drift() {
+    let mut cluster = Cluster::new(3);
+    cluster.create(spec(SECOND, 3));
+    assert_eq!(cluster.pass(60 * SECOND), [(1000, 0), (2000, 1), (3000, 2)]);
+}
+
+#[test]
+fn a_timer_that_repeats_for_less_than_its_interval_never_pops() {
+    let mut cluster = Cluster::new(2);
+    let spec = Spec { repeat_for: Span(999), ..spec(SECOND, 1) };
+    cluster.create(spec);
+    assert_eq!(cluster.pass(10 * SECOND), []);
+    assert_eq!(cluster.nodes[0].pending() + cluster.nodes[1].pending(), 0);
+}
+
+#[test]
+fn a_timer_without_an_interval_pops_at_once() {
+    let mut cluster = Cluster::new(1);
+    cluster.create(spec(0, 1));
+    assert_eq!(cluster.called.len(), 1);
+    assert_eq!(cluster.pass(10 * SECOND), []);
+}
+
+#[test]
+fn what_was_due_while_the_machine_slept_pops_once() {
+    let mut cluster = Cluster::new(1);
+    cluster.create(spec(SECOND, 100));
+    cluster.now = 50_500;
+    assert_eq!(cluster.pass(600), [(50_510, 0), (51_000, 1)]);
+}
+
+#[test]
+fn a_put_starts_the_interval_anew_and_goes_on_counting() {
+    let mut cluster = Cluster::new(3);
+    let id = cluster.create(spec(5 * SECOND, 10));
+    assert_eq!(cluster.pass(12 * SECOND), [(5000, 0), (10_000, 1)]);
+    let again = cluster.ask(Wish::Put { id, spec: spec(4 * SECOND, 1) });
+    assert_eq!(again, Some(Answer::Done(id)));
+    assert_eq!(cluster.pass(60 * SECOND), [(16_000, 2)]);
+}
+
+#[test]
+fn a_put_under_an_unknown_id_makes_a_timer() {
+    let mut cluster = Cluster::new(3);
+    let id: TimerId = "00000000deadbeef-3".parse().unwrap();
+    cluster.ask(Wish::Put { id, spec: spec(SECOND, 1) });
+    assert_eq!(cluster.nodes.iter().map(Timers::pending).sum::<usize>(), 3);
+    assert_eq!(cluster.pass(5 * SECOND), [(1000, 0)]);
+}
+
+#[test]
+fn a_deleted_timer_does_not_pop_and_can_be_deleted_again() {
+    let mut cluster = Cluster::new(3);
+    let id = cluster.create(spec(5 * SECOND, 1));
+    cluster.pass(4 * SECOND);
+    assert_eq!(cluster.ask(Wish::Delete(id)), Some(Answer::Done(id)));
+    assert_eq!(cluster.ask(Wish::Delete(id)), Some(Answer::Done(id)));
+    assert_eq!(cluster.pass(60 * SECOND), []);
+}
+
+#[test]
+fn nothing_is_left_of_a_timer_when_its_tombstone_is_gone() {
+    let mut cluster = Cluster::new(3);
+    let id = cluster.create(spec(5 * SECOND, 1));
+    cluster.ask(Wish::Delete(id));
+    assert_eq!(cluster.nodes.iter().map(|node| node.table.len()).sum::<usize>(), 2);
+    cluster.pass(61 * SECOND);
+    assert_eq!(cluster.nodes.iter().map(|node| node.table.len()).sum::<usize>(), 0);
+}
+
+#[test]
+fn deleting_what_never_was_leaves_nothing_behind() {
+    let mut cluster = Cluster::new(3);
+    let id: TimerId = "00000000deadbeef-2".parse().unwrap();
+    assert_eq!(cluster.ask(Wish::Delete(id)), Some(Answer::Done(id)));
+    assert_eq!(cluster.nodes.iter().map(|node| node.table.len()).sum::<usize>(), 0);
+}
+
+#[test]
+fn a_failing_callback_is_tried_by_every_replica_and_then_given_up() {
+    let mut cluster = Cluster::new(3);
+    cluster.result = Some(Err("503".into()));
+    let id = cluster.create(spec(5 * SECOND, 1));
+    assert_eq!(cluster.pass(60 * SECOND), [(5000, 0), (7000, 0)]);
+    let Answer::Dead(Seen { found, silent: 0 }) = cluster.see(Sight::Dead) else { panic!() };
+    assert_eq!(found.len(), 1);
+    let letter = &found[0];
+    assert_eq!((letter.id, letter.sequence, letter.at), (id, Sequence(0), 7000));
+    assert_eq!((letter.destination.as_str(), letter.why.as_str()), ("10.0.0.9:80", "503"));
+}
+
+#[test]
+fn retries_come_after_all_replicas_and_each_waits_twice_as_long() {
+    let mut cluster = Cluster::new(2);
+    cluster.result = Some(Err("503".into()));
+    let retry = Retry { attempts: 3, backoff: Span(500) };
+    cluster.create(Spec { retry, ..spec(5 * SECOND, 1) });
+    let expected = [5000, 7000, 7500, 8500, 10_500].map(|at| (at, 0));
+    assert_eq!(cluster.pass(60 * SECOND), expected);
+}
+
+#[test]
+fn a_retry_that_succeeds_is_the_pop() {
+    let mut cluster = Cluster::new(1);
+    cluster.result = Some(Err("503".into()));
+    let retry = Retry { attempts: 3, backoff: Span(500) };
+    cluster.create(Spec { retry, ..spec(SECOND, 1) });
+    assert_eq!(cluster.pass(SECOND), [(1000, 0)]);
+    cluster.result = Some(Ok(()));
+    assert_eq!(cluster.pass(60 * SECOND), [(1500, 0)]);
+    let Answer::Dead(Seen { found, .. }) = cluster.see(Sight::Dead) else { panic!() };
+    assert!(found.is_empty());
+}
+
+#[test]
+fn a_slow_callback_is_not_made_by_the_next_replica_too() {
+    let mut cluster = Cluster::new(3);
+    cluster.result = None;
+    cluster.create(spec(5 * SECOND, 1));
+    cluster.pass(4 * SECOND);
+    assert_eq!(cluster.pass(4 * SECOND).len(), 1);
+}
+
+#[test]
+fn one_hanging_host_does_not_hold_up_another() {
+    let calls = CallLimits { in_all: 100, per_destination: 2 };
+    let mut cluster = Cluster::with(1, Settings { calls, ..Settings::default() });
+    cluster.result = None;
+    for _ in 0..10 {
+        cluster.create(spec(SECOND, 1));
+    }
+    let target = HttpTarget::parse("http://10.0.0.8:80/").unwrap();
+    let callback = Callback::Http { target, opaque: String::new(), timeout: Span(2000) };
+    cluster.create(Spec { callback, ..spec(SECOND, 1) });
+    assert_eq!(cluster.pass(SECOND).len(), 3);
+    let stats = cluster.nodes[0].stats();
+    assert_eq!((stats.calls_in_flight, stats.calls_waiting), (3, 8));
+}
+
+#[test]
+fn a_full_node_takes_no_new_timer_but_changes_and_deletes_old_ones() {
+    let mut cluster = Cluster::with(1, Settings { timers_max: 1, ..Settings::default() });
+    let id = cluster.create(spec(SECOND, 1));
+    let wish = Wish::Create { spec: spec(SECOND, 1), factor: ReplicationFactor::DEFAULT };
+    assert_eq!(cluster.ask(wish), Some(Answer::Refused(Refusal::Full)));
+    let put = cluster.ask(Wish::Put { id, spec: spec(2 * SECOND, 1) });
+    assert_eq!(put, Some(Answer::Done(id)));
+    assert_eq!(cluster.ask(Wish::Delete(id)), Some(Answer::Done(id)));
+}
+
+#[test]
+fn a_node_without_a_map_refuses() {
+    let now = Now { moment: Moment(0), wall: 0 };
+    let mut node = Timers::new(node_id(0), 1, now, Settings::default());
+    let mut actions = Vec::new();
+    let wish = Wish::Create { spec: spec(SECOND, 1), factor: ReplicationFactor::DEFAULT };
+    node.handle(now, Input::Request { request: RequestId(1), wish }, &mut actions);
+    let answer = Answer::Refused(Refusal::NotReady);
+    assert_eq!(actions, [Action::Answer { request: RequestId(1), answer }]);
+}
+
+#[test]
+fn a_silent_replica_leaves_the_outcome_unknown() {
+    let mut cluster = Cluster::new(2);
+    let now = Now { moment: Moment(0), wall: 0 };
+    let mut actions = Vec::new();
+    let wish = Wish::Create { spec: spec(60 * SECOND, 1), factor: ReplicationFactor::DEFAULT };
+    let input = Input::Request { request: RequestId(1), wish };
+    cluster.nodes[0].handle(now, input, &mut actions);
+    assert!(actions.iter().all(|action| !matches!(action, Action::Answer { .. })));
+    let later = Now { moment: Moment(11 * SECOND), wall: 0 };
+    actions.clear();
+    cluster.nodes[0].handle(later, Input::Tick, &mut actions);
+    let answer = Answer::Refused(Refusal::Unknown);
+    assert!(actions.contains(&Action::Answer { request: RequestId(1), answer }));
+}
+
+#[test]
+fn a_timer_can_be_seen_from_any_node() {
+    let mut cluster = Cluster::new(5);
+    let id = cluster.create(spec(60 * SECOND, 2));
+    cluster.pass(10 * SECOND);
+    let Answer::Timer(Some(record)) = cluster.see(Sight::Timer(id)) else { panic!("not found") };
+    let Life::Pending { left, due_in, .. } = record.life else { panic!("not pending") };
+    assert_eq!((record.id, left, due_in), (id, 2, Span(50_000)));
+    cluster.ask(Wish::Delete(id));
+    assert_eq!(cluster.see(Sight::Timer(id)), Answer::Timer(None));
+}
+
+#[test]
+fn pages_show_every_timer_once_in_the_order_of_ids() {
+    let mut cluster = Cluster::new(3);
+    let mut ids: Vec<TimerId> = (0..25).map(|_| cluster.create(spec(60 * SECOND, 1))).collect();
+    ids.sort_unstable();
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let sight = Sight::Page { after, limit: 10 };
+        let Answer::Page(Seen { found, silent: 0 }) = cluster.see(sight) else { panic!() };
+        if found.is_empty() {
+            break;
+        }
+        seen.extend(found.iter().map(|record| record.id));
+        after = seen.last().copied();
+    }
+    assert_eq!(seen, ids);
+}
+
+#[test]
+fn the_numbers_of_all_nodes_are_added_up() {
+    let mut cluster = Cluster::new(3);
+    let tags = vec![Tag { name: "CALL".into(), count: 2 }];
+    cluster.create(Spec { tags: tags.clone(), ..spec(5 * SECOND, 1) });
+    cluster.create(Spec { tags, ..spec(60 * SECOND, 1) });
+    let deleted = cluster.create(spec(60 * SECOND, 1));
+    cluster.ask(Wish::Delete(deleted));
+    cluster.pass(10 * SECOND);
+    let Answer::Stats(Seen { found, .. }) = cluster.see(Sight::Stats) else { panic!() };
+    assert_eq!((found.primary, found.held, found.tombstones, found.popped), (1, 2, 4, 1));
+    assert_eq!(found.tags, [("CALL".to_owned(), 2)].into());
+    let late = LATENESS_BOUNDS.iter().zip(found.lateness.counts).find(|(_, count)| *count > 0);
+    assert_eq!(late, Some((&1, 1)));
+}
+
+#[test]
+fn a_snapshot_brings_everything_back_and_what_is_overdue_pops_at_once() {
+    let mut cluster = Cluster::new(1);
+    let soon = cluster.create(spec(20 * SECOND, 1));
+    let later = cluster.create(spec(600 * SECOND, 1));
+    cluster.pass(5 * SECOND);
+    let bytes = cluster.nodes[0].snapshot();
+    let mut next = Cluster::new(1);
+    next.nodes[0] =
+        Timers::new(node_id(0), 9, Now { moment: Moment(0), wall: 65_000 }, Settings::default());
+    assert_eq!(next.nodes[0].load(&bytes), Ok(2));
+    next.set_members(1);
+    assert_eq!(next.pass(3 * SECOND), [(2000, 0)]);
+    assert_eq!(next.see(Sight::Timer(soon)), Answer::Timer(None));
+    let Answer::Timer(Some(record)) = next.see(Sight::Timer(later)) else { panic!("lost") };
+    let Life::Pending { due_in, .. } = record.life else { panic!("ended") };
+    assert_eq!(due_in, Span(600_000 - 5000 - 60_000 - 3000));
+}
+
+#[test]
+fn a_snapshot_that_is_not_whole_is_refused() {
+    use crate::snapshot::SnapshotError;
+    let mut cluster = Cluster::new(1);
+    cluster.create(spec(20 * SECOND, 1));
+    let bytes = cluster.nodes[0].snapshot();
+    let mut load = |bytes: &[u8]| cluster.nodes[0].load(bytes);
+    assert_eq!(load(b""), Err(SnapshotError::NotASnapshot));
+    assert_eq!(load(b"REDIS0011 and something more"), Err(SnapshotError::NotASnapshot));
+    assert_eq!(load(&bytes[..bytes.len() - 1]), Err(SnapshotError::Damaged));
+    for place in 5..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 1;
+        assert_eq!(load(&damaged), Err(SnapshotError::Damaged), "byte {place}");
+    }
+    let mut newer = bytes.clone();
+    newer[4] = 2;
+    assert_eq!(load(&newer), Err(SnapshotError::Version(2)));
+}
+
+#[test]
+fn ids_of_a_node_do_not_repeat() {
+    let mut cluster = Cluster::new(1);
+    let ids: BTreeSet<TimerId> = (0..1000).map(|_| cluster.create(spec(SECOND, 1))).collect();
+    assert_eq!(ids.len(), 1000);
+}
