@@ -9,6 +9,7 @@ mod options; //  What a proxy is told when it starts.
 mod shared; //   What its threads share.
 mod watcher; //  The thread that knows the map.
 mod worker; //   The threads that serve clients.
+mod http; //     The small HTTP face.
 mod stream; //   A socket to a server, with or without TLS.
 pub mod servers; // Plain ways to talk to the servers.
 

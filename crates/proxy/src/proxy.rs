@@ -12,6 +12,7 @@ use mio::net::TcpListener;
 use parking_lot::Mutex;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::http::{Behind, Http};
 use crate::options::Options;
 use crate::servers::resolve;
 use crate::shared::{Fleet, Known, Shared};
@@ -24,6 +25,7 @@ pub struct Proxy {
     shared: Arc<Shared>,
     address: SocketAddr,
     threads: Vec<JoinHandle<()>>,
+    http: Option<Http>,
     notes: Vec<String>,
 }
 
@@ -58,7 +60,8 @@ impl Proxy {
             look_again: Mutex::new(None),
             options,
         });
-        let mut proxy = Proxy { shared, address, threads: Vec::new(), notes: found.notes };
+        let mut proxy =
+            Proxy { shared, address, threads: Vec::new(), http: None, notes: found.notes };
         let watcher = Watcher::new(Arc::clone(&proxy.shared), found.config);
         proxy.spawn("fleet-watcher".to_owned(), move || watcher.run())?;
         let mut listener = Some(listener);
@@ -68,7 +71,18 @@ impl Proxy {
                 Worker::new(number, &shared, poll).run(listener);
             })?;
         }
+        proxy.start_http()?;
         Ok(proxy)
+    }
+
+    fn start_http(&mut self) -> Result<(), StartError> {
+        let options = &self.shared.options;
+        let Some(address) = options.http else { return Ok(()) };
+        let behind = Behind { proxy: self.address, password: options.password.clone() };
+        let http = Http::start(address, behind);
+        let failed = |error: io::Error| StartError::Listen { address, why: error.to_string() };
+        self.http = Some(http.map_err(failed)?);
+        Ok(())
     }
 
     fn spawn(
@@ -84,6 +98,11 @@ impl Proxy {
     /// Where clients reach it.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the HTTP face is, if there is one.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(Http::address)
     }
 
     /// What the operator should know although it is no reason not to start.
@@ -104,6 +123,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
+        drop(self.http.take());
         self.shared.stop();
         for thread in self.threads.drain(..) {
             let _ = thread.join(); // A thread that panicked has said so already.

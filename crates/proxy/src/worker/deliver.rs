@@ -131,7 +131,7 @@ impl Worker<'_> {
                 Some(Awaiter::Waited { client }) => {
                     self.on_waited_for(index, client as usize, reply);
                 }
-                Some(Awaiter::Watched { client }) => self.on_watched(index, client as usize, reply),
+                Some(Awaiter::Watched { client }) => self.on_watched(client as usize, reply),
                 Some(Awaiter::Executed { client, ticket }) => {
                     self.answer_client(client as usize, ticket, reply);
                     self.release_own(index);

@@ -21,6 +21,7 @@ pub(crate) enum Ran {
 impl Worker<'_> {
     pub(super) fn run_request(&mut self, index: usize, request: &Request<'_>) -> Ran {
         let args = request.args();
+        self.begun += 1;
         let client = &mut self.clients[index];
         if let Some(text) = client.failed.take() {
             // What had to be done before it could not be done.

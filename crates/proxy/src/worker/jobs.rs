@@ -88,6 +88,12 @@ pub(crate) enum Waiter {
 }
 
 impl Jobs {
+    /// Whether one of these keys is being worked on for this client.
+    pub(crate) fn are_on_any(&self, client: usize, keys: &[Vec<u8>]) -> bool {
+        let on = |key: &Vec<u8>| self.keys.get(key).is_some_and(|on| on.clients.contains(&client));
+        self.are_on_keys() && keys.iter().any(on)
+    }
+
     /// Whether any keys are being worked on.
     #[inline]
     pub(crate) fn are_on_keys(&self) -> bool {

@@ -90,6 +90,8 @@ pub(crate) struct Worker<'s> {
     /// What was learnt of moving keys in this epoch.
     known: Known,
     pubsub: PubSub,
+    /// Requests begun since the last count.
+    begun: u64,
 }
 
 /// The poll of a worker to be, and the mailbox others reach it by.
@@ -137,6 +139,7 @@ impl<'s> Worker<'s> {
             jobs: Jobs::default(),
             known: Known::default(),
             pubsub: PubSub::default(),
+            begun: 0,
         }
     }
 
@@ -205,6 +208,7 @@ impl<'s> Worker<'s> {
         }
         self.flush_links();
         self.flush_clients();
+        self.shared.commands[self.number].fetch_add(std::mem::take(&mut self.begun), Relaxed);
     }
 
     fn sleep(&self) -> Duration {
@@ -297,6 +301,8 @@ impl<'s> Worker<'s> {
                 continue;
             }
             let flushed = client.flush();
+            // It may have waited for room.
+            self.stirred |= client.put_off;
             let limits = &self.shared.options.limits;
             let told_all = client.replies.awaited() == 0 && client.replies.unsent().is_empty();
             if flushed.is_err()

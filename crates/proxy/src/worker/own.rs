@@ -169,10 +169,11 @@ impl Worker<'_> {
     pub(super) fn leave_epoch(&mut self) {
         let holders = self.clients.iter().filter(|(_, client)| client.own.is_some());
         for index in holders.map(|(index, _)| index).collect::<Vec<_>>() {
-            if self.clients[index].waits.is_some() {
+            let client = &mut self.clients[index];
+            if client.waits.is_some() {
                 self.call_back(index);
-            } else {
-                self.clients[index].transaction.spoil();
+            } else if client.transaction.is_watching() && !client.busy {
+                client.transaction.spoil();
                 self.give_up_own(index);
             }
         }

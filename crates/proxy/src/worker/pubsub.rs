@@ -9,6 +9,7 @@
 mod topics;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use fleet::view::Phase;
 use fleet::{Server, command::Merge};
@@ -21,6 +22,8 @@ use super::gather::{array_items, bulk};
 use super::link::{Awaiter, LinkState, LinkTo, Purpose};
 use super::round::encoded;
 
+/// How often servers are tried whose listening links were lost.
+const LISTEN_AGAIN: Duration = Duration::from_millis(500);
 /// A listener may leave so many bytes unread; then it is cut off.
 const UNHEARD_BYTES_MAX: usize = 32 << 20;
 
@@ -142,7 +145,10 @@ impl Worker<'_> {
 
     fn say_listening(&mut self, server: Server, word: &[u8], name: &[u8]) {
         let link = self.pubsub.links.get(&server).copied();
-        let Some(link) = link.or_else(|| self.open_listening(server)) else { return };
+        let Some(link) = link else {
+            self.open_listening(server);
+            return;
+        };
         if self.links[link].state == LinkState::Up {
             // Who awaits what is told by the answers themselves on such a link.
             self.links[link].push_unanswered(&[word, name]);
@@ -150,11 +156,15 @@ impl Worker<'_> {
         }
     }
 
-    fn open_listening(&mut self, server: Server) -> Option<usize> {
+    /// Opens the link to a server that has something to listen to.
+    fn open_listening(&mut self, server: Server) {
+        if self.pubsub.names_at(server).is_empty() {
+            return;
+        }
         let to = LinkTo { server, protocol: Protocol::Resp2, purpose: Purpose::Listening };
-        let link = self.open_link(to).ok()?;
-        self.pubsub.links.insert(server, link);
-        Some(link)
+        if let Ok(link) = self.open_link(to) {
+            self.pubsub.links.insert(server, link);
+        }
     }
 
     pub(super) fn listening_is_up(&mut self, index: usize) {
@@ -187,6 +197,10 @@ impl Worker<'_> {
 
     /// Tries servers again whose listening links were lost.
     pub(super) fn listen_again(&mut self) {
+        if self.pubsub.again_at.is_some_and(|again| self.now < again) {
+            return;
+        }
+        self.pubsub.again_at = Some(self.now + LISTEN_AGAIN);
         for server in self.pubsub.servers_without_link() {
             self.open_listening(server);
         }

@@ -1,7 +1,7 @@
 //! A client's turn: it is read, its requests are parsed, and each goes to `dispatch.rs`, until one
 //! has to wait. What is behind that one waits with it, so a client's requests keep their order.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 use mio::net::TcpStream;
 use resp::{Limits, Parsed, Protocol, Span};
@@ -67,9 +67,18 @@ impl Worker<'_> {
             self.put_off(index);
             return;
         }
-        if self.read_and_run(index).is_err() {
-            self.close_client(index);
+        match self.read_and_run(index) {
+            Ok(()) => {}
+            // It sends no more, and may still listen.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof && self.awaits(index) => {
+                self.clients[index].closing = true;
+            }
+            Err(_) => self.close_client(index),
         }
+    }
+
+    fn awaits(&self, index: usize) -> bool {
+        self.clients[index].replies.awaited() > 0
     }
 
     fn read_and_run(&mut self, index: usize) -> std::io::Result<()> {

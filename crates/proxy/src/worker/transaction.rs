@@ -3,7 +3,7 @@
 
 use fleet::command::Runs;
 use fleet::plan::together;
-use fleet::{Command, Plan, Server};
+use fleet::{Command, Epoch, Plan, Server};
 
 use super::Worker;
 use super::dispatch::Ran;
@@ -27,12 +27,12 @@ struct Queue {
     broken: bool,
 }
 
-#[derive(Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Watch {
     #[default]
     None,
-    /// On the client's own link.
-    Held,
+    /// On the client's own link, since this epoch.
+    Held(Epoch),
     /// Its link was given up: the keys may have changed, for all we know.
     Broken,
 }
@@ -44,12 +44,12 @@ impl Transaction {
     }
 
     pub(crate) fn is_watching(&self) -> bool {
-        self.watch == Watch::Held
+        matches!(self.watch, Watch::Held(_))
     }
 
     /// What was watched is watched no more.
     pub(crate) fn spoil(&mut self) {
-        if self.watch == Watch::Held {
+        if self.is_watching() {
             self.watch = Watch::Broken;
         }
     }
@@ -119,7 +119,10 @@ impl Worker<'_> {
             let text = "EXECABORT Transaction discarded because of previous errors.";
             return self.end_exec(index, |reply| reply.error(text));
         }
-        if transaction.watch == Watch::Broken {
+        let now = self.fleet.view.epoch();
+        if transaction.watch == Watch::Broken
+            || matches!(transaction.watch, Watch::Held(epoch) if epoch != now)
+        {
             return self.end_exec(index, |reply| reply.null_array());
         }
         let keys: Vec<Vec<u8>> =
@@ -149,6 +152,9 @@ impl Worker<'_> {
     fn server_for(&mut self, index: usize, keys: &[Vec<u8>]) -> Result<Option<Server>, Ran> {
         if keys.is_empty() {
             return Ok(None);
+        }
+        if self.jobs.are_on_any(index, keys) {
+            return Err(Ran::NotYet);
         }
         let places = keys.iter().enumerate();
         match together(&self.fleet.view, &self.known, places) {
@@ -233,14 +239,15 @@ impl Worker<'_> {
         };
         self.links[link].push_command(self.now, args, Awaiter::Watched { client: index as u32 });
         self.touch_link(link);
-        self.clients[index].busy = true;
+        let client = &mut self.clients[index];
+        client.busy = true;
+        client.transaction.watch = Watch::Held(self.fleet.view.epoch());
         Ran::Done
     }
 
-    pub(super) fn on_watched(&mut self, _link: usize, index: usize, reply: &[u8]) {
+    pub(super) fn on_watched(&mut self, index: usize, reply: &[u8]) {
         let client = &mut self.clients[index];
         client.busy = false;
-        client.transaction.watch = Watch::Held;
         let ticket = client.replies.expect();
         self.stirred = true;
         self.answer_client(index, ticket, reply);

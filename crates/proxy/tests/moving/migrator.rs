@@ -33,7 +33,7 @@ impl Migrator {
     pub(crate) fn migrate(&self, map: &str) -> usize {
         let begun = self.begin(map);
         let killed = begun.killed;
-        self.end(begun);
+        self.end(&begun);
         killed
     }
 
@@ -57,7 +57,7 @@ impl Migrator {
         Begun { config, killed: barrier.killed() }
     }
 
-    pub(crate) fn end(&self, begun: Begun) {
+    pub(crate) fn end(&self, begun: &Begun) {
         let view = View::of(&begun.config);
         for server in view.walk() {
             self.empty(server, &view);

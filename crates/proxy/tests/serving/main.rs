@@ -1,10 +1,13 @@
 //! A proxy in front of real Redis servers: every kind of command gets the answer a single server
 //! would give, or a clear refusal.
+#![allow(clippy::unwrap_used, reason = "a test may fail by it")]
 
 mod support;
+mod http;
 mod limits;
 mod pubsub;
 mod sessions;
+mod tls;
 
 use e2e::Client;
 use resp::Value;

@@ -9,6 +9,7 @@ mod threads; //   Two I/O threads beside one, and a hot key.
 mod latency; //   How long users wait at a moderate rate: open loop.
 mod cluster; //   Clusters: what a write costs, and what clients notice when a node joins.
 mod generator; // What the load generator itself costs, beside redis-benchmark.
+mod fleet; //     The fleet's proxy beside twemproxy, and a migration under load.
 mod measure; //   One measured run, and the middle of several.
 mod servers; //   The servers: found, installed, started, stopped.
 mod report; //    docs/benchmarks.md and the JSON beside it.
@@ -45,6 +46,8 @@ enum Part {
     Cluster,
     /// The load generator's own cost beside redis-benchmark's.
     Generator,
+    /// The fleet's proxy beside twemproxy (Debian's nutcracker), and a migration under load.
+    Fleet,
     /// All of the above.
     All,
     /// Nothing new: only docs/benchmarks.md anew from the last kept results.
@@ -98,13 +101,15 @@ fn run(part: Part, options: &Options) -> io::Result<()> {
         Part::Latency => run_latency(&tools, options),
         Part::Cluster => run_cluster(&tools, options),
         Part::Generator => run_generator(&tools, options),
+        Part::Fleet => run_fleet(&tools, options),
         Part::All => {
             run_node(&tools, options)?;
             run_memory(&tools, options)?;
             run_threads(&tools, options)?;
             run_latency(&tools, options)?;
             run_cluster(&tools, options)?;
-            run_generator(&tools, options)
+            run_generator(&tools, options)?;
+            run_fleet(&tools, options)
         }
         Part::Page => report::write_page(),
     }
@@ -132,4 +137,8 @@ fn run_cluster(tools: &Tools, options: &Options) -> io::Result<()> {
 
 fn run_generator(tools: &Tools, options: &Options) -> io::Result<()> {
     report::keep("generator", options, || generator::run(tools, options))
+}
+
+fn run_fleet(tools: &Tools, options: &Options) -> io::Result<()> {
+    report::keep("fleet", options, || fleet::run(tools, options))
 }

@@ -40,7 +40,7 @@ impl Figures {
         slowest_micros: 0.0,
     };
 
-    fn of(tally: &Tally, cpu: Duration) -> Figures {
+    pub(crate) fn of(tally: &Tally, cpu: Duration) -> Figures {
         let micros = |time: Duration| time.as_secs_f64() * 1e6;
         Figures {
             cpu_micros_per_op: micros(cpu) / tally.answered as f64,

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Options;
+use crate::fleet::{FleetResults, P99_TARGET, RATE_TARGET};
 use crate::generator::GeneratorResults;
 use crate::latency::LatencyResults;
 use crate::memory::MemoryResults;
@@ -104,6 +105,10 @@ fn page() -> io::Result<String> {
         heading(&mut page, "The load generator", &kept);
         generator(&mut page, &kept.results);
     }
+    if let Some(kept) = last::<FleetResults>("fleet")? {
+        heading(&mut page, "The fleet's proxy", &kept);
+        fleet(&mut page, &kept.results);
+    }
     Ok(page)
 }
 
@@ -116,8 +121,8 @@ This page is written by the bench itself, on a release build:
 cargo xtask bench all --report
 ```
 
-In place of `all`: `node`, `memory`, `threads`, `latency` or `generator`. `--quick` gives a first
-look in a minute, `--only GET,P16,1M` some of the cases, `--rounds 9` more rounds. The figures
+In place of `all`: `node`, `memory`, `threads`, `latency`, `generator` or `fleet`. `--quick` gives
+a first look in a minute, `--only GET,P16,1M` some of the cases, `--rounds 9` more rounds. The figures
 behind the tables are in `docs/bench/*.json`.
 
 How it is measured: server and load on one machine, over loopback, the server pinned to core 0 with
@@ -267,6 +272,65 @@ fn generator(page: &mut String, results: &GeneratorResults) {
     for row in &results.rows {
         line!(page, "| {} | {:.3} | {:.3} |", row.pipeline, row.ours, row.redis_benchmark);
     }
+}
+
+fn fleet(page: &mut String, results: &FleetResults) {
+    line!(
+        page,
+        "Our proxy and twemproxy (Debian's `nutcracker`), one thread each, on core 0; four Redis servers"
+    );
+    line!(
+        page,
+        "behind them share core 1 with the load. \"Direct\" is one Redis server on core 0 without a proxy."
+    );
+    line!(
+        page,
+        "50 connections, values of 64 bytes; median of {} rounds. Thousands of operations a",
+        results.rounds
+    );
+    line!(
+        page,
+        "second, p99 in milliseconds, the proxy's own CPU in microseconds per operation:\n"
+    );
+    line!(
+        page,
+        "| case | our proxy | twemproxy | direct | speed, of twemproxy | CPU, of twemproxy |"
+    );
+    line!(page, "|---|---|---|---|---|---|");
+    for row in &results.rows {
+        let text = |f: &crate::measure::Figures| {
+            let (kops, p99) = (f.ops_per_second / 1e3, f.p99_micros / 1e3);
+            format!("{kops:.0}, {p99:.2}, {:.2}", f.cpu_micros_per_op)
+        };
+        let [ours, theirs, direct] = [&row.ours, &row.twemproxy, &row.direct].map(text);
+        let (speed, cpu) = (row.speed, row.cpu_share);
+        line!(page, "| {} | {ours} | {theirs} | {direct} | {speed:.2} | {cpu:.2} |", row.case);
+    }
+    let migration = &results.migration;
+    line!(
+        page,
+        "\nA migration from 4.4.4.0 to 4.4.4.4 while {} requests a second (80 percent GET) go through the",
+        migration.load_per_second
+    );
+    line!(
+        page,
+        "proxy: {} of {} keys in {:.2} s, from the command to its end: {:.0} keys a second. p99 may be {} times",
+        migration.moved,
+        migration.keys,
+        migration.seconds,
+        migration.per_second,
+        P99_TARGET
+    );
+    line!(
+        page,
+        "what it was before. `redis-cli --scan` piped into MIGRATE one key at a time moves {:.0} keys a\nsecond; {} times as many are wanted.\n",
+        migration.singly_per_second,
+        RATE_TARGET
+    );
+    line!(page, "| milliseconds | before | during |\n|---|---|---|");
+    let row = |before: f64, during: f64| format!("{:.2} | {:.2}", before / 1e3, during / 1e3);
+    line!(page, "| p50 | {} |", row(migration.p50_before_micros, migration.p50_during_micros));
+    line!(page, "| p99 | {} |", row(migration.p99_before_micros, migration.p99_during_micros));
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Tools {
                 (Kind::Ours, Some(path)) => path.clone(),
                 (Kind::Ours, None) => build_ours()?,
                 (Kind::Valkey, _) => install_valkey()?,
-                (Kind::Redis, _) => find_redis()?,
+                (Kind::Redis, _) => find_program("redis-server", "redis-server")?,
             };
             binaries.insert(*kind, binary);
         }
@@ -59,6 +59,12 @@ impl Tools {
 
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         self.binaries.keys().copied().collect()
+    }
+
+    pub(crate) fn binary(&self, kind: Kind) -> io::Result<&Path> {
+        let missing =
+            || io::Error::other(format!("this part needs {}: leave it in --servers", kind.name()));
+        self.binaries.get(&kind).map(PathBuf::as_path).ok_or_else(missing)
     }
 
     /// Starts a server with nothing in it, on free ports, and waits until it answers.
@@ -73,9 +79,7 @@ impl Tools {
         on: &Placement,
         more: &[String],
     ) -> io::Result<Server> {
-        let binary = self.binaries.get(&kind).ok_or_else(|| {
-            io::Error::other(format!("this part needs {}: leave it in --servers", kind.name()))
-        })?;
+        let binary = self.binary(kind)?;
         let address = free_address()?;
         let mut command = Command::new(binary);
         command.args(flags(kind, address.port(), on.io_threads)?).args(more);
@@ -181,7 +185,7 @@ fn flags(kind: Kind, port: u16, io_threads: usize) -> io::Result<Vec<String>> {
     Ok(flags.into_iter().map(str::to_owned).collect())
 }
 
-fn free_address() -> io::Result<SocketAddr> {
+pub(crate) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
@@ -209,12 +213,14 @@ fn install_valkey() -> io::Result<PathBuf> {
     Ok(binary)
 }
 
-fn find_redis() -> io::Result<PathBuf> {
+/// A program on the PATH, or which package of Debian has it.
+pub(crate) fn find_program(name: &str, package: &str) -> io::Result<PathBuf> {
+    // Debian keeps servers where only root's PATH leads.
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .map(|dir| dir.join("redis-server"))
-        .find(|binary| binary.exists())
-        .ok_or_else(|| io::Error::other("no redis-server: apt-get install redis-server"))
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    dirs.push(PathBuf::from("/usr/sbin"));
+    let found = dirs.iter().map(|dir| dir.join(name)).find(|binary| binary.exists());
+    found.ok_or_else(|| io::Error::other(format!("no {name}: apt-get install {package}")))
 }
 
 fn find_file(dir: &Path, name: &str) -> Option<PathBuf> {
@@ -253,7 +259,7 @@ fn target_dir() -> PathBuf {
 }
 
 /// Where servers run, so that nothing they might write lands in the repository.
-fn scratch_dir() -> io::Result<PathBuf> {
+pub(crate) fn scratch_dir() -> io::Result<PathBuf> {
     let dir = target_dir().join("bench");
     fs::create_dir_all(&dir)?;
     Ok(dir)

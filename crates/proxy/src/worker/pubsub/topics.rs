@@ -1,6 +1,7 @@
 //! What a worker's clients listen to, who they are, and where each name is listened to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use fleet::Server;
 
@@ -9,6 +10,8 @@ pub(crate) struct PubSub {
     pub topics: BTreeMap<Name, Topic>,
     /// The listening link of each server that has one.
     pub links: BTreeMap<Server, usize>,
+    /// When to try again where a link is missing.
+    pub again_at: Option<Instant>,
 }
 
 #[derive(Default)]

@@ -1,0 +1,48 @@
+//! Which requests are meant for us: those that know the password, if there is one, and none that a
+//! page of another site has made a browser send.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, StatusCode, header};
+
+/// Why a request is refused, if it is.
+pub(super) fn refusal(
+    headers: &HeaderMap,
+    password: Option<&str>,
+) -> Option<(StatusCode, &'static str)> {
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let Some(host) = text(header::HOST) else {
+        return Some((StatusCode::BAD_REQUEST, "a request needs a Host header\n"));
+    };
+    if headers.contains_key(header::ORIGIN) {
+        return Some((StatusCode::FORBIDDEN, "requests from web pages are refused\n"));
+    }
+    // Where nothing else protects us, a page may let its own name point here (DNS rebinding).
+    if password.is_none() && !is_an_address(host) {
+        let why = "without a password this proxy answers to addresses and localhost only\n";
+        return Some((StatusCode::MISDIRECTED_REQUEST, why));
+    }
+    let given = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    match password {
+        Some(password) if !given.is_some_and(|given| same(password, given)) => Some((
+            StatusCode::UNAUTHORIZED,
+            "the header 'Authorization: Bearer PASSWORD' is missing or wrong\n",
+        )),
+        Some(_) | None => None,
+    }
+}
+
+fn is_an_address(host: &str) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+/// Compares secrets in a time that does not tell where they differ.
+pub(crate) fn same(wanted: &str, given: &str) -> bool {
+    let pairs = wanted.bytes().zip(given.bytes());
+    let differences = pairs.fold(0, |seen, (one, other)| seen | (one ^ other));
+    wanted.len() == given.len() && differences == 0
+}
