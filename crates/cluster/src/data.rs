@@ -6,6 +6,8 @@
 mod follow; //   A new map: what this node is to each slot from now on.
 mod intake; //   What comes from one other node.
 mod mover; //    Buckets that leave: fills, handovers; and backups that fall behind.
+mod replace; //  A slot that comes whole after a death.
+mod settle; //   A new primary makes the other backups agree with it before it serves.
 mod refusals; // What the other end of a link has refused.
 
 use core::ops::Range;

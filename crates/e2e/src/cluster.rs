@@ -11,6 +11,7 @@ const EVEN_WITHIN: Duration = Duration::from_secs(60);
 pub struct Cluster {
     pub nodes: Vec<Server>,
     flags: Vec<String>,
+    backups: usize,
 }
 
 /// What a node says of a member.
@@ -25,7 +26,9 @@ impl Cluster {
     /// So many nodes with these flags, even among themselves.
     pub fn of(count: usize, flags: &[&str]) -> Cluster {
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let mut cluster = Cluster { nodes: Vec::new(), flags };
+        let backups = flags.iter().skip_while(|flag| *flag != "--backups").nth(1);
+        let backups = backups.map_or(1, |count| count.parse().expect("a number of backups"));
+        let mut cluster = Cluster { nodes: Vec::new(), flags, backups };
         for _ in 0..count {
             cluster.join();
         }
@@ -82,7 +85,7 @@ impl Cluster {
         };
         let total: u64 = shares.iter().map(|share| share.primaries + share.backups).sum();
         let primaries: u64 = shares.iter().map(|share| share.primaries).sum();
-        let copies = primaries * self.nodes.len().min(2) as u64;
+        let copies = primaries * self.nodes.len().min(1 + self.backups) as u64;
         shares.len() == self.nodes.len()
             && total == copies
             && spread(&|share| share.primaries) <= 1

@@ -348,7 +348,7 @@ fn shown<'a>(
 ) -> &'a mut SlotTable {
     match state.duty.role {
         Role::Serving => &mut state.table,
-        Role::Absent | Role::Paused | Role::Backup | Role::Heir | Role::Taking => {
+        Role::Absent | Role::Paused | Role::Settling | Role::Backup | Role::Heir | Role::Taking => {
             nothing.insert(Box::default())
         }
     }

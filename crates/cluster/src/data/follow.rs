@@ -6,6 +6,7 @@ use std::sync::Arc;
 use placement::Hashmask;
 use store::{Applied, Version};
 
+use super::settle::must_settle;
 use super::{Outgoing, Plane, slots_of};
 use crate::map::{Bucket, Epoch, LogIndex, Map};
 use crate::replication::{LinkId, Role};
@@ -25,6 +26,7 @@ pub fn follow<P: Plane>(
         for bucket in map.buckets() {
             if before.and_then(|before| before.bucket(bucket.hashmask)) != Some(bucket) {
                 follow_bucket(plane, bucket, *outgoing, &mut applied);
+                settle_if_inherited(plane, bucket, before);
             }
         }
         plane.publish(map);
@@ -51,6 +53,22 @@ fn follow_bucket<P: Plane>(
             }
             plane.note(slot, state);
         });
+    }
+}
+
+/// A bucket that this node has inherited from a dead primary is not served before all agree.
+fn settle_if_inherited(plane: &impl Plane, bucket: &Bucket, before: Option<&Map>) {
+    let first = slots_of(bucket.hashmask).next().expect("a bucket has slots");
+    let Some(known) = before.map(|before| before.bucket_of(first)) else { return };
+    let inherited = bucket.primary() == Some(plane.me()) && known.primary() != Some(plane.me());
+    if inherited && must_settle(known, bucket) {
+        for slot in slots_of(bucket.hashmask) {
+            plane.with_slot(slot, |state| {
+                if state.duty.role == Role::Serving {
+                    state.duty.role = Role::Settling;
+                }
+            });
+        }
     }
 }
 

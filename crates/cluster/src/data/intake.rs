@@ -4,6 +4,7 @@
 use placement::{Hashmask, Slot};
 use store::{Applied, DecodeError, Touch, Version};
 
+use super::replace::Replacement;
 use super::{Plane, SlotState, slots_of};
 use crate::fill::{Kept, Taker};
 use crate::map::{LogIndex, Map};
@@ -20,6 +21,8 @@ pub struct Intake {
     pub connection: u64,
     /// The fill that is coming, if one is.
     taker: Option<Taker>,
+    /// The slot that is coming whole, if one is.
+    replacement: Option<Replacement>,
 }
 
 /// What became of a frame.
@@ -89,6 +92,27 @@ impl Intake {
                 Ok(())
             }
             Frame::News { bytes } => return Taken::News(bytes.to_vec()),
+            Frame::Compare { reign, slot, position } => {
+                let received = surface.on_slot(slot, |to, _| to.compare(reign, position));
+                return judged(&received, (number, slot), surface);
+            }
+            Frame::Replace { reign, slot, position } => {
+                self.replacement = Some(Replacement::new(slot, reign, position));
+                Ok(())
+            }
+            Frame::ReplaceItems { slot, items } => {
+                let seed = surface.plane.seed();
+                let coming = self.replacement.as_mut().filter(|coming| coming.slot == slot);
+                coming.map_or(Ok(()), |coming| coming.take_items(items, seed))
+            }
+            Frame::ReplaceEnd { slot } => {
+                if let Some(whole) = self.replacement.take_if(|coming| coming.slot == slot) {
+                    surface.on_slot(slot, |to, applied| {
+                        whole.swap_in(to).into_iter().for_each(applied);
+                    });
+                }
+                Ok(())
+            }
             Frame::FillSlot { fill, .. }
             | Frame::FillItems { fill, .. }
             | Frame::FillPart { fill, .. }
@@ -167,6 +191,10 @@ impl Intake {
             | Frame::Images { .. }
             | Frame::FillStart { .. }
             | Frame::FillCancel { .. }
+            | Frame::Compare { .. }
+            | Frame::Replace { .. }
+            | Frame::ReplaceItems { .. }
+            | Frame::ReplaceEnd { .. }
             | Frame::News { .. } => Ok(()),
         }
     }

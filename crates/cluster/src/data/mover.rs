@@ -10,6 +10,7 @@ use std::time::Duration;
 use placement::Hashmask;
 
 use super::follow::stop_feeding;
+use super::settle::Settlements;
 use super::{Outgoing, Plane, Progress, slots_of};
 use crate::balance::Attempt;
 use crate::fill::Source;
@@ -93,6 +94,7 @@ pub struct Mover {
     filling: Option<Filling>,
     pausing: Option<Pausing>,
     heirs: Vec<(Hashmask, Duration)>,
+    settlements: Settlements,
     look_due: Duration,
     /// What the bandwidth cap allows: bytes sent since when.
     paced: (Duration, u64),
@@ -100,12 +102,21 @@ pub struct Mover {
 
 impl Mover {
     pub fn new(now: Duration) -> Mover {
-        Mover { filling: None, pausing: None, heirs: Vec::new(), look_due: now, paced: (now, 0) }
+        Mover {
+            filling: None,
+            pausing: None,
+            heirs: Vec::new(),
+            settlements: Settlements::default(),
+            look_due: now,
+            paced: (now, 0),
+        }
     }
 
     /// Whether something is at hand that does not wait for the map.
     pub fn is_busy(&self) -> bool {
-        self.is_pausing() || self.filling.as_ref().is_some_and(|filling| !filling.reported)
+        self.is_pausing()
+            || !self.settlements.is_empty()
+            || self.filling.as_ref().is_some_and(|filling| !filling.reported)
     }
 
     /// Whether a bucket is being handed over.
@@ -134,7 +145,10 @@ impl Mover {
                 self.heirs.push((bucket, now));
             }
             Order::Acked => {}
-            Order::MapChanged => self.follow_map(plane),
+            Order::MapChanged => {
+                self.follow_map(plane);
+                self.settlements.follow(&plane.map(), plane);
+            }
         }
     }
 
@@ -142,6 +156,7 @@ impl Mover {
     pub fn go_on(&mut self, now: Duration, plane: &impl Plane) {
         self.fill_on(now, plane);
         self.look_whether_drained(plane);
+        self.settlements.go_on(&plane.map(), plane);
         plane.flush();
         if self.look_due <= now {
             self.look_due = now + LOOK_INTERVAL;
@@ -386,7 +401,9 @@ impl Mover {
             }
             let follows = |bucket: Hashmask| {
                 let slots = bucket.slots();
-                !is_stuck && refused.iter().all(|slot| !slots.contains(&slot.number()))
+                // What differs after a death is sent again, not dropped.
+                let settles = self.settlements.concerns(bucket);
+                !is_stuck && (settles || refused.iter().all(|slot| !slots.contains(&slot.number())))
             };
             let mine = map.buckets().filter(|bucket| bucket.primary() == Some(plane.me()));
             let mine = mine.filter(|bucket| bucket.backups().contains(&node));

@@ -131,7 +131,13 @@ fn receive(fill: &mut Option<Taker>, to: &mut Receiver<'_>, frame: &Frame<'_>) -
         Frame::FillPart { bytes, .. } => taker.unwrap().take_piece(bytes),
         Frame::FillWhole { item, .. } => drop(taker.unwrap().take_whole(to, item).unwrap()),
         Frame::FillEnd { epoch, .. } => taker.unwrap().end(epoch),
-        Frame::FillSlotEnd { .. } | Frame::FillCancel { .. } | Frame::News { .. } => {}
+        Frame::FillSlotEnd { .. }
+        | Frame::FillCancel { .. }
+        | Frame::Compare { .. }
+        | Frame::Replace { .. }
+        | Frame::ReplaceItems { .. }
+        | Frame::ReplaceEnd { .. }
+        | Frame::News { .. } => {}
     }
     None
 }

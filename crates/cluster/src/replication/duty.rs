@@ -18,6 +18,9 @@ pub enum Role {
     Serving,
     /// It is the primary, and hands the bucket over: nothing runs until the map has changed.
     Paused,
+    /// It became the primary by another's death, and makes sure that the other backups have what it
+    /// has: nothing runs until they agree.
+    Settling,
     /// It holds an in-sync copy.
     Backup,
     /// A backup that is about to be promoted: who asks for the slot waits here for it.
@@ -116,19 +119,24 @@ impl Duty {
         link_to: impl Fn(NodeId) -> Option<LinkId>,
     ) {
         if bucket.primary() == Some(me) {
-            if self.reign != bucket.reign || !self.is_primary() {
+            let goes_on = self.reign == bucket.reign && self.is_primary();
+            if !goes_on {
                 self.feeds.clear();
             }
-            self.role = Role::Serving;
+            let settles = goes_on && self.role == Role::Settling && !bucket.backups().is_empty();
+            self.role = if settles { Role::Settling } else { Role::Serving };
             self.feed_backups(bucket, link_to);
         } else {
             self.feeds.clear();
             self.role = match self.role {
                 _ if bucket.is_held_by(me) => Role::Backup,
                 Role::Taking => Role::Taking,
-                Role::Absent | Role::Serving | Role::Paused | Role::Backup | Role::Heir => {
-                    Role::Absent
-                }
+                Role::Absent
+                | Role::Serving
+                | Role::Paused
+                | Role::Settling
+                | Role::Backup
+                | Role::Heir => Role::Absent,
             };
         }
         self.reign = bucket.reign;
@@ -146,7 +154,7 @@ impl Duty {
     }
 
     pub fn is_primary(&self) -> bool {
-        matches!(self.role, Role::Serving | Role::Paused)
+        matches!(self.role, Role::Serving | Role::Paused | Role::Settling)
     }
 
     pub fn feed_mut(&mut self, link: LinkId) -> Option<&mut Feed> {

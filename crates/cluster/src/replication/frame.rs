@@ -86,6 +86,25 @@ pub enum Frame<'a> {
     FillCancel {
         fill: FillId,
     },
+    /// After a death: the slot should be at this position. One that is not refuses, and gets the whole.
+    Compare {
+        reign: LogIndex,
+        slot: Slot,
+        position: Position,
+    },
+    /// The whole slot comes, to be swapped in at once.
+    Replace {
+        reign: LogIndex,
+        slot: Slot,
+        position: Position,
+    },
+    ReplaceItems {
+        slot: Slot,
+        items: &'a [u8],
+    },
+    ReplaceEnd {
+        slot: Slot,
+    },
     /// Something published, for those who listen there.
     News {
         bytes: &'a [u8],
@@ -126,6 +145,10 @@ const FILL_SLOT_END: u8 = 8;
 const FILL_END: u8 = 9;
 const FILL_CANCEL: u8 = 10;
 const NEWS: u8 = 11;
+const COMPARE: u8 = 12;
+const REPLACE: u8 = 13;
+const REPLACE_ITEMS: u8 = 14;
+const REPLACE_END: u8 = 15;
 
 const ACK: u8 = 65;
 const REFUSED: u8 = 66;
@@ -162,6 +185,10 @@ impl<'a> Writer<'a> {
     fn bytes(self, bytes: &[u8]) -> Self {
         self.out.extend_from_slice(bytes);
         self
+    }
+
+    fn position(self, position: Position) -> Self {
+        self.u64(position.reign.0).u64(position.version.0)
     }
 
     fn fill(self, fill: FillId) -> Self {
@@ -218,6 +245,14 @@ impl<'a> Frame<'a> {
             Frame::FillSlotEnd { fill, slot } => with(out, FILL_SLOT_END).fill(fill).slot(slot),
             Frame::FillEnd { fill, epoch } => with(out, FILL_END).fill(fill).u64(epoch.0),
             Frame::FillCancel { fill } => with(out, FILL_CANCEL).fill(fill),
+            Frame::Compare { reign, slot, position } => {
+                with(out, COMPARE).u64(reign.0).slot(slot).position(position)
+            }
+            Frame::Replace { reign, slot, position } => {
+                with(out, REPLACE).u64(reign.0).slot(slot).position(position)
+            }
+            Frame::ReplaceItems { slot, items } => with(out, REPLACE_ITEMS).slot(slot).bytes(items),
+            Frame::ReplaceEnd { slot } => with(out, REPLACE_END).slot(slot),
             Frame::News { bytes } => with(out, NEWS).bytes(bytes),
         }
         .end();
@@ -263,6 +298,18 @@ impl<'a> Frame<'a> {
             FILL_SLOT_END => Frame::FillSlotEnd { fill: reader.fill()?, slot: reader.slot()? },
             FILL_END => Frame::FillEnd { fill: reader.fill()?, epoch: Epoch(reader.u64()?) },
             FILL_CANCEL => Frame::FillCancel { fill: reader.fill()? },
+            COMPARE => Frame::Compare {
+                reign: reader.index()?,
+                slot: reader.slot()?,
+                position: reader.position()?,
+            },
+            REPLACE => Frame::Replace {
+                reign: reader.index()?,
+                slot: reader.slot()?,
+                position: reader.position()?,
+            },
+            REPLACE_ITEMS => Frame::ReplaceItems { slot: reader.slot()?, items: reader.rest() },
+            REPLACE_END => Frame::ReplaceEnd { slot: reader.slot()? },
             NEWS => Frame::News { bytes: reader.rest() },
             tag => return Err(BadFrame::UnknownTag(tag)),
         };

@@ -53,6 +53,16 @@ impl Receiver<'_> {
         Err(if known { Received::Known } else { Received::Refused(self.duty.reign) })
     }
 
+    /// After a death: whether the slot is where the new primary has it.
+    pub fn compare(&self, reign: LogIndex, position: Position) -> Received {
+        if reign > self.duty.reign {
+            return Received::Early;
+        }
+        let copy = matches!(self.duty.role, Role::Backup | Role::Heir);
+        let same = reign == self.duty.reign && copy && self.position() == position;
+        if same { Received::Known } else { Received::Refused(self.duty.reign) }
+    }
+
     fn moved_to(&mut self, reign: LogIndex) {
         self.duty.written_in = reign;
     }

@@ -1,7 +1,11 @@
 //! Nodes that die and nodes that sleep, under load.
+use std::thread;
+use std::time::Duration;
+
 use e2e::{Cluster, Effort};
 
 use crate::load::Load;
+use crate::steady::Steady;
 
 #[test]
 fn a_killed_node_costs_nothing_that_was_acknowledged() {
@@ -22,13 +26,23 @@ fn a_killed_node_costs_nothing_that_was_acknowledged() {
 #[test]
 fn a_node_that_slept_serves_nothing_old_and_comes_back() {
     let cluster = Cluster::of(3, &[]);
-    let load = Load::start(&cluster.urls());
-    load.go_on_for(1_000);
-    cluster.nodes[1].stop();
-    load.go_on_for(500);
-    std::thread::sleep(std::time::Duration::from_secs(4));
-    cluster.nodes[1].go_on();
-    load.go_on_for(1_000);
+    let load = Steady::start(&cluster);
+    thread::sleep(Duration::from_secs(1));
+    cluster.nodes[0].stop();
+    thread::sleep(Duration::from_secs(5));
+    cluster.nodes[0].go_on();
+    thread::sleep(Duration::from_secs(2));
+    load.end();
     cluster.wait_until_even();
-    load.end_with_nothing_acknowledged_lost(&cluster.urls());
+}
+
+#[test]
+fn with_two_backups_a_death_is_settled_before_anybody_is_answered() {
+    let mut cluster = Cluster::of(4, &["--backups", "2"]);
+    let load = Steady::start(&cluster);
+    thread::sleep(Duration::from_secs(1));
+    cluster.kill(3);
+    thread::sleep(Duration::from_secs(4));
+    load.end();
+    cluster.wait_until_even();
 }

@@ -30,7 +30,7 @@ struct Report {
 
 pub(crate) fn client(urls: &[String]) -> ClusterClient {
     let builder = ClusterClientBuilder::new(urls.to_vec());
-    let builder = builder.retries(16).response_timeout(Duration::from_secs(10));
+    let builder = builder.retries(16);
     builder.build().expect("addresses of nodes")
 }
 
@@ -84,6 +84,8 @@ impl Load {
 fn work(number: usize, client: &ClusterClient, stop: &AtomicBool, writes: &AtomicU64) -> Report {
     let mut report = Report::default();
     let mut connection = client.get_connection().expect("a node answers");
+    // A node that sleeps is not waited for: the client asks the others.
+    connection.set_read_timeout(Some(Duration::from_secs(3))).expect("a time to wait");
     for round in 1.. {
         for place in 0..KEYS {
             if stop.load(Ordering::Relaxed) || report.errors.len() > 1_000 {

@@ -3,3 +3,4 @@
 mod faults;
 mod grow;
 mod load;
+mod steady;

@@ -43,7 +43,7 @@ fn fate(slot: Slot, state: &SlotState, need: Need) -> Fate {
             Fate::Wait
         }
         Role::Serving => Fate::Run,
-        Role::Paused | Role::Heir => Fate::Wait,
+        Role::Paused | Role::Settling | Role::Heir => Fate::Wait,
         Role::Backup if need.reads_copy => Fate::Run,
         Role::Backup | Role::Absent | Role::Taking => Fate::Elsewhere(slot),
     }

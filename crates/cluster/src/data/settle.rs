@@ -1,0 +1,150 @@
+//! After a death a new primary makes sure that the other backups have exactly what it has, before it
+//! serves. Some may have got more of the dead one's last writes than others; whatever was acknowledged
+//! all of them have, so what the new primary has is always right.
+
+use placement::{Hashmask, Slot};
+use store::{ScanPosition, encode_item};
+
+use super::{Plane, SlotState, slots_of};
+use crate::fill::CHUNK_BYTES;
+use crate::map::{Bucket, LogIndex, Map};
+use crate::replication::{Frame, FrameNumber, LinkId, Position, Role};
+
+/// Items looked at between two looks at how much has come together.
+const STRIDE: usize = 64;
+
+/// Buckets of this node that do not serve yet.
+#[derive(Default)]
+pub(super) struct Settlements(Vec<Settlement>);
+
+struct Settlement {
+    bucket: Hashmask,
+    reign: LogIndex,
+    /// What the backups have been asked, or sent: each must have acknowledged up to there.
+    asked: Vec<(LinkId, FrameNumber)>,
+}
+
+/// Whether a bucket that this node serves from now on must be settled first: not if it was handed
+/// over by a primary that is still there, for then all have acknowledged everything.
+pub(super) fn must_settle(before: &Bucket, now: &Bucket) -> bool {
+    let handed_over = before.primary().is_some_and(|primary| now.is_held_by(primary));
+    !handed_over && !now.backups().is_empty()
+}
+
+impl Settlements {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Begins with the buckets that need it, and forgets those that are no longer this node's to settle.
+    pub(super) fn follow(&mut self, map: &Map, plane: &impl Plane) {
+        self.0.retain(|known| {
+            map.bucket(known.bucket).is_some_and(|bucket| bucket.reign == known.reign)
+        });
+        let mine = map.buckets().filter(|bucket| bucket.primary() == Some(plane.me()));
+        for bucket in mine {
+            let known = self.0.iter().any(|known| known.bucket == bucket.hashmask);
+            if !known && is_settling(plane, bucket.hashmask) {
+                let asked = compare(bucket, plane);
+                self.0.push(Settlement { bucket: bucket.hashmask, reign: bucket.reign, asked });
+            }
+        }
+    }
+
+    /// Serves the buckets that all agree on, and sends what they do not.
+    pub(super) fn go_on(&mut self, map: &Map, plane: &impl Plane) {
+        self.0.retain_mut(|settlement| {
+            let Some(bucket) = map.bucket(settlement.bucket) else { return false };
+            let backups: Vec<LinkId> =
+                bucket.backups().iter().filter_map(|node| plane.link_to(*node)).collect();
+            settlement.asked.retain(|(link, _)| backups.contains(link));
+            if settlement.asked.iter().any(|(link, number)| plane.acked(*link) < *number) {
+                return true;
+            }
+            let differing = settlement.differing(plane);
+            if differing.is_empty() {
+                serve(bucket.hashmask, plane);
+                return false;
+            }
+            plane.forget_refusals(&bucket.hashmask.slots());
+            settlement.asked = differing
+                .into_iter()
+                .map(|(link, slot)| (link, send_whole(link, slot, settlement.reign, plane)))
+                .collect();
+            true
+        });
+    }
+
+    pub(super) fn concerns(&self, bucket: Hashmask) -> bool {
+        self.0.iter().any(|settlement| settlement.bucket == bucket)
+    }
+}
+
+impl Settlement {
+    fn differing(&self, plane: &impl Plane) -> Vec<(LinkId, Slot)> {
+        let slots = self.bucket.slots();
+        let of = |link: LinkId| {
+            let refused = plane.refused(link).into_iter();
+            refused.filter(|slot| slots.contains(&slot.number())).map(move |slot| (link, slot))
+        };
+        let mut all: Vec<(LinkId, Slot)> =
+            self.asked.iter().flat_map(|(link, _)| of(*link)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+fn is_settling(plane: &impl Plane, bucket: Hashmask) -> bool {
+    let mut slots = slots_of(bucket);
+    slots.any(|slot| plane.with_slot(slot, |state| state.duty.role == Role::Settling))
+}
+
+fn position(state: &SlotState) -> Position {
+    Position { reign: state.duty.written_in, version: state.table.version() }
+}
+
+/// Asks all backups where they are, slot by slot.
+fn compare(bucket: &Bucket, plane: &impl Plane) -> Vec<(LinkId, FrameNumber)> {
+    let links = bucket.backups().iter().filter_map(|node| plane.link_to(*node));
+    links
+        .map(|link| {
+            for slot in slots_of(bucket.hashmask) {
+                let position = plane.with_slot(slot, |state| position(state));
+                let frame = Frame::Compare { reign: bucket.reign, slot, position };
+                plane.with_outbox(link, |outbox| outbox.push(&frame));
+            }
+            (link, plane.last(link))
+        })
+        .collect()
+}
+
+/// Sends a slot as it is here. Nothing changes it meanwhile: it is not served yet.
+fn send_whole(link: LinkId, slot: Slot, reign: LogIndex, plane: &impl Plane) -> FrameNumber {
+    plane.with_slot(slot, |state| {
+        plane.with_outbox(link, |outbox| {
+            outbox.push(&Frame::Replace { reign, slot, position: position(state) });
+            let mut next = Some(ScanPosition::START);
+            let mut items = Vec::new();
+            while let Some(from) = next {
+                next = state.table.scan(from, STRIDE, |found| encode_item(&found, &mut items));
+                if items.len() >= CHUNK_BYTES || next.is_none() {
+                    outbox.push(&Frame::ReplaceItems { slot, items: &items });
+                    items.clear();
+                }
+            }
+            outbox.push(&Frame::ReplaceEnd { slot })
+        })
+    })
+}
+
+fn serve(bucket: Hashmask, plane: &impl Plane) {
+    for slot in slots_of(bucket) {
+        plane.with_slot(slot, |state| {
+            if state.duty.role == Role::Settling {
+                state.duty.role = Role::Serving;
+                plane.note(slot, state);
+            }
+        });
+    }
+}
