@@ -40,6 +40,10 @@ impl Cluster {
     pub fn join(&mut self) -> &Server {
         let mut flags = self.flags.clone();
         if let Some(first) = self.nodes.first() {
+            // Buckets may have been split meanwhile: that is for the first to say.
+            if let Some(place) = flags.iter().position(|flag| flag == "--buckets") {
+                flags.drain(place..place + 2);
+            }
             flags.extend(["--join".to_owned(), format!("127.0.0.1:{}", first.port())]);
         }
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();

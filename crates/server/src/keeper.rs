@@ -27,6 +27,9 @@ const TICK: Duration = Duration::from_millis(20);
 const BREATH: Duration = Duration::from_millis(1);
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
 const CONDITION_EVERY: Duration = Duration::from_secs(1);
+/// A node that has left ends when nobody has asked for so long, or after so long at most.
+const FORGOTTEN_AFTER: Duration = Duration::from_millis(500);
+const FAREWELL_MAX: Duration = Duration::from_secs(3);
 /// Keys taken away under one hold of a slot's lock.
 const EXPIRE_BATCH: usize = 32;
 
@@ -40,6 +43,8 @@ pub(crate) struct Keeper {
     memory_due: Instant,
     condition_due: Instant,
     evictor: Evictor,
+    /// How many commands there were when one was last asked, and when that was.
+    asked: (u64, Instant),
     /// Events of keys whose end is not safe yet.
     later: Later,
 }
@@ -58,6 +63,7 @@ impl Keeper {
             memory_due: Instant::now(),
             condition_due: Instant::now(),
             evictor: Evictor::default(),
+            asked: (0, Instant::now()),
             later: Later::default(),
         }
     }
@@ -88,8 +94,23 @@ impl Keeper {
             }
             self.evict(tick + TICK / 2);
             self.tell();
+            self.end_if_forgotten(tick);
             // After a pause of the whole machine there is no point in catching up tick by tick.
             tick = tick.max(Instant::now());
+        }
+    }
+
+    /// A node that has left goes on answering where everything is now, until nobody asks any more or
+    /// some time has passed: a client that hears it from nobody would find out by an error.
+    fn end_if_forgotten(&mut self, now: Instant) {
+        let Some(left) = self.shared.data.left.get() else { return };
+        let commands = self.shared.total(|counters| &counters.commands);
+        if self.asked.0 != commands {
+            self.asked = (commands, now);
+        }
+        let silent = now.saturating_duration_since(self.asked.1.max(*left)) >= FORGOTTEN_AFTER;
+        if silent || left.elapsed() >= FAREWELL_MAX {
+            self.shared.stop();
         }
     }
 

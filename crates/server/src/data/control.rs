@@ -1,7 +1,7 @@
 //! The data plane as the control thread sees it: connections, maps, leases and orders come in here.
 
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cluster::balance::Attempt;
 use cluster::control::{Gone, Input, MapChanged};
@@ -57,9 +57,13 @@ impl DataPlane for Shared {
         // What waits here is tried again all the time, and finds the new map by itself.
     }
 
-    fn gone(&self, _gone: &Gone) {
+    fn gone(&self, gone: &Gone) {
         self.data.lease.set(Duration::ZERO);
-        self.stop();
+        match gone {
+            // Clients that still come are told where their keys are now; the keeper ends it.
+            Gone::Left => drop(self.data.left.set(Instant::now())),
+            Gone::LeftAsTheLast | Gone::Outcast | Gone::Refused(_) => self.stop(),
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use cluster::data::{Intake, Order, Outgoing, Progress};
 use cluster::map::{NodeId, Peer};
@@ -61,6 +62,8 @@ pub(crate) struct Data {
     outgoing: Mutex<Option<Outgoing>>,
     /// Whom to tell of what the control thread must know.
     pub notice: OnceLock<Box<dyn Fn(Notice) + Send + Sync>>,
+    /// Since when this node is no member any more, by its own will.
+    pub left: OnceLock<Instant>,
     /// A bucket is being handed over.
     pub pausing: AtomicBool,
     /// How long commands had to wait for a handover.
@@ -79,6 +82,7 @@ impl Data {
             orders,
             outgoing: Mutex::default(),
             notice: OnceLock::new(),
+            left: OnceLock::new(),
             pausing: AtomicBool::new(false),
             parked: Stalls::default(),
         }
