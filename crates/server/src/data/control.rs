@@ -62,7 +62,9 @@ impl DataPlane for Shared {
         match gone {
             // Clients that still come are told where their keys are now; the keeper ends it.
             Gone::Left => drop(self.data.left.set(Instant::now())),
-            Gone::LeftAsTheLast | Gone::Outcast | Gone::Refused(_) => self.stop(),
+            Gone::LeftAsTheLast | Gone::Outcast | Gone::Yielded(_) | Gone::Refused(_) => {
+                self.stop();
+            }
         }
     }
 }
