@@ -37,9 +37,13 @@ impl Here {
     /// A link to this peer; its other end is returned if it was taken.
     fn link(&mut self, to: Peer, made_by: MadeBy) -> Option<TcpStream> {
         let (here, there) = pair();
+        self.adopt(here, to, made_by).then_some(there)
+    }
+
+    fn adopt(&mut self, socket: TcpStream, to: Peer, made_by: MadeBy) -> bool {
         let whose = (NodeId(1), to, made_by);
-        let added = self.links.add(Duration::ZERO, whose, (here, self.poll.registry()));
-        added.expect("a socket can be registered").then_some(there)
+        let added = self.links.add(Duration::ZERO, whose, (socket, self.poll.registry()));
+        added.expect("a socket can be registered")
     }
 
     /// Reads until something comes of it.
@@ -140,9 +144,11 @@ fn ten_thousand_strange_frames_close_their_link_and_nothing_else() {
     let mut bystander = here.link(peer(3), MadeBy::Me).expect("taken");
     let mut garbled = 0;
     for round in 0..10_000 {
-        let mut there = here.link(peer(2), MadeBy::Me).expect("taken");
+        // All of it is there before it is looked at.
+        let (socket, mut there) = pair();
         there.write_all(&strange(round)).expect("sent");
         there.shutdown(Shutdown::Write).expect("still open");
+        assert!(here.adopt(socket, peer(2), MadeBy::Me));
         let ended = loop {
             if let Err(broken) = here.read(2) {
                 break broken;
