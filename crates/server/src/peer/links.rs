@@ -133,7 +133,8 @@ impl Links {
                     turn += count;
                     link.heard = now;
                     link.unframer.push(&buffer[..count]);
-                    link.take_messages(&mut each).map_err(|_| Broken::Garbled)?;
+                    let taken = take_messages(&mut link.unframer, |it| each(link.peer, it));
+                    taken.map_err(|_| Broken::Garbled)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -171,20 +172,21 @@ impl Links {
     }
 }
 
+/// All messages that have come as a whole. The first that is none ends it.
+fn take_messages(unframer: &mut Unframer, mut each: impl FnMut(Message)) -> Result<(), BadFrame> {
+    while let Some(body) = unframer.next(CONTROL_BYTES_MAX)? {
+        if !body.is_empty() {
+            each(frame::read_body(body)?);
+        }
+    }
+    unframer.compact();
+    Ok(())
+}
+
 impl Link {
     fn next_due(&self) -> Duration {
         let silent = self.heard + SILENT_MAX;
         if self.unsent.is_empty() { silent.min(self.said + SAY_EVERY) } else { silent }
-    }
-
-    fn take_messages(&mut self, each: &mut impl FnMut(Peer, Message)) -> Result<(), BadFrame> {
-        while let Some(body) = self.unframer.next(CONTROL_BYTES_MAX)? {
-            if !body.is_empty() {
-                each(self.peer, frame::read_body(body)?);
-            }
-        }
-        self.unframer.compact();
-        Ok(())
     }
 
     fn flush(&mut self, now: Duration) -> io::Result<()> {
