@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -183,6 +183,12 @@ pub fn raise_fd_limit() {
 fn free_ports<const N: usize>() -> [u16; N] {
     let held = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("there are free ports"));
     held.map(|listener| listener.local_addr().expect("it is bound").port())
+}
+
+/// Runs our binary with these arguments to its end.
+pub fn opencluster(args: &[&str]) -> Output {
+    let mut command = Command::new(node_binary());
+    command.args(args).stdin(Stdio::null()).output().expect("our own binary can be started")
 }
 
 /// The node beside this test's own executable, built by the same profile if need be.

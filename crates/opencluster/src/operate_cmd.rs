@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use cluster::status::Status;
+use cluster::status::MemberStatus;
 use resp::Value;
 
 use crate::Failure;
@@ -49,11 +49,10 @@ pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let mut told = None;
-    // It ends when it has handed over everything: then nobody answers any more.
-    while let Ok(status) = status_cmd::of_node(&args.node) {
-        let left = held(&status);
+    // A node that has left goes on telling clients where everything is, for a while.
+    while let Some(left) = held(&args.node, &before.node) {
         if told != Some(left) {
-            anstream::println!("{} still holds {left} buckets", status.node);
+            anstream::println!("{} still holds {left} buckets", before.node);
             told = Some(left);
         }
         thread::sleep(LOOK_EVERY);
@@ -62,10 +61,11 @@ pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many buckets the node itself has a copy of.
-fn held(status: &Status) -> u32 {
-    let own = status.members.iter().find(|member| member.name == status.node);
-    own.map_or(0, |own| own.copies())
+/// How many buckets a member has a copy of, as it says itself; `None` if it is no member any more.
+fn held(node: &NodeArgs, name: &str) -> Option<u32> {
+    let status = status_cmd::of_node(node).ok()?;
+    let own = status.members.iter().find(|member| member.name == name);
+    own.map(MemberStatus::copies)
 }
 
 pub(crate) fn split(args: &SplitArgs) -> Result<(), Failure> {

@@ -63,9 +63,10 @@ pub(crate) fn of_node(args: &NodeArgs) -> Result<Status, Failure> {
     serde_json::from_slice(answer.text().unwrap_or_default()).map_err(strange)
 }
 
-/// What a node tells, with the moves and levels of all the others.
+/// What a node tells, with the moves and levels of all the others, and in the order of their names.
 fn of_cluster(args: &NodeArgs) -> Result<Status, Failure> {
     let mut status = of_node(args)?;
+    status.members.sort_by(|one, other| one.name.cmp(&other.name));
     if status.members.len() > ASKED_MAX {
         return Ok(status);
     }

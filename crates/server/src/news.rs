@@ -1,11 +1,11 @@
 //! What a node knows of its cluster beyond the map: what changed and why, who leads, which move it
 //! takes part in. Written by the control thread, read by whoever asks for the status.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cluster::balance::{Condition, Engagement, LoadLevels, Rule, Vitals};
+use cluster::balance::{Engagement, LoadLevels, Rule};
 use cluster::control::{Ask, Control, MapChanged, objection};
 use cluster::map::{ClusterId, Map, NodeId};
 use cluster::status::{Chronicle, MoveStatus, Status, Vote, digits, name};
@@ -14,6 +14,7 @@ use commands::{Post, Space};
 use parking_lot::Mutex;
 
 use crate::clock;
+use crate::data::vitals;
 use crate::pubsub::Outbox;
 use crate::shared::Shared;
 
@@ -32,6 +33,8 @@ struct Known {
     cluster: Option<ClusterId>,
     leader: Option<NodeId>,
     voters: BTreeSet<NodeId>,
+    /// What the others last said of themselves.
+    levels: BTreeMap<NodeId, LoadLevels>,
     engaged: Option<Engaged>,
 }
 
@@ -78,6 +81,7 @@ impl Known {
         self.cluster = Some(control.cluster());
         self.leader = control.leader();
         self.voters.clone_from(&control.configuration().voters);
+        self.levels.clone_from(control.heard());
         let before = self.engaged.take();
         self.engaged = control.engagement().map(|engagement| {
             let same = before.filter(|before| before.engagement.attempt == engagement.attempt);
@@ -110,6 +114,7 @@ pub(crate) fn status(shared: &Shared) -> Status {
     }
     status.moves = known.engaged.iter().map(|engaged| engaged.told(shared, map)).collect();
     let busy = known.engaged.is_some();
+    known.levels.iter().for_each(|(node, levels)| status.add_levels(*node, levels));
     drop(known);
     status.add_levels(me, &levels(shared, map, busy));
     status.changes = shared.news.chronicle.lock().latest(CHANGES_TOLD);
@@ -131,13 +136,8 @@ impl Engaged {
 /// What this node says of itself.
 fn levels(shared: &Shared, map: &Map, busy: bool) -> LoadLevels {
     let load = map.load(shared.data.me);
-    let vitals = Vitals {
-        bytes: shared.memory.used(),
-        ops_per_second: shared.watching.rates.per_second().commands,
-        condition: Condition::Well,
-    };
     let (primaries, backups) = (load.primaries, load.backups);
-    LoadLevels { epoch: map.epoch(), primaries, backups, vitals, busy }
+    LoadLevels { epoch: map.epoch(), primaries, backups, vitals: vitals(shared), busy }
 }
 
 fn millis(time: Duration) -> u64 {

@@ -24,6 +24,8 @@ pub struct Balancer {
     vitals: Vitals,
     engagement: Option<Engagement>,
     asking: Option<Asking>,
+    /// Only to be told to whoever looks: decisions are made with fresh answers.
+    heard: BTreeMap<NodeId, LoadLevels>,
     intent: Intent,
     /// The number of the event that counts, and when it is due.
     event: (u64, Duration),
@@ -71,6 +73,7 @@ impl Balancer {
             vitals: Vitals::default(),
             engagement: None,
             asking: None,
+            heard: BTreeMap::new(),
             intent: Intent::Stay,
             event: (0, Duration::ZERO),
             attempts: 0,
@@ -83,6 +86,11 @@ impl Balancer {
 
     pub fn set_vitals(&mut self, vitals: Vitals) {
         self.vitals = vitals;
+    }
+
+    /// What the others last said of themselves, as far as they were asked.
+    pub fn heard(&self) -> &BTreeMap<NodeId, LoadLevels> {
+        &self.heard
     }
 
     /// What this node takes part in now.
@@ -214,6 +222,8 @@ impl Balancer {
         };
         if asking.waiting.remove(&from) {
             asking.answers.insert(from, levels);
+            self.heard.insert(from, levels);
+            self.heard.retain(|node, _| view.map.member(*node).is_some());
         }
         if asking.waiting.is_empty() {
             self.decide_with_answers(now, view, out);

@@ -87,6 +87,11 @@ impl Control {
         self.balancing.plan.as_deref().filter(|plan| plan.basis() == basis)
     }
 
+    /// What the other nodes last said of themselves, as far as they were asked.
+    pub fn heard(&self) -> &BTreeMap<NodeId, balance::LoadLevels> {
+        self.balancing.balancer.heard()
+    }
+
     /// The move this node takes part in.
     pub fn engagement(&self) -> Option<&balance::Engagement> {
         self.balancing.balancer.engagement()

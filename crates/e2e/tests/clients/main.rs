@@ -1,4 +1,6 @@
 //! The clients that people have: each connects to a node and does something real with it.
+mod clusters; // The same clients, and a cluster of three.
+
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;

@@ -4,3 +4,4 @@ mod faults;
 mod grow;
 mod load;
 mod steady;
+mod operate;

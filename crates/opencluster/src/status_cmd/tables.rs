@@ -82,7 +82,7 @@ fn lost(status: &Status) -> String {
     let names: Vec<&str> = lost.map(|bucket| bucket.bucket.as_str()).collect();
     match names.as_slice() {
         [] => String::new(),
-        [names @ .., last] if names.is_empty() => format!("nobody holds {last}\n"),
+        [only] => format!("nobody holds {only}\n"),
         all => format!("nobody holds {} buckets: {} ...\n", all.len(), all[0]),
     }
 }

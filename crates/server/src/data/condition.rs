@@ -16,7 +16,7 @@ pub(crate) fn report_condition(shared: &Shared) {
     }
 }
 
-fn vitals(shared: &Shared) -> Vitals {
+pub(crate) fn vitals(shared: &Shared) -> Vitals {
     let settings = shared.settings.load();
     let bytes = shared.memory.used();
     let full = settings.maxmemory != 0

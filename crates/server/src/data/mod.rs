@@ -33,6 +33,7 @@ use placement::Hashmask;
 use store::Seed;
 
 pub(crate) use condition::report_condition;
+pub(crate) use condition::vitals;
 pub(crate) use control::report_to;
 pub(crate) use follow::follow;
 pub(crate) use intake::surface;

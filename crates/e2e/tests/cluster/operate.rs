@@ -1,0 +1,149 @@
+//! What an operator does with a cluster: look at it, change its settings, split it, take a node out.
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use e2e::{Cluster, Server, opencluster};
+use resp::Value;
+
+fn address(node: &Server) -> String {
+    format!("127.0.0.1:{}", node.port())
+}
+
+/// What our binary prints when it is asked about `node`, which it is not to refuse.
+fn told(node: &Server, args: &[&str]) -> String {
+    let node = address(node);
+    let output = opencluster(&[args, &["--node", &node]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn refused(args: &[&str]) -> (Option<i32>, String) {
+    let output = opencluster(args);
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Waits for what will be true soon.
+fn soon(claim: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{claim}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn http_get(node: &Server, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", node.http_port())).expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers in text");
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    body.to_owned()
+}
+
+#[test]
+fn the_cluster_is_shown_as_tables_and_as_a_document() {
+    let cluster = Cluster::of(3, &["--buckets", "16"]);
+    let node = &cluster.nodes[1];
+    let text = told(node, &["status"]);
+    for line in [
+        "3 nodes, 16 buckets: 10 to 11 copies each, 5 to 6 of them primaries",
+        "moves in flight\n  none",
+        " becomes primary of 000F/",
+        "#F ",
+    ] {
+        assert!(text.contains(line), "{line}:\n{text}");
+    }
+    let document = told(node, &["status", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
+    let served: serde_json::Value =
+        serde_json::from_str(&http_get(node, "/api/cluster")).expect("JSON");
+    for part in ["cluster", "epoch", "node", "buckets", "changes", "settings"] {
+        assert_eq!(document[part], served[part], "{part}");
+    }
+    assert_eq!(document["buckets"].as_array().map(Vec::len), Some(16));
+    let own = |document: &serde_json::Value| document["members"].as_array().map(Vec::len);
+    assert_eq!((own(&document), own(&served)), (Some(3), Some(3)));
+}
+
+#[test]
+fn a_setting_changed_at_one_node_is_so_at_all() {
+    let cluster = Cluster::of(3, &[]);
+    let settings = told(&cluster.nodes[0], &["settings"]);
+    assert!(settings.contains("backups            1\n"), "{settings}");
+    told(&cluster.nodes[1], &["settings", "backups", "2"]);
+    soon("all nodes know", || {
+        let says = |node| told(node, &["settings", "backups"]) == "backups 2\n";
+        cluster.nodes.iter().all(says)
+    });
+    soon("all nodes hold everything", || {
+        cluster.shares().iter().all(|share| share.primaries + share.backups == 256)
+    });
+    let node = address(&cluster.nodes[0]);
+    for (args, answer) in [
+        (["settings", "backups", "9"], "backups is a number from 0 to 3, not \"9\""),
+        (["settings", "min-copies", "4"], "min-copies is 1 to 3 with backups = 2"),
+        (["settings", "replicas", "2"], "there is no setting \"replicas\" of the cluster"),
+    ] {
+        let (code, told) = refused(&[&args[..], &["--node", &node]].concat());
+        assert!(code == Some(1) && told.contains(answer), "{args:?}: {code:?} {told}");
+    }
+}
+
+#[test]
+fn a_split_reaches_who_watches_the_map() {
+    let cluster = Cluster::of(2, &["--buckets", "16"]);
+    let mut watcher = cluster.nodes[0].client();
+    watcher.run("HELLO 3");
+    let Value::Integer(before) = watcher.run("CLUSTER WATCH") else { panic!("an epoch") };
+    told(&cluster.nodes[1], &["split", "000F/0003"]);
+    let pushed = watcher.receive().expect("a push comes").value;
+    let Value::Push(parts) = &pushed else { panic!("no push: {pushed}") };
+    assert_eq!(parts[1].text(), Some(b"__cluster__:map".as_slice()));
+    let epoch = std::str::from_utf8(parts[2].text().expect("the epoch")).expect("digits");
+    assert!(epoch.parse::<i64>().expect("a number") > before);
+    let Value::Array(buckets) = watcher.run("CLUSTER HASHMASKS") else { panic!("a list") };
+    assert_eq!(buckets.len(), 31, "the map that was told of is there");
+}
+
+#[test]
+fn a_node_that_is_told_to_leave_hands_everything_over() {
+    let mut cluster = Cluster::of(3, &[]);
+    let mut client = connected(&cluster);
+    for number in 0..500 {
+        let set = redis::cmd("SET").arg(format!("key:{number}")).arg(number).exec(&mut client);
+        set.expect("a write is taken");
+    }
+    let text = told(&cluster.nodes[2], &["leave"]);
+    assert!(text.ends_with(" has left\n"), "{text}");
+    cluster.leave(2); // It has ended by itself.
+    assert_eq!(cluster.shares().len(), 2);
+    let mut client = connected(&cluster);
+    for number in 0..500 {
+        let read = redis::cmd("GET").arg(format!("key:{number}")).query::<i64>(&mut client);
+        assert_eq!(read, Ok(number));
+    }
+}
+
+fn connected(cluster: &Cluster) -> redis::cluster::ClusterConnection {
+    let client = redis::cluster::ClusterClient::new(cluster.urls());
+    client.and_then(|client| client.get_connection()).expect("a cluster client connects")
+}
+
+#[test]
+fn who_asks_nobody_or_without_the_password_is_told_so() {
+    let node = Server::node();
+    node.client().run("CONFIG SET requirepass secret");
+    let (code, told) = refused(&["status", "--node", &address(&node)]);
+    assert_eq!(code, Some(1));
+    assert!(told.contains("wants a password"), "{told}");
+    let redis = Server::redis();
+    let (_, told) = refused(&["status", "--node", &address(&redis)]);
+    assert!(told.contains("is no OpenCluster node"), "{told}");
+    let gone = address(&redis);
+    drop(redis);
+    let (code, told) = refused(&["leave", "--node", &gone]);
+    assert!(code == Some(1) && told.contains(&format!("no node answers at {gone}")), "{told}");
+}
