@@ -44,7 +44,8 @@ pub use host::{
     ActiveExpiry, ChangeError, ClientFacts, ClientNumbers, Clients, Cluster, CommandCounts,
     Configuration, Control, CpuTimes, Debugging, Facts, Histogram, History, Host, Identity,
     KeyspaceNumbers, LatencyEvent, LatencySample, LinkDirection, LinkFacts, Memory, MemoryFigures,
-    NodeFacts, Pause, PauseScope, Post, PubSub, SlowCommand, Traffic, Unblock, changed_settings,
+    NodeFacts, Pause, PauseScope, Post, PubSub, SlowCommand, StallFacts, Traffic, Unblock,
+    changed_settings,
 };
 pub use keys::{Keys, Slots, Surroundings, roll};
 pub use outcome::{EffectLog, Event, Outcome};

@@ -15,6 +15,17 @@ pub trait Cluster {
 
     /// The connections to other nodes.
     fn links(&self) -> Vec<LinkFacts>;
+
+    /// Commands that had to wait because their bucket was being handed over.
+    fn stalls(&self) -> StallFacts;
+}
+
+/// How often and how long commands waited for a handover.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StallFacts {
+    pub count: u64,
+    pub longest_micros: u64,
+    pub total_micros: u64,
 }
 
 /// A connection to another node.

@@ -12,7 +12,7 @@ mod history; //       What was slow.
 mod control; //       The end of the node.
 mod cluster; //       The other nodes.
 
-pub use self::cluster::{Cluster, LinkDirection, LinkFacts};
+pub use self::cluster::{Cluster, LinkDirection, LinkFacts, StallFacts};
 pub use clients::{ClientFacts, Clients, Pause, PauseScope, Unblock};
 pub use configuration::{ChangeError, Configuration, changed_settings};
 pub use control::Control;

@@ -46,9 +46,19 @@ impl<'a> Page<'a> {
             Section::CommandStats => self.command_stats(),
             Section::ErrorStats => self.error_stats(),
             Section::LatencyStats => self.latency_stats(),
-            Section::Cluster => self.line("cluster_enabled", u8::from(self.around.one_slot_only)),
+            Section::Cluster => self.cluster(),
             Section::Keyspace => self.keyspace(),
         }
+    }
+
+    fn cluster(&mut self) {
+        self.line("cluster_enabled", u8::from(self.around.one_slot_only));
+        let stalls = self.host.stalls();
+        self.lines(&[
+            ("handover_waits", stalls.count),
+            ("handover_longest_micros", stalls.longest_micros),
+            ("handover_total_micros", stalls.total_micros),
+        ]);
     }
 
     fn line(&mut self, name: &str, value: impl Display) {

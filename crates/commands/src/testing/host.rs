@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use crate::{
     ActiveExpiry, ChangeError, ClientFacts, Clients, Cluster, CommandCounts, Configuration,
     Control, Debugging, Facts, History, Identity, LatencyEvent, LinkFacts, Memory, MemoryFigures,
-    NodeFacts, Pause, Session, SlowCommand, Unblock,
+    NodeFacts, Pause, Session, SlowCommand, StallFacts, Unblock,
 };
 
 #[derive(Default)]
@@ -180,5 +180,9 @@ impl Cluster for TestHost {
 
     fn links(&self) -> Vec<LinkFacts> {
         self.links.clone()
+    }
+
+    fn stalls(&self) -> StallFacts {
+        StallFacts::default()
     }
 }

@@ -1,8 +1,10 @@
 //! The other nodes, for CLUSTER.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use cluster::control::Ask;
 use cluster::status::Status;
-use commands::{Cluster, LinkDirection, LinkFacts};
+use commands::{Cluster, LinkDirection, LinkFacts, StallFacts};
 
 use super::NodeHost;
 use crate::news;
@@ -14,6 +16,15 @@ impl Cluster for NodeHost<'_> {
 
     fn ask(&mut self, ask: Ask) -> Result<(), String> {
         news::ask(self.shared, ask)
+    }
+
+    fn stalls(&self) -> StallFacts {
+        let stalls = &self.shared.data.parked;
+        StallFacts {
+            count: stalls.count.load(Relaxed),
+            longest_micros: stalls.longest_micros.load(Relaxed),
+            total_micros: stalls.total_micros.load(Relaxed),
+        }
     }
 
     fn links(&self) -> Vec<LinkFacts> {

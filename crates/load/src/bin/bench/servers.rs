@@ -185,8 +185,15 @@ fn flags(kind: Kind, port: u16, io_threads: usize) -> io::Result<Vec<String>> {
     Ok(flags.into_iter().map(str::to_owned).collect())
 }
 
-pub(crate) fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+pub(crate) /// A free port, below which there is room for the peers of Redis, ten thousand above.
+fn free_address() -> io::Result<SocketAddr> {
+    loop {
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let peers = address.port().checked_add(10_000);
+        if peers.is_some_and(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()) {
+            return Ok(address);
+        }
+    }
 }
 
 fn build_ours() -> io::Result<PathBuf> {

@@ -10,6 +10,7 @@ use crate::servers::{Kind, Placement, Server, Tools};
 /// Primaries at first.
 pub(super) const PRIMARIES: usize = 3;
 const EVEN_WITHIN: Duration = Duration::from_secs(120);
+const ATTEMPTS: usize = 3;
 
 pub(crate) struct Members {
     pub(crate) kind: Kind,
@@ -17,7 +18,19 @@ pub(crate) struct Members {
 }
 
 impl Members {
+    /// Some attempts of `redis-cli --cluster create` fail for reasons of its own.
     pub(super) fn start(tools: &Tools, kind: Kind) -> io::Result<Members> {
+        let mut last = Members::try_start(tools, kind);
+        for _ in 1..ATTEMPTS {
+            if last.is_ok() {
+                break;
+            }
+            last = Members::try_start(tools, kind);
+        }
+        last
+    }
+
+    fn try_start(tools: &Tools, kind: Kind) -> io::Result<Members> {
         let mut members = Members { kind, servers: Vec::new() };
         let count = if kind == Kind::Ours { PRIMARIES } else { 2 * PRIMARIES };
         for _ in 0..count {
