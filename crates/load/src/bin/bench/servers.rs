@@ -185,8 +185,8 @@ fn flags(kind: Kind, port: u16, io_threads: usize) -> io::Result<Vec<String>> {
     Ok(flags.into_iter().map(str::to_owned).collect())
 }
 
-pub(crate) /// A free port, below which there is room for the peers of Redis, ten thousand above.
-fn free_address() -> io::Result<SocketAddr> {
+/// A free port, whose neighbour ten thousand above, where Redis's peers meet, is free, too.
+pub(crate) fn free_address() -> io::Result<SocketAddr> {
     loop {
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let peers = address.port().checked_add(10_000);
