@@ -49,11 +49,11 @@ impl Process {
     }
 
     pub(super) fn proxy(tools: &Tools, servers: &[Process], map: &str) -> io::Result<Process> {
-        let (address, http) = (free_address()?, free_address()?);
+        let address = free_address()?;
         let mut command = Command::new(tools.binary(Kind::Ours)?);
         command.args(["fleet", "proxy", "--servers", &list(servers), "--map", map]);
         command.args(["--port", &address.port().to_string()]);
-        command.args(["--http-port", &http.port().to_string(), "--io-threads", "1"]);
+        command.args(["--http-port", "0", "--threads", "1"]);
         Process::start("the proxy", address, &mut command, SERVER_CORE)
     }
 
