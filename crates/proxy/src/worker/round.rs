@@ -100,7 +100,7 @@ impl Worker<'_> {
             input.truncate(filled);
             self.run_kept(index, input);
         }
-        let client = &self.clients[index];
+        let Some(client) = self.clients.get(index) else { return Ok(()) };
         if client.readable && !client.put_off && !client.gone && !client.closing {
             self.clients_again.push(index);
         }
