@@ -26,7 +26,7 @@ mod lock; //    One migrator at a time.
 pub use barrier::{BARRIER_PATIENCE_MS, BarrierJob};
 pub use change::{ChangeJob, Holder};
 pub use follow::{Agreement, Follow, Follower};
-pub use lock::{LOCK_MS, ReleaseJob, RenewJob, TakeLockJob};
+pub use lock::{LAPSED, LOCK_MS, ReleaseJob, RenewJob, TakeLockJob};
 
 use placement::ServerMap;
 

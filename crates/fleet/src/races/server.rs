@@ -1,38 +1,73 @@
 //! A Redis server in memory: the commands that the jobs use, WATCH and MULTI as Redis does them, and
 //! the names of connections.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use resp::Value;
 
 pub(super) type Args = Vec<Vec<u8>>;
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub(super) struct FakeServer {
     keys: BTreeMap<Vec<u8>, Entry>,
     connections: BTreeMap<usize, Connection>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Entry {
     content: Content,
     expires_ms: Option<u64>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Content {
     Text(Vec<u8>),
     List(Vec<Vec<u8>>),
     Hash(BTreeMap<Vec<u8>, Vec<u8>>),
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 struct Connection {
     name: String,
     watched: Vec<Vec<u8>>,
     dirty: bool,
     queued: Option<Vec<Args>>,
     killed: bool,
+}
+
+/// As texts: states are told apart by how they print, and bytes one by one take long to print.
+impl fmt::Debug for FakeServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (key, entry) in &self.keys {
+            f.write_str(&text(key))?;
+            write!(f, "|{:?}|", entry.expires_ms)?;
+            match &entry.content {
+                Content::Text(bytes) => f.write_str(&text(bytes))?,
+                Content::List(items) => {
+                    items.iter().try_for_each(|item| write!(f, "{},", text(item)))?;
+                }
+                Content::Hash(fields) => {
+                    let mut fields = fields.iter();
+                    fields.try_for_each(|(name, value)| {
+                        write!(f, "{}:{},", text(name), text(value))
+                    })?;
+                }
+            }
+            f.write_str(";")?;
+        }
+        for (id, state) in &self.connections {
+            write!(f, "{id}/{}/{}/{}", state.name, state.dirty, state.killed)?;
+            state.watched.iter().try_for_each(|key| write!(f, "/{}", text(key)))?;
+            write!(f, "/{};", state.queued.as_ref().map_or(0, Vec::len))?;
+        }
+        Ok(())
+    }
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
 }
 
 fn ok() -> Value {

@@ -20,6 +20,8 @@ pub enum Holder {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expected {
     Exactly(Epoch),
+    /// And the map of that epoch is announced, not switched to.
+    Announced(Epoch),
     /// Or none at all. A server that is further already is left alone.
     Below(Epoch),
 }
@@ -59,14 +61,21 @@ impl ChangeJob {
     /// Takes an announcement back: `new` was made by `Config::undone` from what the first server
     /// says. Whoever does so first at the first server has done it; it makes the others follow.
     pub fn undo(holder: Holder, new: Config, servers: &[Server]) -> ChangeJob {
-        ChangeJob::announce(holder, new, servers)
+        let announced = Epoch::new(new.epoch.number() - 1);
+        let mut todo = others(servers, Expected::Below(new.epoch));
+        todo.push((Server::FIRST, Expected::Announced(announced)));
+        ChangeJob { holder, new, todo, stage: Stage::Look }
     }
 
-    /// Makes servers repeat the first one's word, `first`, where they are behind it.
+    /// Makes servers repeat the first one's word, `first`, where they are not further than it.
     pub fn repeat(first: &Config, servers: &[Server]) -> ChangeJob {
+        ChangeJob::repeat_as(Holder::Nobody, first, servers)
+    }
+
+    pub fn repeat_as(holder: Holder, first: &Config, servers: &[Server]) -> ChangeJob {
         let new = Config { lock: None, ..first.clone() };
         let todo = others(servers, Expected::Below(first.epoch.next()));
-        ChangeJob { holder: Holder::Nobody, new, todo, stage: Stage::Look }
+        ChangeJob { holder, new, todo, stage: Stage::Look }
     }
 
     fn look(&mut self) -> Step {
@@ -92,16 +101,22 @@ impl ChangeJob {
             let holder = lock.map_or_else(|| "nobody".into(), String::from_utf8_lossy);
             return self.refuse(format!("ERR {LOCK} is held by {holder}"));
         }
-        let epoch = match Config::read(found) {
-            Ok(config) => config.map_or(Epoch::NONE, |config| config.epoch),
+        let config = match Config::read(found) {
+            Ok(config) => config,
             // A damaged configuration may be written over only where the first server's is known.
-            Err(_) if server != Server::FIRST => Epoch::NONE,
+            Err(_) if server != Server::FIRST => None,
             Err(why) => return self.refuse(format!("ERR the first server: {why}")),
         };
+        let announced = config.as_ref().is_some_and(|config| config.next.is_some());
+        let epoch = config.map_or(Epoch::NONE, |config| config.epoch);
         match expected {
             Expected::Exactly(exactly) if epoch == exactly => self.write(),
+            Expected::Announced(exactly) if epoch == exactly && announced => self.write(),
             Expected::Below(below) if epoch < below => self.write(),
             Expected::Below(_) => self.next_server(),
+            Expected::Announced(_) => {
+                self.refuse("ERR no map is announced any more; nothing was taken back".to_owned())
+            }
             Expected::Exactly(exactly) => {
                 let (found, wanted) = (epoch.number(), exactly.number());
                 self.refuse(format!("ERR server.config.epoch is {found}, not {wanted}"))

@@ -12,6 +12,9 @@ use crate::job::{Answer, Batch, Job, Lane, Step, error, items, unexpected};
 /// How long a lock lives if it is not renewed.
 pub const LOCK_MS: u64 = 5_000;
 
+/// What a renewal fails with if the lock is another's, or nobody's.
+pub const LAPSED: &str = "the lock of this migration has lapsed";
+
 /// Takes the lock on every server. Fails with who has it; then run a `ReleaseJob`, for those servers
 /// on which it had been taken.
 #[derive(Clone, PartialEq, Debug)]
@@ -147,7 +150,7 @@ impl IfOurs {
         if !self.looked {
             let ours = answers.last().and_then(Value::text) == Some(self.text.as_bytes());
             if !ours && self.then == Then::Renew {
-                return Step::Failed("the lock of this migration has lapsed".to_owned());
+                return Step::Failed(LAPSED.to_owned());
             }
             return self.act(ours);
         }
