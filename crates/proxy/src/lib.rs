@@ -11,6 +11,8 @@ mod watcher; //  The thread that knows the map.
 mod worker; //   The threads that serve clients.
 mod http; //     The small HTTP face.
 mod stream; //   A socket to a server, with or without TLS.
+pub mod admin; //   What an operator asks: status, check.
+pub mod migrate; // From one map to the next.
 pub mod servers; // Plain ways to talk to the servers.
 
 pub use options::{Limits, Options};

@@ -1,0 +1,122 @@
+//! Connections that carry the epoch in their names, and jobs run over them: what `fleet::job` asks of
+//! whoever runs a job that touches keys.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use fleet::{Address, Ask, Epoch, Job, Lane, Server, Step, names};
+use resp::Value;
+
+use crate::servers::{Access, Control};
+use crate::watcher::read_config;
+
+/// How long a server may take to answer before it is taken for dead.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) struct Lanes {
+    servers: Vec<Address>,
+    access: Access,
+    id: String,
+    epoch: Epoch,
+    connections: BTreeMap<(Server, bool), Control>,
+}
+
+/// Why a job did not come to its end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Broken {
+    /// A server cannot be talked to.
+    Server { server: Server, why: String },
+    /// The job itself gave up, or was told to.
+    Job(String),
+}
+
+impl Lanes {
+    /// With [`Epoch::NONE`] connections stay without a name: for those who only look.
+    pub(crate) fn new(servers: &[Address], access: &Access, id: &str, epoch: Epoch) -> Lanes {
+        Lanes {
+            servers: servers.to_vec(),
+            access: access.clone(),
+            id: id.to_owned(),
+            epoch,
+            connections: BTreeMap::new(),
+        }
+    }
+
+    /// Runs a job; `go_on` is asked before each of its steps.
+    pub(crate) fn run(
+        &mut self,
+        job: &mut dyn Job,
+        go_on: impl Fn() -> bool,
+    ) -> Result<(), Broken> {
+        let mut step = job.start();
+        loop {
+            if !go_on() {
+                // Whatever is watched on a connection of the job's own must not outlive it.
+                self.connections.retain(|(_, own), _| !own);
+                return Err(Broken::Job("it was told to stop".to_owned()));
+            }
+            step = match step {
+                Step::Ask(ask) => job.on_answers(&self.ask(&ask)?),
+                Step::Wait(ms) => {
+                    std::thread::sleep(Duration::from_millis(ms));
+                    job.on_waited()
+                }
+                Step::Done(_) => return Ok(()),
+                Step::Failed(why) => {
+                    self.connections.retain(|(_, own), _| !own);
+                    return Err(Broken::Job(why));
+                }
+            };
+        }
+    }
+
+    fn ask(&mut self, ask: &Ask) -> Result<Vec<Value>, Broken> {
+        let place = (ask.server, ask.lane == Lane::Own);
+        self.with(place, |control| {
+            control.send(&ask.bytes)?;
+            (0..ask.answers).map(|_| control.receive()).collect()
+        })
+    }
+
+    /// The shared connection to a server.
+    pub(crate) fn on<T>(
+        &mut self,
+        server: Server,
+        act: impl FnOnce(&mut Control) -> io::Result<T>,
+    ) -> Result<T, Broken> {
+        self.with((server, false), act)
+    }
+
+    fn with<T>(
+        &mut self,
+        place: (Server, bool),
+        act: impl FnOnce(&mut Control) -> io::Result<T>,
+    ) -> Result<T, Broken> {
+        let broken = |error: io::Error| Broken::Server { server: place.0, why: error.to_string() };
+        let mut control = match self.connections.remove(&place) {
+            Some(control) => control,
+            None => self.connect(place.0).map_err(broken)?,
+        };
+        let done = act(&mut control).map_err(broken)?;
+        // Only a connection without an error is used again.
+        self.connections.insert(place, control);
+        Ok(done)
+    }
+
+    fn connect(&self, server: Server) -> io::Result<Control> {
+        let mut control = Control::connect(&self.servers[server.0], &self.access, PATIENCE)?;
+        if self.epoch == Epoch::NONE {
+            return Ok(control);
+        }
+        let name =
+            |epoch| ["CLIENT".to_owned(), "SETNAME".to_owned(), names::connection(&self.id, epoch)];
+        control.call(&name(Epoch::NONE))?;
+        let config = read_config(&mut control)?.map_err(io::Error::other)?;
+        if config.is_none_or(|config| config.epoch > self.epoch) {
+            return Err(io::Error::other("its map has changed meanwhile"));
+        }
+        control.call(&name(self.epoch))?;
+        Ok(control)
+    }
+}
