@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Settings(crate::operate_cmd::SettingsArgs),
     /// See what a cluster would do, without one
     Sim(crate::sim_cmd::SimArgs),
+    /// Plain Redis servers as one fleet, re-weighted while it runs
+    Fleet(crate::fleet_cmd::FleetArgs),
 }
 
 #[derive(Args, Debug, Default)]

@@ -11,6 +11,7 @@ mod status_cmd; // The cluster in tables.
 mod operate_cmd; // Leave, split, settings.
 mod talk; //   Talking to a running node.
 mod sim_cmd; // What a cluster would do, without one.
+mod fleet_cmd; // Plain Redis servers as one fleet.
 mod banner; // The first words.
 mod taken; //  Who sits on a port we wanted.
 mod memory; // What the allocator says about memory.
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Split(args) => operate_cmd::split(&args),
         Command::Settings(args) => operate_cmd::settings(&args),
         Command::Sim(args) => sim_cmd::run(&args),
+        Command::Fleet(args) => fleet_cmd::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,60 @@
+//! `opencluster fleet ...`: plain Redis servers as one fleet. Each subcommand has its file; the work
+//! is done by the crate `proxy`.
+
+mod access; //  How to talk to the servers: passwords, TLS.
+mod proxy; //   Serve applications.
+mod migrate; // From one map to the next.
+mod status; //  How the fleet is.
+mod check; //   Whether all is in its place.
+mod shown; //   Numbers for people.
+
+use clap::{Args, Subcommand};
+
+use crate::Failure;
+use ::proxy::admin::AdminError;
+
+#[derive(Args, Debug)]
+pub(crate) struct FleetArgs {
+    #[command(subcommand)]
+    command: FleetCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum FleetCommand {
+    /// Serve applications: one address before many plain Redis servers
+    Proxy(proxy::ProxyArgs),
+    /// Change the map while applications go on
+    Migrate(migrate::MigrateArgs),
+    /// Show the map, the servers and how far a migration is
+    Status(status::StatusArgs),
+    /// Look for keys in the wrong place, keys twice, and servers that disagree
+    Check(check::CheckArgs),
+}
+
+pub(crate) fn run(args: &FleetArgs) -> Result<(), Failure> {
+    match &args.command {
+        FleetCommand::Proxy(args) => proxy::run(args),
+        FleetCommand::Migrate(args) => migrate::run(args),
+        FleetCommand::Status(args) => status::run(args),
+        FleetCommand::Check(args) => check::run(args),
+    }
+}
+
+fn failure(error: AdminError) -> Failure {
+    match error {
+        AdminError::BadInput(line) => Failure::BadInput(line),
+        AdminError::Refused(line) => Failure::Refused(line),
+    }
+}
+
+/// Whoever reads it may have seen enough (`| head`).
+fn say(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::Refused(format!("cannot write the result: {error}")))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
