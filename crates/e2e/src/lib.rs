@@ -15,5 +15,5 @@ pub use client::{Answer, Client};
 pub use cluster::{Cluster, Share};
 pub use effort::Effort;
 pub use rng::Rng;
-pub use server::{Server, opencluster, raise_fd_limit};
+pub use server::{Server, free_ports, node_binary, opencluster, raise_fd_limit};
 pub use tools::{IOREDIS, PYTHON, REDIS_BENCHMARK, REDIS_CLI, Tool};

@@ -180,7 +180,7 @@ pub fn raise_fd_limit() {
 }
 
 /// Ports nobody listens on just now, all different.
-fn free_ports<const N: usize>() -> [u16; N] {
+pub fn free_ports<const N: usize>() -> [u16; N] {
     let held = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("there are free ports"));
     held.map(|listener| listener.local_addr().expect("it is bound").port())
 }
@@ -192,7 +192,7 @@ pub fn opencluster(args: &[&str]) -> Output {
 }
 
 /// The node beside this test's own executable, built by the same profile if need be.
-fn node_binary() -> &'static Path {
+pub fn node_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         let own = std::env::current_exe().expect("a running program has a path");

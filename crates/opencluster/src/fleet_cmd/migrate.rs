@@ -151,7 +151,7 @@ fn pause_on_signal(progress: &Arc<Progress>) -> Result<(), Failure> {
 }
 
 fn plan_text(plan: &MigrationPlan) -> String {
-    let mut text = format!("from {} to {}\n", plan.config.current, plan.map);
+    let mut text = format!("from {} to {}\n", plan.from, plan.map);
     for line in &plan.warnings {
         text.push_str(&format!("warning: {line}\n"));
     }
@@ -189,7 +189,7 @@ fn plan_json(plan: &MigrationPlan) -> Value {
     let total = plan.estimate.total();
     json!({
         "event": "plan",
-        "from_map": plan.config.current.to_string(),
+        "from_map": plan.from.to_string(),
         "to_map": plan.map.to_string(),
         "keys": total.keys,
         "bytes": total.bytes,

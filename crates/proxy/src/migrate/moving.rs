@@ -200,8 +200,9 @@ impl Mover<'_> {
                 let (mut keys, mut bytes, mut refused) = (0, 0, Vec::new());
                 for (key, outcome) in job.outcomes() {
                     match outcome {
+                        // One of no bytes was there already: met twice, or moved by a client.
                         Outcome::Moved { bytes: size } => {
-                            keys += 1;
+                            keys += u64::from(*size > 0);
                             bytes += *size as u64;
                         }
                         Outcome::Gone => {}

@@ -21,7 +21,8 @@ pub struct MigrationPlan {
     pub config: Config,
     /// All servers, those to be added too.
     pub servers: Vec<Address>,
-    /// The map it leads to.
+    /// The map it leads away from, and the one it leads to.
+    pub from: ServerMap,
     pub map: ServerMap,
     pub estimate: Estimate,
     pub warnings: Vec<String>,
@@ -76,8 +77,8 @@ fn plan_map(
     }
     let estimate = Estimate::full(look, map, &options.access)?;
     must_be_in_place(&estimate, config)?;
-    let config = config.clone();
-    Ok(MigrationPlan { config, servers, map: map.clone(), estimate, warnings, present })
+    let (config, from) = (config.clone(), config.current.clone());
+    Ok(MigrationPlan { config, servers, from, map: map.clone(), estimate, warnings, present })
 }
 
 fn all_servers(options: &MigrateOptions, config: &Config) -> Result<Vec<Address>, AdminError> {
@@ -123,17 +124,15 @@ fn plan_in_progress(options: &MigrateOptions, look: &Look) -> Result<MigrationPl
         let why = format!("no migration is in progress; the fleet's map is {}", config.current);
         return Err(AdminError::Refused(why));
     }
-    let (map, seen) = match options.goal {
-        Goal::Abort => {
-            let (previous, current) = (config.current.clone(), config.previous.clone());
-            let map = current.clone();
-            (map, Look { config: Config { previous, current, ..config.clone() }, ..look.clone() })
-        }
-        Goal::Map(_) | Goal::Resume => (config.current.clone(), look.clone()),
+    let (from, map) = match options.goal {
+        Goal::Abort => (config.current.clone(), config.previous.clone()),
+        Goal::Map(_) | Goal::Resume => (config.previous.clone(), config.current.clone()),
     };
+    let (previous, current) = (from.clone(), map.clone());
+    let seen = Look { config: Config { previous, current, ..config.clone() }, ..look.clone() };
     let estimate = Estimate::sampled(&seen, &options.access)?;
     let (servers, present) = (config.servers.clone(), look.present());
-    Ok(MigrationPlan { config, servers, map, estimate, warnings: warnings(look), present })
+    Ok(MigrationPlan { config, servers, from, map, estimate, warnings: warnings(look), present })
 }
 
 fn warnings(look: &Look) -> Vec<String> {

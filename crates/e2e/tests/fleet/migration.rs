@@ -1,0 +1,140 @@
+//! Maps change under load: nothing is lost, nothing comes back, and only what must move does.
+use std::time::{Duration, Instant};
+
+use e2e::{Effort, Server};
+use resp::Value;
+
+use crate::fleet::{Fleet, address};
+use crate::keys::Keys;
+use crate::load::Load;
+
+const CLIENTS: usize = 4;
+
+fn key_count() -> usize {
+    match Effort::of_this_run() {
+        Effort::Quick => 3_000,
+        Effort::Normal => 30_000,
+        Effort::Nightly => 200_000,
+    }
+}
+
+/// Lets the clients do something before and after.
+fn a_while(load: &Load) {
+    let target = load.done() + 200;
+    let begun = Instant::now();
+    while load.done() < target {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the clients stand still");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn maps_change_under_load_while_a_migrator_and_a_proxy_are_killed() {
+    let mut fleet = Fleet::start(4);
+    let keys = Keys::write(&mut fleet.proxies[0].client(), key_count());
+    let load = Load::start(CLIENTS, &fleet.ports());
+    a_while(&load);
+
+    // Weight to 0: exactly that server's keys go.
+    let before: Vec<usize> = (0..4).map(|server| fleet.keys_on(server)).collect();
+    fleet.run("migrate", &["--map", "4.4.0.4"]).must_succeed();
+    assert_eq!(fleet.keys_on(2), 0);
+    assert!(before[2] > keys.count() / 5, "it held a quarter: {before:?}");
+    for server in 0..4 {
+        assert_eq!(fleet.says(server, "migration.status"), "2");
+        assert_eq!(fleet.says(server, "current"), "4.4.0.4");
+        assert_eq!(fleet.says(server, "previous"), "4.4.0.4");
+    }
+    a_while(&load);
+
+    // A new server, with a migrator killed on the way, and a proxy too.
+    fleet.servers.push(Server::redis());
+    let added = address(fleet.servers[4].port());
+    let slow = ["--map", "4.4.0.4.4", "--add", &added, "--rate", "0.2"];
+    let mut migrator = fleet.spawn("migrate", &slow);
+    wait_until(|| fleet.keys_on(4) > 50);
+    migrator.kill().expect("it runs");
+    let _ = migrator.wait();
+    assert_eq!(fleet.says(0, "migration.status"), "1");
+    a_while(&load);
+    fleet.proxies[0].kill();
+    a_while(&load);
+    fleet.run("migrate", &["--resume", "--wait"]).must_succeed();
+    assert_eq!(fleet.says(0, "migration.status"), "2");
+    a_while(&load);
+
+    let done = load.stop();
+    assert!(done > 1_000, "{done}");
+    keys.check(&mut fleet.proxies[1].client());
+    assert_eq!(fleet.keys_on(2), 0);
+    let all: usize = (0..5).map(|server| fleet.keys_on(server)).sum();
+    let (share, ideal) = (fleet.keys_on(4), all / 4);
+    let slack = (all / 50).max(4 * (all as f64).sqrt() as usize);
+    assert!(share.abs_diff(ideal) < slack, "{share} of {all}");
+    let report = fleet.run("check", &[]).must_succeed();
+    assert!(report.contains("0 in the wrong place, 0 there twice"), "{report}");
+}
+
+fn wait_until(mut ready: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !ready() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never came to that");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_migration_that_is_aborted_goes_back_and_loses_nothing() {
+    let fleet = Fleet::start(3);
+    let keys = Keys::write(&mut fleet.proxies[0].client(), key_count() / 10);
+    let load = Load::start(2, &fleet.ports());
+    a_while(&load);
+    let mut migrator = fleet.spawn("migrate", &["--map", "4.0.4", "--rate", "0.02"]);
+    wait_until(|| fleet.says(0, "migration.status") == "1");
+    a_while(&load);
+    migrator.kill().expect("it runs");
+    let _ = migrator.wait();
+    fleet.run("migrate", &["--abort", "--wait"]).must_succeed();
+    assert_eq!(fleet.says(0, "current"), "4.4.4");
+    a_while(&load);
+    load.stop();
+    keys.check(&mut fleet.proxies[1].client());
+    fleet.run("check", &[]).must_succeed();
+}
+
+#[test]
+fn a_server_that_dies_on_the_way_leaves_the_migration_in_progress() {
+    let mut fleet = Fleet::start(3);
+    Keys::write(&mut fleet.proxies[0].client(), 2_000);
+    let mut migrator = fleet.spawn("migrate", &["--map", "0.4.4", "--rate", "0.02"]);
+    wait_until(|| fleet.says(0, "migration.status") == "1");
+    drop(fleet.servers.pop());
+    let status = migrator.wait().expect("it ends by itself");
+    assert_eq!(status.code(), Some(1));
+    assert_eq!(fleet.says(0, "migration.status"), "1");
+}
+
+#[test]
+fn a_large_hash_moves_without_holding_a_server_up() {
+    let fleet = Fleet::start(2);
+    let mut client = fleet.proxies[0].client();
+    // On whichever server it is: that one is emptied.
+    let megabytes = if Effort::of_this_run() == Effort::Nightly { 100 } else { 20 };
+    let value = "x".repeat(1_000);
+    for chunk in 0..megabytes {
+        let mut args = vec!["HSET".to_owned(), "big".to_owned()];
+        for field in 0..1_000 {
+            args.extend([format!("f{chunk}:{field}"), value.clone()]);
+        }
+        client.call(&args);
+    }
+    let on = usize::from(fleet.keys_on(0) == 0);
+    let map = if on == 0 { "0.4" } else { "4.0" };
+    let mut watch = fleet.servers[on].client();
+    watch.run("CONFIG SET slowlog-log-slower-than 50000");
+    watch.run("SLOWLOG RESET");
+    fleet.run("migrate", &["--map", map]).must_succeed();
+    assert_eq!(watch.run("SLOWLOG LEN"), Value::Integer(0));
+    assert_eq!(fleet.keys_on(on), 0);
+    assert_eq!(client.run("HLEN big"), Value::Integer(megabytes * 1_000));
+}
