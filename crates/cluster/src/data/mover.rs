@@ -124,6 +124,11 @@ impl Mover {
         self.pausing.is_some()
     }
 
+    /// Whether a bucket is about to be promoted here.
+    pub fn has_heirs(&self) -> bool {
+        !self.heirs.is_empty()
+    }
+
     pub fn handle(&mut self, now: Duration, order: Order, plane: &impl Plane) {
         match order {
             Order::Fill { attempt, bucket, taker } => {

@@ -65,6 +65,8 @@ pub(crate) struct Data {
     pub notice: OnceLock<Box<dyn Fn(Notice) + Send + Sync>>,
     /// Since when this node is no member any more, by its own will.
     pub left: OnceLock<Instant>,
+    /// A bucket is about to be promoted here.
+    pub heirs: AtomicBool,
     /// A bucket is being handed over.
     pub pausing: AtomicBool,
     /// How long commands had to wait for a handover.
@@ -84,6 +86,7 @@ impl Data {
             outgoing: Mutex::default(),
             notice: OnceLock::new(),
             left: OnceLock::new(),
+            heirs: AtomicBool::new(false),
             pausing: AtomicBool::new(false),
             parked: Stalls::default(),
         }

@@ -1,7 +1,9 @@
 //! One command: admitted, its slots locked, run, its locks let go.
 
+use core::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
+use cluster::replication::Role;
 use commands::{Context, Ending, Flag, Keys, Locks, Request, Verdict, admit, needs_memory, run};
 use resp::{Mark, Output, Reply};
 use smallvec::SmallVec;
@@ -69,6 +71,9 @@ impl<'s> Worker<'s> {
         if self.settings.maxmemory != 0 {
             self.make_room(index, request, held);
         }
+        if self.shared.data.heirs.load(Relaxed) && self.is_inherited(place, request, held) {
+            return self.park(index, request);
+        }
         let start = output.mark();
         let muted = self.connections[index].session.begin_muted(output);
         self.admit_and_run(index, (place, request), held, (output, start));
@@ -78,6 +83,18 @@ impl<'s> Worker<'s> {
         if !self.outcome.events.is_empty() || !self.branch.outbox.is_empty() {
             self.speak(index, output, start);
         }
+    }
+
+    /// Whether the command is for a bucket that this node will serve in a moment. By the map it still is
+    /// another's, who would send the client back here.
+    #[cold]
+    fn is_inherited(&self, place: usize, request: &Request<'_>, held: &Held<'s>) -> bool {
+        let Some(key) = &request.key else { return false };
+        if let Some(Some(state)) = held.get(place) {
+            return state.duty.role == Role::Heir;
+        }
+        let state = self.shared.keyspace.try_lock(key.slot());
+        state.is_some_and(|state| state.duty.role == Role::Heir)
     }
 
     #[inline]
