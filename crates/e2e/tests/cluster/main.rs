@@ -1,7 +1,9 @@
 //! Clusters of real processes on this machine: they grow and shrink under load, and nothing that was
 //! acknowledged is lost.
 mod faults;
+mod events;
 mod grow;
 mod load;
+mod moves;
 mod steady;
 mod operate;
