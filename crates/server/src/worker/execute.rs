@@ -4,7 +4,9 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use cluster::replication::Role;
-use commands::{Context, Ending, Flag, Keys, Locks, Request, Verdict, admit, needs_memory, run};
+use commands::{
+    Context, Ending, Flag, Keys, Locks, Request, Spec, Verdict, admit, needs_memory, run,
+};
 use resp::{Mark, Output, Reply};
 use smallvec::SmallVec;
 
@@ -155,6 +157,19 @@ impl<'s> Worker<'s> {
         if self.outcome.reshaped != reshaped {
             slots.note_changes();
         }
+        self.conclude(index, spec, slots, start);
+    }
+
+    /// What the command did goes to the backups before its slots are let go; its reply, which began at
+    /// `start`, may have to wait for them.
+    #[inline]
+    fn conclude(
+        &mut self,
+        index: usize,
+        spec: &'static Spec,
+        mut slots: LockedSlots<'_>,
+        start: Mark,
+    ) {
         let ticket = self.ship(&mut slots, spec);
         let touched_slots = !slots.is_free();
         drop(slots);

@@ -8,13 +8,8 @@ use crate::map::NodeId;
 
 #[test]
 fn never_do_two_nodes_serve_a_slot_and_in_the_end_all_have_leases() {
-    stories(0..60);
-}
-
-#[test]
-#[ignore = "minutes; for a night or after a change of the rules"]
-fn many_more_stories_end_as_well() {
-    stories(60..3_000);
+    let nightly = std::env::var_os("OPENCLUSTER_NIGHTLY").is_some();
+    stories(0..if nightly { 3_000 } else { 60 });
 }
 
 /// The last seed printed is the one to repeat.
