@@ -53,13 +53,12 @@ const TOLERATED: [(&str, &str, &str); 2] = [
 ];
 
 /// Crates that we do not take, anywhere, and why.
-const BANNED: [(&str, &str); 6] = [
+const BANNED: [(&str, &str); 5] = [
     ("bincode", "unmaintained; control messages are postcard, data frames are written by hand"),
     ("openraft", "owns its event loop and has no pre-vote; the map's log is kept by `raft`"),
     ("openssl-sys", "needs a system library; TLS is rustls"),
     ("native-tls", "needs a system library; TLS is rustls"),
     ("madsim", "replaces the runtime; our simulator runs the pure core as it is"),
-    ("lazy_static", "std::sync::LazyLock does it"),
 ];
 
 pub(super) struct Package {
