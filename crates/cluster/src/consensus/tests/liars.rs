@@ -7,14 +7,27 @@ use super::net::{self, A, B, C, D, Net};
 use crate::consensus::*;
 use crate::map::{LogIndex, NodeId};
 
-/// A source of numbers that are often just the wrong ones.
-struct Numbers(u64);
+/// A source of numbers that are often nearly right: what is far off is refused at the first look.
+struct Numbers {
+    state: u64,
+    /// Where the log of the node that is lied to ends, and its term.
+    last: LogIndex,
+    term: Term,
+}
 
 impl Numbers {
+    fn new(seed: u64) -> Numbers {
+        Numbers { state: seed, last: LogIndex(1), term: Term(1) }
+    }
+
+    fn look_at(&mut self, victim: &Consensus) {
+        (self.last, self.term) = (victim.last_index(), victim.term());
+    }
+
     fn next(&mut self) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.0 >> 33
+        let state = self.state.wrapping_mul(6_364_136_223_846_793_005);
+        self.state = state.wrapping_add(1_442_695_040_888_963_407);
+        self.state >> 33
     }
 
     fn below(&mut self, end: u64) -> u64 {
@@ -29,12 +42,24 @@ impl Numbers {
         }
     }
 
+    /// Mostly about where the log ends.
     fn index(&mut self) -> LogIndex {
-        LogIndex(self.number())
+        match self.below(4) {
+            0 => LogIndex(self.number()),
+            _ => LogIndex((self.last.0 + self.below(4)).saturating_sub(2)),
+        }
+    }
+
+    /// Mostly the present one.
+    fn term(&mut self) -> Term {
+        match self.below(4) {
+            0 => Term(self.number()),
+            _ => self.term,
+        }
     }
 
     fn place(&mut self) -> LogPlace {
-        LogPlace { index: self.index(), term: Term(self.number()) }
+        LogPlace { index: self.index(), term: self.term() }
     }
 
     fn nodes(&mut self) -> BTreeSet<NodeId> {
@@ -65,14 +90,14 @@ impl Numbers {
     /// Mostly in order, or nothing would ever get past the first check.
     fn entries(&mut self, after: LogPlace) -> Vec<Entry> {
         let entry = |step: u64, numbers: &mut Numbers| Entry {
-            index: LogIndex(match numbers.below(20) {
-                0 => numbers.number(),
-                _ => after.index.0.wrapping_add(step),
-            }),
-            term: Term(match numbers.below(4) {
-                0 => numbers.number(),
-                _ => after.term.0,
-            }),
+            index: match numbers.below(6) {
+                0 => numbers.index(),
+                _ => LogIndex(after.index.0.wrapping_add(step)),
+            },
+            term: match numbers.below(4) {
+                0 => numbers.term(),
+                _ => after.term,
+            },
             payload: numbers.payload(),
         };
         (1..=self.below(4)).map(|step| entry(step, self)).collect()
@@ -110,7 +135,7 @@ impl Numbers {
     }
 
     fn message(&mut self) -> RaftMessage {
-        RaftMessage { term: Term(self.number()), body: self.body() }
+        RaftMessage { term: self.term(), body: self.body() }
     }
 }
 
@@ -118,11 +143,12 @@ impl Numbers {
 #[test]
 fn no_message_makes_a_node_fall_over() {
     for seed in 0..300 {
-        let mut numbers = Numbers(seed);
+        let mut numbers = Numbers::new(seed);
         let mut net = Net::of([A, B, C]);
         net.start(D, Begin::Join);
         let victim = [A, B, D][(seed % 3) as usize];
         for _ in 0..150 {
+            numbers.look_at(&net[victim]);
             let from = NodeId(numbers.below(5));
             let message = numbers.message();
             net.node(victim).step(from, &message);
@@ -148,6 +174,75 @@ fn a_heartbeat_cannot_commit_what_is_not_there() {
     net.node(B).step(A, &RaftMessage { term, body });
     assert_eq!(net[B].committed(), before);
     assert!(net.node(B).ready().messages.is_empty());
+}
+
+#[test]
+fn an_answer_to_what_was_never_sent_counts_for_nothing() {
+    let mut net = Net::of([A, B, C]);
+    let (term, last) = (net[A].term(), net[A].last_index());
+    let body = Body::Appended { last: LogIndex(last.0 + 5), commit: last };
+    net.node(A).step(B, &RaftMessage { term, body });
+    net.cut_off(B);
+    net.cut_off(C);
+    net.propose(A, "heard by nobody");
+    assert_eq!(net[A].committed(), last);
+}
+
+#[test]
+fn a_hint_beyond_all_logs_is_no_hint() {
+    let mut net = Net::of([A, B, C]);
+    net.node(A).report_unreachable(B); // From here on it probes where the two logs part.
+    let hint = LogPlace { index: LogIndex(u64::MAX), term: Term(0) };
+    let body = Body::NotAppended { after: net[A].last_index(), hint, commit: LogIndex(1) };
+    let term = net[A].term();
+    net.node(A).step(B, &RaftMessage { term, body });
+    net.propose(A, "goes on");
+    net.run(2);
+    assert_eq!(net.names(B), ["goes on"]);
+}
+
+#[test]
+fn no_entry_is_kept_that_no_leader_can_have_sent() {
+    let mut net = Net::of([A, B, C]);
+    let (term, last) = (net[B].term(), net[B].last_index());
+    let after = LogPlace { index: last, term };
+    let entry = |term| Entry { index: LogIndex(last.0 + 1), term, payload: Payload::Nothing };
+    for wrong in [Term(term.0 + 1), Term(term.0 - 1)] {
+        let body = Body::Append { after, entries: vec![entry(wrong)], commit: last };
+        net.node(B).step(A, &RaftMessage { term, body });
+        assert_eq!(net[B].last_index(), last, "{wrong} in {term}");
+    }
+    let right = Body::Append { after, entries: vec![entry(term)], commit: last };
+    net.node(B).step(A, &RaftMessage { term, body: right });
+    assert_eq!(net[B].last_index(), LogIndex(last.0 + 1));
+}
+
+#[test]
+fn no_snapshot_is_taken_that_no_leader_can_have_sent() {
+    let mut net = Net::of([A, B, C]);
+    let (term, last) = (net[B].term(), net[B].last_index());
+    let snapshot = |at_term| SnapshotData {
+        at: LogPlace { index: LogIndex(last.0 + 9), term: at_term },
+        configuration: net[B].configuration().clone(),
+        map: net::founding_map(A),
+    };
+    let bodies = [Term(term.0 + 1), term].map(|term| Body::Snapshot(Box::new(snapshot(term))));
+    let [wrong, right] = bodies;
+    net.node(B).step(A, &RaftMessage { term, body: wrong });
+    assert_eq!(net[B].last_index(), last);
+    net.node(B).step(A, &RaftMessage { term, body: right });
+    assert_eq!(net[B].last_index(), LogIndex(last.0 + 9));
+}
+
+#[test]
+fn nobody_is_heard_and_no_node_hears_itself() {
+    let mut net = Net::of([A, B, C]);
+    for from in [NodeId(0), B] {
+        let body = Body::Heartbeat { commit: LogIndex(1), read: None };
+        let term = net[B].term();
+        net.node(B).step(from, &RaftMessage { term, body });
+        assert!(net.node(B).ready().is_empty(), "from {from}");
+    }
 }
 
 #[test]
