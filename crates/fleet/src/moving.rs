@@ -1,7 +1,7 @@
 //! Moving keys from one server to another: a batch of them at once, each by itself safe.
 //!
 //! ~~~text
-//! to    SET marker token NX PX     whose it is to move this key; EXISTS key
+//! to    SET marker token NX PX     whose it is to move this key
 //! from  MULTI DUMP PTTL TIME EXEC  the value, and when it expires
 //! to    WATCH marker; MGET marker  is it still ours?
 //! to    MULTI RESTORE; DEL marker; EXEC
@@ -73,7 +73,7 @@ pub struct MoveJob {
 enum State {
     /// Not begun, or begun in vain.
     Waiting,
-    /// The marker is ours and the new place is empty.
+    /// The marker is ours.
     Marked,
     Copied {
         dump: Vec<u8>,
@@ -82,10 +82,9 @@ enum State {
     /// The new place has it: the old one may go.
     Placed {
         bytes: usize,
-        marked: bool,
     },
-    /// All is done but to delete our marker.
-    MarkerLeft(Outcome),
+    /// Nothing was there to be moved; our marker is still to be deleted.
+    MarkerLeft,
     Ended(Outcome),
 }
 
@@ -140,7 +139,7 @@ impl MoveJob {
             | State::Marked
             | State::Copied { .. }
             | State::Placed { .. }
-            | State::MarkerLeft(_) => None,
+            | State::MarkerLeft => None,
         })
     }
 
@@ -173,7 +172,7 @@ impl MoveJob {
         if has(|state| matches!(state, State::Placed { .. })) {
             return self.unlink();
         }
-        if has(|state| matches!(state, State::MarkerLeft(_))) {
+        if has(|state| matches!(state, State::MarkerLeft)) {
             return self.unmark();
         }
         if has(|state| matches!(state, State::Waiting)) {
@@ -182,7 +181,7 @@ impl MoveJob {
         Step::Done(Answer::Nothing)
     }
 
-    // 1) Say that we move it, and look whether it is there already.
+    // 1) Say that we move it. Whether it is there already shows when it is restored.
 
     fn mark(&mut self) -> Step {
         self.stage = Stage::Mark;
@@ -192,7 +191,6 @@ impl MoveJob {
         for key in self.marking() {
             let marker = names::marker(&key);
             batch.push(&[b"SET", &marker, self.token.bytes(), b"NX", b"PX", lifetime]);
-            batch.push(&[b"EXISTS", &key]);
         }
         batch.ask(self.route.to)
     }
@@ -206,13 +204,8 @@ impl MoveJob {
     }
 
     fn on_marked(&mut self, answers: &[Value]) -> Step {
-        for (key, answers) in self.marking().iter().zip(answers.chunks(2)) {
-            let state = match (&answers[0], &answers[1]) {
-                (Value::Null, _) => State::Waiting,
-                (_, Value::Integer(0)) => State::Marked,
-                (_, _) => State::Placed { bytes: 0, marked: true },
-            };
-            self.set(key, state);
+        for (key, answer) in self.marking().iter().zip(answers) {
+            self.set(key, if *answer == Value::Null { State::Waiting } else { State::Marked });
         }
         self.go_on()
     }
@@ -288,6 +281,7 @@ impl MoveJob {
         }
         batch.push(&[b"MULTI"]);
         let mut digits = itoa::Buffer::new();
+        let mut markers = Vec::new();
         for (key, state) in &self.keys {
             let State::Copied { dump, expires_ms } = state else { continue };
             let at = digits.format(expires_ms.unwrap_or(0)).as_bytes();
@@ -296,7 +290,11 @@ impl MoveJob {
                 None => batch.push(&[b"RESTORE", key, b"0", dump]),
                 Some(_) => batch.push(&[b"RESTORE", key, at, dump, b"ABSTTL"]),
             }
-            batch.push(&[b"DEL", &names::marker(key)]);
+            markers.push(names::marker(key));
+        }
+        if !markers.is_empty() {
+            let name = std::iter::once(b"DEL".as_slice());
+            batch.push(&name.chain(markers.iter().map(Vec::as_slice)).collect::<Vec<_>>());
         }
         batch.push(&[b"EXEC"]);
         batch.ask_on(self.route.to, Lane::Own)
@@ -315,16 +313,16 @@ impl MoveJob {
             keys.iter().for_each(|key| self.set(key, State::Waiting));
             return self.mark();
         };
-        for (key, answers) in keys.iter().zip(restored.chunks(2)) {
-            let state = match (&answers[0], &self.keys[key]) {
+        for (key, answer) in keys.iter().zip(restored) {
+            let state = match (answer, &self.keys[key]) {
                 (Value::Error(text), _) if !text.starts_with(b"BUSYKEY") => {
                     State::Ended(Outcome::Refused(String::from_utf8_lossy(text).into_owned()))
                 }
                 (Value::Simple(_), State::Copied { dump, .. }) => {
-                    State::Placed { bytes: dump.len(), marked: false }
+                    State::Placed { bytes: dump.len() }
                 }
                 // Somebody was quicker. What is in place stays.
-                _ => State::Placed { bytes: 0, marked: false },
+                _ => State::Placed { bytes: 0 },
             };
             self.set(key, state);
         }
@@ -352,9 +350,8 @@ impl MoveJob {
             return unexpected(self.route.from, answers.first());
         }
         for state in self.keys.values_mut() {
-            if let State::Placed { bytes, marked } = *state {
-                let outcome = Outcome::Moved { bytes };
-                *state = if marked { State::MarkerLeft(outcome) } else { State::Ended(outcome) };
+            if let State::Placed { bytes } = *state {
+                *state = State::Ended(Outcome::Moved { bytes });
             }
         }
         self.go_on()
@@ -364,7 +361,7 @@ impl MoveJob {
 
     fn unmark(&mut self) -> Step {
         self.stage = Stage::Unmark;
-        let keys = self.those(|state| matches!(state, State::MarkerLeft(_)));
+        let keys = self.those(|state| matches!(state, State::MarkerLeft));
         let markers: Vec<Vec<u8>> = keys.iter().map(|key| names::marker(key)).collect();
         let name = std::iter::once(b"DEL".as_slice());
         let args: Vec<&[u8]> = name.chain(markers.iter().map(Vec::as_slice)).collect();
@@ -378,8 +375,8 @@ impl MoveJob {
             return unexpected(self.route.to, answers.first());
         }
         for state in self.keys.values_mut() {
-            if let State::MarkerLeft(outcome) = state {
-                *state = State::Ended(outcome.clone());
+            if *state == State::MarkerLeft {
+                *state = State::Ended(Outcome::Gone);
             }
         }
         self.go_on()
@@ -426,7 +423,7 @@ pub(crate) fn milliseconds(time: &Value) -> Option<u64> {
 /// What DUMP and PTTL say together; `None` if that is nonsense.
 fn copied(now_ms: u64, dump: &Value, ttl: &Value) -> Option<State> {
     match (dump, ttl) {
-        (Value::Null, _) => Some(State::MarkerLeft(Outcome::Gone)),
+        (Value::Null, _) => Some(State::MarkerLeft),
         (Value::Bulk(dump), Value::Integer(ttl)) => {
             let expires_ms = u64::try_from(*ttl).ok().map(|ttl| now_ms + ttl);
             Some(State::Copied { dump: dump.clone(), expires_ms })
