@@ -1,6 +1,7 @@
 //! `opencluster serve`: a node from its first words to its last. Read from top to bottom; the node
 //! itself is `server::Node`.
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
@@ -67,21 +68,41 @@ fn start_over(node: &Node) -> Failure {
     anstream::eprintln!(
         "opencluster: the other nodes have counted this one as dead; it empties itself and joins anew"
     );
-    let others = node.others();
     let mut arguments = std::env::args_os();
     let program = arguments.next();
     let program = std::env::current_exe().ok().map(Into::into).or(program).unwrap_or_default();
     let mut again = Command::new(program);
+    // The addresses it was once given may be those of nodes long gone: the members it knows come first.
+    let (arguments, given) = without_join(arguments);
     again.args(arguments);
-    if !others.is_empty() {
-        // For one that was started without an address to join. A flag that says so stands above this.
-        again.env("OPENCLUSTER_JOIN", others.join(","));
+    let mut addresses = node.others();
+    addresses.extend(given);
+    if !addresses.is_empty() {
+        again.env("OPENCLUSTER_JOIN", addresses.join(","));
     }
     let error = again.exec();
     refused(format!(
         "the other nodes have counted this one as dead and it cannot start over ({error}); start it \
          again to join anew"
     ))
+}
+
+/// The arguments without `--join`, and what it said.
+fn without_join(arguments: impl Iterator<Item = OsString>) -> (Vec<OsString>, Option<String>) {
+    let mut kept = Vec::new();
+    let mut given = None;
+    let mut arguments = arguments.peekable();
+    while let Some(argument) = arguments.next() {
+        let text = argument.to_str().unwrap_or_default();
+        if text == "--join" {
+            given = arguments.next().and_then(|value| value.into_string().ok());
+        } else if let Some(value) = text.strip_prefix("--join=") {
+            given = Some(value.to_owned());
+        } else {
+            kept.push(argument);
+        }
+    }
+    (kept, given)
 }
 
 /// Output that nobody reads is no reason to stop serving.
@@ -157,4 +178,17 @@ fn explain_taken(addr: SocketAddr, flag: &str, settings: &Settings) -> String {
 
 fn refused(line: String) -> Failure {
     Failure::Refused(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_starts_over_keeps_all_flags_but_where_to_join() {
+        let arguments = ["--port", "1", "--join", "a:1,b:2", "--name=x", "--join=c:3"];
+        let (kept, given) = without_join(arguments.into_iter().map(OsString::from));
+        assert_eq!(kept, ["--port", "1", "--name=x"]);
+        assert_eq!(given.as_deref(), Some("c:3"));
+    }
 }
