@@ -59,14 +59,11 @@ impl Fleet {
 
     /// Keys on a server, without the fleet's own.
     pub(crate) fn keys_on(&self, server: usize) -> usize {
-        let mut client = self.servers[server].client();
-        let all = client.call(&["DBSIZE"]).value;
-        let own =
-            client.call(&["EVAL", "return #redis.call('KEYS', 'server.config.*')", "0"]).value;
-        let (resp::Value::Integer(all), resp::Value::Integer(own)) = (all, own) else {
-            panic!("DBSIZE is a number")
-        };
-        usize::try_from(all - own).expect("there are no fewer keys than the fleet's own")
+        // In one step: keys come and go meanwhile.
+        let script = "return redis.call('DBSIZE') - #redis.call('KEYS', 'server.config.*')";
+        let answer = self.servers[server].client().call(&["EVAL", script, "0"]).value;
+        let resp::Value::Integer(count) = answer else { panic!("{answer}") };
+        usize::try_from(count).expect("there are no fewer keys than the fleet's own")
     }
 }
 
