@@ -12,6 +12,7 @@ mod elements;
 
 use resp::Value;
 
+use crate::config::Server;
 use crate::job::{Answer, Batch, Input, Job, Lane, Step, error, items, unexpected};
 use crate::moving::{MARKER_MS, MoveJob, Outcome, RETRY_MS, Token, milliseconds};
 use crate::names;
@@ -261,6 +262,16 @@ impl BigMoveJob {
         }
     }
 
+    /// What the new place will not take stays where it is, and nobody waits for our marker.
+    fn on_error(&mut self, server: Server, answer: &Value) -> Step {
+        match (&self.stage, answer) {
+            (Stage::Add | Stage::Rename, Value::Error(text)) => {
+                self.unmark(Outcome::Refused(String::from_utf8_lossy(text).into_owned()))
+            }
+            _ => unexpected(server, Some(answer)),
+        }
+    }
+
     // 5) Take the old copy away, and the marker if it is still there.
 
     fn unlink(&mut self) -> Step {
@@ -295,7 +306,7 @@ impl Job for BigMoveJob {
             }
         };
         if let Some(first) = error(answers) {
-            return unexpected(server, Some(first));
+            return self.on_error(server, first);
         }
         match self.stage.clone() {
             Stage::Look => self.on_looked(answers),

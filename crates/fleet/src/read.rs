@@ -68,15 +68,21 @@ impl Job for ReadJob {
         let [_, _, queued, exec] = answers else {
             return unexpected(self.route.to, answers.first());
         };
-        if let Value::Error(_) = queued {
-            // The command makes no sense to the server; its words are the answer.
-            return Step::Done(Answer::Picked { answer: 2, item: None });
-        }
-        let Some([exists, _]) = items(Some(exec)) else {
-            return Step::Done(Answer::Picked { answer: 3, item: None });
+        let refused = matches!(queued, Value::Error(_));
+        let exists = match items(Some(exec)) {
+            Some([exists, _]) => *exists == Value::Integer(1),
+            // The new place does not know such a command; the old one may, and have the key.
+            _ if refused && self.look == Look::New => false,
+            // Refused before it ran: the server's words are the answer.
+            _ => {
+                return Step::Done(Answer::Picked {
+                    answer: if refused { 2 } else { 3 },
+                    item: None,
+                });
+            }
         };
         let found = Step::Done(Answer::Picked { answer: 3, item: Some(1) });
-        match (self.look, exists == &Value::Integer(1)) {
+        match (self.look, exists) {
             (_, true) | (Look::NewAgain, false) => found,
             (Look::New, false) => {
                 self.look = Look::Old;

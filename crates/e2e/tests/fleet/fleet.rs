@@ -105,18 +105,17 @@ impl Ran {
 pub(crate) struct Proxy {
     child: Child,
     port: u16,
-    http_port: u16,
 }
 
 impl Proxy {
     pub(crate) fn start(servers: &str, args: &[&str]) -> Proxy {
-        let [port, http_port] = free_ports();
+        let [port] = free_ports();
         let mut command = Command::new(node_binary());
         command.args(["fleet", "proxy", "--servers", servers, "--port", &port.to_string()]);
-        command.args(["--http-port", &http_port.to_string()]).args(args);
+        command.args(["--http-port", "0"]).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().expect("it was just built");
-        let mut proxy = Proxy { child, port, http_port };
+        let mut proxy = Proxy { child, port };
         proxy.wait_until_it_answers();
         proxy
     }
@@ -133,10 +132,6 @@ impl Proxy {
 
     pub(crate) fn port(&self) -> u16 {
         self.port
-    }
-
-    pub(crate) fn http_port(&self) -> u16 {
-        self.http_port
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -138,3 +138,31 @@ fn a_large_hash_moves_without_holding_a_server_up() {
     assert_eq!(fleet.keys_on(on), 0);
     assert_eq!(client.run("HLEN big"), Value::Integer(megabytes * 1_000));
 }
+
+#[test]
+fn the_same_migration_empties_the_servers_into_an_opencluster_node() {
+    let mut fleet = Fleet::start(2);
+    let mut client = fleet.proxies[0].client();
+    for number in 0..500 {
+        client.run(&format!("SET key:{number} {number} EX 1000"));
+    }
+    client.run("RPUSH list a b");
+    fleet.servers.push(Server::node());
+    let added = address(fleet.servers[2].port());
+    // A node does not hold lists yet: it is named, and stays where it can be read.
+    let ran = fleet.run("migrate", &["--map", "0.0.4", "--add", &added]);
+    assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("left: list:"), "{}", ran.out);
+    assert_eq!(fleet.keys_on(0) + fleet.keys_on(1), 1);
+    assert_eq!(client.run("LLEN list"), Value::Integer(2));
+    for number in 0..500 {
+        let expected = Value::Bulk(number.to_string().into_bytes());
+        assert_eq!(client.run(&format!("GET key:{number}")), expected);
+    }
+    for server in [0, 1] {
+        fleet.servers[server].client().run("DEL list");
+    }
+    fleet.run("migrate", &["--resume"]).must_succeed();
+    assert_eq!(fleet.says(0, "migration.status"), "2");
+    assert_eq!(client.run("INCR counter"), Value::Integer(1));
+}

@@ -49,12 +49,12 @@ fn assert_safe(start: &str, actors: &[Actor]) {
 
 #[test]
 fn a_write_during_the_copy_stands() {
-    assert_safe("SET k 1", &[mover("m"), client(&["SET k 2"]), client(&["GET k", "GET k"])]);
+    assert_safe("SET k 1", &[mover("m"), client(&["SET k 2"]), client(&["GET k"])]);
 }
 
 #[test]
 fn a_delete_during_the_copy_stands() {
-    assert_safe("SET k 1", &[mover("m"), client(&["DEL k"]), client(&["GET k", "GET k"])]);
+    assert_safe("SET k 1", &[mover("m"), client(&["DEL k"]), client(&["GET k"])]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn two_movers_and_a_delete_bring_nothing_back() {
 
 #[test]
 fn a_client_that_dies_in_the_middle_of_a_write_harms_nobody() {
-    assert_safe("SET k 1", &[client(&["INCR k"]), client(&["GET k", "GET k"]), mover("m")]);
+    assert_safe("SET k 1", &[client(&["INCR k"]), client(&["GET k"]), mover("m")]);
 }
 
 #[test]

@@ -56,13 +56,18 @@ struct Walked {
     away: Mutex<BTreeMap<Server, String>>,
 }
 
+/// Keys that stay where they are, so that they are not tried again.
+type Stays = BTreeSet<Vec<u8>>;
+
 impl Mover<'_> {
     /// Moves all there is to move; what cannot be moved is noted in the progress.
     pub(super) fn run(&self) {
         let mut away = BTreeMap::new();
         for _ in 0..WALKS_MAX {
+            let stays: Stays =
+                self.progress.left().into_iter().filter_map(|left| left.key).collect();
             let walked = Walked { away: Mutex::new(away.clone()), ..Walked::default() };
-            self.walk(&walked);
+            self.walk(&walked, &stays);
             let found = walked.found.into_inner();
             away = walked.away.into_inner();
             if found == 0 || self.progress.is_stopping() {
@@ -82,14 +87,14 @@ impl Mover<'_> {
         (0..self.config.servers.len()).map(Server).filter(has_weight).collect()
     }
 
-    fn walk(&self, walked: &Walked) {
+    fn walk(&self, walked: &Walked, stays: &Stays) {
         let (sender, receiver) = sync_channel(CARRIERS * 2);
         let receiver = Mutex::new(receiver);
         let pace = Pace::new(self.rate);
         thread::scope(|scope| {
             for server in self.givers() {
                 let sender = sender.clone();
-                scope.spawn(move || self.walk_server(server, walked, &sender));
+                scope.spawn(move || self.walk_server(server, walked, stays, &sender));
             }
             drop(sender);
             for number in 0..CARRIERS {
@@ -101,7 +106,13 @@ impl Mover<'_> {
 
     // Finding and weighing.
 
-    fn walk_server(&self, server: Server, walked: &Walked, sender: &SyncSender<Cargo>) {
+    fn walk_server(
+        &self,
+        server: Server,
+        walked: &Walked,
+        stays: &Stays,
+        sender: &SyncSender<Cargo>,
+    ) {
         if walked.away.lock().contains_key(&server) {
             return;
         }
@@ -111,6 +122,7 @@ impl Mover<'_> {
             pages(control, |control, keys| {
                 let keys: Vec<(Vec<u8>, Route)> = keys
                     .into_iter()
+                    .filter(|key| !stays.contains(key))
                     .filter_map(|key| match view.place(&key) {
                         Place::Moving(route) if route.from == server => Some((key, route)),
                         Place::Moving(_) | Place::At(_) | Place::Held => None,
