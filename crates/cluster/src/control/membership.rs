@@ -224,14 +224,16 @@ impl Control {
         self.hand_leadership_on();
     }
 
-    /// Only when the map shows that it may go: of two who want to leave one has to stay and lead.
+    /// Only when the map shows that it may go: of two who want to leave one has to stay and lead. And
+    /// not to one who wants to go as well, or leadership would go round while nobody uses it.
     fn hand_leadership_on(&mut self) {
-        let known = self.map.as_ref().and_then(|map| map.member(self.me.id));
-        if known.is_none_or(|member| member.weight > 0) {
+        let Some(map) = &self.map else { return };
+        if map.member(self.me.id).is_none_or(|member| member.weight > 0) {
             return;
         }
-        let others: Vec<NodeId> =
-            self.consensus.voters().iter().copied().filter(|node| *node != self.me.id).collect();
+        let stays = |node: &NodeId| map.member(*node).is_some_and(|member| member.weight > 0);
+        let voters = self.consensus.voters().iter().copied();
+        let others: Vec<NodeId> = voters.filter(|node| *node != self.me.id).filter(stays).collect();
         let Some(leader) = self.leader.as_mut().filter(|it| self.now >= it.transfer_again_at)
         else {
             return;
@@ -319,7 +321,12 @@ impl Control {
     fn wanted_voters(&self, map: &Map) -> BTreeSet<NodeId> {
         let now: &BTreeSet<NodeId> = self.consensus.voters();
         let Some(leader) = &self.leader else { return now.clone() };
-        let stays = |member: &&Member| !leader.leaving.contains(&member.id);
+        // A leader that leaves needs somebody to lead after it, and votes only until then.
+        let i_leave = self.leaving.is_some()
+            && map.member(self.me.id).is_some_and(|member| member.weight == 0);
+        let is_me = |member: &Member| member.id == self.me.id;
+        let stays =
+            |member: &&Member| !leader.leaving.contains(&member.id) && !(i_leave && is_me(member));
         let seats = seats(map.members().iter().filter(stays).count());
         let mut open: Vec<&Member> = map
             .members()
@@ -327,15 +334,18 @@ impl Control {
             .filter(stays)
             .filter(|it| it.id != self.me.id && (now.contains(&it.id) || self.is_up_to_date(it.id)))
             .collect();
-        let mut chosen: Vec<&Member> = map.member(self.me.id).into_iter().collect();
+        let me = map.member(self.me.id);
+        let mut chosen: Vec<&Member> = me.filter(|_| !i_leave).into_iter().collect();
         while chosen.len() < seats && !open.is_empty() {
             let neighbours =
                 |it: &Member| chosen.iter().filter(|chosen| chosen.zone == it.zone).count();
-            let rank = |it: &Member| (neighbours(it), !now.contains(&it.id), it.id);
+            let rank = |it: &Member| {
+                (i_leave && it.weight == 0, neighbours(it), !now.contains(&it.id), it.id)
+            };
             let best = (0..open.len()).min_by_key(|place| rank(open[*place]));
             chosen.push(open.swap_remove(best.expect("somebody is left")));
         }
-        chosen.iter().map(|member| member.id).collect()
+        chosen.into_iter().chain(me).map(|member| member.id).collect()
     }
 
     /// Whether a member is there and has the log, so that decisions need not wait for it.

@@ -157,3 +157,16 @@ fn a_shorter_lease_counts_when_every_longer_one_has_run_out() {
     t.run(ms(900));
     assert_eq!(t.members().len(), 2);
 }
+
+#[test]
+fn all_but_one_may_leave_at_once() {
+    for stays in [1, 4, 7] {
+        let mut t = World::of(7);
+        for goes in (1..=7).filter(|id| *id != stays) {
+            t.leave(goes);
+        }
+        t.run_until(|t| t.members_by(stays) == [stays]);
+        t.settle();
+        assert_eq!(t.map().load(NodeId(stays)).primaries, 256, "{stays} stays");
+    }
+}
