@@ -138,6 +138,13 @@ impl Proxy {
         Client::try_connect(self.port).expect("a running proxy takes connections")
     }
 
+    /// Freezes it, or lets it go on.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args([name, &id]).status();
+        assert!(status.is_ok_and(|status| status.success()), "kill {name}");
+    }
+
     /// As `kill -9`.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();

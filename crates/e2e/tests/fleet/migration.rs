@@ -103,6 +103,57 @@ fn a_migration_that_is_aborted_goes_back_and_loses_nothing() {
 }
 
 #[test]
+fn an_announcement_that_nobody_stands_behind_is_taken_back() {
+    let fleet = Fleet::start(2);
+    let mut client = fleet.proxies[0].client();
+    client.run("SET k before");
+    // As a migrator leaves it that dies between announcing and switching, its lock lapsed.
+    for server in &fleet.servers {
+        let mut server = server.client();
+        server.run("MSET server.config.epoch 2 server.config.next 4.0");
+    }
+    wait_until(|| fleet.says(0, "epoch") == "3");
+    wait_until(|| fleet.says(1, "epoch") == "3");
+    for server in [0, 1] {
+        assert_eq!(fleet.says(server, "next"), "");
+        assert_eq!(fleet.says(server, "current"), "4.4");
+    }
+    for number in 0..50 {
+        assert!(client.run(&format!("SET key:{number} x")).is_ok());
+    }
+    assert_eq!(fleet.proxies[1].client().run("GET k"), Value::Bulk(b"before".to_vec()));
+    fleet.run("migrate", &["--map", "4.0"]).must_succeed();
+    assert_eq!(client.run("GET k"), Value::Bulk(b"before".to_vec()));
+}
+
+#[test]
+fn a_proxy_that_slept_through_a_migration_wakes_to_the_new_map() {
+    let fleet = Fleet::start(2);
+    let (mut sleeper, mut other) = (fleet.proxies[0].client(), fleet.proxies[1].client());
+    for number in 0..50 {
+        assert!(sleeper.run(&format!("SET key:{number} old")).is_ok());
+    }
+    fleet.proxies[0].signal("-STOP");
+    fleet.run("migrate", &["--map", "0.4"]).must_succeed();
+    for number in 0..50 {
+        assert!(other.run(&format!("SET key:{number} new")).is_ok());
+    }
+    // What was sent to the sleeper before is answered by the new map or not at all.
+    sleeper.send(&["SET", "key:0", "late"]).expect("the kernel takes it");
+    fleet.proxies[0].signal("-CONT");
+    let late = sleeper.receive().expect("it answers").value;
+    let first: &[u8] = if late.is_ok() { b"late" } else { b"new" };
+    assert_eq!(other.run("GET key:0"), Value::Bulk(first.to_vec()), "{late}");
+    let mut client = fleet.proxies[0].client();
+    wait_until(|| client.run("GET key:1") == Value::Bulk(b"new".to_vec()));
+    for number in 1..50 {
+        assert_eq!(client.run(&format!("GET key:{number}")), Value::Bulk(b"new".to_vec()));
+    }
+    assert_eq!(fleet.keys_on(0), 0);
+    fleet.run("check", &[]).must_succeed();
+}
+
+#[test]
 fn a_server_that_dies_on_the_way_leaves_the_migration_in_progress() {
     let mut fleet = Fleet::start(3);
     Keys::write(&mut fleet.proxies[0].client(), 2_000);
