@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use resp::{ReplyParser, Value};
 
-const THREADS: u64 = 4;
+/// Connections to each node; one alone could not keep the rate if an answer took a millisecond.
+const THREADS: u64 = 16;
 const PER_SECOND: u64 = 5_000;
 const MOVES_MAX: usize = 20;
 
