@@ -3,8 +3,9 @@ use std::thread;
 use std::time::Duration;
 
 use e2e::{Cluster, Effort};
+use resp::Value;
 
-use crate::load::Load;
+use crate::load::{Load, client};
 use crate::steady::Steady;
 
 #[test]
@@ -45,4 +46,46 @@ fn with_two_backups_a_death_is_settled_before_anybody_is_answered() {
     thread::sleep(Duration::from_secs(4));
     load.end();
     cluster.wait_until_even();
+}
+
+#[test]
+fn the_survivor_of_two_takes_over_when_a_client_turns_to_it() {
+    let mut cluster = Cluster::of(2, &[]);
+    let mut connection = client(&cluster.urls()).get_connection().unwrap();
+    for number in 0..200 {
+        redis::cmd("SET").arg(number).arg(number).query::<()>(&mut connection).unwrap();
+    }
+    cluster.kill(0);
+    let survivor = &cluster.nodes[0];
+    let mut asked = survivor.client();
+    let mut answers = (0..200).map(|_| {
+        thread::sleep(Duration::from_millis(100));
+        asked.run("GET 7")
+    });
+    let served = |answer: &Value| !matches!(answer, Value::Error(_));
+    let answer = answers.find(served).expect("it takes over");
+    assert_eq!(answer, Value::Bulk(b"7".to_vec()));
+    for number in 0..200 {
+        let expected = Value::Bulk(number.to_string().into_bytes());
+        assert_eq!(survivor.client().call(&["GET", &number.to_string()]).value, expected);
+    }
+    assert_eq!(survivor.client().status()["generation"], 2);
+    cluster.join();
+    cluster.wait_until_even();
+}
+
+#[test]
+fn without_takeover_the_survivor_of_two_says_that_it_may_not_serve() {
+    let mut cluster = Cluster::of(2, &[]);
+    let answer = cluster.nodes[0].client().run("CLUSTER SETTINGS two-node-takeover false");
+    assert!(!matches!(answer, Value::Error(_)), "{answer:?}");
+    thread::sleep(Duration::from_millis(500));
+    cluster.kill(0);
+    thread::sleep(Duration::from_secs(4));
+    let answer = cluster.nodes[0].client().run("GET 7");
+    let down = matches!(&answer, Value::Error(text) if text.starts_with(b"CLUSTERDOWN"));
+    assert!(
+        down || matches!(&answer, Value::Error(text) if text.starts_with(b"MOVED")),
+        "{answer:?}"
+    );
 }

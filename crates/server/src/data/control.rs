@@ -74,6 +74,7 @@ pub(crate) fn report_to(shared: &Shared, line: ControlLine) {
     let tell = move |notice| match notice {
         Notice::LinkBroke(peer) => line.data_link_lost(peer),
         Notice::Reigned { slot, reign } => line.tell(Input::Reigned { slot, reign }),
+        Notice::ClientTurned => line.tell(Input::ClientTurned),
         Notice::Vitals(vitals) => line.tell(Input::Vitals(vitals)),
         Notice::Sizes(sizes) => line.tell(Input::Sizes(sizes)),
         Notice::Moved(report) => line.tell(match report {

@@ -26,6 +26,8 @@ pub(crate) enum Notice {
         reign: LogIndex,
     },
     Moved(Report),
+    /// A client has asked for what this node may not serve.
+    ClientTurned,
     Vitals(Vitals),
     /// The bytes in the buckets that this node serves.
     Sizes(Vec<(Hashmask, u64)>),

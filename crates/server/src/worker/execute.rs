@@ -73,6 +73,9 @@ impl<'s> Worker<'s> {
         if self.settings.maxmemory != 0 {
             self.make_room(index, request, held);
         }
+        if self.fence.is_up() {
+            self.note_question(index, request);
+        }
         if self.shared.data.heirs.load(Relaxed) && self.is_inherited(place, request, held) {
             return self.park(index, request);
         }
@@ -119,6 +122,9 @@ impl<'s> Worker<'s> {
             }
         };
         let reshaped = self.outcome.reshaped;
+        if self.fence.is_up() && locks != Locks::None {
+            return self.refuse_fenced(index, request, output);
+        }
         let mut slots = lock(&self.shared.keyspace, locks, place, held);
         match fate_of(&mut slots, spec, session, self.min_copies) {
             Fate::Run => {}

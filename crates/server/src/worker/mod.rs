@@ -7,6 +7,7 @@
 //! `timing.rs` notes how long commands took, `monitor.rs` shows them, `held_back.rs` has CLIENT PAUSE,
 //! `idle.rs` parts with the silent.
 mod connection;
+mod down;
 mod execute;
 mod held_back;
 mod idle;
@@ -36,6 +37,7 @@ use slab::Slab;
 use store::UnixMillis;
 
 use self::connection::Connection;
+use self::down::Fence;
 use self::links::{Answers, Incoming};
 use self::round::Region;
 use crate::accept::{Accepted, configure};
@@ -90,6 +92,8 @@ pub(crate) struct Worker<'s> {
     released_at: u64,
     /// The number of the map that was last looked at.
     map_seen: u64,
+    /// Whether this node may serve.
+    fence: Fence,
     /// Events of writes that are not safe yet.
     later: Later,
     /// Connections whose requests wait for a handover.
@@ -154,6 +158,7 @@ impl<'s> Worker<'s> {
             holding: Vec::new(),
             released_at: 0,
             map_seen: 0,
+            fence: Fence::default(),
             later: Later::default(),
             parked: Vec::new(),
             answers: Vec::new(),
@@ -185,6 +190,7 @@ impl<'s> Worker<'s> {
             }
             self.look_around();
             self.notice_new_map();
+            self.look_at_lease();
             let mut ready = self.connections_to_resume();
             for event in &events {
                 if let Token(index @ ..CONNECTIONS_MAX) = event.token() {
