@@ -4,7 +4,9 @@
 //! actors: clients behind proxies, movers, a migrator, the passing of time. Its scheduler takes every
 //! possible next step of every actor, remembers the states it has seen, and asks `history.rs` at each
 //! end whether what the clients saw could have happened on one server. The jobs are those of
-//! production. `moves.rs` has the table of races during a migration, `maps.rs` those of a switch.
+//! production. `moves.rs` has the table of races during a migration, `maps.rs` those of a switch,
+//! `large.rs` those of large keys. What is too long to be tried in every order is in `long.rs`, drawn
+//! from seeds.
 
 mod server;
 mod history;
@@ -12,3 +14,4 @@ mod world;
 mod moves;
 mod maps;
 mod large;
+mod long;

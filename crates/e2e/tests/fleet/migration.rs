@@ -103,6 +103,34 @@ fn a_migration_that_is_aborted_goes_back_and_loses_nothing() {
 }
 
 #[test]
+fn turning_back_prefers_what_was_written_over_what_a_dead_mover_left() {
+    let fleet = Fleet::start(2);
+    let mut client = fleet.proxies[0].client();
+    for number in 0..20 {
+        client.run(&format!("SET key:{number} old"));
+    }
+    let mut source = fleet.servers[1].client();
+    let moving: Vec<String> = (0..20)
+        .map(|number| format!("key:{number}"))
+        .filter(|key| source.run(&format!("EXISTS {key}")) == Value::Integer(1))
+        .collect();
+    let (written, untouched) = (&moving[0], &moving[1]);
+    // Nothing is small enough to be moved, so the migration stays in progress.
+    let ran = fleet.run("migrate", &["--map", "4.0", "--skip-larger-than", "1"]);
+    assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("larger than --skip-larger-than"), "{}", ran.out);
+    assert!(client.run(&format!("SET {written} new")).is_ok());
+    assert_eq!(source.run(&format!("EXISTS {written}")), Value::Integer(0));
+    // As if its mover had died before it took the old copy away.
+    source.run(&format!("SET {written} old"));
+    fleet.run("migrate", &["--abort"]).must_succeed();
+    assert_eq!(client.run(&format!("GET {written}")), Value::Bulk(b"new".to_vec()));
+    assert_eq!(client.run(&format!("GET {untouched}")), Value::Bulk(b"old".to_vec()));
+    assert_eq!(source.run(&format!("GET {written}")), Value::Bulk(b"new".to_vec()));
+    fleet.run("check", &[]).must_succeed();
+}
+
+#[test]
 fn an_announcement_that_nobody_stands_behind_is_taken_back() {
     let fleet = Fleet::start(2);
     let mut client = fleet.proxies[0].client();

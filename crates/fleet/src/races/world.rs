@@ -247,6 +247,32 @@ impl World {
         found
     }
 
+    /// One of the possible orders, drawn from a seed. Whether the clients saw what they may see.
+    pub(super) fn wander(mut self, seed: u64, last: &Actor) -> bool {
+        /// Whoever waits for a marker of one that died need not wait for ever.
+        const PATIENCE_STEPS: usize = 400;
+        let mut draws = Draws::new(seed);
+        for steps in 1.. {
+            let alive: Vec<usize> =
+                (0..self.actors.len()).filter(|actor| !self.actors[*actor].is_over()).collect();
+            if alive.is_empty() {
+                break;
+            }
+            if steps % PATIENCE_STEPS == 0 {
+                self.time(self.now_ms + crate::moving::MARKER_MS + 1);
+            }
+            let actor = alive[draws.below(alive.len())];
+            if self.actors[actor].fate == Fate::MayDie && draws.below(30) == 0 {
+                self.actors[actor].fate = Fate::Dead;
+            } else {
+                self.step(actor);
+            }
+        }
+        self.actors.push(last.clone());
+        self.run_last();
+        self.history.is_linearizable(&self.start)
+    }
+
     fn run_last(&mut self) {
         // Whatever marker or lock a dead one left has expired by then.
         self.time(self.now_ms + LOCK_MS + 1);
@@ -478,6 +504,21 @@ fn units(mut bytes: Vec<u8>) -> VecDeque<Vec<Args>> {
         }
     }
     units
+}
+
+/// Chance that can be repeated: a linear congruential generator, its upper bits.
+pub(super) struct Draws(u64);
+
+impl Draws {
+    pub(super) fn new(seed: u64) -> Draws {
+        Draws(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x1234_5678)
+    }
+
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % bound
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,67 @@
+//! Longer stories: several clients with several commands each, movers of both kinds that may die, and
+//! time passing. Too many orders to try them all; some hundred are drawn from seeds.
+
+use super::world::{Actor, AnyJob, Deed, Draws, Fate, World};
+use crate::big::BigMoveJob;
+use crate::config::{Address, Config, Server, Status};
+use crate::moving::{MARKER_MS, MoveJob, Safeguards, Token};
+use crate::view::{Route, View};
+
+const SEEDS: u64 = 200;
+const CLIENTS: usize = 3;
+const COMMANDS: usize = 3;
+
+fn view() -> View {
+    let servers = Address::list("a:1,b:1").unwrap();
+    let mut config = Config::first(servers, "0.1".parse().unwrap());
+    config.previous = "1.0".parse().unwrap();
+    config.status = Status::InProgress;
+    View::of(&config)
+}
+
+fn client(draws: &mut Draws) -> Actor {
+    let commands =
+        ["GET k", "SET k 7", "INCR k", "DEL k", "SET k 3 PX 800", "PEXPIRE k 900", "GET k"];
+    let lines: Vec<&str> = (0..COMMANDS).map(|_| commands[draws.below(commands.len())]).collect();
+    Actor::client(&view(), &lines)
+}
+
+fn story(seed: u64, safeguards: Safeguards) -> World {
+    let mut draws = Draws::new(seed);
+    let route = Route { from: Server(0), to: Server(1) };
+    let key = || b"k".to_vec();
+    let small = |token: &str| {
+        let job = MoveJob::new(route, Token::new(token), [key()]).with_safeguards(safeguards);
+        Actor::new([Deed::Job(AnyJob::Move(job))])
+    };
+    let big = BigMoveJob::new(route, Token::new("big"), key());
+    let mut actors = vec![small("m"), small("n"), Actor::new([Deed::Job(AnyJob::Big(big))])];
+    actors.extend((0..CLIENTS).map(|_| client(&mut draws)));
+    for actor in &mut actors {
+        actor.safeguards = safeguards;
+        actor.fate = if draws.below(2) == 0 { Fate::Lives } else { Fate::MayDie };
+    }
+    let times = [500, 700, MARKER_MS + 1].map(Deed::Time);
+    actors.push(Actor::new(times));
+    let start = if draws.below(2) == 0 { "SET k 1" } else { "SET k 1 PX 1000" };
+    World::new(2, actors).given(0, start)
+}
+
+/// The seeds whose story shows a client what no single server would have shown.
+fn violations(safeguards: Safeguards) -> Vec<u64> {
+    let last = Actor::client(&view(), &["GET k"]);
+    (0..SEEDS).filter(|seed| !story(*seed, safeguards).wander(*seed, &last)).collect()
+}
+
+#[test]
+fn in_no_long_story_does_a_value_go_back() {
+    assert_eq!(violations(Safeguards::ALL), []);
+}
+
+#[test]
+fn long_stories_find_a_missing_token_and_a_missing_move_too() {
+    let without_token = Safeguards { check_token: false, ..Safeguards::ALL };
+    assert!(!violations(without_token).is_empty());
+    let without_move = Safeguards { move_before_write: false, ..Safeguards::ALL };
+    assert!(!violations(without_move).is_empty());
+}
