@@ -17,7 +17,9 @@ mod balancing; //  The balancer, its timers and its wishes.
 mod takeover; //   Going on alone, in a new generation.
 mod generations; // Two generations meet.
 mod recreate; //   Buckets whose holders are all gone.
+mod health; //     Sick but alive.
 mod operator; //   Leave, split, set.
+mod rule; //       What must not be left out.
 mod history; //    What has happened lately, and why.
 #[cfg(test)]
 mod tests;
@@ -30,12 +32,14 @@ pub use input::{Answer, Ask, Effect, Gone, Input, MapChanged};
 pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
 pub use operator::objection;
 pub use recreate::{Kept, Offer};
+pub use rule::Rule;
 
 use crate::balance;
 use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, TICK};
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
 use balancing::Balancing;
 use handover::Handovers;
+use health::Health;
 use leader::Leader;
 use lease::Holder;
 use membership::{Asker, Leaving, PassedOn};
@@ -84,10 +88,12 @@ pub struct Control {
     passed_on: PassedOn,
     leaving: Option<Leaving>,
     hearing: Hearing,
+    health: Health,
     /// Members before a takeover that have not come back.
     estranged: Vec<Member>,
     offers: Offers,
     history: History,
+    broken: Option<Rule>,
 }
 
 impl Control {
@@ -113,9 +119,11 @@ impl Control {
             passed_on: PassedOn::default(),
             leaving: None,
             hearing: Hearing::default(),
+            health: Health::default(),
             estranged: Vec::new(),
             offers: Offers::default(),
             history: History::default(),
+            broken: None,
             me,
         }
     }
@@ -148,18 +156,21 @@ impl Control {
             Input::Met(generation) => self.on_met(generation),
             Input::Merged => self.on_merged(),
             Input::Found(offers) => self.on_found(offers),
-            Input::Vitals(vitals) => self.balancing.balancer.set_vitals(vitals),
+            Input::Vitals(vitals) => self.on_vitals(vitals),
             Input::Sizes(sizes) => self.on_sizes(sizes),
-            Input::Unreachable(node) => self.consensus.report_unreachable(node),
+            Input::Unreachable(node) => self.on_unreachable(node),
             Input::Ask { id, ask } => self.on_ask(id, ask),
         }
     }
 
     fn on_message(&mut self, from: Peer, message: Message) {
         self.note_heard();
+        self.note_reached(from.id);
         match message {
             Message::Raft { generation, message } => self.on_raft(from.id, generation, &message),
-            Message::LeaseAsk { number, applied } => self.on_lease_ask(from, number, applied),
+            Message::LeaseAsk { number, applied, is_cut_off } => {
+                self.on_lease_ask(from, lease::Ask { number, applied, is_cut_off });
+            }
             Message::LeaseGrant { number, index, lease } => {
                 self.on_lease_grant(number, index, lease);
             }
@@ -167,9 +178,7 @@ impl Control {
                 self.on_lease_refused(generation, index);
             }
             Message::Propose(entry) => self.on_propose(from, entry),
-            Message::Balance(message) => {
-                self.feed_balancer(balance::Input::Message { from: from.id, message });
-            }
+            Message::Balance(message) => self.on_balance(from.id, message),
             Message::Engaged { attempt } => self.on_engaged(from.id, attempt),
             Message::TakeOver { bucket, epoch } => self.on_take_over(from.id, bucket, epoch),
             Message::Serving { bucket, reign } => self.on_serving(bucket, reign),
@@ -178,6 +187,7 @@ impl Control {
             }
             Message::JoinAnswer { number, answer } => self.on_join_answer(number, answer),
             Message::Sizes(sizes) => self.on_sizes_of(sizes),
+            Message::Sick => self.on_sick(from.id),
             Message::Offer(offers) => self.on_offer(from, offers),
             Message::Farewell => {
                 if self.leaving.is_some() {
@@ -215,6 +225,8 @@ impl Control {
         self.give_up_handovers();
         self.give_up_questions();
         self.offer_copies();
+        self.probe_unreachable();
+        self.shed_if_sick();
         self.go_on_leaving();
         if self.map.is_none() && self.now >= self.began + ARRIVAL_WAIT {
             self.go(Gone::Outcast);
@@ -367,7 +379,7 @@ impl Control {
     /// Whether the map has this very process as a member.
     pub fn is_member(&self) -> bool {
         let known = self.map.as_ref().and_then(|map| map.member(self.me.id));
-        known.is_some_and(|member| member.peer() == self.me.peer())
+        known.is_some_and(|it| it.peer() == self.me.peer() || !self.keeps(Rule::BootsDiffer))
     }
 
     /// All other members, or those it was told of as long as it has no map.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use placement::Hashmask;
 
 use super::{Control, Effect, Message};
-use crate::balance::{self, Attempt, Balancer, Part, Plan, Timer, View};
+use crate::balance::{self, Attempt, Balancer, Condition, Part, Plan, Timer, View};
 use crate::consensus::LogEntry;
 use crate::map::{Change, DropReason, Epoch, Map, NodeId};
 
@@ -108,6 +108,18 @@ impl Control {
             self.carry_out(effect);
         }
         self.note_engagement();
+    }
+
+    pub(super) fn on_balance(&mut self, from: NodeId, message: balance::Message) {
+        if let balance::Message::Offer { attempt, .. } = message
+            && self.condition() == Condition::Sick
+        {
+            // Who offers may not have asked for load levels.
+            let because = balance::Refused::Busy;
+            let refusal = balance::Message::Refuse { attempt, because };
+            return self.send(from, Message::Balance(refusal));
+        }
+        self.feed_balancer(balance::Input::Message { from, message });
     }
 
     fn carry_out(&mut self, effect: balance::Effect) {

@@ -18,6 +18,12 @@ impl Control {
         self.leader.as_ref().is_some_and(|leader| leader.granter.is_condemned(node))
     }
 
+    /// Whether only a moment is missing until a node is surely dead.
+    #[cfg(test)]
+    pub(super) fn is_about_to_condemn(&self, node: NodeId) -> bool {
+        self.silent_until(self.now + Duration::from_millis(100)).contains(&node)
+    }
+
     pub(super) fn declare_deaths(&mut self) {
         if self.leader.as_ref().is_none_or(|leader| !leader.is_settled) {
             return;

@@ -6,7 +6,7 @@
 //! just goes, and comes back.
 
 use super::lease::patience;
-use super::{Control, Gone, Message};
+use super::{Control, Gone, Message, Rule};
 use crate::consensus::RaftMessage;
 use crate::map::{Change, Generation, Map, NodeId};
 
@@ -35,7 +35,9 @@ impl Control {
     pub(super) fn on_met(&mut self, theirs: Generation) {
         let Some(map) = &self.map else { return };
         let mine = map.generation();
-        if mine.is_one_with(theirs) || mine > theirs || map.yielded_to().is_some() {
+        let stands =
+            mine > theirs && (mine.counter > theirs.counter || self.keeps(Rule::FoundersDiffer));
+        if mine.is_one_with(theirs) || stands || map.yielded_to().is_some() {
             return;
         }
         if self.holds_lease() {

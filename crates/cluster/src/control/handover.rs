@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use placement::Hashmask;
 
-use super::{Control, Effect, Message};
+use super::{Control, Effect, Message, Rule};
 use crate::consensus::LogEntry;
 use crate::map::{Change, Epoch, LogIndex, Map, NodeId, Outcome};
 
@@ -65,6 +65,9 @@ impl Control {
         else {
             return;
         };
+        if !self.keeps(Rule::DrainBeforePromotion) {
+            return self.propose(promotion.planned_at, promotion.changes);
+        }
         if self.handovers.given.get(&bucket).is_some_and(|given| given.epoch >= epoch) {
             return; // Under way, or given up at this very epoch.
         }
@@ -73,6 +76,11 @@ impl Control {
         self.handovers.given.insert(bucket, Given { epoch, state });
         self.send(to, Message::TakeOver { bucket, epoch });
         self.out.push(Effect::Pause { bucket, epoch, to });
+    }
+
+    /// Whether no handover from here is under way.
+    pub(super) fn gives_nothing(&self) -> bool {
+        self.handovers.given.is_empty()
     }
 
     pub(super) fn on_drained(&mut self, bucket: Hashmask, epoch: Epoch) {

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use placement::Hashmask;
 
-use super::Control;
 use super::lease::Granter;
 use super::membership::Candidates;
 use super::recreate::Lost;
 use super::takeover::WasStopped;
+use super::{Control, Rule};
 use crate::balance::split::{split_by_count, split_by_size};
 use crate::consensus::LogEntry;
-use crate::map::{Change, Map, NodeId, Peer, Setting};
+use crate::map::{Change, DropReason, Map, NodeId, Peer, Setting};
 
 /// A leader that did not come to itself for so long may have missed what was waiting in its sockets.
 const STALL: Duration = Duration::from_millis(200);
@@ -114,7 +114,8 @@ impl Control {
     fn become_leader(&mut self) {
         let mut leader = Leader::default();
         if let Some(map) = &self.map {
-            let lease = map.settings().lease;
+            let waits = self.keeps(Rule::NewLeaderWaits);
+            let lease = if waits { map.settings().lease } else { Duration::ZERO };
             leader.granter.begin(map.members(), self.now, lease);
         }
         self.leader = Some(leader);
@@ -128,7 +129,8 @@ impl Control {
         if now <= self.now + STALL {
             return WasStopped::No;
         }
-        if let Some(leader) = &mut self.leader {
+        let notices = self.keeps(Rule::StallIsNoticed);
+        if let Some(leader) = self.leader.as_mut().filter(|_| notices) {
             leader.granter.renew_all(now, lease);
         }
         WasStopped::Yes
@@ -195,6 +197,10 @@ impl Control {
             map.bucket(*bucket).is_some_and(|bucket| bucket.primary() == Some(from))
         };
         entry.changes.iter().all(|change| match change {
+            // One that reaches hardly anybody would drop backup after backup and end as the only copy.
+            Change::DropBackup { bucket, because: DropReason::OutOfSync, .. } => {
+                serves(bucket) && !leader.granter.standing(from).is_some_and(|it| it.is_cut_off)
+            }
             Change::AddBackup { bucket, .. }
             | Change::Promote { bucket, .. }
             | Change::DropBackup { bucket, .. } => serves(bucket),
@@ -206,7 +212,9 @@ impl Control {
             Change::Leave(node) => *node == from,
             Change::Split(_) | Change::Set(_) => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,
-            Change::Yield(generation) => *generation > map.generation(),
+            Change::Yield(generation) => {
+                *generation > map.generation() || !self.keeps(Rule::FoundersDiffer)
+            }
             Change::Dead(_) => false,
         })
     }

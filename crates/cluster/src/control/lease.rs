@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::{Control, Effect, Message};
+use super::{Control, Effect, Message, Rule};
 use crate::map::{LogIndex, Member, NodeId, Peer};
 
 /// A lease is renewed so many times before it would end.
@@ -111,12 +111,23 @@ pub(super) struct Standing {
     pub(super) may_serve_until: Duration,
     pub(super) last_ask: Option<Duration>,
     pub(super) applied: LogIndex,
+    /// Whether most of the others do not reach it.
+    pub(super) is_cut_off: bool,
+}
+
+/// A question for a lease, as it came.
+#[derive(Clone, Copy)]
+pub(super) struct Ask {
+    pub(super) number: u64,
+    pub(super) applied: LogIndex,
+    pub(super) is_cut_off: bool,
 }
 
 impl Standing {
     fn until(peer: Peer, may_serve_until: Duration) -> Standing {
         let applied = LogIndex(0);
-        Standing { peer, is_new: false, may_serve_until, last_ask: None, applied }
+        let (last_ask, is_cut_off) = (None, false);
+        Standing { peer, is_new: false, may_serve_until, last_ask, applied, is_cut_off }
     }
 
     /// A grant leaves now.
@@ -171,9 +182,11 @@ impl Granter {
         }
     }
 
-    fn note_ask(&mut self, now: Duration, from: Peer, (number, applied): (u64, LogIndex)) {
+    fn note_ask(&mut self, now: Duration, from: Peer, ask: Ask) {
+        let Ask { number, applied, is_cut_off } = ask;
         if let Some(standing) = self.standings.get_mut(&from.id).filter(|it| it.peer == from) {
             standing.last_ask = Some(now);
+            standing.is_cut_off = is_cut_off;
             standing.applied = standing.applied.max(applied);
         }
         let latest = self.waiting.entry(from).or_insert(number);
@@ -263,23 +276,23 @@ impl Control {
             self.set_lease(self.now + self.lease());
         }
         let number = self.holder.ask(self.now, self.lease());
-        let applied = self.applied;
+        let (applied, is_cut_off) = (self.applied, self.is_cut_off_from_most());
         if self.leads() {
-            self.on_lease_ask(self.me.peer(), number, applied);
+            self.on_lease_ask(self.me.peer(), Ask { number, applied, is_cut_off });
         }
         let leader = self.consensus.leader().filter(|_| self.holds_lease());
         let asked: Vec<NodeId> = match leader {
             Some(leader) => vec![leader],
             None => self.others().collect(),
         };
-        self.send_all(asked, &Message::LeaseAsk { number, applied });
+        self.send_all(asked, &Message::LeaseAsk { number, applied, is_cut_off });
     }
 
-    pub(super) fn on_lease_ask(&mut self, from: Peer, number: u64, applied: LogIndex) {
+    pub(super) fn on_lease_ask(&mut self, from: Peer, ask: Ask) {
         let now = self.now;
         let known = self.map.as_ref().and_then(|map| map.member(from.id));
         if let Some(leader) = &mut self.leader {
-            leader.granter.note_ask(now, from, (number, applied));
+            leader.granter.note_ask(now, from, ask);
         } else if self.map.is_some() && known.is_none_or(|member| member.peer() != from) {
             // The asking node may not even know those who could tell it better.
             self.refuse_lease(from.id, self.applied);
@@ -287,6 +300,9 @@ impl Control {
     }
 
     pub(super) fn on_lease_grant(&mut self, number: u64, index: LogIndex, lease: Duration) {
+        if !self.keeps(Rule::LeaseFromAsking) {
+            self.holder.asked.iter_mut().for_each(|(_, asked_at)| *asked_at = self.now);
+        }
         self.holder.grant(number, index, lease);
         self.count_grants();
     }
@@ -312,13 +328,15 @@ impl Control {
         if let Some(context) = leader.granter.begin_round(now) {
             self.consensus.read_index(context);
         }
-        let lease = self.lease();
+        let (lease, waits) = (self.lease(), self.keeps(Rule::NewLeaderWaits));
         let Some(leader) = &mut self.leader else { return };
         let confirmed = leader.granter.take_confirmed(applied);
         if !confirmed.is_empty() && !leader.is_settled {
             // Everything decided before its election is applied now, another lease perhaps too.
             leader.is_settled = true;
-            leader.granter.renew_all(now, lease);
+            if waits {
+                leader.granter.renew_all(now, lease);
+            }
         }
         for (index, asks) in confirmed {
             for (peer, number) in asks {
@@ -341,11 +359,14 @@ impl Control {
 
     fn answer_ask(&mut self, peer: Peer, number: u64, index: LogIndex) {
         let Some(map) = self.map.clone() else { return };
+        let grants_to_all = !self.keeps(Rule::NoGrantToTheCondemned);
+        let is_same = |it: &Member| it.peer() == peer || !self.keeps(Rule::BootsDiffer);
+        let is_member = map.member(peer.id).is_some_and(is_same);
         let Some(leader) = &mut self.leader else { return };
-        if leader.granter.is_condemned(peer.id) {
+        if leader.granter.is_condemned(peer.id) && !grants_to_all {
             return;
         }
-        if map.member(peer.id).is_none_or(|member| member.peer() != peer) {
+        if !is_member {
             return self.refuse_lease(peer.id, index);
         }
         let lease = leader.lease_to_grant(map.settings().lease);

@@ -45,6 +45,8 @@ pub enum Message {
         number: u64,
         /// How far the asking node has applied the log.
         applied: LogIndex,
+        /// Whether most of the others do not reach it.
+        is_cut_off: bool,
     },
     LeaseGrant {
         number: u64,
@@ -82,6 +84,8 @@ pub enum Message {
     },
     /// The bytes in the buckets that the sender serves.
     Sizes(Vec<(Hashmask, u64)>),
+    /// The sender serves nothing if it can help it, and should get nothing.
+    Sick,
     /// Copies that the sender has found on its disk.
     Offer(Vec<Offer>),
     /// You have left, and nothing waits for you any more.

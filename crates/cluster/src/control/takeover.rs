@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::lease::patience;
-use super::{Answer, Control};
+use super::{Answer, Control, Rule};
 use crate::consensus::Payload;
 use crate::map::{Change, Map, Member, NodeId};
 
@@ -91,7 +91,8 @@ impl Control {
         };
         is_pair
             && map.members().iter().map(|member| member.id).eq(configuration.voters.iter().copied())
-            && !self.consensus.undecided().any(|entry| is_undecided(&entry.payload))
+            && (!self.keeps(Rule::NoThirdInTheLog)
+                || !self.consensus.undecided().any(|entry| is_undecided(&entry.payload)))
             && self.now >= self.hearing.last + patience(self.lease())
     }
 

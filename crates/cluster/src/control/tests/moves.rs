@@ -3,6 +3,7 @@
 use placement::Hashmask;
 
 use super::world::{Weather, World, ms};
+use crate::balance::{Condition, Vitals};
 use crate::control::{Answer, Ask, Input};
 use crate::map::NodeId;
 
@@ -178,4 +179,52 @@ fn what_is_lost_on_the_way_is_said_again_until_it_is_done() {
     t.run_until(|t| !t.members().contains(&goes));
     t.settle();
     t.assert_balanced();
+}
+
+#[test]
+fn a_sick_node_hands_on_what_it_serves_and_gets_it_back_when_it_is_well() {
+    let mut t = World::of(3);
+    let sick = Vitals { condition: Condition::Sick, ..Vitals::default() };
+    t.give(NodeId(2), Input::Vitals(sick));
+    t.run_until(|t| t.map().load(NodeId(2)).primaries == 0);
+    t.run(ms(20_000));
+    assert_eq!(t.map().load(NodeId(2)).primaries, 0);
+    t.give(NodeId(2), Input::Vitals(Vitals::default()));
+    t.run_until(|t| t.map().load(NodeId(2)).primaries >= 5);
+    t.settle();
+    t.assert_balanced();
+}
+
+#[test]
+fn two_sick_nodes_do_not_hand_a_bucket_to_and_fro() {
+    let mut t = World::of(2);
+    let sick = Vitals { condition: Condition::Sick, ..Vitals::default() };
+    for id in [1, 2] {
+        t.give(NodeId(id), Input::Vitals(sick));
+    }
+    t.run(ms(5_000));
+    let epoch = t.map().epoch();
+    t.run(ms(20_000));
+    assert_eq!(t.map().epoch(), epoch);
+}
+
+#[test]
+fn a_node_that_reaches_hardly_anybody_cannot_drop_its_backups() {
+    let mut t = World::of(4);
+    let gray = t.follower();
+    let state = t.map().buckets().find(|it| it.primary() == Some(NodeId(gray))).unwrap().clone();
+    let leader = t.leader().unwrap();
+    // It reaches the leader and nobody else.
+    let others = t.members().into_iter().filter(|id| ![gray, leader].contains(id));
+    for other in others.collect::<Vec<_>>() {
+        t.cut.extend([(NodeId(gray), NodeId(other)), (NodeId(other), NodeId(gray))]);
+        t.give(NodeId(gray), Input::Unreachable(NodeId(other)));
+    }
+    t.run(ms(1_300));
+    let node = state.holders[1];
+    let epoch = t.map().bucket(state.hashmask).unwrap().epoch;
+    t.give(NodeId(gray), Input::OutOfSync { bucket: state.hashmask, node, epoch });
+    t.run(ms(3_000));
+    let after = t.map().bucket(state.hashmask).unwrap().clone();
+    assert!(after.is_held_by(node), "the copy that others reach stays: {after:?}");
 }

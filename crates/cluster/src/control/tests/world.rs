@@ -60,6 +60,8 @@ pub(super) struct World {
     /// From the first nothing reaches the second.
     pub(super) cut: BTreeSet<(NodeId, NodeId)>,
     pub(super) mask: Mask,
+    /// What no node keeps to.
+    pub(super) broken: Option<Rule>,
     /// The rates of the clocks of those who will join.
     pub(super) rates: BTreeMap<NodeId, u64>,
     events: BTreeMap<(Duration, u64), Event>,
@@ -130,6 +132,7 @@ impl World {
             weather,
             cut: BTreeSet::new(),
             mask: Mask::M000F,
+            broken: None,
             rates: BTreeMap::new(),
             events: BTreeMap::new(),
             event_count: 0,
@@ -244,6 +247,46 @@ impl World {
         self.nodes.get_mut(&NodeId(node)).unwrap().holds_drains = false;
     }
 
+    pub(super) fn break_rule(&mut self, rule: Option<Rule>) {
+        self.broken = rule;
+        for node in self.nodes.values_mut() {
+            rule.into_iter().for_each(|rule| node.control.break_rule(rule));
+        }
+    }
+
+    /// Whoever belongs to different generations says hello, until all belong to one.
+    pub(super) fn meet_all(&mut self) {
+        let mut rounds = 0;
+        while let Some((one, two)) = self.estranged() {
+            rounds += 1;
+            assert!(rounds < 100, "{one} and {two} do not come together\n{}", self.picture());
+            self.meet(one, two);
+            let has_yielded =
+                |node: &&Node| node.map.as_ref().is_some_and(|map| map.yielded_to().is_some());
+            let ended = self.nodes.values().filter(has_yielded).map(|node| node.me.id);
+            for node in ended.collect::<Vec<_>>() {
+                self.give(node, Input::Merged);
+            }
+            self.run(ms(1_000));
+        }
+    }
+
+    /// Two nodes of different generations.
+    fn estranged(&self) -> Option<(u64, u64)> {
+        let with_map = || self.nodes.values().filter(|node| node.map.is_some());
+        let generation = |node: &Node| node.control.generation().unwrap();
+        let differ = |one: &Node, two: &Node| !generation(one).is_one_with(generation(two));
+        with_map().find_map(|one| {
+            let other = with_map().find(|two| differ(one, two))?;
+            Some((one.me.id.0, other.me.id.0))
+        })
+    }
+
+    pub(super) fn stopped(&self) -> Vec<u64> {
+        let stopped = self.nodes.values().filter(|node| node.is_stopped);
+        stopped.map(|node| node.me.id.0).collect()
+    }
+
     pub(super) fn client_turns_to(&mut self, node: u64) {
         self.give(NodeId(node), Input::ClientTurned);
     }
@@ -252,8 +295,10 @@ impl World {
     pub(super) fn meet(&mut self, one: u64, two: u64) {
         let generation = |id: u64| self.control(id).generation().unwrap();
         let generations = (generation(one), generation(two));
-        self.give(NodeId(one), Input::Met(generations.1));
-        self.give(NodeId(two), Input::Met(generations.0));
+        if !generations.0.is_one_with(generations.1) {
+            self.give(NodeId(one), Input::Met(generations.1));
+            self.give(NodeId(two), Input::Met(generations.0));
+        }
     }
 
     /// A node joins through this member.
@@ -529,6 +574,7 @@ impl World {
             served: Vec::new(),
         };
         self.nodes.insert(peer.id, node);
+        self.break_rule(self.broken);
         self.give(peer.id, Input::Tick);
     }
 
@@ -634,11 +680,15 @@ impl World {
 
     // ---- The observer.
 
-    /// At most one node serves a slot at any moment of the true time.
+    /// At most one node of a generation serves a slot at any moment of the true time, and none serves
+    /// what only an earlier process of it has held.
     fn look(&self, moved: NodeId) {
         let Some(node) = self.nodes.get(&moved) else { return };
         let sample = (0..Slot::COUNT).step_by(293).filter_map(Slot::new);
         for slot in sample.filter(|slot| node.serves(*slot, self.now)) {
+            let member = node.map.as_ref().and_then(|map| map.member(moved));
+            let boot = member.map(|member| member.boot);
+            assert_eq!(boot, Some(node.me.boot), "{moved} serves what another process held");
             let mine = node.control.generation().expect("who serves has a map");
             let others = self.nodes.values().filter(|other| {
                 let theirs = other.control.generation();

@@ -1,0 +1,121 @@
+//! Sick but alive: a node that is out of memory, out of disk or cut off from most of the others gets
+//! nothing more and hands on what it serves, as long as somebody well holds a copy.
+//!
+//! The planner knows nothing of it: whoever was handed a bucket would promote it back by the plan, and is
+//! refused as long as the node is sick. When it is well again, all plan anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::{Control, Message};
+use crate::balance::{self, Condition, Vitals};
+use crate::consensus::LogEntry;
+use crate::map::{Bucket, Change, NodeId};
+
+/// How often a sick node says so. Who has not said so for three times as long is taken for well.
+const SAY_INTERVAL: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub(super) struct Health {
+    mine: Condition,
+    /// Since when nothing has come from those whose links have broken.
+    unreachable: BTreeMap<NodeId, Duration>,
+    /// Until when each of these is taken for sick.
+    sick: BTreeMap<NodeId, Duration>,
+    was_sick: bool,
+    say_at: Duration,
+    probe_at: Duration,
+}
+
+impl Control {
+    pub(super) fn on_vitals(&mut self, vitals: Vitals) {
+        self.health.mine = vitals.condition;
+        let condition = self.condition();
+        self.balancing.balancer.set_vitals(Vitals { condition, ..vitals });
+    }
+
+    pub(super) fn on_unreachable(&mut self, node: NodeId) {
+        self.consensus.report_unreachable(node);
+        self.health.unreachable.entry(node).or_insert(self.now);
+    }
+
+    pub(super) fn note_reached(&mut self, node: NodeId) {
+        self.health.unreachable.remove(&node);
+    }
+
+    pub(super) fn on_sick(&mut self, from: NodeId) {
+        self.health.sick.insert(from, self.now + 3 * SAY_INTERVAL);
+    }
+
+    /// Whether this node should serve nothing while somebody else can.
+    pub fn condition(&self) -> Condition {
+        let is_cut_off = self.is_cut_off_from_most();
+        if is_cut_off { Condition::Sick } else { self.health.mine }
+    }
+
+    /// With three members or more: of two, nobody can tell whose link it is.
+    pub(super) fn is_cut_off_from_most(&self) -> bool {
+        let others = self.others().count();
+        let lost = self.others().filter(|node| self.is_unreachable(*node)).count();
+        others > 1 && 2 * lost > others
+    }
+
+    /// Not at once: a link that has broken may be made again.
+    fn is_unreachable(&self, node: NodeId) -> bool {
+        let since = self.health.unreachable.get(&node);
+        since.is_some_and(|since| self.now >= *since + self.lease())
+    }
+
+    /// Two nodes may have nothing to say to each other for long: whoever cannot be reached is asked.
+    pub(super) fn probe_unreachable(&mut self) {
+        if self.health.unreachable.is_empty() || self.now < self.health.probe_at {
+            return;
+        }
+        self.health.probe_at = self.now + self.lease() / 4;
+        let members: BTreeSet<NodeId> = self.others().collect();
+        self.health.unreachable.retain(|node, _| members.contains(node));
+        let asked: Vec<NodeId> = self.health.unreachable.keys().copied().collect();
+        self.send_all(asked, &Message::Balance(balance::Message::Ping));
+    }
+
+    /// Says that this node is sick, and hands on one bucket after the other.
+    pub(super) fn shed_if_sick(&mut self) {
+        if self.condition() == Condition::Well || !self.is_member() {
+            return self.recover();
+        }
+        self.health.was_sick = true;
+        if self.now >= self.health.say_at {
+            self.health.say_at = self.now + SAY_INTERVAL;
+            let others: Vec<NodeId> = self.others().collect();
+            self.send_all(others, &Message::Sick);
+        }
+        if !self.gives_nothing() {
+            return;
+        }
+        let now = self.now;
+        self.health.sick.retain(|_, until| *until > now);
+        if let Some(promotion) = self.next_to_shed() {
+            let entry = LogEntry { planned_at: None, changes: vec![promotion] };
+            self.begin_handover(entry);
+        }
+    }
+
+    /// All plan anew, for by their plan this node may be long done.
+    fn recover(&mut self) {
+        let known = self.map.as_ref().and_then(|map| map.member(self.me.id)).cloned();
+        if let (true, Some(member)) = (std::mem::take(&mut self.health.was_sick), known) {
+            self.propose(None, vec![Change::Join(member)]);
+        }
+    }
+
+    fn next_to_shed(&self) -> Option<Change> {
+        let map = self.map.as_ref()?;
+        let is_well = |node: &&NodeId| {
+            !self.health.sick.contains_key(node) && !self.health.unreachable.contains_key(node)
+        };
+        let heir = |bucket: &Bucket| bucket.backups().iter().find(is_well).copied();
+        let mine = map.buckets().filter(|bucket| bucket.primary() == Some(self.me.id));
+        let (bucket, node) = mine.filter_map(|it| Some((it, heir(it)?))).next()?;
+        Some(Change::Promote { bucket: bucket.hashmask, node, expected: bucket.epoch })
+    }
+}
