@@ -326,7 +326,7 @@ impl Control {
             && map.member(self.me.id).is_some_and(|member| member.weight == 0);
         let is_me = |member: &Member| member.id == self.me.id;
         let stays =
-            |member: &&Member| !leader.leaving.contains(&member.id) && !(i_leave && is_me(member));
+            |member: &&Member| !(leader.leaving.contains(&member.id) || i_leave && is_me(member));
         let seats = seats(map.members().iter().filter(stays).count());
         let mut open: Vec<&Member> = map
             .members()
