@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Status(crate::status_cmd::StatusArgs),
     /// Let a node hand over all it holds, and end
     Leave(crate::operate_cmd::LeaveArgs),
+    /// Go on without nodes that will never come back, when most voters are among them
+    Takeover(crate::operate_cmd::TakeoverArgs),
     /// Split a bucket, or all of the largest ones
     Split(crate::operate_cmd::SplitArgs),
     /// Show the settings of a cluster, or change one

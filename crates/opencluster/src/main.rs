@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Status(args) => status_cmd::run(&args),
         Command::Leave(args) => operate_cmd::leave(&args),
+        Command::Takeover(args) => operate_cmd::takeover(&args),
         Command::Split(args) => operate_cmd::split(&args),
         Command::Settings(args) => operate_cmd::settings(&args),
         Command::Sim(args) => sim_cmd::run(&args),

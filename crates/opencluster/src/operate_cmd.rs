@@ -1,7 +1,7 @@
-//! `opencluster leave`, `split` and `settings`: what an operator wants of a running cluster.
+//! `opencluster leave`, `takeover`, `split` and `settings`: what an operator wants of a running cluster.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use cluster::status::MemberStatus;
@@ -12,6 +12,8 @@ use crate::status_cmd;
 use crate::talk::{NodeArgs, Talk};
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long a survivor may take to see that nobody answers.
+const TAKEOVER_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Args, Debug)]
 pub(crate) struct LeaveArgs {
@@ -20,6 +22,12 @@ pub(crate) struct LeaveArgs {
     /// Do not wait until it has handed over everything
     #[arg(long)]
     no_wait: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TakeoverArgs {
+    #[command(flatten)]
+    node: NodeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -59,6 +67,26 @@ pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
     }
     anstream::println!("{} has left", before.node);
     Ok(())
+}
+
+/// Starts a new generation on a survivor. What only the lost nodes held stays lost.
+pub(crate) fn takeover(args: &TakeoverArgs) -> Result<(), Failure> {
+    let before = status_cmd::of_node(&args.node)?;
+    Talk::to(&args.node)?.ask(&["CLUSTER", "TAKEOVER"])?;
+    let begun = Instant::now();
+    while begun.elapsed() < TAKEOVER_WAIT {
+        let now = status_cmd::of_node(&args.node)?;
+        if now.generation > before.generation {
+            let (node, generation) = (&now.node, now.generation);
+            anstream::println!("{node} goes on alone, in generation {generation}");
+            return Ok(());
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Err(Failure::Refused(format!(
+        "{} has not taken over: it holds a lease, or others still answer it; nothing was changed",
+        before.node
+    )))
 }
 
 /// How many buckets a member has a copy of, as it says itself; `None` if it is no member any more.

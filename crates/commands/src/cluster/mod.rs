@@ -241,6 +241,15 @@ const SUBCOMMANDS: &[Spec] = &[
         ..CLUSTER
     },
     Spec {
+        name: "takeover",
+        full_name: "cluster|takeover",
+        summary: "Goes on without nodes that will never come back, when most voters are among them.",
+        arity: 2,
+        flags: ADMIN,
+        run: Some(operate::takeover),
+        ..CLUSTER
+    },
+    Spec {
         name: "watch",
         full_name: "cluster|watch",
         summary: "Sends this connection a message at every change of the map.",

@@ -1,4 +1,4 @@
-//! What an operator wants of the cluster: LEAVE, SPLIT, SETTINGS. The reply says that the nodes have
+//! What an operator wants of the cluster: LEAVE, TAKEOVER, SPLIT, SETTINGS. The reply says that the nodes have
 //! begun; STATUS shows how far they are.
 
 use cluster::control::Ask;
@@ -11,6 +11,10 @@ use crate::{Args, Error};
 
 pub(super) fn leave(context: &mut Context<'_>) -> Result<(), Error> {
     begin(context, Ask::Leave)
+}
+
+pub(super) fn takeover(context: &mut Context<'_>) -> Result<(), Error> {
+    begin(context, Ask::Takeover)
 }
 
 pub(super) fn split(context: &mut Context<'_>) -> Result<(), Error> {
