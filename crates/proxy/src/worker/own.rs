@@ -1,8 +1,12 @@
 //! Links that serve one client or one job at a time, because what is done there stays with the
 //! connection: a WATCH, or a command that waits. They are kept for the next one when they are free.
 
+mod waits;
+
 use fleet::Server;
 use resp::Protocol;
+
+pub(crate) use self::waits::Waits;
 
 use super::Worker;
 use super::dispatch::Ran;
@@ -104,15 +108,13 @@ impl Worker<'_> {
             Ok(link) => link,
             Err(way) => return self.no_way(index, way),
         };
-        let mut request = Vec::new();
-        resp::encode_command(&mut request, args);
         let awaiter = Awaiter::Waited { client: index as u32 };
         self.links[link].patient = true;
-        self.links[link].push(self.now, &request, awaiter);
+        self.links[link].push_command(self.now, args, awaiter);
         self.touch_link(link);
         let client = &mut self.clients[index];
         client.busy = true;
-        client.waits = Some(Waits { request, called_back: false });
+        client.waits = Some(Waits::new(args, self.now));
         Ran::Done
     }
 
@@ -132,10 +134,11 @@ impl Worker<'_> {
         self.stirred = true;
         let waits = client.waits.take();
         let nothing = matches!(reply, b"*-1\r\n" | b"$-1\r\n" | b"_\r\n");
-        if let Some(mut waits) = waits.filter(|waits| waits.called_back && nothing) {
+        if let Some(waits) = waits.filter(|waits| waits.called_back && nothing) {
             // It was called back because the maps change: it begins to wait again, elsewhere perhaps.
-            waits.request.append(&mut client.input);
-            client.input = waits.request;
+            let mut input = waits.rest(self.now);
+            input.append(&mut client.input);
+            client.input = input;
             return self.put_off(index);
         }
         let ticket = client.replies.expect();
@@ -193,11 +196,4 @@ impl Worker<'_> {
             waits.called_back = true;
         }
     }
-}
-
-/// A request that waits at its server.
-pub(crate) struct Waits {
-    request: Vec<u8>,
-    /// The server was asked to let it go, so that it can begin anew under another map.
-    called_back: bool,
 }
