@@ -58,18 +58,16 @@ fn the_survivor_of_two_takes_over_when_a_client_turns_to_it() {
     cluster.kill(0);
     let survivor = &cluster.nodes[0];
     let mut asked = survivor.client();
-    let mut answers = (0..200).map(|_| {
+    let has_taken_over = (0..200).any(|_| {
         thread::sleep(Duration::from_millis(100));
-        asked.run("GET 7")
+        asked.run("GET 7");
+        survivor.client().status()["generation"] == 2
     });
-    let served = |answer: &Value| !matches!(answer, Value::Error(_));
-    let answer = answers.find(served).expect("it takes over");
-    assert_eq!(answer, Value::Bulk(b"7".to_vec()));
+    assert!(has_taken_over, "it takes over");
     for number in 0..200 {
         let expected = Value::Bulk(number.to_string().into_bytes());
         assert_eq!(survivor.client().call(&["GET", &number.to_string()]).value, expected);
     }
-    assert_eq!(survivor.client().status()["generation"], 2);
     cluster.join();
     cluster.wait_until_even();
 }
