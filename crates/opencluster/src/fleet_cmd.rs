@@ -43,7 +43,7 @@ pub(crate) fn run(args: &FleetArgs) -> Result<(), Failure> {
 fn failure(error: AdminError) -> Failure {
     match error {
         AdminError::BadInput(line) => Failure::BadInput(line),
-        AdminError::Refused(line) => Failure::Refused(line),
+        AdminError::Refused(line) | AdminError::Busy(line) => Failure::Refused(line),
     }
 }
 

@@ -131,6 +131,23 @@ fn turning_back_prefers_what_was_written_over_what_a_dead_mover_left() {
 }
 
 #[test]
+fn a_second_migration_can_wait_for_the_first() {
+    let fleet = Fleet::start(3);
+    let keys = Keys::write(&mut fleet.proxies[0].client(), 600);
+    let mut first = fleet.spawn("migrate", &["--map", "4.0.4", "--rate", "0.01"]);
+    wait_until(|| fleet.says(0, "migration.status") == "1");
+    let refused = fleet.run("migrate", &["--map", "4.4.4"]);
+    refused.must_say(
+        1,
+        "a migration from 4.4.4 to 4.0.4 is in progress; --resume goes on with it, --abort goes back",
+    );
+    fleet.run("migrate", &["--map", "4.4.4", "--wait"]).must_succeed();
+    assert_eq!(first.wait().expect("it ends by itself").code(), Some(0));
+    assert_eq!((fleet.says(0, "current"), fleet.says(0, "epoch")), ("4.4.4".into(), "3".into()));
+    keys.check(&mut fleet.proxies[1].client());
+}
+
+#[test]
 fn an_announcement_that_nobody_stands_behind_is_taken_back() {
     let fleet = Fleet::start(2);
     let mut client = fleet.proxies[0].client();

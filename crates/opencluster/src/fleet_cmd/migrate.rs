@@ -126,9 +126,7 @@ fn plan_or_wait(options: &MigrateOptions) -> Result<MigrationPlan, Failure> {
     loop {
         match plan(options) {
             Ok(plan) => return Ok(plan),
-            Err(AdminError::Refused(why))
-                if options.busy == Busy::Wait && why.contains("is in progress;") =>
-            {
+            Err(AdminError::Busy(_)) if options.busy == Busy::Wait => {
                 std::thread::sleep(TOLD_EVERY);
             }
             Err(error) => return Err(failure(error)),

@@ -24,12 +24,16 @@ pub enum AdminError {
     BadInput(String),
     /// It made sense, but a server or the state of the fleet says no.
     Refused(String),
+    /// Somebody else is at work; later it may be possible.
+    Busy(String),
 }
 
 impl fmt::Display for AdminError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AdminError::BadInput(why) | AdminError::Refused(why) => f.write_str(why),
+            AdminError::BadInput(why) | AdminError::Refused(why) | AdminError::Busy(why) => {
+                f.write_str(why)
+            }
         }
     }
 }

@@ -49,9 +49,12 @@ fn plan_map(
     let config = &look.config;
     if config.status == Status::InProgress {
         let (from, to) = (&config.previous, &config.current);
-        return Err(AdminError::Refused(format!(
+        let why = format!(
             "a migration from {from} to {to} is in progress; --resume goes on with it, --abort goes back"
-        )));
+        );
+        // Without a lock nobody is at work on it, and waiting would be in vain.
+        let wrap = if config.lock.is_some() { AdminError::Busy } else { AdminError::Refused };
+        return Err(wrap(why));
     }
     let servers = all_servers(options, config)?;
     if map.weights().len() != servers.len() {

@@ -43,7 +43,7 @@ impl Switching {
         while let Err(why) = runner.run(&mut TakeLockJob::new(lock.clone(), servers)) {
             let _ = runner.run(&mut ReleaseJob::new(&lock, servers));
             if busy == Busy::Refuse || progress.is_stopping() {
-                return Err(AdminError::Refused(why));
+                return Err(AdminError::Busy(why));
             }
             std::thread::sleep(ASK_AGAIN_EVERY);
         }
