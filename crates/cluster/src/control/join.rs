@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::recreate::reader;
 use super::{JoinRequest, PROTOCOL_VERSION};
 use crate::map::{Ack, ClusterId, Map, Member, NodeId};
 
@@ -51,6 +52,10 @@ pub(super) fn judge(
     let known = map.member(joining.id);
     if known.is_some_and(|member| member.peer() == joining.peer()) {
         return Verdict::Member;
+    }
+    if reader(map).is_some_and(|node| node != joining.id) {
+        // With a second member what is lost would no longer be the first one's to bring back.
+        return Verdict::Wait("the only node is still reading what it has kept".into());
     }
     let mut others = map.members().iter().filter(|member| member.id != joining.id);
     if let Some(namesake) = others.find(|member| member.name == joining.name) {

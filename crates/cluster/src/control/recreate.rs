@@ -77,9 +77,7 @@ impl Lost {
             return Some((node, Source::OwnData));
         }
         let waited = now.saturating_sub(self.since.get(&bucket).copied().unwrap_or(now));
-        // A node that is alone and was the last to hold it may be reading its disk.
-        let is_reading = map.members().len() == 1 && last.contains(&map.members()[0].id);
-        let times = if is_reading { READING_TIMES } else { 1 };
+        let times = if reader(map).is_some() { READING_TIMES } else { 1 };
         if map.settings().lost_after.is_none_or(|after| waited < after * times) {
             return None;
         }
@@ -91,6 +89,12 @@ impl Lost {
         };
         best.map(|(node, _)| (node, Source::Snapshot)).or_else(emptiest)
     }
+}
+
+/// A node that is alone and was the last to hold what is lost: it may be reading its disk.
+pub(super) fn reader(map: &Map) -> Option<NodeId> {
+    let [member] = map.members() else { return None };
+    map.lost().any(|(_, holders)| holders.contains(&member.id)).then_some(member.id)
 }
 
 impl Control {
