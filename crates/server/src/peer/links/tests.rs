@@ -20,7 +20,7 @@ fn peer(id: u64) -> Peer {
 }
 
 fn message() -> Message {
-    Message::LeaseAsk { number: 7, applied: LogIndex(9) }
+    Message::LeaseAsk { number: 7, applied: LogIndex(9), is_cut_off: false }
 }
 
 /// The links of node 1, and a poll they are registered with.

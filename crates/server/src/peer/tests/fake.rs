@@ -111,7 +111,7 @@ pub(super) fn sample_messages(map: &Map) -> Vec<Message> {
     let entry = LogEntry { planned_at: None, changes };
     let attempt = Attempt { giver: node, number: 3 };
     let mut messages = vec![
-        Message::LeaseAsk { number: 1, applied: LogIndex(2) },
+        Message::LeaseAsk { number: 1, applied: LogIndex(2), is_cut_off: false },
         Message::LeaseGrant { number: 1, index: LogIndex(2), lease: Duration::from_secs(1) },
         Message::Propose(entry.clone()),
         Message::Engaged { attempt },
