@@ -157,6 +157,7 @@ impl Control {
             Input::Merged => self.on_merged(),
             Input::Found(offers) => self.on_found(offers),
             Input::Vitals(vitals) => self.on_vitals(vitals),
+            Input::HandsFull(full) => self.balancing.hands_full = full,
             Input::Sizes(sizes) => self.on_sizes(sizes),
             Input::Unreachable(node) => self.on_unreachable(node),
             Input::Ask { id, ask } => self.on_ask(id, ask),

@@ -20,6 +20,7 @@ mod watching; //   Statistics, the slow log, monitors.
 mod system; //     What the operating system says.
 mod mailbox; //    How threads talk to a worker.
 mod pubsub; //     Who listens to what, and how messages get there.
+mod timers; //     Callbacks at a given time.
 mod any_port; //   A listener for clients that know nothing of clusters.
 mod data; //       The data plane: what goes to other nodes and comes from them.
 mod gate; //       Up to where a connection's output may be sent.

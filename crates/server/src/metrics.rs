@@ -1,7 +1,9 @@
 //! The node's numbers, for HTTP.
 
 use core::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
 
+use axum::Router;
 use cluster::status::Status;
 use commands::{Flag, Group, Spec};
 
@@ -11,6 +13,10 @@ use crate::peer::Progress;
 use crate::shared::Shared;
 
 impl HttpSource for Shared {
+    fn timers(&self) -> Router<Arc<dyn HttpSource>> {
+        crate::timers::routes(Arc::clone(&self.timers))
+    }
+
     fn metrics(&self) -> NodeMetrics {
         let settings = self.settings.load();
         let population = self.keyspace.population();

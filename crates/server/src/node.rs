@@ -43,6 +43,7 @@ use crate::peer::{self, Beginning, ControlLine, Prepared, Progress, Running};
 use crate::pubsub::Exchange;
 use crate::shared::{Counters, Shared};
 use crate::system::{default_name, raise_file_limit};
+use crate::timers;
 use crate::watching::Watching;
 use crate::worker::{self, Worker};
 
@@ -73,6 +74,7 @@ pub struct Node {
     http: Option<HttpServer>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     peers: Mutex<Option<Running>>,
+    timers: Mutex<Option<timers::Service>>,
     keepsake: Mutex<Option<Keepsake>>,
 }
 
@@ -130,6 +132,8 @@ impl Node {
         let (polls, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
         let (garbage, garbage_in) = mpsc::channel();
         let (orders, orders_in) = mpsc::channel();
+        let timers = timers::prepare(identity.me.peer(), &settings, control.clone());
+        let timers = timers.map_err(failed)?;
         let seed = Seed::new(RandomState::new().hash_one(client_addr));
         let table = Table::default();
         let shared = Arc::new(Shared {
@@ -161,11 +165,14 @@ impl Node {
             control,
             outlook: Arc::default(),
             news: News::default(),
+            timers: Arc::clone(&timers.hub),
             settings: ArcSwap::from_pointee(settings),
         });
         let http = start_http(&shared)?;
         let (threads, peers, keepsake) = Default::default();
-        let node = Node { shared, client_addr, http, threads, peers, keepsake };
+        let password = shared.settings.load().requirepass.expose().to_owned();
+        let timers = Mutex::new(Some(timers.start(client_addr, password).map_err(failed)?));
+        let node = Node { shared, client_addr, http, threads, peers, timers, keepsake };
         Ok((node, Parts { polls, garbage_in, orders_in }))
     }
 
@@ -195,7 +202,9 @@ impl Node {
         let beginning = Beginning { start, roster, secret, directory, listener, outlook };
         let running = peer::start_node(line, beginning, &self.shared);
         let failed = |error| StartError::Address { addr: self.client_addr, error };
-        *self.peers.lock() = Some(running.map_err(failed)?);
+        let running = running.map_err(failed)?;
+        self.shared.timers.link_with(running.link_maker());
+        *self.peers.lock() = Some(running);
         match self.shared.outlook.wait(READY_WITHIN) {
             Progress::Ready => Ok(()),
             progress @ (Progress::Joining | Progress::Linking { .. } | Progress::Gone(_)) => {
@@ -258,6 +267,8 @@ impl Node {
             peers.stop();
             peers.wait();
         }
+        // Its end keeps what nobody else has.
+        drop(self.timers.lock().take());
         let gone = match self.shared.outlook.progress() {
             Progress::Gone(gone) => gone,
             Progress::Joining | Progress::Linking { .. } | Progress::Ready => return None,

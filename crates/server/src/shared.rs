@@ -25,6 +25,7 @@ use crate::news::News;
 use crate::pause::Pauses;
 use crate::peer::{ControlLine, Outlook};
 use crate::pubsub::Exchange;
+use crate::timers::Hub;
 use crate::watching::Watching;
 
 pub(crate) struct Shared {
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     /// What goes to other nodes, and comes from them.
     pub data: Data,
     pub settings: ArcSwap<Settings>,
+    pub timers: Arc<Hub>,
     /// The map as this node sees it.
     pub cluster: ArcSwap<View>,
     /// To the thread that decides.

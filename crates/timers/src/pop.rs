@@ -15,6 +15,8 @@ use crate::record::{Life, Progress, Record};
 use crate::spec::{Callback, Spec};
 use crate::table::{Entry, Place, STAGGER};
 
+/// What comes due in one go; then whoever else has something for us has a turn.
+const POPS_AT_ONCE: usize = 1000;
 /// How often we look whether all have entered the epoch, when a turn has come.
 const ENTERED_AGAIN: Span = Span(20);
 /// What was told so long ago has arrived, or will not.
@@ -67,7 +69,8 @@ impl Pop {
 // The call.
 impl Timers {
     pub(crate) fn pop_due(&mut self) {
-        while let Some((id, at)) = self.table.pop(self.now.moment) {
+        for _ in 0..POPS_AT_ONCE {
+            let Some((id, at)) = self.table.pop(self.now.moment) else { return };
             self.come_due(id, at);
         }
     }

@@ -31,6 +31,8 @@ pub(super) struct Balancing {
     /// The move this node takes part in, and when it asks whether the others still do.
     engaged: Option<(Attempt, Duration)>,
     sizes_due: Duration,
+    /// This node has more to hand on than buckets.
+    pub(super) hands_full: bool,
 }
 
 impl Balancing {
@@ -44,6 +46,7 @@ impl Balancing {
             fills: BTreeMap::new(),
             engaged: None,
             sizes_due: Duration::ZERO,
+            hands_full: false,
         }
     }
 
@@ -134,6 +137,10 @@ impl Control {
             }
             balance::Effect::CancelFill { attempt } => self.cancel_fill(attempt),
             balance::Effect::Propose { planned_at, changes } => {
+                let leaves = matches!(changes.first(), Some(Change::Leave(_)));
+                if leaves && self.balancing.hands_full {
+                    return; // It is proposed again and again, until the node may go.
+                }
                 if matches!(changes.first(), Some(Change::Promote { .. })) {
                     self.begin_handover(LogEntry { planned_at, changes });
                 } else {

@@ -57,6 +57,9 @@ pub enum Input {
     /// Copies that this process has loaded from its disk.
     Found(Vec<Offer>),
     Vitals(Vitals),
+    /// Whether this node holds things besides buckets that others have yet to take over: as long as it
+    /// does it does not go.
+    HandsFull(bool),
     /// The bytes in the buckets that this node serves.
     Sizes(Vec<(Hashmask, u64)>),
     /// The control link to a node has broken.

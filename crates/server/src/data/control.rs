@@ -31,10 +31,16 @@ impl DataPlane for Shared {
         let before = self.map();
         follow(self, &changed.map);
         news::map_changed(self, &before, changed);
+        self.timers.map_changed(&changed.map);
     }
 
     fn lease_until(&self, until: Duration) {
         self.data.lease.set(until);
+        self.timers.lease_until(until);
+    }
+
+    fn timers_link(&self, peer: Peer, stream: TcpStream) {
+        self.timers.accepted(peer, stream);
     }
 
     fn start_fill(&self, attempt: Attempt, bucket: Hashmask, taker: NodeId) {

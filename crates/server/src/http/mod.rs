@@ -56,6 +56,10 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub trait HttpSource: Send + Sync + 'static {
     fn metrics(&self) -> NodeMetrics;
     fn readiness(&self) -> Readiness;
+    /// What is served under `/timers`.
+    fn timers(&self) -> Router<Arc<dyn HttpSource>> {
+        Router::new()
+    }
     fn cluster(&self) -> Status;
 }
 

@@ -20,6 +20,7 @@ pub(super) fn router(source: Source, names: Names) -> Router {
         .route("/metrics", get(metrics))
         .route("/api/node", get(api_node))
         .route("/api/cluster", get(api_cluster))
+        .merge(source.timers())
         .fallback(not_found)
         .layer(middleware::from_fn_with_state(names, guard::check));
     // Health checks come from machines that use whatever name they like, and give nothing away.

@@ -183,6 +183,7 @@ impl ControlThread {
                 Ok(()) => self.dials.up(to.peer, *purpose),
                 Err(Unwanted) => self.dials.failed(now, wanted, *purpose),
             },
+            Purpose::Timers => unreachable!("timers make their own links"),
             Purpose::Join => unreachable!("a member asks nobody to join"),
         }
     }

@@ -38,6 +38,7 @@ pub(super) fn dial(target: Target, roster: &Arc<Roster>, secret: &Secret, line: 
     let name = match told.purpose {
         Purpose::Control => "dial-control",
         Purpose::Data => "dial-data",
+        Purpose::Timers => "dial-timers",
         Purpose::Join => "dial-join",
     };
     if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(attempt) {

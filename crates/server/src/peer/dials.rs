@@ -134,7 +134,7 @@ impl Dials {
 fn patience(me: Peer, them: Peer, purpose: Purpose) -> Duration {
     match purpose {
         Purpose::Control if me.id > them.id => HIGHER_WAITS,
-        Purpose::Control | Purpose::Data | Purpose::Join => Duration::ZERO,
+        Purpose::Control | Purpose::Data | Purpose::Timers | Purpose::Join => Duration::ZERO,
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) enum Purpose {
     Control,
     /// Effects and fills from the dialer, acknowledgements back.
     Data,
+    /// What the dialer has to say about timers. Nothing is said back.
+    Timers,
     /// One question: may I become a member?
     Join,
 }

@@ -118,6 +118,7 @@ fn greet(meeting: &Meeting, stream: TcpStream) -> Result<(), HelloError> {
             // Not wanted only if another link of the same process was quicker: it dials again.
             let _ = meeting.data.incoming(peer, stream, standing.expects);
         }
+        Purpose::Timers => meeting.data.timers_link(peer, stream),
         Purpose::Join => joining::answer(meeting, peer, &stream)?,
     }
     Ok(())
@@ -128,7 +129,7 @@ fn judge(meeting: &Meeting, hello: &Hello) -> Result<Standing, Refusal> {
     let standing = roster.judge(hello)?;
     let expects = match hello.purpose {
         Purpose::Data => meeting.data.expected_from(hello.from),
-        Purpose::Control | Purpose::Join => 0,
+        Purpose::Control | Purpose::Timers | Purpose::Join => 0,
     };
     Ok(Standing { expects, ..standing })
 }

@@ -52,6 +52,7 @@ use crate::disk::SharedDirectory;
 use crate::shared::Shared;
 use complaints::Complaints;
 use control::ControlThread;
+use hello::{HelloError, Purpose, Refusal};
 use listener::Doorkeeper;
 
 /// The connection was not taken: the two ends do not agree on where they are.
@@ -69,6 +70,8 @@ pub(crate) trait DataPlane: Send + Sync {
     /// Called for one map after the other, before anything that was decided after it.
     fn map_changed(&self, changed: &MapChanged);
     fn lease_until(&self, until: Duration);
+    /// A connection on which a process will say what it has to say about timers.
+    fn timers_link(&self, peer: Peer, stream: TcpStream);
     fn start_fill(&self, attempt: Attempt, bucket: Hashmask, taker: NodeId);
     fn cancel_fill(&self, attempt: Attempt);
     fn pause(&self, bucket: Hashmask, epoch: Epoch, to: NodeId);
@@ -101,6 +104,7 @@ pub(crate) struct Beginning {
 
 /// The threads of this module, once they run.
 pub(crate) struct Running {
+    meeting: Arc<Meeting>,
     stop_listening: Option<Waker>,
     line: ControlLine,
     threads: Vec<JoinHandle<()>>,
@@ -128,7 +132,9 @@ pub(crate) fn start(
     let roster = ArcSwapOption::from_pointee(roster);
     let complaints = Complaints::default();
     let meeting = Arc::new(Meeting { secret, roster, line: line.clone(), data, complaints });
-    let mut running = Running { stop_listening: None, line, threads: Vec::new() };
+    let threads = Vec::new();
+    let mut running =
+        Running { meeting: Arc::clone(&meeting), stop_listening: None, line, threads };
     if let Some(listener) = listener {
         let (doorkeeper, waker) = Doorkeeper::new(listener, Arc::clone(&meeting))?;
         running.stop_listening = Some(waker);
@@ -137,6 +143,23 @@ pub(crate) fn start(
     let control = ControlThread::new(thread, start, meeting, directory, outlook);
     running.spawn("control", move || control.run())?;
     Ok(running)
+}
+
+/// Makes links for others than the control thread.
+#[derive(Clone)]
+pub(crate) struct LinkMaker(Arc<Meeting>);
+
+impl LinkMaker {
+    /// A link to say what there is to say about timers. Takes its time, on the calling thread.
+    pub(crate) fn for_timers(&self, to: Peer) -> Result<TcpStream, HelloError> {
+        let roster = self.0.roster.load_full().ok_or(HelloError::Refused(Refusal::NotJoined))?;
+        let known = roster.neighbours().find(|neighbour| neighbour.peer == to);
+        let at = known.ok_or(HelloError::Refused(Refusal::OtherBoot))?.at;
+        let stream = dialer::connect(&at.host, at.peer).map_err(HelloError::Io)?;
+        let hello = roster.hello(Purpose::Timers, to.id);
+        let (standing, stream) = dialer::introduce(stream, &self.0.secret, hello)?;
+        if standing.me == to { Ok(stream) } else { Err(HelloError::Refused(Refusal::OtherBoot)) }
+    }
 }
 
 /// [`start`], for a real node.
@@ -160,6 +183,11 @@ impl Running {
             }
         }
         Ok(())
+    }
+
+    /// For those who make their own links.
+    pub(crate) fn link_maker(&self) -> LinkMaker {
+        LinkMaker(Arc::clone(&self.meeting))
     }
 
     /// Asks the threads to end.

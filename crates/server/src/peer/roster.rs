@@ -79,7 +79,9 @@ impl Roster {
             (_, Some(theirs)) if !theirs.is_one_with(self.generation) => {
                 return Err(Refusal::OtherGeneration(self.generation));
             }
-            (Purpose::Control | Purpose::Data, _) => (self.cluster, self.generation),
+            (Purpose::Control | Purpose::Data | Purpose::Timers, _) => {
+                (self.cluster, self.generation)
+            }
         };
         self.judge_dialer(*purpose, *from)?;
         Ok(Standing { me: self.me, cluster, generation, expects: 0 })
@@ -88,11 +90,13 @@ impl Roster {
     fn judge_dialer(&self, purpose: Purpose, from: Peer) -> Result<(), Refusal> {
         match (purpose, self.others.get(&from.id)) {
             (Purpose::Join, _) => Ok(()),
-            (Purpose::Control | Purpose::Data, None) => Err(Refusal::NoMember(self.index)),
+            (Purpose::Control | Purpose::Data | Purpose::Timers, None) => {
+                Err(Refusal::NoMember(self.index))
+            }
             // One that has kept its vote takes part in decisions before it is a member again.
             (Purpose::Control, Some(_)) => Ok(()),
-            (Purpose::Data, Some(known)) if known.boot == from.boot => Ok(()),
-            (Purpose::Data, Some(_)) => Err(Refusal::OtherBoot),
+            (Purpose::Data | Purpose::Timers, Some(known)) if known.boot == from.boot => Ok(()),
+            (Purpose::Data | Purpose::Timers, Some(_)) => Err(Refusal::OtherBoot),
         }
     }
 }

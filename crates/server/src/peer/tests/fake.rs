@@ -81,6 +81,7 @@ impl DataPlane for FakeData {
     fn lease_until(&self, until: Duration) {
         self.state.lock().lease = until;
     }
+    fn timers_link(&self, _: Peer, _: TcpStream) {}
     fn start_fill(&self, attempt: Attempt, bucket: Hashmask, _: NodeId) {
         let map = self.state.lock().map.clone().expect("fills begin by a map");
         let epoch = map.bucket(bucket).expect("it is there").epoch;

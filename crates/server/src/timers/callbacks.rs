@@ -1,0 +1,223 @@
+//! Making callbacks. HTTP goes over connections that are kept; where it may go is judged again here,
+//! after the name was looked up. A message or a command goes to this node's own client port, and from
+//! there where the map says.
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::http::{Method, Request, header};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::time::Duration;
+use timers::{Call, Callback, HttpTarget, Input, Sequence, TimerId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+use tower_service::Service;
+
+use super::hub::Hub;
+
+/// Of an answer, so that its connection can be used again. More than that closes it.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+const IDLE_MAX: Duration = Duration::from_secs(30);
+/// A key may be moving: so many nodes are asked in turn.
+const HOPS_MAX: usize = 5;
+
+type Outcome = Result<(), String>;
+
+pub(super) struct Caller {
+    hub: Arc<Hub>,
+    client: Client<HttpConnector<Guarded>, Body>,
+    commands: Commands,
+}
+
+impl Caller {
+    pub(super) fn new(hub: Arc<Hub>, client_addr: SocketAddr, password: String) -> Caller {
+        let mut connector = HttpConnector::new_with_resolver(Guarded(Arc::clone(&hub)));
+        connector.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_MAX)
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        let commands = Commands { at: reachable(client_addr), password: password.into() };
+        Caller { hub, client, commands }
+    }
+
+    /// Begins a callback; the core is told how it went.
+    pub(super) fn call(&self, call: Call) {
+        let hub = Arc::clone(&self.hub);
+        let (client, commands) = (self.client.clone(), self.commands.clone());
+        tokio::spawn(async move {
+            let within = Duration::from_millis(call.callback.timeout().0);
+            let Call { call: number, id, sequence, callback } = call;
+            let made = async {
+                match &callback {
+                    Callback::Http { target, opaque, .. } => {
+                        check(&hub, target)?;
+                        post(&client, target, opaque, (id, sequence)).await
+                    }
+                    Callback::Publish { channel, message } => {
+                        let words = ["PUBLISH", channel, message].map(str::to_owned);
+                        commands.run(words.to_vec(), (id, sequence)).await
+                    }
+                    Callback::Command(words) => commands.run(words.clone(), (id, sequence)).await,
+                }
+            };
+            let result = timeout(within, made).await.unwrap_or_else(|_| Err("timed out".into()));
+            hub.input(Input::CallEnded { call: number, result });
+        });
+    }
+}
+
+/// An address that stands in the URI is not looked up: it is judged here.
+fn check(hub: &Hub, target: &HttpTarget) -> Outcome {
+    let rules = hub.rules.read();
+    let judged = match target.ip() {
+        Some(ip) => rules.check(SocketAddr::new(ip, target.port())),
+        None => rules.check_name(target.port()),
+    };
+    judged.map_err(|forbidden| forbidden.to_string())
+}
+
+async fn post(
+    client: &Client<HttpConnector<Guarded>, Body>,
+    target: &HttpTarget,
+    opaque: &str,
+    (id, sequence): (TimerId, Sequence),
+) -> Outcome {
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri(target.uri())
+        .header(header::CONTENT_TYPE, "text/plain; charset=utf-8")
+        .header("X-Sequence-Number", sequence.0)
+        .header("X-Timer-Id", id.to_string())
+        .body(Body::from(opaque.to_owned()))
+        .map_err(|error| error.to_string())?;
+    let response = client.request(request).await.map_err(|error| words_of(&error))?;
+    let status = response.status();
+    // Read to its end, or the connection could not be used again.
+    let _ = axum::body::to_bytes(Body::new(response.into_body()), ANSWER_BYTES_MAX).await;
+    if status.is_success() { Ok(()) } else { Err(format!("it answered {status}")) }
+}
+
+/// An error and what caused it, which is mostly what matters.
+fn words_of(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        words = format!("{words}: {inner}");
+        cause = inner.source();
+    }
+    words
+}
+
+/// Looks names up, and lets only allowed addresses through: a name may have come to mean something
+/// else since its timer was accepted.
+#[derive(Clone)]
+struct Guarded(Arc<Hub>);
+
+impl Service<Name> for Guarded {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = std::io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let hub = Arc::clone(&self.0);
+        Box::pin(async move {
+            let addresses: Vec<SocketAddr> = lookup_host((name.as_str(), 0)).await?.collect();
+            let rules = hub.rules.read();
+            match addresses.iter().find_map(|address| rules.check(*address).err()) {
+                Some(forbidden) => Err(std::io::Error::other(forbidden.to_string())),
+                None => Ok(addresses.into_iter()),
+            }
+        })
+    }
+}
+
+/// Where the node runs its own commands.
+#[derive(Clone)]
+struct Commands {
+    at: SocketAddr,
+    password: Arc<str>,
+}
+
+/// A node that listens on all addresses is reached on this one.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        return SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
+    }
+    address
+}
+
+impl Commands {
+    /// Runs a command as a client would, and goes where it is told to.
+    async fn run(&self, words: Vec<String>, (id, sequence): (TimerId, Sequence)) -> Outcome {
+        let fill = |word: String| {
+            word.replace("{sequence}", &sequence.0.to_string()).replace("{id}", &id.to_string())
+        };
+        let words: Vec<String> = words.into_iter().map(fill).collect();
+        let mut at = self.at.to_string();
+        for _ in 0..HOPS_MAX {
+            let reply = self.run_at(&at, &words).await.map_err(|error| error.to_string())?;
+            match reply.strip_prefix("-MOVED ").and_then(|moved| moved.split_once(' ')) {
+                Some((_, there)) => at = there.to_owned(),
+                None if reply.starts_with('-') => return Err(reply[1..].to_owned()),
+                None => return Ok(()),
+            }
+        }
+        Err("it was sent from node to node".to_owned())
+    }
+
+    /// The first line of the reply: enough to know whether it is an error.
+    async fn run_at(&self, at: &str, words: &[String]) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(at).await?;
+        if !self.password.is_empty() {
+            stream.write_all(&command(&["AUTH", &self.password])).await?;
+            let reply = first_line(&mut stream).await?;
+            if reply.starts_with('-') {
+                return Ok(reply);
+            }
+        }
+        stream.write_all(&command(words)).await?;
+        first_line(&mut stream).await
+    }
+}
+
+fn command<Word: AsRef<str>>(words: &[Word]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words.iter().map(AsRef::as_ref) {
+        bytes.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes());
+    }
+    bytes
+}
+
+async fn first_line(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\r\n") && line.len() < 1024 {
+        line.push(stream.read_u8().await?);
+    }
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_written_as_a_client_writes_it() {
+        assert_eq!(
+            command(&["SET", "k", "é"]),
+            "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2\r\né\r\n".as_bytes()
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! Links between nodes for timers. Each node makes its own to every other and only sends on it; what
+//! others made is only read. A message is a frame: four bytes of length, then postcard. Whatever is
+//! wrong with a link closes it; what was on its way is lost, and whoever waits asks again.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::map::Peer;
+use timers::{Input, Message};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::task::JoinHandle;
+
+use super::hub::{Hub, QUEUE_MAX, node_id};
+use crate::peer::LinkMaker;
+
+/// The largest message is a page of a fill: a mebibyte of clients' words and what goes with them.
+const FRAME_BYTES_MAX: usize = 8 << 20;
+const HEADER_BYTES: usize = 4;
+/// Written at once, if there is so much.
+const BATCH_BYTES: usize = 64 * 1024;
+const AGAIN_MIN: Duration = Duration::from_millis(50);
+const AGAIN_MAX: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub(super) struct Links {
+    maker: Option<LinkMaker>,
+    others: Vec<Peer>,
+    /// A task for each link that this node makes.
+    outgoing: BTreeMap<Peer, JoinHandle<()>>,
+    incoming: BTreeMap<Peer, JoinHandle<()>>,
+}
+
+impl Links {
+    pub(super) fn set_maker(&mut self, hub: &Arc<Hub>, maker: LinkMaker) {
+        self.maker = Some(maker);
+        self.make(hub);
+    }
+
+    /// Links to these are wanted and no others.
+    pub(super) fn follow(&mut self, hub: &Arc<Hub>, others: Vec<Peer>) {
+        let nodes: Vec<_> = others.iter().copied().map(node_id).collect();
+        hub.keep_queues(&nodes);
+        for links in [&mut self.outgoing, &mut self.incoming] {
+            links.retain(|peer, task| {
+                let is_wanted = others.contains(peer);
+                if !is_wanted {
+                    task.abort();
+                }
+                is_wanted
+            });
+        }
+        self.others = others;
+        self.make(hub);
+    }
+
+    fn make(&mut self, hub: &Arc<Hub>) {
+        let Some(maker) = &self.maker else { return };
+        for peer in &self.others {
+            if !self.outgoing.contains_key(peer) {
+                let (queue, messages) = mpsc::channel(QUEUE_MAX);
+                hub.set_queue(node_id(*peer), queue);
+                let task = tokio::spawn(keep_link(maker.clone(), *peer, messages));
+                self.outgoing.insert(*peer, task);
+            }
+        }
+    }
+
+    /// A new link of a process closes its old one, so that nothing is read out of order.
+    pub(super) fn accept(&mut self, hub: &Arc<Hub>, peer: Peer, stream: std::net::TcpStream) {
+        // A socket that cannot be used is closed, and made anew by who made it.
+        let Ok(stream) = adopt(stream) else { return };
+        let hub = Arc::clone(hub);
+        let task = tokio::spawn(async move {
+            let _ = read_link(&hub, peer, stream).await; // Its maker sees that it is closed.
+        });
+        if let Some(old) = self.incoming.insert(peer, task) {
+            old.abort();
+        }
+    }
+}
+
+fn adopt(stream: std::net::TcpStream) -> io::Result<TcpStream> {
+    stream.set_nonblocking(true)?;
+    TcpStream::from_std(stream)
+}
+
+/// Makes a link again and again, and sends what there is to send.
+async fn keep_link(maker: LinkMaker, peer: Peer, mut messages: Receiver<Message>) {
+    let mut wait = AGAIN_MIN;
+    loop {
+        let (dial, to) = (maker.clone(), peer);
+        let made = tokio::task::spawn_blocking(move || dial.for_timers(to)).await;
+        let stream = made.ok().and_then(Result::ok);
+        if let Some(Ok(stream)) = stream.map(adopt) {
+            wait = AGAIN_MIN;
+            // What has waited for the link is old: those who still want it will ask again.
+            while messages.try_recv().is_ok() {}
+            let _ = write_link(&stream, &mut messages).await;
+        }
+        if messages.is_closed() && messages.is_empty() {
+            return;
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(AGAIN_MAX);
+    }
+}
+
+async fn write_link(stream: &TcpStream, messages: &mut Receiver<Message>) -> io::Result<()> {
+    let mut batch = Vec::new();
+    loop {
+        // 1) Wait for something to send, or for the other end to hang up.
+        tokio::select! {
+            message = messages.recv() => match message {
+                Some(message) => put(&message, &mut batch),
+                None => return Ok(()),
+            },
+            ready = stream.ready(Interest::READABLE) => {
+                let mut byte = [0];
+                match ready.and_then(|_| stream.try_read(&mut byte)) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                    Ok(_) => return Ok(()), // Nothing is ever said on this side but the end.
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        // 2) With what else there is.
+        while batch.len() < BATCH_BYTES {
+            let Ok(message) = messages.try_recv() else { break };
+            put(&message, &mut batch);
+        }
+        write_all(stream, &batch).await?;
+        batch.clear();
+    }
+}
+
+fn put(message: &Message, batch: &mut Vec<u8>) {
+    let body = postcard::to_allocvec(message).expect("every message can be written");
+    let length = u32::try_from(body.len()).expect("messages are limited");
+    batch.extend(length.to_le_bytes());
+    batch.extend(body);
+}
+
+async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads until the link ends or something comes that is no message.
+async fn read_link(hub: &Hub, peer: Peer, stream: TcpStream) -> io::Result<()> {
+    let from = node_id(peer);
+    let mut bytes: Vec<u8> = Vec::new();
+    loop {
+        stream.readable().await?;
+        let mut chunk = [0; 64 * 1024];
+        match stream.try_read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
+        }
+        let mut taken = 0;
+        while let Some((message, length)) = next_message(&bytes[taken..])? {
+            taken += length;
+            hub.input(Input::Peer { from, message });
+        }
+        bytes.drain(..taken);
+    }
+}
+
+/// The first message, and how many bytes it takes.
+fn next_message(bytes: &[u8]) -> io::Result<Option<(Message, usize)>> {
+    let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+    let length = u32::from_le_bytes(*header) as usize;
+    if length > FRAME_BYTES_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let Some(body) = rest.get(..length) else { return Ok(None) };
+    match postcard::take_from_bytes(body) {
+        Ok((message, [])) => Ok(Some((message, HEADER_BYTES + length))),
+        Ok(_) | Err(_) => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timers::Epoch;
+    use timers::message::Hello;
+
+    fn hello() -> Message {
+        Message::Hello(Hello { epoch: Epoch(7), settled: true, answer: false })
+    }
+
+    #[test]
+    fn messages_come_out_of_any_pieces_as_they_went_in() {
+        let mut bytes = Vec::new();
+        put(&hello(), &mut bytes);
+        for cut in 0..bytes.len() {
+            assert!(matches!(next_message(&bytes[..cut]), Ok(None)), "{cut}");
+        }
+        put(&hello(), &mut bytes);
+        let (first, length) = next_message(&bytes).unwrap().expect("a whole message");
+        assert_eq!((first, length * 2), (hello(), bytes.len()));
+    }
+
+    #[test]
+    fn what_is_no_message_ends_the_link() {
+        assert!(next_message(&u32::MAX.to_le_bytes()).is_err());
+        let mut bytes = Vec::new();
+        put(&hello(), &mut bytes);
+        bytes[0] += 1;
+        bytes.push(0);
+        assert!(next_message(&bytes).is_err(), "something is left over");
+        assert!(next_message(&[1, 0, 0, 0, 0xFF]).is_err());
+    }
+}

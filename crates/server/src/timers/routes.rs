@@ -1,0 +1,200 @@
+//! `/timers` and what is under it, on every node's HTTP port. Called by `http/routes.rs`, behind its
+//! guard.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::Response;
+use axum::routing::{get, post, put};
+use timers::{
+    Answer, BODY_BYTES_MAX, Callback, HttpTarget, ReplicationFactor, Sight, TimerId, Wish, json,
+};
+use tokio::net::lookup_host;
+use tokio::time::timeout;
+
+use super::answers;
+use super::hub::Hub;
+
+const PAGE_DEFAULT: u32 = 100;
+const PAGE_MAX: u32 = 1000;
+/// A name that takes longer is judged when the timer pops.
+const LOOK_UP_WITHIN: Duration = Duration::from_secs(1);
+
+type Shared = Arc<Hub>;
+
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>(hub: Shared) -> Router<S> {
+    Router::new()
+        .route("/timers", post(create).get(list))
+        .route("/timers/stats", get(stats))
+        .route("/timers/dead", get(dead))
+        .route("/timers/{id}", put(change).delete(delete).get(see))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX + 1))
+        .with_state(hub)
+}
+
+async fn create(State(hub): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
+    let described = match json::parse(&body) {
+        Ok(described) => described,
+        Err(bad) => return answers::failed(StatusCode::BAD_REQUEST, &bad.0),
+    };
+    if let Err(response) = judge(&hub, &described.spec.callback).await {
+        return response;
+    }
+    let factor = described.factor.unwrap_or(ReplicationFactor::DEFAULT);
+    change_answered(&hub, Wish::Create { spec: described.spec, factor }, &headers).await
+}
+
+async fn change(
+    State(hub): State<Shared>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let Some(id) = parsed(&id) else { return not_an_id() };
+    let described = json::parse(&body).and_then(|it| it.fits(id).map(|()| it));
+    let described = match described {
+        Ok(described) => described,
+        Err(bad) => return answers::failed(StatusCode::BAD_REQUEST, &bad.0),
+    };
+    if let Err(response) = judge(&hub, &described.spec.callback).await {
+        return response;
+    }
+    change_answered(&hub, Wish::Put { id, spec: described.spec }, &headers).await
+}
+
+async fn delete(State(hub): State<Shared>, Path(id): Path<String>, headers: HeaderMap) -> Response {
+    let Some(id) = parsed(&id) else { return not_an_id() };
+    change_answered(&hub, Wish::Delete(id), &headers).await
+}
+
+async fn change_answered(hub: &Hub, wish: Wish, headers: &HeaderMap) -> Response {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    match hub.ask(wish).await {
+        Some(Answer::Done(id)) => answers::done(id, host),
+        other => unexpected(other),
+    }
+}
+
+async fn see(State(hub): State<Shared>, Path(id): Path<String>) -> Response {
+    let Some(id) = parsed(&id) else { return not_an_id() };
+    match hub.ask(Wish::See(Sight::Timer(id))).await {
+        Some(Answer::Timer(found)) => match found.as_deref().and_then(answers::timer) {
+            Some(timer) => answers::shown(StatusCode::OK, &timer),
+            None => answers::failed(StatusCode::NOT_FOUND, "there is no such timer"),
+        },
+        other => unexpected(other),
+    }
+}
+
+async fn list(State(hub): State<Shared>, uri: Uri) -> Response {
+    let (limit, after) = match page_of(uri.query().unwrap_or_default()) {
+        Ok(page) => page,
+        Err(why) => return answers::failed(StatusCode::BAD_REQUEST, why),
+    };
+    match hub.ask(Wish::See(Sight::Page { after, limit })).await {
+        Some(Answer::Page(seen)) => answers::page(&seen, limit),
+        other => unexpected(other),
+    }
+}
+
+async fn stats(State(hub): State<Shared>) -> Response {
+    match hub.ask(Wish::See(Sight::Stats)).await {
+        Some(Answer::Stats(seen)) => answers::stats(&seen),
+        other => unexpected(other),
+    }
+}
+
+async fn dead(State(hub): State<Shared>) -> Response {
+    match hub.ask(Wish::See(Sight::Dead)).await {
+        Some(Answer::Dead(seen)) => answers::dead(&seen),
+        other => unexpected(other),
+    }
+}
+
+fn unexpected(answer: Option<Answer>) -> Response {
+    match answer {
+        Some(Answer::Refused(refusal)) => answers::refused(refusal),
+        Some(_) | None => answers::failed(StatusCode::SERVICE_UNAVAILABLE, "this node is stopping"),
+    }
+}
+
+/// Whether a callback may go where it wants to.
+async fn judge(hub: &Hub, callback: &Callback) -> Result<(), Response> {
+    match callback {
+        Callback::Http { target, .. } => judge_target(hub, target).await,
+        Callback::Publish { .. } | Callback::Command(_) if hub.needs_password() => {
+            let why =
+                "this cluster has a password: callbacks other than http are not set over HTTP";
+            Err(answers::failed(StatusCode::FORBIDDEN, why))
+        }
+        Callback::Publish { .. } | Callback::Command(_) => Ok(()),
+    }
+}
+
+async fn judge_target(hub: &Hub, target: &HttpTarget) -> Result<(), Response> {
+    let addresses: Vec<SocketAddr> = match target.ip() {
+        Some(ip) => vec![SocketAddr::new(ip, target.port())],
+        None => match timeout(LOOK_UP_WITHIN, lookup_host((target.host(), target.port()))).await {
+            Ok(Ok(found)) => found.collect(),
+            // Perhaps it has no address yet; when it pops it is judged again.
+            Ok(Err(_)) | Err(_) => Vec::new(),
+        },
+    };
+    let rules = hub.rules.read();
+    let named = if target.ip().is_none() { rules.check_name(target.port()).err() } else { None };
+    let forbidden = addresses.into_iter().find_map(|address| rules.check(address).err());
+    match named.or(forbidden) {
+        Some(forbidden) => {
+            let why = format!("callback.http.uri: {forbidden}");
+            Err(answers::failed(StatusCode::BAD_REQUEST, &why))
+        }
+        None => Ok(()),
+    }
+}
+
+fn parsed(id: &str) -> Option<TimerId> {
+    id.parse().ok()
+}
+
+fn not_an_id() -> Response {
+    let why = "an id is 16 hexadecimal digits, a dash and the replication factor";
+    answers::failed(StatusCode::BAD_REQUEST, why)
+}
+
+/// `limit=100&after=ID`.
+fn page_of(query: &str) -> Result<(u32, Option<TimerId>), &'static str> {
+    let (mut limit, mut after) = (PAGE_DEFAULT, None);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("limit", text)) => {
+                let number = text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
+                limit = number.ok_or("limit must be a whole number from 1 to 1000")?;
+            }
+            Some(("after", text)) => {
+                after = Some(parsed(text).ok_or("after must be a timer's id")?);
+            }
+            Some(_) | None => return Err("a list takes limit and after"),
+        }
+    }
+    Ok((limit, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_asked_for_in_pages() {
+        assert_eq!(page_of(""), Ok((PAGE_DEFAULT, None)));
+        let after = "00000000000000aa-2";
+        assert_eq!(page_of(&format!("after={after}&limit=7")), Ok((7, parsed(after))));
+        for wrong in ["limit=0", "limit=1001", "limit=x", "after=1", "page=2", "limit"] {
+            assert!(page_of(wrong).is_err(), "{wrong}");
+        }
+    }
+}

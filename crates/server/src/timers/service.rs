@@ -1,0 +1,108 @@
+//! The thread of timers: it sleeps until something is due, makes callbacks, and keeps the links to
+//! other nodes. Started by `node.rs`; ends when the node stops, and then writes what is left.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use cluster::map::Peer;
+use commands::settings::Settings;
+use timers::Input;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::time::timeout;
+
+use super::callbacks::Caller;
+use super::hub::{Hub, Work};
+use super::keep;
+use super::links::Links;
+use crate::peer::ControlLine;
+
+/// Done between two looks at the time.
+const WORK_AT_ONCE: usize = 64;
+
+/// The thread, once it runs.
+pub(crate) struct Service {
+    hub: Arc<Hub>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A service that does not run yet: others can be given its hub first.
+pub(crate) struct Prepared {
+    pub hub: Arc<Hub>,
+    work: UnboundedReceiver<Work>,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// Reads what an earlier process has left in the data directory.
+pub(crate) fn prepare(me: Peer, settings: &Settings, control: ControlLine) -> io::Result<Prepared> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (sender, work) = mpsc::unbounded_channel();
+    let hub = Arc::new(Hub::new(me, sender, settings, control));
+    keep::load(&hub);
+    Ok(Prepared { hub, work, runtime })
+}
+
+impl Prepared {
+    /// `client_addr` is where this node's own commands are run.
+    pub(crate) fn start(self, client_addr: SocketAddr, password: String) -> io::Result<Service> {
+        let Prepared { hub, work, runtime } = self;
+        let caller = Caller::new(Arc::clone(&hub), client_addr, password);
+        let worker = Worker { hub: Arc::clone(&hub), work, caller, links: Links::default() };
+        let run = move || runtime.block_on(worker.run());
+        let thread = thread::Builder::new().name("timers".to_owned()).spawn(run)?;
+        Ok(Service { hub, thread: Some(thread) })
+    }
+}
+
+impl Service {
+    /// Ends the thread, and keeps what nobody else has if there is a data directory.
+    pub(crate) fn stop(&mut self) {
+        let _ = self.hub.work.send(Work::Stop);
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the thread of timers panicked");
+            keep::save(&self.hub);
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Worker {
+    hub: Arc<Hub>,
+    work: UnboundedReceiver<Work>,
+    caller: Caller,
+    links: Links,
+}
+
+impl Worker {
+    async fn run(mut self) {
+        loop {
+            let mut next = timeout(self.hub.tick(), self.work.recv()).await.ok();
+            for _ in 0..WORK_AT_ONCE {
+                match next {
+                    Some(None | Some(Work::Stop)) => return,
+                    Some(Some(work)) => self.carry_out(work),
+                    None => break,
+                }
+                next = self.work.try_recv().ok().map(Some);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, work: Work) {
+        match work {
+            Work::Wake | Work::Stop => {}
+            Work::Call(call) => self.caller.call(call),
+            Work::Map(map) => self.hub.follow(&map),
+            Work::Lease(until) => self.hub.input(Input::Lease { until }),
+            Work::Follow(others) => self.links.follow(&self.hub, others),
+            Work::Links(maker) => self.links.set_maker(&self.hub, maker),
+            Work::Accepted(peer, stream) => self.links.accept(&self.hub, peer, stream),
+        }
+    }
+}

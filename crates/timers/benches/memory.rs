@@ -1,0 +1,52 @@
+//! How many bytes a timer takes: a million of them on one node, with a usual address and a usual
+//! opaque text. Prints what the system says; `cargo bench -p timers --bench memory`.
+
+use timers::{
+    Action, Callback, Epoch, HttpTarget, Input, Member, Moment, NodeId, Now, ReplicationFactor,
+    RequestId, Retry, Settings, Span, Spec, Timers, Wish,
+};
+
+const TIMERS: u64 = 1_000_000;
+
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this is Linux");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it has a size");
+    let kib: u64 = line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("KiB");
+    kib * 1024
+}
+
+fn spec(number: u64) -> Spec {
+    let uri = format!("http://10.0.0.{}:8080/callbacks/orders", number % 250);
+    let target = HttpTarget::parse(&uri).expect("a good URI");
+    let opaque = format!("{{\"order\":{number},\"step\":\"payment\"}}");
+    let interval = Span(60_000 + number % 86_400_000);
+    Spec {
+        tags: Vec::new(),
+        interval,
+        repeat_for: interval,
+        callback: Callback::Http { target, opaque, timeout: Span::from_secs(2) },
+        retry: Retry::NONE,
+    }
+}
+
+fn main() {
+    let now = Now { moment: Moment(0), wall: 0 };
+    let me = NodeId { id: 1, boot: 1 };
+    let mut node = Timers::new(me, 1, now, Settings::default());
+    let mut actions: Vec<Action> = Vec::new();
+    let members = vec![Member { id: me, name: "10.0.0.1:6379".into(), weight: 1 }];
+    node.handle(now, Input::Lease { until: Moment(u64::MAX) }, &mut actions);
+    node.handle(now, Input::Members { epoch: Epoch(1), members }, &mut actions);
+    let before = resident_bytes();
+    let begun = std::time::Instant::now();
+    for number in 0..TIMERS {
+        let wish = Wish::Create { spec: spec(number), factor: ReplicationFactor::DEFAULT };
+        let request = RequestId(number);
+        node.handle(now, Input::Request { request, wish }, &mut actions);
+        actions.clear();
+    }
+    let took = begun.elapsed();
+    let bytes = (resident_bytes() - before) / TIMERS;
+    assert_eq!(node.pending() as u64, TIMERS);
+    println!("{TIMERS} timers: {bytes} bytes each, made in {took:?}");
+}
