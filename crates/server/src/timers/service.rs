@@ -83,13 +83,15 @@ impl Worker {
     async fn run(mut self) {
         loop {
             let mut next = timeout(self.hub.tick(), self.work.recv()).await.ok();
-            for _ in 0..WORK_AT_ONCE {
-                match next {
-                    Some(None | Some(Work::Stop)) => return,
-                    Some(Some(work)) => self.carry_out(work),
-                    None => break,
+            let mut done = 0;
+            while let Some(work) = next {
+                match work {
+                    None | Some(Work::Stop) => return,
+                    Some(work) => self.carry_out(work),
                 }
-                next = self.work.try_recv().ok().map(Some);
+                done += 1;
+                let more = (done < WORK_AT_ONCE).then(|| self.work.try_recv().ok()).flatten();
+                next = more.map(Some);
             }
         }
     }
