@@ -49,7 +49,11 @@ impl Prepared {
         let Prepared { hub, work, runtime } = self;
         let caller = Caller::new(Arc::clone(&hub), client_addr, password);
         let worker = Worker { hub: Arc::clone(&hub), work, caller, links: Links::default() };
-        let run = move || runtime.block_on(worker.run());
+        let run = move || {
+            runtime.block_on(worker.run());
+            // A link that is just being made is not waited for.
+            runtime.shutdown_background();
+        };
         let thread = thread::Builder::new().name("timers".to_owned()).spawn(run)?;
         Ok(Service { hub, thread: Some(thread) })
     }

@@ -8,6 +8,7 @@ mod memory; //    Bytes per key.
 mod threads; //   Two I/O threads beside one, and a hot key.
 mod latency; //   How long users wait at a moderate rate: open loop.
 mod cluster; //   Clusters: what a write costs, and what clients notice when a node joins.
+mod timers; //    Timers: bytes each, accepted a second, how late they pop.
 mod generator; // What the load generator itself costs, beside redis-benchmark.
 mod fleet; //     The fleet's proxy beside twemproxy, and a migration under load.
 mod measure; //   One measured run, and the middle of several.
@@ -44,6 +45,8 @@ enum Part {
     Latency,
     /// Three primaries with a backup each: throughput, CPU, and a fourth node that joins.
     Cluster,
+    /// Timers on one node: bytes each, accepted a second, how late they pop.
+    Timers,
     /// The load generator's own cost beside redis-benchmark's.
     Generator,
     /// The fleet's proxy beside twemproxy (Debian's nutcracker), and a migration under load.
@@ -100,6 +103,7 @@ fn run(part: Part, options: &Options) -> io::Result<()> {
         Part::Threads => run_threads(&tools, options),
         Part::Latency => run_latency(&tools, options),
         Part::Cluster => run_cluster(&tools, options),
+        Part::Timers => run_timers(&tools, options),
         Part::Generator => run_generator(&tools, options),
         Part::Fleet => run_fleet(&tools, options),
         Part::All => {
@@ -108,6 +112,7 @@ fn run(part: Part, options: &Options) -> io::Result<()> {
             run_threads(&tools, options)?;
             run_latency(&tools, options)?;
             run_cluster(&tools, options)?;
+            run_timers(&tools, options)?;
             run_generator(&tools, options)?;
             run_fleet(&tools, options)
         }
@@ -117,6 +122,10 @@ fn run(part: Part, options: &Options) -> io::Result<()> {
 
 fn run_node(tools: &Tools, options: &Options) -> io::Result<()> {
     report::keep("node", options, || node::run(tools, options))
+}
+
+fn run_timers(tools: &Tools, options: &Options) -> io::Result<()> {
+    report::keep("timers", options, || timers::run(tools, options))
 }
 
 fn run_memory(tools: &Tools, options: &Options) -> io::Result<()> {
