@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cluster::map::{Map, Peer};
 use parking_lot::{Mutex, RwLock};
@@ -31,6 +31,12 @@ pub(super) const QUEUE_MAX: usize = 10_000;
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 const LOOK_AT_HANDS_EVERY: Duration = Duration::from_millis(50);
 
+/// A message that waits for its link.
+pub(super) struct Waiting {
+    pub(super) since: Instant,
+    pub(super) message: Message,
+}
+
 /// For the thread of `service.rs`.
 pub(super) enum Work {
     /// Something is due earlier than it thinks.
@@ -38,8 +44,6 @@ pub(super) enum Work {
     Call(Call),
     Map(Arc<Map>),
     Lease(Moment),
-    /// These are the other members now.
-    Follow(Vec<Peer>),
     /// This is how links to them are made.
     Links(LinkMaker),
     /// Another node has made a link to this one.
@@ -65,7 +69,7 @@ struct Inner {
     waiting: BTreeMap<RequestId, oneshot::Sender<Answer>>,
     last_request: u64,
     /// Ways to the other nodes.
-    queues: BTreeMap<NodeId, Sender<Message>>,
+    queues: BTreeMap<NodeId, Sender<Waiting>>,
     /// Until when the thread sleeps, if nobody wakes it.
     sleeps_until: Option<Moment>,
     /// The map's basis that the core was last told of.
@@ -122,7 +126,8 @@ impl Hub {
             match action {
                 Action::Send { to, message } => {
                     if let Some(queue) = inner.queues.get(&to) {
-                        let _ = queue.try_send(message); // Full: lost, and asked for again.
+                        // Full: lost, and asked for again.
+                        let _ = queue.try_send(Waiting { since: Instant::now(), message });
                     }
                 }
                 Action::Answer { request, answer } => {
@@ -185,17 +190,19 @@ impl Hub {
         self.do_later(Work::Lease(until));
     }
 
+    /// The other members of a map.
+    pub(super) fn others(&self, map: &Map) -> Vec<Peer> {
+        let peers = map.members().iter().map(cluster::map::Member::peer);
+        peers.filter(|peer| peer.id != self.me.id).collect()
+    }
+
     pub(super) fn follow(&self, map: &Map) {
-        let me = self.me;
         let mut inner = self.inner.lock();
         if map.basis().0 <= inner.basis {
             return; // Only buckets have moved.
         }
         inner.basis = map.basis().0;
-        let others: Vec<Peer> =
-            map.members().iter().map(cluster::map::Member::peer).filter(|it| *it != me).collect();
         self.rules.write().set_own(own_ports(map));
-        self.do_later(Work::Follow(others));
         let member = |member: &cluster::map::Member| Member {
             id: node_id(member.peer()),
             name: member.name.clone(),
@@ -225,7 +232,7 @@ impl Hub {
         self.do_later(Work::Accepted(peer, stream));
     }
 
-    pub(super) fn set_queue(&self, to: NodeId, queue: Sender<Message>) {
+    pub(super) fn set_queue(&self, to: NodeId, queue: Sender<Waiting>) {
         self.inner.lock().queues.insert(to, queue);
     }
 

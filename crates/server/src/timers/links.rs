@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 
-use super::hub::{Hub, QUEUE_MAX, node_id};
+use super::hub::{Hub, QUEUE_MAX, Waiting, node_id};
 use crate::peer::LinkMaker;
 
 /// The largest message is a page of a fill: a mebibyte of clients' words and what goes with them.
@@ -22,6 +22,7 @@ const FRAME_BYTES_MAX: usize = 8 << 20;
 const HEADER_BYTES: usize = 4;
 /// Written at once, if there is so much.
 const BATCH_BYTES: usize = 64 * 1024;
+const STALE_AFTER: Duration = Duration::from_secs(1);
 const AGAIN_MIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
@@ -89,7 +90,7 @@ fn adopt(stream: std::net::TcpStream) -> io::Result<TcpStream> {
 }
 
 /// Makes a link again and again, and sends what there is to send.
-async fn keep_link(maker: LinkMaker, peer: Peer, mut messages: Receiver<Message>) {
+async fn keep_link(maker: LinkMaker, peer: Peer, mut messages: Receiver<Waiting>) {
     let mut wait = AGAIN_MIN;
     loop {
         let (dial, to) = (maker.clone(), peer);
@@ -97,8 +98,6 @@ async fn keep_link(maker: LinkMaker, peer: Peer, mut messages: Receiver<Message>
         let stream = made.ok().and_then(Result::ok);
         if let Some(Ok(stream)) = stream.map(adopt) {
             wait = AGAIN_MIN;
-            // What has waited for the link is old: those who still want it will ask again.
-            while messages.try_recv().is_ok() {}
             let _ = write_link(&stream, &mut messages).await;
         }
         if messages.is_closed() && messages.is_empty() {
@@ -109,13 +108,13 @@ async fn keep_link(maker: LinkMaker, peer: Peer, mut messages: Receiver<Message>
     }
 }
 
-async fn write_link(stream: &TcpStream, messages: &mut Receiver<Message>) -> io::Result<()> {
+async fn write_link(stream: &TcpStream, messages: &mut Receiver<Waiting>) -> io::Result<()> {
     let mut batch = Vec::new();
     loop {
         // 1) Wait for something to send, or for the other end to hang up.
         tokio::select! {
             message = messages.recv() => match message {
-                Some(message) => put(&message, &mut batch),
+                Some(waiting) => put_if_fresh(&waiting, &mut batch),
                 None => return Ok(()),
             },
             ready = stream.ready(Interest::READABLE) => {
@@ -129,11 +128,19 @@ async fn write_link(stream: &TcpStream, messages: &mut Receiver<Message>) -> io:
         }
         // 2) With what else there is.
         while batch.len() < BATCH_BYTES {
-            let Ok(message) = messages.try_recv() else { break };
-            put(&message, &mut batch);
+            let Ok(waiting) = messages.try_recv() else { break };
+            put_if_fresh(&waiting, &mut batch);
         }
         write_all(stream, &batch).await?;
         batch.clear();
+    }
+}
+
+/// What has waited long for its link is not said any more: whoever still wants it asks again, and who
+/// has given up must not be served a minute later.
+fn put_if_fresh(waiting: &Waiting, batch: &mut Vec<u8>) {
+    if waiting.since.elapsed() < STALE_AFTER {
+        put(&waiting.message, batch);
     }
 }
 

@@ -104,9 +104,12 @@ impl Worker {
         match work {
             Work::Wake | Work::Stop => {}
             Work::Call(call) => self.caller.call(call),
-            Work::Map(map) => self.hub.follow(&map),
+            Work::Map(map) => {
+                // The ways first: the core has something to say to those who are new.
+                self.links.follow(&self.hub, self.hub.others(&map));
+                self.hub.follow(&map);
+            }
             Work::Lease(until) => self.hub.input(Input::Lease { until }),
-            Work::Follow(others) => self.links.follow(&self.hub, others),
             Work::Links(maker) => self.links.set_maker(&self.hub, maker),
             Work::Accepted(peer, stream) => self.links.accept(&self.hub, peer, stream),
         }
