@@ -20,7 +20,10 @@ pub enum Locks {
     Several(Vec<Slot>),
     /// The command walks over the slots, one lock at a time.
     AsNeeded,
-    All,
+    /// All there are: an EXEC with a command on the whole keyspace. These its other commands name.
+    All {
+        named: Vec<Slot>,
+    },
 }
 
 impl Locks {
@@ -36,14 +39,18 @@ impl Locks {
 
     /// These and more.
     fn with(self, more: impl Iterator<Item = Slot>) -> Locks {
-        let mut slots = match self {
-            Locks::None => Vec::new(),
-            Locks::One(slot) => vec![slot],
-            Locks::Several(slots) => slots,
-            Locks::AsNeeded | Locks::All => return self,
-        };
+        let mut slots = self.slots();
         slots.extend(more);
         Locks::of(slots)
+    }
+
+    /// The slots that are named one by one.
+    fn slots(self) -> Vec<Slot> {
+        match self {
+            Locks::None | Locks::AsNeeded => Vec::new(),
+            Locks::One(slot) => vec![slot],
+            Locks::Several(slots) | Locks::All { named: slots } => slots,
+        }
     }
 }
 
@@ -243,7 +250,7 @@ fn queue_locks(
     let writes = queued.iter().any(|command| need(command.spec, session) == Need::Primary);
     route(&around.cluster, &locks, if writes { Need::Primary } else { Need::Copy })?;
     if queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace)) {
-        return Ok(Locks::All);
+        return Ok(Locks::All { named: locks.slots() });
     }
     let kept = session.watched.iter().filter(|watched| watched.is_under_its_reign(around));
     Ok(locks.with(kept.map(|watched| watched.slot)))

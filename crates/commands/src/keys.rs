@@ -33,12 +33,6 @@ pub trait Slots {
         self.table(slot).len()
     }
 
-    /// Whether this node is the slot's primary, as whoever has its lock knows: the map that the
-    /// command goes by may be a moment old. With [`crate::Locks::AsNeeded`] the lock is taken here.
-    fn is_served(&mut self, _slot: Slot) -> bool {
-        true
-    }
-
     /// How many keys there are in all slots, expired ones that are still there among them.
     fn key_count(&mut self) -> usize {
         Slot::all().map(|slot| self.table(slot).len()).sum()
@@ -234,7 +228,7 @@ impl<'a> Keys<'a> {
         let mut from = Some(from);
         loop {
             let slot = self.slots.occupied(from?)?;
-            if self.around.cluster.is_mine(slot) && self.slots.is_served(slot) {
+            if self.around.cluster.is_mine(slot) {
                 return Some(slot);
             }
             from = Slot::new(slot.number() + 1);

@@ -78,8 +78,12 @@ impl Keyspace {
                 Held::Several(slots.into_iter().map(|slot| (slot, self.lock_one(slot))).collect())
             }
             Locks::AsNeeded => Held::AsNeeded(None),
-            Locks::All => {
-                Held::Several(Slot::all().map(|slot| (slot, self.lock_one(slot))).collect())
+            Locks::All { named } => {
+                let all = Slot::all().map(|slot| (slot, self.lock_one(slot))).collect();
+                return LockedSlots {
+                    named: Some(named),
+                    ..LockedSlots::new(self, Held::Several(all))
+                };
             }
         };
         LockedSlots::new(self, held)
@@ -203,6 +207,8 @@ fn count(len: usize) -> u32 {
 pub(crate) struct LockedSlots<'a> {
     keyspace: &'a Keyspace,
     held: Held<'a>,
+    /// The slots that the command names, if it has locked more than those.
+    named: Option<Vec<Slot>>,
     /// Where what was done to a slot is sent before the walk leaves it.
     links: Option<&'a Links>,
     /// What is shown of a slot that another node serves.
@@ -221,7 +227,7 @@ enum Held<'a> {
 impl<'a> LockedSlots<'a> {
     #[inline]
     fn new(keyspace: &'a Keyspace, held: Held<'a>) -> LockedSlots<'a> {
-        LockedSlots { keyspace, held, links: None, nothing: None }
+        LockedSlots { keyspace, held, named: None, links: None, nothing: None }
     }
 
     /// A walk over many slots sends on what it does to each before it goes to the next.
@@ -238,6 +244,14 @@ impl<'a> LockedSlots<'a> {
                 states.iter_mut().map(|(slot, state)| (*slot, &mut **state)).collect()
             }
         }
+    }
+
+    /// The slots that the command names: those must be served here. In others it does what it does to
+    /// as much as is served.
+    pub(crate) fn named(&mut self) -> impl Iterator<Item = (Slot, &mut SlotState)> {
+        let named = self.named.clone();
+        let is_named = move |slot: Slot| named.as_ref().is_none_or(|named| named.contains(&slot));
+        self.states().into_iter().filter(move |(slot, _)| is_named(*slot))
     }
 
     /// The slot that is locked, if it is just one.

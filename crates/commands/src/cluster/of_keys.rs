@@ -1,4 +1,5 @@
-//! CLUSTER KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT: keys by their slot, whoever is its primary.
+//! CLUSTER KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT: keys by their slot. A slot that another node serves
+//! looks empty, whether or not a copy of it is here.
 
 use placement::Slot;
 

@@ -25,7 +25,7 @@ pub fn route(view: &View, locks: &Locks, need: Need) -> Result<(), Error> {
         Locks::One(slot) => route_one(view, *slot, need),
         Locks::Several(slots) => slots.iter().try_for_each(|slot| route_one(view, *slot, need)),
         // Commands on the whole keyspace do what they do to the slots of this node alone.
-        Locks::None | Locks::AsNeeded | Locks::All => Ok(()),
+        Locks::None | Locks::AsNeeded | Locks::All { .. } => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@
 //! role in which it first occurs.
 
 use core::fmt::Write as _;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use cluster::map::{Map, Member, NodeId};
@@ -172,8 +172,9 @@ fn heads_and_rest(runs: Vec<Run<'_>>) -> (Vec<Run<'_>>, Vec<Run<'_>>) {
 fn write_shards(view: &View, host: &str, reply: &mut Reply<'_>) {
     let map = view.map();
     reply.array(map.members().len());
+    let mut all = ranges(map);
     for member in map.members() {
-        let ranges = ranges_of(map, member.id);
+        let ranges = all.remove(&member.id).unwrap_or_default();
         reply.map(2);
         reply.bulk(b"slots");
         reply.array(2 * ranges.len());
@@ -207,13 +208,14 @@ fn write_nodes(view: &View, host: &str, reply: &mut Reply<'_>) {
     let map = view.map();
     let epoch = map.epoch();
     let mut text = String::new();
+    let mut all = ranges(map);
     for member in map.members() {
         let id = shown_id(member.id);
         let host = host_of(view, member, host);
         let (client, peer) = (member.at.client, member.at.peer);
         let flags = if member.id == view.me() { "myself,master" } else { "master" };
         let _ = write!(text, "{id} {host}:{client}@{peer} {flags} - 0 0 {epoch} connected");
-        for (first, last) in ranges_of(map, member.id) {
+        for (first, last) in all.remove(&member.id).unwrap_or_default() {
             let _ = match first == last {
                 true => write!(text, " {first}"),
                 false => write!(text, " {first}-{last}"),
@@ -224,16 +226,17 @@ fn write_nodes(view: &View, host: &str, reply: &mut Reply<'_>) {
     reply.verbatim("txt", text.as_bytes());
 }
 
-/// The slots a node is primary of, as runs.
-fn ranges_of(map: &Map, node: NodeId) -> Vec<(u16, u16)> {
-    let mut ranges: Vec<(u16, u16)> = Vec::new();
-    for run in runs(map).iter().filter(|run| run.holders[0] == node) {
+/// The slots that each node is primary of, as runs: first and last.
+fn ranges(map: &Map) -> BTreeMap<NodeId, Vec<(u16, u16)>> {
+    let mut all: BTreeMap<NodeId, Vec<(u16, u16)>> = BTreeMap::new();
+    for run in runs(map) {
+        let ranges = all.entry(run.holders[0]).or_default();
         match ranges.last_mut().filter(|range| range.1 + 1 == run.first) {
             Some(range) => range.1 = run.last,
             None => ranges.push((run.first, run.last)),
         }
     }
-    ranges
+    all
 }
 
 fn host_of<'a>(view: &View, member: &'a Member, mine: &'a str) -> &'a str {

@@ -127,6 +127,32 @@ fn a_node_that_is_told_to_leave_hands_everything_over() {
     }
 }
 
+#[test]
+fn a_transaction_counts_and_flushes_what_its_node_serves() {
+    let cluster = Cluster::of(2, &[]);
+    let mut client = connected(&cluster);
+    for number in 0..200 {
+        let set = redis::cmd("SET").arg(format!("key:{number}")).arg(number).exec(&mut client);
+        set.expect("a write is taken");
+    }
+    let exec = |node: &Server, commands: &[&str]| {
+        let mut client = node.client();
+        client.run("MULTI");
+        commands.iter().for_each(|command| drop(client.run(command)));
+        client.run("EXEC")
+    };
+    let counts = cluster.nodes.iter().map(|node| match exec(node, &["DBSIZE"]) {
+        Value::Array(answers) if matches!(answers[..], [Value::Integer(_)]) => answers[0].clone(),
+        other => panic!("no count: {other}"),
+    });
+    let sum: i64 = counts.map(|count| if let Value::Integer(n) = count { n } else { 0 }).sum();
+    assert_eq!(sum, 200);
+    for node in &cluster.nodes {
+        let done = exec(node, &["FLUSHALL", "DBSIZE"]);
+        assert_eq!(done.to_string(), "1) OK\n2) (integer) 0");
+    }
+}
+
 fn connected(cluster: &Cluster) -> redis::cluster::ClusterConnection {
     let client = redis::cluster::ClusterClient::new(cluster.urls());
     client.and_then(|client| client.get_connection()).expect("a cluster client connects")

@@ -244,7 +244,7 @@ fn lock<'s>(
             }
             held.clear(); // We are going to wait.
         }
-        (Locks::Several(_) | Locks::AsNeeded | Locks::All, early) => {
+        (Locks::Several(_) | Locks::AsNeeded | Locks::All { .. }, early) => {
             drop(early);
             held.clear();
         }

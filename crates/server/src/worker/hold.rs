@@ -62,7 +62,7 @@ pub(super) fn fate_of(
     if let Some((slot, state)) = slots.one() {
         return fate(slot, state, need);
     }
-    let fates = slots.states().into_iter().map(|(slot, state)| fate(slot, state, need));
+    let fates = slots.named().map(|(slot, state)| fate(slot, state, need));
     fates.fold(Fate::Run, |worst, next| match (worst, next) {
         (Fate::Run, next) => next,
         (worst @ (Fate::Wait | Fate::Elsewhere(_)), _) => worst,
