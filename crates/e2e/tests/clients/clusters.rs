@@ -55,7 +55,10 @@ fn redis_rs_reads_from_backups_what_was_acknowledged() -> redis::RedisResult<()>
     use redis::Commands;
     let cluster = Cluster::of(3, &[]);
     let builder = redis::cluster::ClusterClientBuilder::new(cluster.urls());
-    let mut connection = builder.read_from_replicas().build()?.get_connection()?;
+    let mut connection = builder
+        .read_routing_strategy(redis::cluster_read_routing::RandomReplicaStrategy)
+        .build()?
+        .get_connection()?;
     for number in 0..500 {
         let key = format!("key:{number}");
         let _: () = connection.set(&key, number)?;

@@ -5,24 +5,22 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
 
 /// A callback as it came.
 #[derive(Clone, Debug)]
-pub struct Pop {
-    pub at: Instant,
+pub(crate) struct Pop {
     pub id: String,
     pub sequence: u32,
     pub body: String,
 }
 
-pub struct Sink {
+pub(crate) struct Sink {
     port: u16,
     pops: Arc<Mutex<Vec<Pop>>>,
 }
 
 impl Sink {
-    pub fn start() -> Sink {
+    pub(crate) fn start() -> Sink {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
         let pops: Arc<Mutex<Vec<Pop>>> = Arc::default();
@@ -37,16 +35,16 @@ impl Sink {
         Sink { port, pops }
     }
 
-    pub fn uri(&self) -> String {
+    pub(crate) fn uri(&self) -> String {
         format!("http://127.0.0.1:{}/pop", self.port)
     }
 
-    pub fn pops(&self) -> Vec<Pop> {
+    pub(crate) fn pops(&self) -> Vec<Pop> {
         self.pops.lock().expect("nobody panics with it").clone()
     }
 
     /// How often each number of each timer came.
-    pub fn counts(&self) -> BTreeMap<(String, u32), usize> {
+    pub(crate) fn counts(&self) -> BTreeMap<(String, u32), usize> {
         let mut counts = BTreeMap::new();
         for pop in self.pops() {
             *counts.entry((pop.id, pop.sequence)).or_default() += 1;
@@ -86,7 +84,6 @@ fn request(reader: &mut BufReader<TcpStream>) -> Option<Pop> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     Some(Pop {
-        at: Instant::now(),
         id: headers.get("x-timer-id")?.clone(),
         sequence: headers.get("x-sequence-number")?.parse().ok()?,
         body: String::from_utf8_lossy(&body).into_owned(),
