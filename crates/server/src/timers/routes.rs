@@ -76,7 +76,7 @@ async fn change_answered(hub: &Hub, wish: Wish, headers: &HeaderMap) -> Response
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     match hub.ask(wish).await {
         Some(Answer::Done(id)) => answers::done(id, host),
-        other => unexpected(other),
+        other => unexpected(other.as_ref()),
     }
 }
 
@@ -87,7 +87,7 @@ async fn see(State(hub): State<Shared>, Path(id): Path<String>) -> Response {
             Some(timer) => answers::shown(StatusCode::OK, &timer),
             None => answers::failed(StatusCode::NOT_FOUND, "there is no such timer"),
         },
-        other => unexpected(other),
+        other => unexpected(other.as_ref()),
     }
 }
 
@@ -98,27 +98,27 @@ async fn list(State(hub): State<Shared>, uri: Uri) -> Response {
     };
     match hub.ask(Wish::See(Sight::Page { after, limit })).await {
         Some(Answer::Page(seen)) => answers::page(&seen, limit),
-        other => unexpected(other),
+        other => unexpected(other.as_ref()),
     }
 }
 
 async fn stats(State(hub): State<Shared>) -> Response {
     match hub.ask(Wish::See(Sight::Stats)).await {
         Some(Answer::Stats(seen)) => answers::stats(&seen),
-        other => unexpected(other),
+        other => unexpected(other.as_ref()),
     }
 }
 
 async fn dead(State(hub): State<Shared>) -> Response {
     match hub.ask(Wish::See(Sight::Dead)).await {
         Some(Answer::Dead(seen)) => answers::dead(&seen),
-        other => unexpected(other),
+        other => unexpected(other.as_ref()),
     }
 }
 
-fn unexpected(answer: Option<Answer>) -> Response {
+fn unexpected(answer: Option<&Answer>) -> Response {
     match answer {
-        Some(Answer::Refused(refusal)) => answers::refused(refusal),
+        Some(Answer::Refused(refusal)) => answers::refused(*refusal),
         Some(_) | None => answers::failed(StatusCode::SERVICE_UNAVAILABLE, "this node is stopping"),
     }
 }
