@@ -10,7 +10,8 @@ use crate::load::client;
 fn heard(subscriber: &mut Client, count: usize) -> Vec<String> {
     let mut heard = Vec::new();
     while heard.len() < count {
-        let Some(answer) = subscriber.receive_within(Duration::from_secs(10)).unwrap() else {
+        let answer = subscriber.receive_within(Duration::from_secs(10));
+        let Some(answer) = answer.expect("the connection stands") else {
             break;
         };
         let Value::Array(parts) = &answer.value else { continue };

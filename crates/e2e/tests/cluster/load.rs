@@ -69,7 +69,8 @@ impl Load {
         let mut connection = client(urls).get_connection().expect("a node answers");
         let mut lost = Vec::new();
         for (key, value) in reports.iter().flat_map(|report| &report.acknowledged) {
-            let found: Option<u64> = redis::cmd("GET").arg(key).query(&mut connection).unwrap();
+            let found = redis::cmd("GET").arg(key).query::<Option<u64>>(&mut connection);
+            let found = found.expect("an answer");
             if found.is_none_or(|found| found < *value) {
                 lost.push(format!("{key}: {value} was acknowledged, {found:?} is there"));
             }

@@ -141,11 +141,13 @@ fn a_transaction_counts_and_flushes_what_its_node_serves() {
         commands.iter().for_each(|command| drop(client.run(command)));
         client.run("EXEC")
     };
-    let counts = cluster.nodes.iter().map(|node| match exec(node, &["DBSIZE"]) {
-        Value::Array(answers) if matches!(answers[..], [Value::Integer(_)]) => answers[0].clone(),
-        other => panic!("no count: {other}"),
-    });
-    let sum: i64 = counts.map(|count| if let Value::Integer(n) = count { n } else { 0 }).sum();
+    let count = |node: &Server| {
+        let answer = exec(node, &["DBSIZE"]);
+        let Value::Array(answers) = &answer else { panic!("no count: {answer}") };
+        let [Value::Integer(count)] = answers[..] else { panic!("no count: {answer}") };
+        count
+    };
+    let sum: i64 = cluster.nodes.iter().map(count).sum();
     assert_eq!(sum, 200);
     for node in &cluster.nodes {
         let done = exec(node, &["FLUSHALL", "DBSIZE"]);

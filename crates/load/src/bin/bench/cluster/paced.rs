@@ -1,6 +1,7 @@
 //! A client of clusters that sends at a fixed rate, whatever the answers do, and follows MOVED. Latency
 //! counts from when a request was due.
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -106,13 +107,15 @@ impl ClusterClient {
     }
 
     fn node(&mut self, at: SocketAddr) -> io::Result<&mut Node> {
-        if !self.nodes.contains_key(&at) {
-            let stream = TcpStream::connect(at)?;
-            stream.set_nodelay(true)?;
-            let node = Node { stream, unread: Vec::new(), parser: ReplyParser::default() };
-            self.nodes.insert(at, node);
+        match self.nodes.entry(at) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(new) => {
+                let stream = TcpStream::connect(at)?;
+                stream.set_nodelay(true)?;
+                let (unread, parser) = (Vec::new(), ReplyParser::default());
+                Ok(new.insert(Node { stream, unread, parser }))
+            }
         }
-        Ok(self.nodes.get_mut(&at).expect("inserted if it was not there"))
     }
 
     fn call(&mut self, key: &str, words: &[&str]) -> io::Result<()> {
@@ -121,10 +124,9 @@ impl ClusterClient {
             let at = self.places[slot].unwrap_or(self.seed);
             let node = self.node(at)?;
             node.send(words)?;
-            match node.receive()? {
-                Value::Error(text) => self.follow(slot, &text)?,
-                _ => return Ok(()),
-            }
+            let answer = node.receive()?;
+            let Value::Error(text) = answer else { return Ok(()) };
+            self.follow(slot, &text)?;
         }
         Err(io::Error::other(format!("{key} was sent round and round")))
     }
