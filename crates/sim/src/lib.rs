@@ -14,6 +14,7 @@ pub mod picture; //     A map as the picture everybody asks for.
 pub mod svg; //         Growth as a drawing.
 pub mod compare; //     Ways to place keys, side by side.
 pub mod timers; //      Timers: their own small world.
+pub mod store; //       The store: nodes that replicate, move buckets and die, and clients that watch.
 
 pub use rng::Rng;
 pub use weather::Weather;

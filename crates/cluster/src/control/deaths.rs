@@ -70,13 +70,20 @@ impl Control {
             && together.iter().any(|node| !dead.contains(node) && fell_silent(node))
     }
 
-    /// Whether a majority of the voters is left without these. With two voters it never is: there the
-    /// one that is left cannot tell whether the other is dead or cut off.
+    /// Whether a majority of the voters is left without these and those who are gone already, but still
+    /// have a vote: whoever is declared dead ends, and is then missing for whatever is decided before
+    /// the voters have changed. With two voters it never is: there the one that is left cannot tell
+    /// whether the other is dead or cut off.
     fn can_decide_without(&self, dead: &BTreeSet<NodeId>) -> bool {
+        let (Some(map), Some(leader)) = (&self.map, &self.leader) else { return false };
         let configuration = self.consensus.configuration();
+        let is_left = |node: &&NodeId| {
+            !dead.contains(node)
+                && map.member(**node).is_some()
+                && !leader.granter.is_condemned(**node)
+        };
         let majority_left = |voters: &BTreeSet<NodeId>| {
-            let left = voters.iter().filter(|node| !dead.contains(node)).count();
-            voters.is_empty() || 2 * left > voters.len()
+            voters.is_empty() || 2 * voters.iter().filter(is_left).count() > voters.len()
         };
         majority_left(&configuration.voters) && majority_left(&configuration.voters_before)
     }

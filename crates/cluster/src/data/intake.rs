@@ -7,7 +7,7 @@ use store::{Applied, DecodeError, Touch, Version};
 use super::replace::Replacement;
 use super::{Plane, SlotState, slots_of};
 use crate::fill::{Kept, Taker};
-use crate::map::{LogIndex, Map};
+use crate::map::{LogIndex, Map, Peer};
 use crate::replication::{
     BackFrame, FillId, Frame, FrameNumber, Inbox, Received, Receiver, Role, receive_effects,
     receive_images, slot_of_unit,
@@ -19,6 +19,8 @@ pub struct Intake {
     pub inbox: Inbox,
     /// Counts the connections: only the latest is read.
     pub connection: u64,
+    /// Whether a map has shown the process as a member.
+    was_member: bool,
     /// The fill that is coming, if one is.
     taker: Option<Taker>,
     /// The slot that is coming whole, if one is.
@@ -224,6 +226,14 @@ impl Intake {
                 self.taker = None;
             }
         }
+    }
+
+    /// Whether the process was a member and is none by a new map. One that is none yet may have sent
+    /// something already: the numbers of its frames go on.
+    pub fn is_over(&mut self, member: Option<Peer>) -> bool {
+        let is_over = self.was_member && member.is_none();
+        self.was_member |= member.is_some();
+        is_over
     }
 
     /// The process at the other end is gone: an unfinished fill comes to nothing.

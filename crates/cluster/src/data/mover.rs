@@ -82,7 +82,8 @@ struct Filling {
     source: Source,
     /// The number of the last frame, and the epoch that it named.
     end: Option<(FrameNumber, Epoch)>,
-    reported: bool,
+    /// Since when the control plane knows that it is done.
+    reported: Option<Duration>,
 }
 
 struct Pausing {
@@ -116,7 +117,7 @@ impl Mover {
     pub fn is_busy(&self) -> bool {
         self.is_pausing()
             || !self.settlements.is_empty()
-            || self.filling.as_ref().is_some_and(|filling| !filling.reported)
+            || self.filling.as_ref().is_some_and(|filling| filling.reported.is_none())
     }
 
     /// Whether a bucket is being handed over.
@@ -166,6 +167,7 @@ impl Mover {
         if self.look_due <= now {
             self.look_due = now + LOOK_INTERVAL;
             self.look_for_the_slow(plane);
+            self.look_for_the_forgotten(now, plane);
             self.forget_heirs(now, plane);
         }
     }
@@ -179,9 +181,13 @@ impl Mover {
         taker: NodeId,
         plane: &impl Plane,
     ) {
+        if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
+            return; // It was ordered already.
+        }
         self.stop_fill(plane);
         if self.filling.is_some() {
-            // One whose end is sent is not decided yet.
+            // One whose end is sent is not decided yet, and has been forgotten: it is to be decided.
+            self.doubt_fill(plane);
             return plane.report(Report::FillFailed { attempt });
         }
         let source = plane.with_moves(|outgoing| {
@@ -207,8 +213,8 @@ impl Mover {
         });
         match source {
             Some(source) => {
-                let reported = false;
-                self.filling = Some(Filling { attempt, taker, source, end: None, reported });
+                let (end, reported) = (None, None);
+                self.filling = Some(Filling { attempt, taker, source, end, reported });
             }
             None => plane.report(Report::FillFailed { attempt }),
         }
@@ -221,7 +227,7 @@ impl Mover {
                 return self.abandon_fill(plane);
             }
             if filling.end.is_some() {
-                return self.look_whether_filled(plane);
+                return self.look_whether_filled(now, plane);
             }
             let kept = plane.kept_bytes(filling.source.link);
             if kept > WINDOW_BYTES || !self.may_send(now, plane) {
@@ -296,13 +302,13 @@ impl Mover {
         ControlFlow::Continue(())
     }
 
-    fn look_whether_filled(&mut self, plane: &impl Plane) {
-        let Some(filling) = self.filling.as_mut().filter(|filling| !filling.reported) else {
+    fn look_whether_filled(&mut self, now: Duration, plane: &impl Plane) {
+        let Some(filling) = self.filling.as_mut().filter(|it| it.reported.is_none()) else {
             return;
         };
         let Some((end, epoch)) = filling.end else { return };
         if plane.acked(filling.source.link) >= end {
-            filling.reported = true;
+            filling.reported = Some(now);
             plane.report(Report::FillDone { attempt: filling.attempt, epoch });
         }
     }
@@ -310,13 +316,18 @@ impl Mover {
     /// It comes to nothing. If replies wait for the taker already, the map has to say that they need
     /// not.
     fn fail_fill(&mut self, plane: &impl Plane) {
-        let Some(Filling { attempt, taker, source, end, .. }) = &self.filling else { return };
-        let (attempt, bucket, node) = (*attempt, source.bucket, *taker);
-        if let Some((_, epoch)) = *end {
-            plane.report(Report::OutOfSync { bucket, node, epoch });
-        }
+        let Some(attempt) = self.filling.as_ref().map(|filling| filling.attempt) else { return };
+        self.doubt_fill(plane);
         self.stop_fill(plane);
         plane.report(Report::FillFailed { attempt });
+    }
+
+    /// Replies wait for a taker that will be no backup: the bucket's next epoch ends that.
+    fn doubt_fill(&self, plane: &impl Plane) {
+        if let Some(Filling { taker, source, end: Some((_, epoch)), .. }) = &self.filling {
+            let (bucket, node, epoch) = (source.bucket, *taker, *epoch);
+            plane.report(Report::OutOfSync { bucket, node, epoch });
+        }
     }
 
     /// Forgets the fill, unless its end is sent: then the map decides (`follow_map`).
@@ -394,6 +405,15 @@ impl Mover {
     }
 
     // ---- Those who do not follow.
+
+    /// A fill that is done is decided soon, unless nobody remembers it.
+    fn look_for_the_forgotten(&mut self, now: Duration, plane: &impl Plane) {
+        let long = 2 * plane.map().settings().lease;
+        let reported = self.filling.as_ref().and_then(|filling| filling.reported);
+        if reported.is_some_and(|since| now > since + long) {
+            self.doubt_fill(plane);
+        }
+    }
 
     fn look_for_the_slow(&mut self, plane: &impl Plane) {
         let map = plane.map();

@@ -34,18 +34,18 @@ fn follow_intakes(shared: &Shared, map: &Map, outcome: &mut Outcome) {
     let data = &shared.data;
     let around = surroundings(shared);
     let intakes: Vec<_> = {
-        let mut intakes = data.intakes.lock();
-        let all = intakes.iter().map(|(peer, intake)| (*peer, Arc::clone(intake))).collect();
-        intakes.retain(|peer, _| map.members().iter().any(|member| member.peer() == *peer));
-        all
+        let intakes = data.intakes.lock();
+        intakes.iter().map(|(peer, intake)| (*peer, Arc::clone(intake))).collect()
     };
     for (peer, intake) in intakes {
         let mut back = Vec::new(); // A fill that is refused here is seen to fail by its source's map.
         let mut surface = surface(shared, &around, outcome, &mut back);
         let mut intake = intake.lock();
         intake.follow(map, &mut surface);
-        if !map.members().iter().any(|member| member.peer() == peer) {
+        let member = map.member(peer.id).map(Member::peer).filter(|member| *member == peer);
+        if intake.is_over(member) {
             intake.end(&mut surface);
+            data.intakes.lock().remove(&peer);
         }
     }
 }

@@ -1,0 +1,22 @@
+//! The store's part of the simulator: a whole cluster in one thread under virtual time, with clients, a
+//! network that breaks, machines that die, and clocks that differ.
+//!
+//! A node is the very code that a server runs: `cluster::control` decides, `cluster::data` replicates
+//! and moves buckets, `store` holds the items. What is around it here (`node.rs`, `plane.rs`) is what
+//! locks, sockets and threads are there. `run::run` is one history from one number; those who judge it
+//! (`checkers.rs`, `linear.rs`) do not use the arithmetic of what they judge.
+
+mod checkers; //     What must hold at every step.
+mod clients; //      Who asks for keys, and what they were told.
+mod clock; //        A node's clock, fast or slow.
+mod faults; //       What goes wrong, and when.
+mod linear; //       Whether a history of one key can be put into one order.
+mod network; //      Messages that get lost, and streams that break.
+mod node; //         One process: what a server's threads do, one thing at a time.
+mod plane; //        What the data plane stands on here.
+mod run; //          One history from a seed.
+mod sabotage; //     Rules to break on purpose.
+mod world; //        Nodes, events, time.
+
+pub use run::{Failure, Report, Run, Sky, run};
+pub use sabotage::Sabotage;

@@ -1,0 +1,131 @@
+//! What must hold at every step, told by somebody who sees all nodes and the true time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::control::MapChanged;
+use cluster::data::Plane;
+use cluster::map::{Change, DropReason, LogIndex, Map, NodeId, Outcome};
+use placement::Slot;
+
+use super::clients::KEYS;
+use super::node::{Node, Written};
+
+#[derive(Default)]
+pub(super) struct Checkers {
+    /// The map at every place of the log, as whoever came there first had it.
+    maps: BTreeMap<LogIndex, Arc<Map>>,
+    was_new: bool,
+    /// Some bucket had no living copy at some time.
+    pub lost: bool,
+    pub checked: u64,
+}
+
+impl Checkers {
+    /// Whether the map seen last was seen for the first time.
+    pub(super) fn is_new(&self) -> bool {
+        self.was_new
+    }
+
+    /// A node goes by another map.
+    pub(super) fn see_map(&mut self, changed: &MapChanged) -> Result<(), String> {
+        let MapChanged { map, index, .. } = changed;
+        if let Some(known) = self.maps.get(index) {
+            self.was_new = false;
+            return if known == map { Ok(()) } else { Err(format!("two maps at {index}")) };
+        }
+        self.was_new = true;
+        self.lost |= map.buckets().any(|bucket| bucket.holders.is_empty());
+        covers_once(map)?;
+        let before = self.maps.range(..index).next_back().map(|(_, map)| map);
+        if let Some(before) = before {
+            keeps_copies(before, changed)?;
+        }
+        self.maps.insert(*index, Arc::clone(map));
+        Ok(())
+    }
+
+    /// A write is acknowledged by this node: it must be in every copy that is in sync.
+    pub(super) fn see_acknowledged(
+        &mut self,
+        nodes: &BTreeMap<NodeId, Node>,
+        by: NodeId,
+        written: Written,
+    ) -> Result<(), String> {
+        self.checked += 1;
+        let Written { slot, version, reign } = written;
+        let Some(map) = nodes.get(&by).and_then(Node::map) else { return Ok(()) };
+        let bucket = map.bucket_of(slot);
+        if bucket.reign != reign {
+            return Ok(()); // All who counted had it; who counts now is another's business.
+        }
+        // The log may have gone on: a copy that was dropped there is none any more.
+        let latest = self.maps.last_key_value().map(|(_, map)| map.bucket_of(slot));
+        let counts = |id: &&NodeId| latest.is_some_and(|bucket| bucket.holders.contains(id));
+        let holders = bucket.holders.iter().filter(counts);
+        for holder in holders.filter_map(|id| nodes.get(id)) {
+            let member = map.member(holder.me.id).map(cluster::map::Member::peer);
+            let has = holder.plane.with_slot(slot, |state| state.table.version());
+            if member == Some(holder.me) && has < version {
+                let text = "a write is acknowledged that an in-sync copy does not have";
+                return Err(format!("{text}: slot {slot} by {by}, not on {}", holder.me.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// At most one node answers for a slot at any moment.
+    pub(super) fn look(
+        &mut self,
+        nodes: &BTreeMap<NodeId, Node>,
+        moved: NodeId,
+        now: Duration,
+    ) -> Result<(), String> {
+        let Some(node) = nodes.get(&moved) else { return Ok(()) };
+        for slot in KEYS.iter().map(|key| Slot::of(key.as_bytes())) {
+            if !node.serves(slot, now) {
+                continue;
+            }
+            let other = nodes.values().find(|it| it.me != node.me && it.serves(slot, now));
+            if let Some(other) = other {
+                return Err(format!("{moved} and {} both serve slot {slot}", other.me.id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every slot is in exactly one bucket.
+fn covers_once(map: &Map) -> Result<(), String> {
+    let mut seen = vec![0_u8; usize::from(Slot::COUNT)];
+    for bucket in map.buckets() {
+        for slot in bucket.hashmask.slots() {
+            seen[usize::from(slot)] += 1;
+        }
+    }
+    match seen.iter().position(|count| *count != 1) {
+        Some(slot) => Err(format!("slot {slot} is in {} buckets", seen[slot])),
+        None => Ok(()),
+    }
+}
+
+/// Balance takes no copy away before there are enough others.
+fn keeps_copies(before: &Map, changed: &MapChanged) -> Result<(), String> {
+    let Some(entry) = &changed.entry else { return Ok(()) };
+    let members = changed.map.members().iter().filter(|member| member.weight > 0).count();
+    let wanted = (1 + usize::from(changed.map.settings().backups)).min(members);
+    for (change, outcome) in entry.changes.iter().zip(&changed.outcomes) {
+        let Change::DropBackup { bucket, node, because: DropReason::Balance, .. } = change else {
+            continue;
+        };
+        let held = before.bucket(*bucket).is_some_and(|it| it.holders.contains(node));
+        let after = changed.map.bucket(*bucket).map_or(0, |it| it.holders.len());
+        if held && *outcome == Outcome::Applied && after < wanted {
+            return Err(format!(
+                "{bucket} has {after} copies after {node} was dropped for balance"
+            ));
+        }
+    }
+    Ok(())
+}

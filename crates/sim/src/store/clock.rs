@@ -1,0 +1,37 @@
+//! A node's clock: it runs a little too fast or too slow all its life. The wall clock besides can be
+//! set, forwards and back.
+
+use std::time::Duration;
+
+/// Parts of a thousand that a clock runs in a thousand of the true time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    pub rate: u64,
+    /// How far the wall clock is off, in milliseconds.
+    pub wall_off: i64,
+}
+
+/// The wall clock's time when the world begins.
+const EPOCH_MILLIS: i64 = 1_700_000_000_000;
+
+impl Clock {
+    /// What it shows at this moment of the true time.
+    pub(super) fn at(&self, now: Duration) -> Duration {
+        scaled(now, self.rate, 1000)
+    }
+
+    /// The moment of the true time at which it shows `shown`, or a little later.
+    pub(super) fn when(&self, shown: Duration) -> Duration {
+        scaled(shown, 1000, self.rate) + Duration::from_nanos(2)
+    }
+
+    pub(super) fn wall_millis(&self, now: Duration) -> u64 {
+        let own = i64::try_from(self.at(now).as_millis()).unwrap_or(i64::MAX / 2);
+        u64::try_from(EPOCH_MILLIS + own + self.wall_off).unwrap_or(0)
+    }
+}
+
+fn scaled(time: Duration, times: u64, by: u64) -> Duration {
+    let nanos = time.as_nanos() * u128::from(times) / u128::from(by);
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,266 @@
+//! What goes wrong, and when. Never all copies of a bucket at once: no promise is made for that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use cluster::consensus::Saved;
+use cluster::control::Ask;
+use cluster::map::{NodeId, Peer, Setting};
+
+use placement::{Hashmask, Mask};
+
+use super::clock::Clock;
+use super::run::Sky;
+use super::world::{World, ms, tell};
+use crate::Rng;
+
+/// After something is mended, what it has led to goes on for so long.
+const AFTERMATH: Duration = Duration::from_secs(4);
+
+pub(super) struct Faults {
+    pub rng: Rng,
+    sky: Sky,
+    nodes_max: u64,
+    last_id: u64,
+    /// Nodes that something is wrong with, and until when they count as such.
+    bad: BTreeMap<NodeId, Duration>,
+    /// Processes that will start again, and when.
+    down: Vec<(Duration, (Saved, Peer, Clock))>,
+    pub joins: u64,
+}
+
+impl Faults {
+    pub(super) fn new(seed: u64, sky: Sky, nodes_max: u64) -> Faults {
+        let rng = Rng::new(seed ^ 0xFA07_5EED);
+        let (bad, down) = (BTreeMap::new(), Vec::new());
+        Faults { rng, sky, nodes_max, last_id: 1, bad, down, joins: 0 }
+    }
+
+    pub(super) fn clock(&mut self) -> Clock {
+        let rate = 900 + self.rng.below(201);
+        let wall_off = i64::try_from(self.rng.below(2000)).unwrap_or(0) - 1000;
+        Clock { rate, wall_off }
+    }
+
+    pub(super) fn join(&mut self, world: &mut World) {
+        if world.nodes.len() + world.joining.len() + self.down.len() >= self.nodes_max as usize {
+            return;
+        }
+        self.last_id += 1;
+        self.joins += 1;
+        let clock = self.clock();
+        tell!(world, "-- {} joins", self.last_id);
+        world.join(self.last_id, clock);
+    }
+
+    /// Something happens; how long until the next.
+    pub(super) fn strike(&mut self, world: &mut World) -> Duration {
+        self.restart_due(world);
+        let ids: Vec<NodeId> = world.nodes.keys().copied().collect();
+        if let Some(some) = self.rng.choose(&ids).copied() {
+            match self.sky {
+                Sky::Calm => self.calm(world, some),
+                Sky::Stormy if self.rng.below(3) == 0 => self.calm(world, some),
+                Sky::Stormy => self.storm(world, some),
+            }
+        }
+        ms(50 + self.rng.below(1200))
+    }
+
+    /// What operators do.
+    fn calm(&mut self, world: &mut World, some: NodeId) {
+        match self.rng.below(8) {
+            0..=3 => self.join(world),
+            4 if world.nodes.len() > 2 && self.spares(world, &[some]) => {
+                tell!(world, "-- {some} leaves");
+                world.ask(some, Ask::Leave);
+            }
+            5 => self.split(world, some),
+            6 => {
+                let lease = ms(400 + self.rng.below(1200));
+                world.ask(some, Ask::Set(Setting::Lease(lease)));
+            }
+            _ => {
+                let backups = [0, 1, 1, 1, 2, 2][self.rng.below(6) as usize];
+                world.ask(some, Ask::Set(Setting::Backups(backups)));
+            }
+        }
+    }
+
+    /// Of a bucket that is still large; thousands of buckets would only take long.
+    fn split(&mut self, world: &mut World, some: NodeId) {
+        let Some(map) = world.map() else { return };
+        let large = map.buckets().map(|bucket| bucket.hashmask);
+        let large: Vec<Hashmask> = large.filter(|it| it.mask() == Mask::M000F).collect();
+        if let Some(bucket) = self.rng.choose(&large).filter(|_| large.len() > 12) {
+            tell!(world, "-- {bucket} is split");
+            world.ask(some, Ask::Split(Some(*bucket)));
+        }
+    }
+
+    fn storm(&mut self, world: &mut World, some: NodeId) {
+        match self.rng.below(14) {
+            0 | 1 => self.crash(world, some),
+            2 | 3 => self.crash_and_restart(world, some),
+            4 | 5 => self.stop(world, some),
+            6 => self.cut_off(world, some),
+            7 | 8 => self.cut_pair(world, some),
+            9 => self.slow_down(world, some),
+            10 => self.heal(world),
+            11 => {
+                let node = world.nodes.get_mut(&some).expect("chosen from the nodes");
+                node.clock.wall_off += i64::try_from(self.rng.below(60_000)).unwrap_or(0) - 30_000;
+                tell!(world, "-- the wall clock of {some} is set");
+            }
+            _ => self.break_streams(world),
+        }
+    }
+
+    fn crash(&mut self, world: &mut World, some: NodeId) {
+        if self.spares(world, &[some]) && self.has_majority_without(world, some) {
+            tell!(world, "-- {some} crashes");
+            self.bad.insert(some, Duration::MAX);
+            world.kill(some);
+        }
+    }
+
+    fn crash_and_restart(&mut self, world: &mut World, some: NodeId) {
+        if !self.spares(world, &[some]) || world.nodes[&some].map().is_none() {
+            return;
+        }
+        tell!(world, "-- {some} crashes and will be back");
+        let back_at = world.now + ms(20 + self.rng.below(3000));
+        self.bad.insert(some, back_at + AFTERMATH);
+        if let Some(kept) = world.kill(some) {
+            self.down.push((back_at, kept));
+        }
+    }
+
+    fn restart_due(&mut self, world: &mut World) {
+        let (due, later): (Vec<_>, Vec<_>) =
+            core::mem::take(&mut self.down).into_iter().partition(|(at, _)| *at <= world.now);
+        self.down = later;
+        for (_, kept) in due {
+            tell!(world, "-- {} starts again", kept.1.id);
+            world.restart(kept);
+        }
+    }
+
+    fn stop(&mut self, world: &mut World, some: NodeId) {
+        if world.nodes[&some].is_stopped {
+            tell!(world, "-- {some} goes on");
+            self.bad.insert(some, world.now + AFTERMATH);
+            return world.go_on(some);
+        }
+        if self.spares(world, &[some]) {
+            tell!(world, "-- {some} is stopped");
+            self.bad.insert(some, Duration::MAX);
+            world.nodes.get_mut(&some).expect("chosen from the nodes").is_stopped = true;
+        }
+    }
+
+    fn cut_off(&mut self, world: &mut World, some: NodeId) {
+        let others: Vec<NodeId> =
+            world.nodes.keys().copied().filter(|node| *node != some).collect();
+        if !self.spares(world, &[some]) {
+            return;
+        }
+        tell!(world, "-- {some} is cut off");
+        self.bad.insert(some, Duration::MAX);
+        let both = self.rng.below(3) > 0;
+        let out = self.rng.below(2) == 0;
+        for other in others {
+            if both || out {
+                world.network.cut.insert((some, other));
+            }
+            if both || !out {
+                world.network.cut.insert((other, some));
+            }
+        }
+    }
+
+    fn cut_pair(&mut self, world: &mut World, some: NodeId) {
+        let ids: Vec<NodeId> = world.nodes.keys().copied().collect();
+        let other = *self.rng.choose(&ids).expect("there is some");
+        if other == some || !self.spares(world, &[some, other]) {
+            return;
+        }
+        tell!(world, "-- from {some} nothing reaches {other}");
+        self.bad.extend([(some, Duration::MAX), (other, Duration::MAX)]);
+        world.network.cut.insert((some, other));
+        if self.rng.below(2) == 0 {
+            world.network.cut.insert((other, some));
+        }
+    }
+
+    fn slow_down(&mut self, world: &mut World, some: NodeId) {
+        if !self.spares(world, &[some]) {
+            return;
+        }
+        tell!(world, "-- {some} is slow");
+        self.bad.insert(some, Duration::MAX);
+        let extra = ms(20 + self.rng.below(800));
+        for other in world.nodes.keys().copied().filter(|node| *node != some) {
+            world.network.slow.insert((some, other), extra);
+        }
+    }
+
+    fn break_streams(&mut self, world: &mut World) {
+        let streams: Vec<_> = world.network.streams.keys().copied().collect();
+        for stream in streams {
+            if self.rng.below(3) == 0 {
+                world.break_stream(stream);
+            }
+        }
+    }
+
+    pub(super) fn heal(&mut self, world: &mut World) {
+        tell!(world, "-- all is well again");
+        world.network.cut.clear();
+        world.network.slow.clear();
+        let stopped: Vec<NodeId> =
+            world.nodes.values().filter(|node| node.is_stopped).map(|node| node.me.id).collect();
+        stopped.into_iter().for_each(|node| world.go_on(node));
+        let until = world.now + AFTERMATH;
+        let nodes = &world.nodes;
+        for (node, bad_until) in &mut self.bad {
+            if nodes.contains_key(node) {
+                *bad_until = (*bad_until).min(until);
+            }
+        }
+    }
+
+    /// Everything is mended for good.
+    pub(super) fn end(&mut self, world: &mut World) {
+        self.heal(world);
+        for (_, kept) in core::mem::take(&mut self.down) {
+            world.restart(kept);
+        }
+    }
+
+    /// Whether every bucket has a copy on a node that nothing is wrong with, if something is with these.
+    fn spares(&mut self, world: &World, more: &[NodeId]) -> bool {
+        let Some(map) = world.map() else { return false };
+        let now = world.now;
+        self.bad.retain(|node, until| {
+            map.member(*node).is_some() && (*until > now || !world.nodes.contains_key(node))
+        });
+        let bad: BTreeSet<NodeId> = self.bad.keys().chain(more).copied().collect();
+        let is_well = |node: &NodeId| !bad.contains(node) && world.nodes.contains_key(node);
+        map.buckets().all(|bucket| bucket.holders.iter().any(is_well))
+    }
+
+    /// Whether enough of the voters are well, whoever is asked.
+    fn has_majority_without(&self, world: &World, missing: NodeId) -> bool {
+        let is_well = |node: &&NodeId| {
+            **node != missing && world.nodes.contains_key(node) && !self.bad.contains_key(node)
+        };
+        let is_enough = |voters: &BTreeSet<NodeId>| {
+            voters.is_empty() || 2 * voters.iter().filter(is_well).count() > voters.len()
+        };
+        world.nodes.values().all(|node| {
+            let configuration = node.control.configuration();
+            is_enough(&configuration.voters) && is_enough(&configuration.voters_before)
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! What is between nodes: control messages, which come late, twice or never; and data streams, which
+//! deliver in order until they break.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use cluster::map::{NodeId, Peer};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct StreamId(pub u64);
+
+/// Which way bytes go on a stream.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Way {
+    /// From who dialled: frames.
+    Out,
+    /// Answers.
+    Back,
+}
+
+pub(super) struct Stream {
+    pub from: Peer,
+    pub to: Peer,
+    /// Under way, each with the time it arrives at the earliest.
+    pub queues: BTreeMap<Way, VecDeque<(Duration, Vec<u8>)>>,
+}
+
+/// How messages travel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weather {
+    pub delay_us: (u64, u64),
+    /// Of a thousand control messages.
+    pub lost: u64,
+    pub doubled: u64,
+}
+
+pub(super) struct Network {
+    pub weather: Weather,
+    /// From the first nothing reaches the second.
+    pub cut: BTreeSet<(NodeId, NodeId)>,
+    /// Messages between these two take so much longer.
+    pub slow: BTreeMap<(NodeId, NodeId), Duration>,
+    pub streams: BTreeMap<StreamId, Stream>,
+    last: u64,
+}
+
+impl Stream {
+    /// Who gets what goes this way.
+    pub(super) fn ends(&self, way: Way) -> (Peer, Peer) {
+        match way {
+            Way::Out => (self.from, self.to),
+            Way::Back => (self.to, self.from),
+        }
+    }
+
+    fn queue(&mut self, way: Way) -> &mut VecDeque<(Duration, Vec<u8>)> {
+        self.queues.entry(way).or_default()
+    }
+
+    /// The next bytes, if they have come.
+    pub(super) fn arrived(&mut self, way: Way, now: Duration) -> Option<Vec<u8>> {
+        let queue = self.queue(way);
+        queue.front().filter(|(at, _)| *at <= now)?;
+        queue.pop_front().map(|(_, bytes)| bytes)
+    }
+}
+
+impl Network {
+    pub(super) fn new(weather: Weather) -> Network {
+        Network {
+            weather,
+            cut: BTreeSet::new(),
+            slow: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            last: 0,
+        }
+    }
+
+    pub(super) fn is_cut(&self, from: NodeId, to: NodeId) -> bool {
+        self.cut.contains(&(from, to))
+    }
+
+    pub(super) fn delay(&self, from: NodeId, to: NodeId, roll: u64) -> Duration {
+        let (least, most) = self.weather.delay_us;
+        let extra = self.slow.get(&(from, to)).copied().unwrap_or_default();
+        Duration::from_micros(least + roll % (most - least + 1)) + extra
+    }
+
+    pub(super) fn open(&mut self, from: Peer, to: Peer) -> StreamId {
+        self.last += 1;
+        let id = StreamId(self.last);
+        self.streams.insert(id, Stream { from, to, queues: BTreeMap::new() });
+        id
+    }
+
+    /// Puts bytes on a stream; when they arrive, if there is such a stream.
+    pub(super) fn push(
+        &mut self,
+        (id, way): (StreamId, Way),
+        bytes: Vec<u8>,
+        at: Duration,
+    ) -> Option<Duration> {
+        let queue = self.streams.get_mut(&id)?.queue(way);
+        let at = queue.back().map_or(at, |(before, _)| at.max(*before));
+        queue.push_back((at, bytes));
+        Some(at)
+    }
+}

@@ -1,0 +1,193 @@
+//! What the data plane stands on here: plain memory. A call inside another that the server's locks
+//! would not allow panics (`RefCell`).
+
+use core::cell::{Cell, RefCell};
+use core::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::data::{Outgoing, Plane, Refusals, Report, SlotState};
+use cluster::map::{Map, NodeId, Peer};
+use cluster::replication::{FrameNumber, LinkId, Outbox};
+use placement::Slot;
+use store::Seed;
+
+use super::network::StreamId;
+
+/// The way out to one process.
+pub(super) struct Link {
+    pub peer: Peer,
+    pub is_gone: bool,
+    pub outbox: Outbox,
+    pub refusals: Refusals,
+    /// Counted anew with every acknowledgement.
+    pub waiting_since: Duration,
+    pub stream: Option<StreamId>,
+}
+
+pub(super) struct SimPlane {
+    pub me: NodeId,
+    seed: Seed,
+    /// The node's clock.
+    pub now: Cell<Duration>,
+    map: RefCell<Option<Arc<Map>>>,
+    slots: RefCell<Vec<SlotState>>,
+    pub links: RefCell<Vec<Link>>,
+    outgoing: RefCell<Option<Outgoing>>,
+    /// For the control plane.
+    pub reports: RefCell<Vec<Report>>,
+    /// Bytes for streams.
+    pub sent: RefCell<Vec<(StreamId, Vec<u8>)>>,
+}
+
+impl SimPlane {
+    pub(super) fn new(me: NodeId, now: Duration) -> SimPlane {
+        SimPlane {
+            me,
+            seed: Seed::new(me.0),
+            now: Cell::new(now),
+            map: RefCell::default(),
+            slots: RefCell::new((0..Slot::COUNT).map(|_| SlotState::default()).collect()),
+            links: RefCell::default(),
+            outgoing: RefCell::default(),
+            reports: RefCell::default(),
+            sent: RefCell::default(),
+        }
+    }
+
+    pub(super) fn known_map(&self) -> Option<Arc<Map>> {
+        self.map.borrow().clone()
+    }
+
+    /// Makes links to new members, and lets go of those who are none any more.
+    pub(super) fn follow_members(&self, members: &[Peer]) {
+        let mut links = self.links.borrow_mut();
+        for link in links.iter_mut().filter(|link| !members.contains(&link.peer)) {
+            link.is_gone = true;
+            link.stream = None;
+            link.outbox.forget();
+        }
+        for peer in members {
+            if !links.iter().any(|link| link.peer == *peer && !link.is_gone) {
+                links.push(Link {
+                    peer: *peer,
+                    is_gone: false,
+                    outbox: Outbox::default(),
+                    refusals: Refusals::default(),
+                    waiting_since: self.now.get(),
+                    stream: None,
+                });
+            }
+        }
+    }
+
+    fn link<R>(&self, id: LinkId, look: impl FnOnce(&Link) -> R) -> R {
+        look(&self.links.borrow()[usize::from(id.0)])
+    }
+}
+
+impl Plane for SimPlane {
+    fn me(&self) -> NodeId {
+        self.me
+    }
+
+    fn map(&self) -> Arc<Map> {
+        self.known_map().expect("the data plane begins with the first map")
+    }
+
+    fn publish(&self, map: &Arc<Map>) {
+        *self.map.borrow_mut() = Some(Arc::clone(map));
+    }
+
+    fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    fn with_slot<R>(&self, slot: Slot, work: impl FnOnce(&mut SlotState) -> R) -> R {
+        work(&mut self.slots.borrow_mut()[slot.index()])
+    }
+
+    fn note(&self, _slot: Slot, _state: &SlotState) {}
+
+    fn link_to(&self, node: NodeId) -> Option<LinkId> {
+        let links = self.links.borrow();
+        let place = links.iter().position(|link| link.peer.id == node && !link.is_gone)?;
+        u16::try_from(place).ok().map(LinkId)
+    }
+
+    fn links(&self) -> Vec<(LinkId, NodeId)> {
+        let links = self.links.borrow();
+        let living = links.iter().zip(0..).filter(|(link, _)| !link.is_gone);
+        living.map(|(link, place)| (LinkId(place), link.peer.id)).collect()
+    }
+
+    fn is_gone(&self, link: LinkId) -> bool {
+        self.link(link, |link| link.is_gone)
+    }
+
+    fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R {
+        let link = &mut self.links.borrow_mut()[usize::from(link.0)];
+        if link.outbox.last() == link.outbox.acked() {
+            link.waiting_since = self.now.get();
+        }
+        let result = work(&mut link.outbox);
+        if link.is_gone {
+            link.outbox.forget();
+        }
+        result
+    }
+
+    fn last(&self, link: LinkId) -> FrameNumber {
+        self.link(link, |link| link.outbox.last())
+    }
+
+    fn acked(&self, link: LinkId) -> FrameNumber {
+        self.link(link, |link| link.outbox.acked())
+    }
+
+    fn acked_for(&self, link: LinkId, slot: Slot) -> FrameNumber {
+        self.link(link, |link| link.refusals.limit(link.outbox.acked(), Some(slot)))
+    }
+
+    fn kept_bytes(&self, link: LinkId) -> usize {
+        self.link(link, |link| link.outbox.kept_bytes())
+    }
+
+    fn is_stuck(&self, link: LinkId, long: Duration) -> bool {
+        self.link(link, |link| {
+            let waits = link.outbox.last() > link.outbox.acked();
+            waits && self.now.get() > link.waiting_since + long
+        })
+    }
+
+    fn refused(&self, link: LinkId) -> Vec<Slot> {
+        self.link(link, |link| link.refusals.slots().collect())
+    }
+
+    fn forget_refusals(&self, slots: &Range<u16>) {
+        self.links.borrow_mut().iter_mut().for_each(|link| link.refusals.forget(slots));
+    }
+
+    fn flush(&self) {
+        for link in self.links.borrow_mut().iter_mut() {
+            let Some(stream) = link.stream else { continue };
+            let mut bytes = Vec::new();
+            while let Some(unsent) = link.outbox.unsent() {
+                bytes.extend_from_slice(unsent);
+                let count = unsent.len();
+                link.outbox.sent(count);
+            }
+            if !bytes.is_empty() {
+                self.sent.borrow_mut().push((stream, bytes));
+            }
+        }
+    }
+
+    fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R {
+        work(&mut self.outgoing.borrow_mut())
+    }
+
+    fn report(&self, report: Report) {
+        self.reports.borrow_mut().push(report);
+    }
+}

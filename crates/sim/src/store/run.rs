@@ -1,0 +1,231 @@
+//! One history from a seed: a cluster that grows, clients, faults; then all is mended, everything comes
+//! to rest, and the history is judged.
+
+use core::fmt;
+use std::time::Duration;
+
+use cluster::map::{NodeId, Settings};
+
+use super::Sabotage;
+use super::clients::KEYS;
+use super::faults::Faults;
+use super::linear::{self, Verdict};
+use super::network::Weather;
+use super::node::Node;
+use super::world::{World, ms};
+use crate::Rng;
+
+/// What kind of days these are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sky {
+    /// Nodes come and go, buckets split, settings change.
+    Calm,
+    /// Besides, machines and networks fail.
+    Stormy,
+}
+
+/// What a run is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    pub seed: u64,
+    pub sky: Sky,
+    pub sabotage: Option<Sabotage>,
+    /// Tells on the standard output what happens.
+    pub tells: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Report {
+    pub answered: u64,
+    pub acknowledged: u64,
+    pub members: usize,
+    /// All copies of a bucket were gone at some time, so nothing was promised.
+    pub lost: bool,
+    /// Histories too tangled to judge.
+    pub unknown: usize,
+}
+
+/// An invariant is broken. Shown, it says how to see it again.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub run: Run,
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}: {}\nsee it again: {}", self.run.seed, self.what, self.run)
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sky = match self.sky {
+            Sky::Calm => " calm",
+            Sky::Stormy => "",
+        };
+        let (seed, next) = (self.seed, self.seed + 1);
+        write!(f, "cargo run -p sim --example histories -- {seed} {next}{sky} trace")
+    }
+}
+
+const BUSY: Duration = Duration::from_secs(14);
+/// After the last fault all must be at rest within this time.
+const REST_WITHIN: Duration = Duration::from_secs(120);
+
+/// Tells how to see a run again if the code under test panics.
+struct OnPanic(Run);
+
+impl Drop for OnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("panicked; see it again: {}", self.0);
+        }
+    }
+}
+
+pub fn run(run: Run) -> Result<Report, Failure> {
+    let _on_panic = OnPanic(run);
+    let failure = |what: String| Failure { run, what };
+    let mut rng = Rng::new(run.seed);
+    let weather = Weather {
+        delay_us: (100, 500 + rng.below(8_000)),
+        lost: if run.sky == Sky::Calm { 0 } else { rng.below(40) },
+        doubled: rng.below(30),
+    };
+    let mut world = World::new(run.seed, weather, 3 + rng.below(3) as usize);
+    world.sabotage = run.sabotage;
+    world.tells = run.tells;
+    let nodes_max = 1 + rng.below(9);
+    let mut faults = Faults::new(run.seed, run.sky, nodes_max);
+    let fill_rate = [None, Some(128 << 10), Some(1 << 20)][rng.below(3) as usize];
+    // With hundreds of buckets a history takes long; single ones are split all the same.
+    let min_buckets = 1;
+    let backups = 1 + rng.below(2) as u8;
+    let settings = Settings {
+        two_node_takeover: false,
+        fill_rate,
+        min_buckets,
+        backups,
+        ..Settings::default()
+    };
+    let clock = faults.clock();
+    world.found(settings, clock);
+    for _ in 0..rng.below(nodes_max.min(5)) {
+        faults.join(&mut world);
+    }
+    let busy_until = world.now + BUSY;
+    while world.now < busy_until && world.broken.is_none() && !world.nodes.is_empty() {
+        let pause = faults.strike(&mut world);
+        world.run_until(world.now + pause);
+    }
+    faults.end(&mut world);
+    come_to_rest(&mut world).map_err(failure)?;
+    judge(&world).map_err(failure)
+}
+
+fn come_to_rest(world: &mut World) -> Result<(), String> {
+    let end = world.now + REST_WITHIN;
+    while world.broken.is_none() && !is_at_rest(world) {
+        if world.now >= end {
+            return Err(format!("not at rest after {REST_WITHIN:?}\n{}", picture(world)));
+        }
+        world.run_until(world.now + ms(250));
+    }
+    if let Some(broken) = &world.broken {
+        return Err(broken.clone());
+    }
+    // Clients finish what they are at, and read every key once more.
+    world.is_busy = false;
+    world.run_until(world.now + ms(4_000));
+    for (client, key) in (0..world.clients.all.len()).cycle().zip(KEYS) {
+        world.read(client, key);
+        world.run_until(world.now + ms(500));
+        if world.clients.all[client].waits_for.is_some() && !world.checkers.lost {
+            return Err(format!("nobody answers for {key} at rest\n{}", picture(world)));
+        }
+    }
+    Ok(())
+}
+
+/// Everybody has the same map and a lease, and nothing is left to move.
+fn is_at_rest(world: &World) -> bool {
+    let Some(map) = world.map() else { return true };
+    let is_settled = |node: &Node| {
+        node.map().is_some_and(|known| known == map)
+            && node.has_lease(world.now)
+            && node.control.engagement().is_none()
+            && !node.mover.is_busy()
+            && node.control.plan().is_none_or(|plan| plan.is_done(&map))
+    };
+    let members: Vec<NodeId> = map.members().iter().map(|member| member.id).collect();
+    let full = |it: &cluster::map::Bucket| {
+        it.holders.len() == map.copies_wanted() || it.holders.is_empty()
+    };
+    world.joining.is_empty()
+        && world.nodes.keys().copied().eq(members)
+        && world.nodes.values().all(is_settled)
+        && map.buckets().all(full)
+}
+
+fn judge(world: &World) -> Result<Report, String> {
+    if let Some(broken) = &world.broken {
+        return Err(broken.clone());
+    }
+    let mut report = Report {
+        answered: world.clients.answered,
+        acknowledged: world.checkers.checked,
+        members: world.nodes.len(),
+        lost: world.checkers.lost,
+        unknown: 0,
+    };
+    if report.lost {
+        return Ok(report);
+    }
+    for (key, calls) in &world.clients.calls {
+        match linear::judge(calls) {
+            Verdict::Linear => {}
+            Verdict::Unknown => report.unknown += 1,
+            Verdict::Not => {
+                let lines = calls.iter().map(|call| format!("  {call:?}\n"));
+                return Err(format!(
+                    "{key} has no order that explains it:\n{}",
+                    lines.collect::<String>()
+                ));
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn picture(world: &World) -> String {
+    let line = |node: &Node| {
+        format!(
+            "{} leader {:?} applied {} lease {} member {} stopped {} voters {:?} members {:?} engaged {:?} busy {} parked {}\n{}",
+            node.me.id,
+            node.control.leader(),
+            node.control.applied(),
+            node.has_lease(world.now),
+            node.control.is_member(),
+            node.is_stopped,
+            node.control.configuration().voters,
+            node.map().map(|map| map
+                .members()
+                .iter()
+                .map(|it| (it.id.0, it.weight))
+                .collect::<Vec<_>>()),
+            node.control.engagement(),
+            node.mover.is_busy(),
+            node.has_parked(),
+            node.wires(),
+        )
+    };
+    let degraded = world.map().map(|map| {
+        let wanted = map.copies_wanted();
+        let few = map.buckets().filter(|bucket| bucket.holders.len() != wanted);
+        few.map(|bucket| format!("{} {:?} ", bucket.hashmask, bucket.holders)).collect::<String>()
+    });
+    let joining = format!("joining {:?}", world.joining.keys());
+    world.nodes.values().map(line).chain([joining]).chain(degraded).collect()
+}

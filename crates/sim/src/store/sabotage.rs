@@ -1,0 +1,47 @@
+//! Rules to break on purpose: a simulator that does not notice is worth nothing.
+
+use cluster::control::Rule;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sabotage {
+    /// A rule of the control plane is left out.
+    Control(Rule),
+    /// A lease runs from when the grant came, not from when it was asked for.
+    LeaseFromReceipt,
+    /// A bucket that is being handed over is still read and written.
+    ServesWhilePaused,
+    /// Replies wait for the backups in the map only, not for a taker that is about to be one.
+    NoWaitSet,
+    /// A taker that has acknowledged the end frees the copy when the connection breaks.
+    TakerFreesAfterEnd,
+    /// A backup applies what any former primary sends.
+    NoReignCheck,
+    /// A backup applies an effect on top of whatever it has.
+    NoPositionCheck,
+    /// A process that starts again takes its old place in the map.
+    RestartKeepsPlace,
+    /// A write that ran and was not acknowledged is answered with an error.
+    ErrorForUnacked,
+    /// A reply does not wait for earlier writes to its slot.
+    RepliesAtOnce,
+    /// The lease is not looked at when a command has run.
+    NoLeaseCheck,
+}
+
+impl Sabotage {
+    pub const ALL: [Sabotage; 13] = [
+        Sabotage::Control(Rule::NewLeaderWaits),
+        Sabotage::Control(Rule::StallIsNoticed),
+        Sabotage::Control(Rule::NoGrantToTheCondemned),
+        Sabotage::LeaseFromReceipt,
+        Sabotage::ServesWhilePaused,
+        Sabotage::NoWaitSet,
+        Sabotage::TakerFreesAfterEnd,
+        Sabotage::NoReignCheck,
+        Sabotage::NoPositionCheck,
+        Sabotage::RestartKeepsPlace,
+        Sabotage::ErrorForUnacked,
+        Sabotage::RepliesAtOnce,
+        Sabotage::NoLeaseCheck,
+    ];
+}

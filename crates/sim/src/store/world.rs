@@ -1,0 +1,673 @@
+//! The world: nodes, what is under way between them, and the true time. `World::step` is the next thing
+//! that happens.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::consensus::{Begin, Saved};
+use cluster::control::{
+    Answer as ControlAnswer, Ask, Control, Effect, Input, JoinAnswer, JoinRequest, MapChanged,
+    Message, PROTOCOL_VERSION, Start, Welcome,
+};
+use cluster::data::{Order, Report};
+use cluster::map::{Boot, ClusterId, Endpoints, Map, Member, NodeId, Peer, Settings, Zone};
+use cluster::replication::FrameNumber;
+use placement::Mask;
+
+use super::Sabotage;
+use super::checkers::Checkers;
+use super::clients::{Clients, PATIENCE, Request, Told};
+use super::clock::Clock;
+use super::linear::Op;
+use super::network::{Network, StreamId, Way, Weather};
+use super::node::Node;
+use super::plane::Link;
+use crate::Rng;
+
+const CLUSTER: ClusterId = ClusterId(77);
+
+pub(super) struct World {
+    pub now: Duration,
+    pub nodes: BTreeMap<NodeId, Node>,
+    pub network: Network,
+    pub clients: Clients,
+    pub rng: Rng,
+    pub checkers: Checkers,
+    pub sabotage: Option<Sabotage>,
+    /// Whether clients go on asking.
+    pub is_busy: bool,
+    /// Whether to tell what happens.
+    pub tells: bool,
+    events: BTreeMap<(Duration, u64), Event>,
+    event_count: u64,
+    pub joining: BTreeMap<u64, (JoinRequest, Clock)>,
+    last_boot: u64,
+    last_ask: u64,
+    pub broken: Option<String>,
+}
+
+enum Event {
+    Control {
+        to: Peer,
+        from: Peer,
+        message: Message,
+    },
+    Pump {
+        stream: StreamId,
+        way: Way,
+    },
+    Dial {
+        from: Peer,
+        to: Peer,
+    },
+    Request {
+        to: NodeId,
+        request: Request,
+    },
+    Told {
+        request: Request,
+        told: Told,
+    },
+    /// A client begins its next operation.
+    Begin {
+        client: usize,
+    },
+    GiveUp {
+        client: usize,
+        number: u64,
+    },
+    JoinAgain {
+        id: u64,
+    },
+}
+
+pub(super) fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+macro_rules! tell {
+    ($world:expr, $($text:tt)*) => {
+        if $world.tells {
+            println!("{:>10.4} {}", $world.now.as_secs_f64(), format_args!($($text)*));
+        }
+    };
+}
+pub(super) use tell;
+
+impl World {
+    pub(super) fn new(seed: u64, weather: Weather, clients: usize) -> World {
+        World {
+            now: Duration::from_secs(100),
+            nodes: BTreeMap::new(),
+            network: Network::new(weather),
+            clients: Clients::new(clients),
+            rng: Rng::new(seed),
+            checkers: Checkers::default(),
+            sabotage: None,
+            is_busy: true,
+            tells: false,
+            events: BTreeMap::new(),
+            event_count: 0,
+            joining: BTreeMap::new(),
+            last_boot: 1000,
+            last_ask: 1_000_000,
+            broken: None,
+        }
+    }
+
+    // ---- What can be done to it.
+
+    pub(super) fn found(&mut self, settings: Settings, clock: Clock) {
+        let me = self.member(1);
+        let map = Map::found(me.clone(), Mask::M000F, settings);
+        self.start(&me, Begin::Found(map), None, clock);
+        for client in 0..self.clients.all.len() {
+            let after = ms(self.rng.below(50));
+            self.push(after, Event::Begin { client });
+        }
+    }
+
+    pub(super) fn join(&mut self, id: u64, clock: Clock) {
+        let request = JoinRequest {
+            version: PROTOCOL_VERSION,
+            member: self.member(id),
+            cluster: None,
+            backups: None,
+            ack: None,
+            buckets: None,
+            skew: Duration::ZERO,
+        };
+        self.joining.insert(id, (request, clock));
+        self.push(Duration::ZERO, Event::JoinAgain { id });
+    }
+
+    fn member(&mut self, id: u64) -> Member {
+        self.last_boot += 1;
+        Member {
+            id: NodeId(id),
+            boot: Boot(self.last_boot),
+            name: format!("n{id}"),
+            weight: 1,
+            zone: Zone::default(),
+            at: Endpoints { host: "here".into(), client: 6379, peer: 16_379, http: 0 },
+        }
+    }
+
+    fn start(&mut self, me: &Member, begin: Begin, welcome: Option<Welcome>, clock: Clock) {
+        let disk = match &begin {
+            Begin::Resume(saved) => saved.clone(),
+            Begin::Found(_) | Begin::Join => Saved::default(),
+        };
+        let id = me.id;
+        let start = Start { me: me.clone(), cluster: CLUSTER, seed: 5, begin, welcome };
+        let mut control = Control::new(clock.at(self.now), start);
+        if let Some(Sabotage::Control(rule)) = self.sabotage {
+            control.break_rule(rule);
+        }
+        let mut node = Node::new((me, clock), self.now, control, disk);
+        node.sabotage = self.sabotage;
+        self.nodes.insert(id, node);
+        self.give(id, Input::Tick);
+    }
+
+    /// The process ends without a word. What was on its disk.
+    pub(super) fn kill(&mut self, id: NodeId) -> Option<(Saved, Peer, Clock)> {
+        let mut node = self.nodes.remove(&id)?;
+        for request in node.end().into_iter().chain(core::mem::take(&mut node.requests)) {
+            self.push(ms(1), Event::Told { request, told: Told::Closed });
+        }
+        let streams = self.network.streams.iter();
+        let ours = streams.filter(|(_, it)| it.from == node.me || it.to == node.me);
+        for stream in ours.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.break_stream(stream);
+        }
+        Some((node.disk, node.me, node.clock))
+    }
+
+    /// Another process of the same node, with what is on its disk.
+    pub(super) fn restart(&mut self, (disk, before, clock): (Saved, Peer, Clock)) {
+        let mut me = self.member(before.id.0);
+        if self.sabotage == Some(Sabotage::RestartKeepsPlace) {
+            me.boot = before.boot;
+        }
+        self.start(&me, Begin::Resume(disk), None, clock);
+    }
+
+    pub(super) fn go_on(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get_mut(&id).filter(|node| node.is_stopped) else { return };
+        node.is_stopped = false;
+        let inputs = core::mem::take(&mut node.inbox);
+        let requests = core::mem::take(&mut node.requests);
+        // Whichever of its threads wakes first.
+        let first = self.rng.below(2) == 0;
+        if first {
+            requests.iter().for_each(|request| self.on_request(id, request.clone()));
+        }
+        inputs.into_iter().for_each(|input| self.give(id, input));
+        if !first {
+            requests.into_iter().for_each(|request| self.on_request(id, request));
+        }
+    }
+
+    pub(super) fn ask(&mut self, node: NodeId, ask: Ask) {
+        self.last_ask += 1;
+        let id = self.last_ask;
+        self.give(node, Input::Ask { id, ask });
+    }
+
+    /// Both ends notice, and who had dialled dials again.
+    pub(super) fn break_stream(&mut self, id: StreamId) {
+        let Some(stream) = self.network.streams.remove(&id) else { return };
+        let frees = self.sabotage == Some(Sabotage::TakerFreesAfterEnd);
+        for peer in [stream.from, stream.to] {
+            if let Some(node) = self.nodes.get_mut(&peer.id).filter(|node| node.me == peer) {
+                node.forget_stream(id);
+                if frees && peer == stream.to {
+                    node.free_what_came();
+                }
+            }
+        }
+        let after = ms(5 + self.rng.below(200));
+        self.push(after, Event::Dial { from: stream.from, to: stream.to });
+    }
+
+    // ---- Time.
+
+    fn push(&mut self, after: Duration, event: Event) {
+        self.push_at(self.now + after, event);
+    }
+
+    fn push_at(&mut self, at: Duration, event: Event) {
+        self.event_count += 1;
+        self.events.insert((at, self.event_count), event);
+    }
+
+    pub(super) fn run_until(&mut self, end: Duration) {
+        while self.broken.is_none() && self.step(end) {}
+        self.now = self.now.max(end);
+    }
+
+    /// The next thing that happens, if it happens before `end`.
+    pub(super) fn step(&mut self, end: Duration) -> bool {
+        let running = || self.nodes.values().filter(|node| !node.is_stopped);
+        let wake = |node: &Node| (node.clock.when(node.control.wake_at()), node.me.id);
+        let wake = running().map(wake).min();
+        let mover = running().map(|node| (node.mover_due, node.me.id)).min();
+        let event = self.events.first_key_value().map(|((at, _), _)| *at);
+        let times = [wake.map(|it| it.0), mover.map(|it| it.0), event];
+        let Some(at) = times.into_iter().flatten().min().filter(|at| *at <= end) else {
+            return false;
+        };
+        self.now = self.now.max(at);
+        if event == Some(at) {
+            let (_, event) = self.events.pop_first().expect("looked at just now");
+            self.happen(event);
+        } else if let Some((_, node)) = mover.filter(|(due, _)| *due == at) {
+            self.run_mover(node);
+        } else if let Some((_, node)) = wake {
+            self.give(node, Input::Tick);
+        }
+        true
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Control { to, from, message } => self.on_message(to, from, message),
+            Event::Pump { stream, way } => self.pump(stream, way),
+            Event::Dial { from, to } => self.dial(from, to),
+            Event::Request { to, request } => self.on_request(to, request),
+            Event::Told { request, told } => self.on_told(&request, told),
+            Event::Begin { client } => self.begin(client),
+            Event::GiveUp { client, number } => {
+                if self.clients.waiting(client, number).is_some() {
+                    self.clients.end(client, number, None);
+                    self.begin(client);
+                }
+            }
+            Event::JoinAgain { id } => self.join_again(id),
+        }
+    }
+
+    // ---- The control plane.
+
+    fn on_message(&mut self, to: Peer, from: Peer, message: Message) {
+        if self.nodes.get(&to.id).is_none_or(|node| node.me != to) {
+            return;
+        }
+        let granted =
+            if let Message::LeaseGrant { lease, .. } = &message { Some(*lease) } else { None };
+        self.give(to.id, Input::Message { from, message });
+        if let (Some(lease), Some(Sabotage::LeaseFromReceipt)) = (granted, self.sabotage)
+            && let Some(node) = self.nodes.get_mut(&to.id).filter(|node| !node.is_stopped)
+        {
+            node.lease_until = node.lease_until.max(node.clock.at(self.now) + lease);
+        }
+    }
+
+    pub(super) fn give(&mut self, to: NodeId, input: Input) {
+        let Some(node) = self.nodes.get_mut(&to) else { return };
+        if node.is_stopped {
+            return node.inbox.push(input);
+        }
+        let clock = node.clock.at(self.now);
+        node.plane.now.set(clock);
+        let mut effects = Vec::new();
+        node.control.handle(clock, input, &mut effects);
+        for effect in effects {
+            self.carry_out(to, effect);
+        }
+        self.after(to);
+    }
+
+    fn carry_out(&mut self, id: NodeId, effect: Effect) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let from = node.me;
+        match effect {
+            Effect::Persist(persist) => node.disk.write(*persist),
+            Effect::Send { to, message } => self.send(from, to, &message),
+            Effect::MapChanged(changed) => self.on_map_changed(id, &changed),
+            Effect::Lease { until } => node.lease_until = until,
+            Effect::StartFill { attempt, bucket, taker } => {
+                tell!(self, "{id} fills {bucket} to {taker}");
+                self.order(id, Order::Fill { attempt, bucket, taker });
+            }
+            Effect::CancelFill { attempt } => self.order(id, Order::Cancel { attempt }),
+            Effect::Pause { bucket, epoch, .. } => self.order(id, Order::Pause { bucket, epoch }),
+            Effect::TakeOver { bucket, .. } => self.order(id, Order::TakeOver { bucket }),
+            Effect::Serving { .. } | Effect::Decided(_) => {}
+            Effect::Answer { id, answer: ControlAnswer::Join(answer) } => {
+                self.on_join_answer(id, answer);
+            }
+            Effect::Answer { .. } => {}
+            Effect::Gone(gone) => {
+                tell!(self, "{id} is gone: {gone:?}");
+                self.kill(id);
+            }
+        }
+    }
+
+    fn on_map_changed(&mut self, id: NodeId, changed: &MapChanged) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let first = self.checkers.see_map(changed);
+        if let Err(broken) = first {
+            self.broken.get_or_insert(broken);
+        }
+        if self.checkers.is_new() {
+            let entry = changed.entry.as_ref().map(|entry| &entry.changes);
+            tell!(self, "map {} by {id}: {entry:?}", changed.index);
+        }
+        node.follow(&changed.map);
+        let idle = |link: &&Link| !link.is_gone && link.stream.is_none();
+        let links: Vec<Peer> =
+            node.plane.links.borrow().iter().filter(idle).map(|link| link.peer).collect();
+        let me = node.me;
+        node.mover_due = self.now;
+        node.unpark(self.now);
+        let waiting = node.waiting_streams();
+        for stream in waiting {
+            self.take_in(id, stream, &[]);
+        }
+        for peer in links {
+            let after = ms(1 + self.rng.below(20));
+            self.push(after, Event::Dial { from: me, to: peer });
+        }
+    }
+
+    fn send(&mut self, from: Peer, to: NodeId, message: &Message) {
+        let Weather { lost, doubled, .. } = self.network.weather;
+        let arrives = self.rng.below(1000) >= lost && !self.network.is_cut(from.id, to);
+        let Some(to) = self.nodes.get(&to).map(|node| node.me).filter(|_| arrives) else { return };
+        let copies = if self.rng.below(1000) < doubled { 2 } else { 1 };
+        for _ in 0..copies {
+            let delay = self.network.delay(from.id, to.id, self.rng.draw());
+            self.push(delay, Event::Control { to, from, message: message.clone() });
+        }
+    }
+
+    fn join_again(&mut self, id: u64) {
+        let Some((request, _)) = self.joining.get(&id).cloned() else { return };
+        let able = |node: &&Node| node.control.is_member() && !node.is_stopped;
+        let members: Vec<NodeId> =
+            self.nodes.values().filter(able).map(|node| node.me.id).collect();
+        if let Some(member) = self.rng.choose(&members).copied() {
+            self.give(member, Input::Ask { id, ask: Ask::Join(Box::new(request)) });
+        }
+        self.push(ms(300), Event::JoinAgain { id });
+    }
+
+    fn on_join_answer(&mut self, id: u64, answer: JoinAnswer) {
+        match answer {
+            JoinAnswer::Welcome(welcome) => {
+                if let Some((request, clock)) = self.joining.remove(&id) {
+                    self.start(&request.member, Begin::Join, Some(welcome), clock);
+                }
+            }
+            JoinAnswer::Wait(_) => {}
+            JoinAnswer::Refused(_) => drop(self.joining.remove(&id)),
+        }
+    }
+
+    // ---- The data plane.
+
+    fn order(&mut self, id: NodeId, order: Order) {
+        let after = Duration::from_micros(self.rng.below(2000));
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.orders.push(order);
+            node.mover_due = node.mover_due.min(self.now + after);
+        }
+    }
+
+    fn run_mover(&mut self, id: NodeId) {
+        let busy = Duration::from_micros(500 + self.rng.below(3000));
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let clock = node.clock.at(self.now);
+        node.plane.now.set(clock);
+        node.mover_due = self.now + ms(100);
+        if node.plane.known_map().is_none() {
+            return;
+        }
+        for order in core::mem::take(&mut node.orders) {
+            node.mover.handle(clock, order, &node.plane);
+        }
+        node.mover.go_on(clock, &node.plane);
+        if node.mover.is_busy() || node.has_parked() {
+            node.mover_due = self.now + busy;
+        }
+        if node.has_parked() {
+            node.unpark(self.now);
+        }
+        self.after(id);
+    }
+
+    /// What a node has left to be done: bytes to send, reports, replies. And a look at it.
+    fn after(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if node.plane.known_map().is_some() {
+            cluster::data::Plane::flush(&node.plane);
+        }
+        let me = node.me;
+        let sent = node.plane.sent.take();
+        let reports = node.plane.reports.take();
+        let mut inputs = core::mem::take(&mut node.inputs);
+        let told = core::mem::take(&mut node.told);
+        let acknowledged = core::mem::take(&mut node.acknowledged);
+        if !node.orders.is_empty() {
+            node.mover_due = node.mover_due.min(self.now + Duration::from_micros(300));
+        }
+        if let Some(broken) = node.broken.take() {
+            self.broken.get_or_insert(format!("{id}: {broken}"));
+        }
+        inputs.extend(reports.into_iter().map(|report| match report {
+            Report::FillDone { attempt, epoch } => Input::FillDone { attempt, epoch },
+            Report::FillFailed { attempt } => Input::FillFailed { attempt },
+            Report::Drained { bucket, epoch } => Input::Drained { bucket, epoch },
+            Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
+        }));
+        for (stream, bytes) in sent {
+            self.send_bytes(me, (stream, Way::Out), bytes);
+        }
+        for written in acknowledged {
+            let checked = self.checkers.see_acknowledged(&self.nodes, id, written);
+            self.note(checked);
+        }
+        for (request, told) in told {
+            let delay = Duration::from_micros(100 + self.rng.below(900));
+            self.push(delay, Event::Told { request, told });
+        }
+        let checked = self.checkers.look(&self.nodes, id, self.now);
+        self.note(checked);
+        for input in inputs {
+            self.give(id, input);
+        }
+    }
+
+    fn note(&mut self, checked: Result<(), String>) {
+        if let Err(broken) = checked {
+            self.broken.get_or_insert(broken);
+        }
+    }
+
+    fn send_bytes(&mut self, from: Peer, (stream, way): (StreamId, Way), bytes: Vec<u8>) {
+        let Some(known) = self.network.streams.get(&stream) else { return };
+        let (_, to) = known.ends(way);
+        let delay = self.network.delay(from.id, to.id, self.rng.draw());
+        if let Some(at) = self.network.push((stream, way), bytes, self.now + delay) {
+            self.push_at(at, Event::Pump { stream, way });
+        }
+    }
+
+    /// Something has come on a stream, unless nothing passes just now: then it comes later.
+    fn pump(&mut self, id: StreamId, way: Way) {
+        let Some(stream) = self.network.streams.get_mut(&id) else { return };
+        let (from, to) = stream.ends(way);
+        let stopped = self.nodes.get(&to.id).is_some_and(|node| node.is_stopped);
+        if stopped || self.network.cut.contains(&(from.id, to.id)) {
+            return self.push(ms(20), Event::Pump { stream: id, way });
+        }
+        let Some(bytes) = stream.arrived(way, self.now) else { return };
+        match way {
+            Way::Out => self.take_in(to.id, id, &bytes),
+            Way::Back => {
+                let Some(node) = self.nodes.get_mut(&to.id) else { return };
+                node.plane.now.set(node.clock.at(self.now));
+                node.on_answers(id, &bytes);
+                self.after(to.id);
+            }
+        }
+    }
+
+    fn take_in(&mut self, id: NodeId, stream: StreamId, bytes: &[u8]) {
+        let Some(from) = self.network.streams.get(&stream).map(|stream| stream.from) else {
+            return;
+        };
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if node.plane.known_map().is_none() {
+            return self.break_stream(stream); // It has no map yet.
+        }
+        node.plane.now.set(node.clock.at(self.now));
+        let me = node.me;
+        let back = node.on_frames(stream, from, bytes);
+        if !back.is_empty() {
+            self.send_bytes(me, (stream, Way::Back), back);
+        }
+        self.after(id);
+    }
+
+    fn dial(&mut self, from: Peer, to: Peer) {
+        let Some(dialler) = self.nodes.get(&from.id).filter(|node| node.me == from) else {
+            return;
+        };
+        let wanted = dialler
+            .plane
+            .links
+            .borrow()
+            .iter()
+            .any(|link| link.peer == to && !link.is_gone && link.stream.is_none());
+        if !wanted {
+            return;
+        }
+        let cut = self.network.is_cut(from.id, to.id) || self.network.is_cut(to.id, from.id);
+        let ready = |node: &&mut Node| node.me == to && !node.is_stopped && node.map().is_some();
+        let acceptor = self.nodes.get_mut(&to.id).filter(ready);
+        let (Some(acceptor), false) = (acceptor, cut) else {
+            return self.push(ms(100), Event::Dial { from, to });
+        };
+        // A new connection closes the old one first.
+        let old = self.network.streams.iter().filter(|(_, it)| it.from == from && it.to == to);
+        let old: Vec<StreamId> = old.map(|(id, _)| *id).collect();
+        old.into_iter().for_each(|id| {
+            self.network.streams.remove(&id);
+            acceptor.forget_stream(id);
+        });
+        let stream = self.network.open(from, to);
+        let next = FrameNumber(acceptor.accept(from, stream));
+        let Some(dialler) = self.nodes.get_mut(&from.id) else { return };
+        let resumed = {
+            let mut links = dialler.plane.links.borrow_mut();
+            let link = links.iter_mut().find(|link| link.peer == to && !link.is_gone);
+            link.is_some_and(|link| {
+                let resumed = link.outbox.resume(next).is_ok();
+                if !resumed && self.tells {
+                    let (acked, last) = (link.outbox.acked(), link.outbox.last());
+                    println!("{from:?} to {to:?}: wants {next:?}, has {acked:?} to {last:?}");
+                }
+                link.stream = resumed.then_some(stream);
+                resumed
+            })
+        };
+        if resumed {
+            self.after(from.id);
+        } else {
+            self.break_stream(stream);
+        }
+    }
+
+    // ---- Clients.
+
+    fn begin(&mut self, client: usize) {
+        if !self.is_busy {
+            return;
+        }
+        let request = self.clients.begin(client, &mut self.rng);
+        self.issue(client, request);
+    }
+
+    /// A client reads a key.
+    pub(super) fn read(&mut self, client: usize, key: &'static str) {
+        let request = self.clients.begin_with(client, key, Op::Get);
+        self.issue(client, request);
+    }
+
+    fn issue(&mut self, client: usize, request: Option<Request>) {
+        let Some(request) = request else {
+            return self.push(ms(200), Event::Begin { client });
+        };
+        let number = request.number;
+        self.push(PATIENCE, Event::GiveUp { client, number });
+        self.ask_somebody(request);
+    }
+
+    fn ask_somebody(&mut self, request: Request) {
+        let known = self.clients.all[request.client].asks;
+        let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
+        let stays = self.rng.below(4) > 0;
+        let known = known.filter(|node| stays && self.nodes.contains_key(node));
+        if let Some(to) = known.or_else(|| self.rng.choose(&nodes).copied()) {
+            let delay = Duration::from_micros(100 + self.rng.below(900));
+            self.push(delay, Event::Request { to, request });
+        }
+    }
+
+    fn on_request(&mut self, to: NodeId, request: Request) {
+        let Some(node) = self.nodes.get_mut(&to) else {
+            return self.push(ms(1), Event::Told { request, told: Told::NotNow });
+        };
+        if node.is_stopped {
+            return node.requests.push(request);
+        }
+        node.plane.now.set(node.clock.at(self.now));
+        node.execute(self.now, request);
+        if node.has_parked() {
+            node.mover_due = node.mover_due.min(self.now + ms(2));
+        }
+        self.after(to);
+    }
+
+    fn on_told(&mut self, request: &Request, told: Told) {
+        let Request { client, number, .. } = *request;
+        if self.clients.waiting(client, number).is_none() {
+            return;
+        }
+        match told {
+            Told::Moved(node) => {
+                self.clients.all[client].asks = Some(node);
+                let delay = Duration::from_micros(200 + self.rng.below(2000));
+                return self.push(delay, Event::Request { to: node, request: request.clone() });
+            }
+            Told::NotNow => {
+                self.clients.all[client].asks = None;
+                let delay = ms(10 + self.rng.below(60));
+                let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
+                if let Some(to) = self.rng.choose(&nodes).copied() {
+                    self.push(delay, Event::Request { to, request: request.clone() });
+                }
+                return;
+            }
+            Told::Answer(answer) => {
+                tell!(self, "client {client}: {} {:?} -> {answer:?}", request.key, request.op);
+                self.clients.end(client, number, Some(answer));
+            }
+            Told::NotDone => self.clients.void(client, number),
+            Told::Closed => self.clients.end(client, number, None),
+        }
+        let pause = ms(1 + self.rng.below(120));
+        self.push(pause, Event::Begin { client });
+    }
+
+    /// The map of whoever has applied most.
+    pub(super) fn map(&self) -> Option<Arc<Map>> {
+        let with_map = self.nodes.values().filter(|node| node.control.map().is_some());
+        with_map.max_by_key(|node| node.control.applied())?.control.map().cloned()
+    }
+}
