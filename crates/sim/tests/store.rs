@@ -30,9 +30,9 @@ fn while_nodes_come_and_go_no_history_shows_it() {
 
 #[test]
 fn whatever_fails_what_was_acknowledged_stays() {
-    let reports = all_hold(0..200, Sky::Stormy);
+    let reports = all_hold(0..50, Sky::Stormy);
     let lost = reports.iter().filter(|report| report.lost).count();
-    assert!(lost < 10, "{lost} histories in which all copies were gone tell nothing");
+    assert!(lost < 5, "{lost} histories in which all copies were gone tell nothing");
     let unknown: usize = reports.iter().map(|report| report.unknown).sum();
     assert!(unknown < 20, "{unknown} histories were too tangled to judge");
 }
