@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use cluster::consensus::Begin;
 use cluster::control::{Ask, Gone};
 use cluster::data::Order;
 use cluster::map::{Map, Member};
@@ -197,6 +198,10 @@ impl Node {
         line: Prepared,
     ) -> Result<(), StartError> {
         let Place { start, roster, directory } = place;
+        if matches!(start.begin, Begin::Resume(_)) {
+            // What the log says of this node's place was said of an earlier process.
+            self.shared.data.lease.set(Duration::ZERO);
+        }
         let secret = self.shared.settings.load().secret.clone();
         let outlook = Arc::clone(&self.shared.outlook);
         let beginning = Beginning { start, roster, secret, directory, listener, outlook };
