@@ -65,6 +65,8 @@ pub(super) fn plan(table: &Table, args: Args<'_>) -> Plan {
         return if spec.name == "watch" { Plan::Watch(slot) } else { Plan::To(slot) };
     }
     match merge_of(spec) {
+        // MSET has a value for every key; if not, any node can say so.
+        Some(Merge::Ok) if args.len().is_multiple_of(2) => Plan::Here,
         Some(merge) if spec.accepts(args.len()) => Plan::Scatter(merge, parts(spec, args, &keys)),
         // What is wrong with it, any node can tell.
         Some(_) => Plan::Here,
