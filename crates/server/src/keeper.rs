@@ -28,8 +28,8 @@ const BREATH: Duration = Duration::from_millis(1);
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
 const CONDITION_EVERY: Duration = Duration::from_secs(1);
 /// A node that has left ends when nobody has asked for so long, or after so long at most.
-const FORGOTTEN_AFTER: Duration = Duration::from_millis(500);
-const FAREWELL_MAX: Duration = Duration::from_secs(3);
+const FORGOTTEN_AFTER: Duration = Duration::from_millis(1_500);
+const FAREWELL_MAX: Duration = Duration::from_secs(6);
 /// Keys taken away under one hold of a slot's lock.
 const EXPIRE_BATCH: usize = 32;
 

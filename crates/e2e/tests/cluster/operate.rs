@@ -47,7 +47,15 @@ fn http_get(node: &Server, path: &str) -> String {
 fn the_cluster_is_shown_as_tables_and_as_a_document() {
     let cluster = Cluster::of(3, &["--buckets", "16"]);
     let node = &cluster.nodes[1];
-    let text = told(node, &["status"]);
+    // Even it may be, and yet a move be about to end.
+    let mut text = told(node, &["status"]);
+    for _ in 0..100 {
+        if text.contains("moves in flight\n  none") {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        text = told(node, &["status"]);
+    }
     for line in [
         "3 nodes, 16 buckets: 10 to 11 copies each, 5 to 6 of them primaries",
         "moves in flight\n  none",
