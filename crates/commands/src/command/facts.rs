@@ -38,7 +38,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
     let is_admin = spec.has(Flag::Admin) || root == "role";
     let fast = spec.has(Flag::Fast);
     let is_connection = spec.group == Group::Connection
-        || matches!(root, "command" | "wait" | "readonly" | "readwrite");
+        || matches!(root, "command" | "wait" | "asking" | "readonly" | "readwrite");
     let is_about_keys = spec.group == Group::Generic && root != "wait"
         || matches!(root, "dbsize" | "flushall" | "flushdb");
     let all = [
