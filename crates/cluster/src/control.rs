@@ -77,8 +77,8 @@ pub struct Control {
     applied: LogIndex,
     /// What it was told when it joined: whom to ask until there is a map.
     welcome: Option<Welcome>,
-    /// Whether the map has shown this very process as a member.
-    was_member: bool,
+    /// Where the log made this very process a member, once the map has shown it.
+    since: Option<LogIndex>,
     is_gone: bool,
     leader: Option<Leader>,
     holder: Holder,
@@ -109,7 +109,7 @@ impl Control {
             map: None,
             applied: LogIndex(0),
             welcome,
-            was_member: false,
+            since: None,
             is_gone: false,
             leader: None,
             holder: Holder::default(),
@@ -303,7 +303,7 @@ impl Control {
     fn change_map(&mut self, map: &Arc<Map>, change: Option<PastChange>) {
         let before = self.map.replace(Arc::clone(map));
         self.balancing.follow(map);
-        self.was_member |= self.is_member();
+        self.since = self.since.or(map.member_since(self.me.peer()));
         self.out.push(Effect::MapChanged(MapChanged {
             map: Arc::clone(map),
             index: self.applied,
@@ -328,7 +328,7 @@ impl Control {
 
     /// What follows from the map as it is now, be it after one entry or after many.
     fn after_the_log_moved(&mut self) {
-        if self.was_member && !self.is_member() {
+        if self.has_been_taken_off() {
             let gone = if self.leaving.is_some() { Gone::Left } else { Gone::Outcast };
             return self.go(gone);
         }
@@ -381,6 +381,13 @@ impl Control {
     pub fn is_member(&self) -> bool {
         let known = self.map.as_ref().and_then(|map| map.member(self.me.id));
         known.is_some_and(|it| it.peer() == self.me.peer() || !self.keeps(Rule::BootsDiffer))
+    }
+
+    /// Whether the map has been without this process since it came in. It may be in it again, by a
+    /// request to join that was under way for long; but the others count its frames from the first.
+    fn has_been_taken_off(&self) -> bool {
+        let since = self.map.as_ref().and_then(|map| map.member_since(self.me.peer()));
+        self.since.is_some() && (!self.is_member() || since != self.since)
     }
 
     /// All other members, or those it was told of as long as it has no map.

@@ -47,6 +47,9 @@ pub struct Map {
     members: Arc<Vec<Member>>,
     /// What each member holds: as many as `members`, in the same order.
     loads: Vec<Load>,
+    /// With which entry of the log each process came in, in the order of `members`. One that was
+    /// taken off and, by a request that was under way for long, came in again is told apart by it.
+    since: Vec<LogIndex>,
     /// In the order of their hashmasks.
     buckets: Chunked<Bucket>,
     /// For every slot, the place of its bucket in `buckets`.
@@ -69,6 +72,7 @@ impl Map {
             basis: Epoch::FIRST,
             settings: Arc::new(settings),
             loads: vec![Load::default()],
+            since: vec![LogIndex::FIRST],
             members: Arc::new(vec![founder]),
             buckets: Chunked::default(),
             by_slot: Arc::default(),
@@ -105,6 +109,12 @@ impl Map {
 
     pub fn member(&self, node: NodeId) -> Option<&Member> {
         self.place_of(node).map(|place| &self.members[place])
+    }
+
+    /// With which entry of the log this process became a member, if it is one.
+    pub fn member_since(&self, peer: Peer) -> Option<LogIndex> {
+        let place = self.place_of(peer.id)?;
+        (self.members[place].boot == peer.boot).then(|| self.since[place])
     }
 
     /// What each member holds, in the order of `members`.

@@ -299,7 +299,7 @@ impl Control {
         if index < welcomed_at || (self.is_member() && self.applied >= index) {
             return; // By a map that is older than what this node knows.
         }
-        let is_coming_back = self.map.is_some() && !self.was_member;
+        let is_coming_back = self.map.is_some() && self.since.is_none();
         if self.leaving.is_some() {
             self.go(Gone::Left);
         } else if !is_coming_back {

@@ -7,7 +7,7 @@ mod rules; //   What each rule is good for.
 mod random; //  Whatever a seed brings.
 mod world;
 
-use super::Answer;
+use super::{Answer, Ask};
 use crate::map::{Member, NodeId, Zone};
 use world::{World, member, ms, request};
 
@@ -222,6 +222,23 @@ fn a_stopped_node_has_lost_its_lease_when_it_wakes() {
     t.go_on(sleeper);
     t.run(ms(2_000));
     assert_eq!(t.gone(sleeper), "Outcast");
+}
+
+#[test]
+fn a_request_to_join_that_was_under_way_for_long_brings_nobody_back() {
+    let mut t = World::of(3);
+    let (leader, victim) = (t.leader().unwrap(), t.follower());
+    let request = request(t.map().member(NodeId(victim)).unwrap().clone());
+    t.cut_off(&[victim]);
+    t.run(ms(5_000));
+    assert_eq!(t.members().len(), 2);
+    // What the process asked for when it began arrives only now.
+    t.ask(leader, Ask::Join(Box::new(request)));
+    t.run(ms(100));
+    assert_eq!(t.members().len(), 3);
+    t.cut.clear();
+    t.run(ms(3_000));
+    assert_eq!(t.gone(victim), "Outcast", "it has missed that it was away");
 }
 
 #[test]

@@ -104,6 +104,7 @@ impl Map {
                     // The lock on its data directory proves that the old process is gone.
                     self.remove_holders(index, &BTreeSet::from([member.id]));
                     self.loads[place].last_received = None;
+                    self.since[place] = index;
                 }
                 Arc::make_mut(&mut self.members)[place] = member.clone();
             }
@@ -111,6 +112,7 @@ impl Map {
                 self.generation = self.generation.joined();
                 Arc::make_mut(&mut self.members).insert(place, member.clone());
                 self.loads.insert(place, Load::default());
+                self.since.insert(place, index);
             }
         }
         Outcome::Applied
@@ -134,8 +136,9 @@ impl Map {
         }
         self.remove_holders(index, nodes);
         let members = Arc::make_mut(&mut self.members);
-        let mut stays = members.iter().map(|member| !nodes.contains(&member.id));
-        self.loads.retain(|_| stays.next().expect("as many loads as members"));
+        let stays: Vec<bool> = members.iter().map(|it| !nodes.contains(&it.id)).collect();
+        retain(&mut self.loads, &stays);
+        retain(&mut self.since, &stays);
         members.retain(|member| !nodes.contains(&member.id));
         Outcome::Applied
     }
@@ -277,6 +280,12 @@ impl Map {
         let place = self.place_of(node).expect("a holder is a member");
         &mut self.loads[place]
     }
+}
+
+/// Keeps the items whose place says so.
+fn retain<T>(items: &mut Vec<T>, stays: &[bool]) {
+    let mut stays = stays.iter();
+    items.retain(|_| *stays.next().expect("as many items as members"));
 }
 
 impl Change {

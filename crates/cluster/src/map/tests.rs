@@ -195,6 +195,18 @@ fn a_join_with_the_same_boot_only_changes_what_is_known_of_the_node() {
 }
 
 #[test]
+fn a_process_that_comes_in_again_is_a_member_since_then() {
+    let mut log = Log::of_three();
+    let first = log.map.member_since(member(B).peer());
+    log.commit(&Change::Join(Member { weight: 0, ..member(B) }));
+    assert_eq!(log.map.member_since(member(B).peer()), first, "it has never been away");
+    log.commit(&Change::Dead(BTreeSet::from([B])));
+    assert_eq!(log.map.member_since(member(B).peer()), None);
+    log.commit(&Change::Join(member(B)));
+    assert!(log.map.member_since(member(B).peer()) > first);
+}
+
+#[test]
 fn only_a_node_that_serves_nothing_may_leave() {
     let mut log = Log::of_three();
     for hashmask in Hashmask::all(Mask::M000F) {

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use placement::{Hashmask, Slot};
 use serde::{Deserialize, Serialize};
 
-use super::{Bucket, Chunked, Epoch, Generation, Holders, Load, Map, Member, NodeId, Settings};
+use super::{
+    Bucket, Chunked, Epoch, Generation, Holders, Load, LogIndex, Map, Member, NodeId, Settings,
+};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Written {
@@ -22,6 +24,7 @@ pub(super) struct Written {
     members: Vec<Member>,
     /// What each member received last, in the order of `members`.
     last_received: Vec<Option<Hashmask>>,
+    since: Vec<LogIndex>,
     buckets: Vec<Bucket>,
     lost: BTreeMap<Hashmask, Holders>,
 }
@@ -48,6 +51,7 @@ impl From<Map> for Written {
             settings: Settings::clone(&map.settings),
             members: Vec::clone(&map.members),
             last_received: map.loads.iter().map(|load| load.last_received).collect(),
+            since: map.since,
             buckets: map.buckets.iter().cloned().collect(),
             lost: BTreeMap::clone(&map.lost),
         }
@@ -68,6 +72,7 @@ impl TryFrom<Written> for Map {
             settings: Arc::new(written.settings),
             members: Arc::new(written.members),
             loads: written.last_received.into_iter().map(load).collect(),
+            since: written.since,
             buckets: Chunked::default(),
             by_slot: Arc::default(),
             lost: Arc::new(written.lost),
@@ -83,6 +88,10 @@ impl Written {
         let in_order = self.members.is_sorted_by(|a, b| a.id < b.id);
         hold(in_order, "members are out of order")?;
         hold(self.last_received.len() == self.members.len(), "members and loads differ in number")?;
+        hold(
+            self.since.len() == self.members.len(),
+            "members and their beginnings differ in number",
+        )?;
         self.check_cover()?;
         let members: BTreeSet<NodeId> = self.members.iter().map(|member| member.id).collect();
         for bucket in &self.buckets {
@@ -117,7 +126,7 @@ mod tests {
     use placement::Mask;
 
     use super::*;
-    use crate::map::{Boot, Change, Endpoints, LogIndex, Zone};
+    use crate::map::{Boot, Change, Endpoints, Zone};
 
     fn member(id: u64) -> Member {
         Member {
