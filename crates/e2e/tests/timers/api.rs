@@ -68,6 +68,16 @@ fn a_deleted_timer_does_not_pop() {
 }
 
 #[test]
+fn a_callback_without_words_says_that_it_has_none() {
+    let node = Server::node();
+    let sink = Sink::start(); // It hangs up on whoever does not say how long a body is.
+    let callback = json!({ "http": { "uri": sink.uri() } });
+    assert_eq!(ask(node.http_port(), "POST", "/timers", &timer(0.1, &callback)).status, 200);
+    wait_until("it pops", || !sink.pops().is_empty());
+    assert_eq!(sink.pops()[0].body, "");
+}
+
+#[test]
 fn what_is_wrong_is_refused_with_a_reason_and_nothing_is_stored() {
     let node = Server::node();
     let port = node.http_port();

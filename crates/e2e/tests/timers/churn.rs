@@ -1,9 +1,9 @@
 //! A cluster that grows, shrinks and loses a node while timers pop: none is lost, few come twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use e2e::{Cluster, Effort};
+use e2e::{Cluster, Effort, Server};
 use serde_json::json;
 
 use crate::http::try_ask;
@@ -33,7 +33,8 @@ fn no_timer_is_lost_while_nodes_come_leave_and_die() {
     let sink = Sink::start();
     let mut cluster = Cluster::of(1, &[]);
     let begun = Instant::now();
-    let mut made: BTreeSet<String> = BTreeSet::new();
+    // Each with the step after which it was made, and the place of the node that was asked.
+    let mut made: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let body = json!({
         "timing": { "interval": INTERVAL.as_secs() },
         "callback": { "http": { "uri": sink.uri() } },
@@ -47,31 +48,46 @@ fn no_timer_is_lost_while_nodes_come_leave_and_die() {
             step += 1;
             change(&mut cluster, step);
         }
-        let port = cluster.nodes[number as usize % cluster.nodes.len()].http_port();
+        let place = number as usize % cluster.nodes.len();
+        let port = cluster.nodes[place].http_port();
         // Whoever is not told that its timer is kept asks again, as a client would.
         let reply = try_ask(port, "POST", "/timers", &body);
         if let Some(reply) = reply.filter(|reply| reply.status == 200) {
-            made.insert(reply.json()["id"].as_str().expect("an id").to_owned());
+            made.insert(reply.json()["id"].as_str().expect("an id").to_owned(), (step, place));
         }
     }
     assert!(made.len() * 100 >= timers as usize * 95, "only {} were accepted", made.len());
-    wait_for_all(&sink, &made);
+    wait_for_all(&sink, &made, &cluster);
     let counts = sink.counts();
-    let ours = counts.iter().filter(|((id, _), _)| made.contains(id));
+    let ours = counts.iter().filter(|((id, _), _)| made.contains_key(id));
     let duplicates: usize = ours.map(|(_, count)| count - 1).sum();
     println!("{} timers, {duplicates} popped twice", made.len());
     assert!(duplicates * 100 < made.len(), "{duplicates} of {} popped twice", made.len());
 }
 
-fn wait_for_all(sink: &Sink, made: &BTreeSet<String>) {
+fn wait_for_all(sink: &Sink, made: &BTreeMap<String, (usize, usize)>, cluster: &Cluster) {
     let until = Instant::now() + INTERVAL + Duration::from_secs(30);
     loop {
         let popped: BTreeSet<String> = sink.pops().into_iter().map(|pop| pop.id).collect();
-        let lost: Vec<&String> = made.difference(&popped).collect();
+        let lost: Vec<_> = made.iter().filter(|(id, _)| !popped.contains(*id)).collect();
         if lost.is_empty() {
             return;
         }
-        assert!(Instant::now() < until, "{} of {} were lost: {lost:?}", lost.len(), made.len());
+        if Instant::now() > until {
+            let known = lost.iter().map(|(id, _)| known_of(cluster, id)).collect::<Vec<_>>();
+            panic!(
+                "{} of {} were lost: {lost:?}; of them is known: {known:?}",
+                lost.len(),
+                made.len()
+            );
+        }
         std::thread::sleep(Duration::from_millis(200));
     }
+}
+
+/// What the nodes that are left say of a timer: which of them has it, and when it is due.
+fn known_of(cluster: &Cluster, id: &str) -> Vec<String> {
+    let ports = cluster.nodes.iter().map(Server::http_port);
+    let seen = ports.filter_map(|port| try_ask(port, "GET", &format!("/timers/{id}"), ""));
+    seen.map(|reply| reply.body).collect()
 }

@@ -95,6 +95,8 @@ async fn post(
         .method(Method::POST)
         .uri(target.uri())
         .header(header::CONTENT_TYPE, "text/plain; charset=utf-8")
+        // Of an empty body hyper says nothing, and many a receiver then waits for one or hangs up.
+        .header(header::CONTENT_LENGTH, opaque.len())
         .header("X-Sequence-Number", sequence.0)
         .header("X-Timer-Id", id.to_string())
         .body(Body::from(opaque.to_owned()))
