@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use chronicle::{CHANGES_KEPT, Chronicle};
-pub use picture::{BUCKETS_MAX, picture, summary, total};
+pub use picture::{BUCKETS_MAX, picture, role, summary, total};
 pub use settings::{SettingError, parse_setting, settings};
 
 use crate::balance::share::shares;

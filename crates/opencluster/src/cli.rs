@@ -34,6 +34,10 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Show a cluster: members, buckets, moves in flight, what changed last and why
     Status(crate::status_cmd::StatusArgs),
+    /// Watch a cluster on a screen: members, buckets, moves, speed, what changed
+    Top(crate::top_cmd::TopArgs),
+    /// A whole cluster on this machine, to watch and to break
+    Demo(crate::demo_cmd::DemoArgs),
     /// Let a node hand over all it holds, and end
     Leave(crate::operate_cmd::LeaveArgs),
     /// Go on without nodes that will never come back, when most voters are among them
@@ -53,6 +57,9 @@ pub(crate) struct ServeArgs {
     /// A file with settings, in TOML
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// The process that has started this node and with which it ends, however that ends
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(crate) ends_with: Option<u32>,
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
 }

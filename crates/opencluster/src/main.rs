@@ -8,8 +8,12 @@ mod cli; //    What can be typed.
 mod config; // Settings: file < environment < flags.
 mod serve; //  A node from its first words to its last.
 mod status_cmd; // The cluster in tables.
+mod top_cmd; // The same on a screen, live.
+mod demo_cmd; // A whole cluster on this machine, to watch and to break.
 mod operate_cmd; // Leave, split, settings.
 mod talk; //   Talking to a running node.
+mod live; //   A cluster that is looked at all the time.
+mod screen; // What is drawn of a cluster.
 mod sim_cmd; // What a cluster would do, without one.
 mod fleet_cmd; // Plain Redis servers as one fleet.
 mod banner; // The first words.
@@ -33,6 +37,8 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Serve(args) => serve::run(&args),
         Command::Status(args) => status_cmd::run(&args),
+        Command::Top(args) => top_cmd::run(&args),
+        Command::Demo(args) => demo_cmd::run(&args),
         Command::Leave(args) => operate_cmd::leave(&args),
         Command::Takeover(args) => operate_cmd::takeover(&args),
         Command::Split(args) => operate_cmd::split(&args),

@@ -25,6 +25,9 @@ const EXIT_INTERRUPTED: i32 = 130;
 
 /// Starts a node, and returns when it has stopped as it was told to.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
+    if let Some(parent) = args.ends_with {
+        end_with(parent)?;
+    }
     // 1) What was asked for, before anything is touched.
     let layers = config::layers(args)?;
     let mut settings = config::settings(&layers)?;
@@ -60,6 +63,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         Some(Gone::Outcast | Gone::Yielded(_)) => Err(start_over(&node)),
         Some(Gone::Refused(reason)) => Err(refused(reason)),
     }
+}
+
+/// Lets the kernel end this process when its parent ends. That is kept when it starts over.
+fn end_with(parent: u32) -> Result<(), Failure> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| refused(format!("cannot follow process {parent}: {error}")))?;
+    // It may have ended before we asked.
+    let is_there = getppid().is_some_and(|pid| pid.as_raw_nonzero().get().unsigned_abs() == parent);
+    if is_there { Ok(()) } else { Err(refused(format!("process {parent} is not my parent"))) }
 }
 
 /// The others have counted this process as dead, and it is alive: it begins again as one that holds

@@ -1,7 +1,8 @@
 //! `opencluster status`: the cluster in tables, as JSON, or again every second. Every member is asked
 //! for the moves it takes part in; all else is the same on all of them.
 
-mod tables; // The document as people read it.
+pub(crate) mod tables; //  The document as people read it.
+pub(crate) mod figures; // Sizes, counts and times.
 
 use std::io::Write;
 use std::thread;
@@ -64,7 +65,7 @@ pub(crate) fn of_node(args: &NodeArgs) -> Result<Status, Failure> {
 }
 
 /// What a node tells, with the moves and levels of all the others, and in the order of their names.
-fn of_cluster(args: &NodeArgs) -> Result<Status, Failure> {
+pub(crate) fn of_cluster(args: &NodeArgs) -> Result<Status, Failure> {
     let mut status = of_node(args)?;
     status.members.sort_by(|one, other| one.name.cmp(&other.name));
     if status.members.len() > ASKED_MAX {
@@ -106,7 +107,7 @@ fn merge(status: &mut Status, other: Status) {
     }
 }
 
-fn address(member: &MemberStatus) -> String {
+pub(crate) fn address(member: &MemberStatus) -> String {
     if member.host.contains(':') {
         format!("[{}]:{}", member.host, member.client_port)
     } else {
@@ -114,7 +115,7 @@ fn address(member: &MemberStatus) -> String {
     }
 }
 
-fn now() -> Duration {
+pub(crate) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
 //! Talking to a running node: RESP on its client port, as any client does, so that its password
-//! protects what is asked here too. Used by `status`, `leave`, `split` and `settings`.
+//! protects what is asked here too. Used by `status`, `top`, `leave`, `split`, `settings` and `demo`.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,6 +26,21 @@ pub(crate) struct NodeArgs {
     /// A file with the node's password (or OPENCLUSTER_REQUIREPASS, OPENCLUSTER_REQUIREPASS_FILE)
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
+    /// How long to wait for an answer.
+    #[arg(skip = ANSWER_WITHIN)]
+    patience: Duration,
+    /// Whose password it is, if there is one.
+    #[arg(skip)]
+    access: Access,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Access {
+    /// What the user has said, in a file or the environment.
+    #[default]
+    AsGiven,
+    /// A node of ours that has none, whatever the user's own nodes want.
+    Open,
 }
 
 impl NodeArgs {
@@ -34,7 +49,20 @@ impl NodeArgs {
         NodeArgs { node, ..self.clone() }
     }
 
+    /// A node that we have started ourselves, without a password.
+    pub(crate) fn own(node: String) -> NodeArgs {
+        NodeArgs { node, password_file: None, patience: ANSWER_WITHIN, access: Access::Open }
+    }
+
+    /// The same, with another idea of how long an answer may take.
+    pub(crate) fn within(self, patience: Duration) -> NodeArgs {
+        NodeArgs { patience, ..self }
+    }
+
     fn password(&self) -> Result<Option<String>, Failure> {
+        if self.access == Access::Open {
+            return Ok(None);
+        }
         let named = std::env::var_os(ENV_PASSWORD_FILE).map(PathBuf::from);
         if let Some(path) = self.password_file.clone().or(named) {
             let text = std::fs::read_to_string(&path).map_err(|error| {
@@ -60,7 +88,7 @@ pub(crate) struct Talk {
 impl Talk {
     pub(crate) fn to(args: &NodeArgs) -> Result<Talk, Failure> {
         let password = args.password()?;
-        let nobody = |error: std::io::Error| {
+        let nobody = |error: io::Error| {
             Failure::Refused(format!("no node answers at {}: {error}", args.node))
         };
         let mut addresses = args.node.to_socket_addrs().map_err(|error| {
@@ -69,9 +97,11 @@ impl Talk {
         let address = addresses.next().ok_or_else(|| {
             Failure::Refused(format!("--node {}: there is no such host", args.node))
         })?;
-        let stream = TcpStream::connect_timeout(&address, CONNECT_WITHIN).map_err(nobody)?;
-        stream.set_read_timeout(Some(ANSWER_WITHIN)).map_err(nobody)?;
-        stream.set_write_timeout(Some(ANSWER_WITHIN)).map_err(nobody)?;
+        let connect_within = args.patience.min(CONNECT_WITHIN);
+        let stream = TcpStream::connect_timeout(&address, connect_within).map_err(nobody)?;
+        stream.set_nodelay(true).map_err(nobody)?;
+        stream.set_read_timeout(Some(args.patience)).map_err(nobody)?;
+        stream.set_write_timeout(Some(args.patience)).map_err(nobody)?;
         let (parser, input) = (ReplyParser::default(), Vec::new());
         let mut talk = Talk { node: args.node.clone(), stream, parser, input };
         if let Some(password) = password {
@@ -82,11 +112,7 @@ impl Talk {
 
     /// Sends one command and waits for its answer. An error is a failure in the node's words.
     pub(crate) fn ask(&mut self, words: &[&str]) -> Result<Value, Failure> {
-        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        let mut request = Vec::new();
-        resp::encode_command(&mut request, &words);
-        let answer = self.stream.write_all(&request).and_then(|()| self.answer());
-        match answer {
+        match self.exchange(words) {
             Ok(Value::Error(text)) => Err(self.refused(&String::from_utf8_lossy(&text))),
             Ok(value) => Ok(value),
             Err(error) => {
@@ -95,9 +121,19 @@ impl Talk {
         }
     }
 
-    fn answer(&mut self) -> std::io::Result<Value> {
+    /// Sends one command and waits for its answer, errors among them. After a failure the connection
+    /// is of no more use: the answer may still come.
+    pub(crate) fn exchange(&mut self, words: &[&str]) -> io::Result<Value> {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let mut request = Vec::new();
+        resp::encode_command(&mut request, &words);
+        self.stream.write_all(&request)?;
+        self.answer()
+    }
+
+    fn answer(&mut self) -> io::Result<Value> {
         let other = |error: resp::ProtocolError| {
-            std::io::Error::other(format!("it does not speak RESP ({error:?})"))
+            io::Error::other(format!("it does not speak RESP ({error:?})"))
         };
         let mut chunk = [0; 64 * 1024];
         loop {
@@ -106,7 +142,7 @@ impl Talk {
                 return Ok(value);
             }
             match self.stream.read(&mut chunk)? {
-                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 count => self.input.extend_from_slice(&chunk[..count]),
             }
         }

@@ -1,6 +1,6 @@
-//! The picture everybody asks for: nodes as columns, buckets as rows, P for primary, S for backup, `*`
-//! on the bucket a node received last, and totals as `5+6=11`. Drawn by `opencluster status` and
-//! `opencluster sim grow`.
+//! The picture everybody asks for: nodes as columns, buckets as rows, P for primary, S for backup, `+`
+//! for a copy on its way, `*` on the bucket a node received last, and totals as `5+6=11`. Drawn by
+//! `opencluster status`, `top`, `demo` and `sim grow`.
 
 use std::fmt::Write;
 
@@ -21,7 +21,8 @@ pub fn picture(status: &Status) -> String {
     let label = labels.iter().map(String::len).max().unwrap_or(0);
     let mut text = line(&format!("{:label$}", ""), &names, width);
     for (bucket, name) in status.buckets.iter().zip(&labels) {
-        let marks: Vec<String> = status.members.iter().map(|member| mark(bucket, member)).collect();
+        let marks = status.members.iter().map(|member| mark(status, bucket, member));
+        let marks: Vec<String> = marks.collect();
         text += &line(&format!("{name:label$}"), &marks, width);
     }
     text + &line(&format!("{:label$}", ""), &totals, width)
@@ -36,9 +37,12 @@ pub fn summary(status: &Status) -> String {
             (numbers.iter().min().unwrap_or(&0), numbers.iter().max().unwrap_or(&0));
         if least == most { least.to_string() } else { format!("{least} to {most}") }
     };
+    let nodes = match status.members.len() {
+        1 => "1 node".to_owned(),
+        count => format!("{count} nodes"),
+    };
     format!(
-        "{} nodes, {} buckets: {} copies each, {} of them primaries\n",
-        status.members.len(),
+        "{nodes}, {} buckets: {} copies each, {} of them primaries\n",
         status.buckets.len(),
         spread(&MemberStatus::copies),
         spread(&|member| member.primaries)
@@ -62,12 +66,22 @@ fn label(status: &Status, bucket: &BucketStatus) -> String {
     }
 }
 
-fn mark(bucket: &BucketStatus, member: &MemberStatus) -> String {
-    let role = match bucket.holders.iter().position(|holder| *holder == member.name) {
-        Some(0) => "P",
-        Some(_) => "S",
-        None => ".",
-    };
+/// What a node is to a bucket, in a letter.
+pub fn role(status: &Status, bucket: &BucketStatus, member: &MemberStatus) -> char {
+    match bucket.holders.iter().position(|holder| *holder == member.name) {
+        Some(0) => 'P',
+        Some(_) => 'S',
+        None if is_filled(status, bucket, member) => '+',
+        None => '.',
+    }
+}
+
+fn is_filled(status: &Status, bucket: &BucketStatus, member: &MemberStatus) -> bool {
+    status.moves.iter().any(|this| this.bucket == bucket.bucket && this.taker == member.name)
+}
+
+fn mark(status: &Status, bucket: &BucketStatus, member: &MemberStatus) -> String {
+    let role = role(status, bucket, member);
     let last = if member.last_received.as_ref() == Some(&bucket.bucket) { "*" } else { "" };
     format!("{role}{last}")
 }

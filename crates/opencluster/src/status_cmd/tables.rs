@@ -3,28 +3,37 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use anstyle::{AnsiColor, Style};
 use cluster::status::{
     BUCKETS_MAX, ChangeStatus, LevelsStatus, MemberStatus, MoveStatus, Status, Vote, picture,
     summary,
 };
 
+use super::figures::{ago, bytes, thousands};
+use crate::screen;
+
 /// Of what has changed, this much is shown.
 const CHANGES_SHOWN: usize = 10;
 
-/// All of it. `now` is the time since 1970.
+const TITLE: Style = Style::new().bold();
+const HEAD: Style = Style::new().dimmed();
+const ALARM: Style = AnsiColor::Red.on_default().bold();
+
+/// All of it, with colours; whoever prints it takes them out where there is no terminal. `now` is the
+/// time since 1970.
 pub(super) fn told(status: &Status, now: Duration) -> String {
     let mut text = head(status);
     text += "\n";
     text += &members(status);
     text += "\n";
     if status.buckets.len() <= BUCKETS_MAX {
-        text += &picture(status);
+        text += &coloured(&picture(status));
     }
     text += &summary(status);
     text += &lost(status);
-    text += "\nmoves in flight\n";
+    text += &format!("\n{TITLE}moves in flight{TITLE:#}\n");
     text += &moves(&status.moves);
-    text += "\nlast changes of the map\n";
+    text += &format!("\n{TITLE}last changes of the map{TITLE:#}\n");
     text + &changes(&status.changes, now)
 }
 
@@ -32,7 +41,7 @@ fn head(status: &Status) -> String {
     let Status { generation, epoch, node, .. } = status;
     let mut text = match status.cluster.as_str() {
         "" => "no cluster".to_owned(),
-        id => format!("cluster {id}"),
+        id => format!("{TITLE}cluster {id}{TITLE:#}"),
     };
     let _ = write!(text, ", generation {generation}, epoch {epoch}; told by {node}");
     if let Some(leader) = &status.leader {
@@ -41,7 +50,8 @@ fn head(status: &Status) -> String {
     text + "\n"
 }
 
-const MEMBER_HEAD: [&str; 10] =
+/// The columns of [`member`].
+pub(crate) const MEMBER_HEAD: [&str; 10] =
     ["node", "address", "zone", "weight", "primaries", "backups", "ideal", "data", "ops/s", ""];
 
 fn members(status: &Status) -> String {
@@ -49,7 +59,8 @@ fn members(status: &Status) -> String {
     table(&MEMBER_HEAD, &rows)
 }
 
-fn member(member: &MemberStatus) -> Vec<String> {
+/// One member in the columns of a table.
+pub(crate) fn member(member: &MemberStatus) -> Vec<String> {
     let levels = member.levels;
     vec![
         member.name.clone(),
@@ -82,8 +93,8 @@ fn lost(status: &Status) -> String {
     let names: Vec<&str> = lost.map(|bucket| bucket.bucket.as_str()).collect();
     match names.as_slice() {
         [] => String::new(),
-        [only] => format!("nobody holds {only}\n"),
-        all => format!("nobody holds {} buckets: {} ...\n", all.len(), all[0]),
+        [only] => format!("{ALARM}nobody holds {only}{ALARM:#}\n"),
+        all => format!("{ALARM}nobody holds {} buckets: {} ...{ALARM:#}\n", all.len(), all[0]),
     }
 }
 
@@ -91,20 +102,22 @@ fn moves(moves: &[MoveStatus]) -> String {
     if moves.is_empty() {
         return "  none\n".to_owned();
     }
-    let row = |this: &MoveStatus| {
-        let source = if this.source == this.giver { "" } else { this.source.as_str() };
-        let from = if source.is_empty() { String::new() } else { format!("from {source}") };
-        vec![
-            format!("  {}", this.bucket),
-            this.kind.clone(),
-            format!("{} -> {}", this.giver, this.taker),
-            from,
-            progress(this),
-            format!("{:.1} s", this.millis as f64 / 1_000.0),
-            this.rule.clone(),
-        ]
-    };
-    table(&[""; 7], &moves.iter().map(row).collect::<Vec<_>>())
+    table(&[""; 7], &moves.iter().map(move_row).map(indented).collect::<Vec<_>>())
+}
+
+/// One move: bucket, what, from whom to whom, source, how far, for how long, and why.
+pub(crate) fn move_row(this: &MoveStatus) -> Vec<String> {
+    let source = if this.source == this.giver { "" } else { this.source.as_str() };
+    let from = if source.is_empty() { String::new() } else { format!("from {source}") };
+    vec![
+        this.bucket.clone(),
+        this.kind.clone(),
+        format!("{} -> {}", this.giver, this.taker),
+        from,
+        progress(this),
+        format!("{:.1} s", this.millis as f64 / 1_000.0),
+        this.rule.clone(),
+    ]
 }
 
 fn progress(this: &MoveStatus) -> String {
@@ -118,12 +131,39 @@ fn changes(changes: &[ChangeStatus], now: Duration) -> String {
     if changes.is_empty() {
         return "  none that this node has seen\n".to_owned();
     }
-    let row = |change: &ChangeStatus| {
-        let past = now.saturating_sub(Duration::from_millis(change.at));
-        vec![format!("  {}", ago(past)), change.what.clone(), change.why.clone()]
-    };
     let shown = changes.iter().take(CHANGES_SHOWN);
-    table(&[""; 3], &shown.map(row).collect::<Vec<_>>())
+    let rows = shown.map(|change| change_row(change, now)).map(indented);
+    table(&[""; 3], &rows.collect::<Vec<_>>())
+}
+
+/// One change: when, what and why.
+pub(crate) fn change_row(change: &ChangeStatus, now: Duration) -> Vec<String> {
+    let past = now.saturating_sub(Duration::from_millis(change.at));
+    vec![ago(past), change.what.clone(), change.why.clone()]
+}
+
+fn indented(mut row: Vec<String>) -> Vec<String> {
+    row[0].insert_str(0, "  ");
+    row
+}
+
+/// Which columns stand at the right: those of numbers.
+pub(crate) fn right_columns(columns: usize, rows: &[Vec<String>]) -> Vec<bool> {
+    let is_number = |cell: &str| cell.chars().all(|c| c.is_ascii_digit() || c == ',');
+    (0..columns).map(|column| rows.iter().all(|row| is_number(&row[column]))).collect()
+}
+
+/// The same with colours.
+fn coloured(picture: &str) -> String {
+    let mut text = String::new();
+    for line in screen::painted(picture) {
+        for (ink, piece) in line {
+            let style = ink.ansi();
+            let _ = write!(text, "{style}{piece}{style:#}");
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// Columns as wide as what is in them, numbers to the right. Without a head if it is empty.
@@ -132,59 +172,36 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let lines: Vec<&Vec<String>> = std::iter::once(&head).chain(rows).collect();
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
     let widths: Vec<usize> = (0..head.len()).map(|column| width(column).unwrap_or(0)).collect();
-    let is_number = |column: usize| {
-        rows.iter().all(|row| row[column].chars().all(|c| c.is_ascii_digit() || c == ','))
-    };
-    let right: Vec<bool> = (0..head.len()).map(is_number).collect();
+    let right = right_columns(head.len(), rows);
     let mut text = String::new();
-    for line in lines.into_iter().skip(usize::from(head.iter().all(String::is_empty))) {
+    for (number, line) in lines.into_iter().enumerate() {
         let cell = |(column, cell): (usize, &String)| match (widths[column], right[column]) {
             (0, _) => String::new(),
             (width, true) => format!("{cell:>width$}  "),
             (width, false) => format!("{cell:width$}  "),
         };
         let cells: String = line.iter().enumerate().map(cell).collect();
-        text += cells.trim_end();
-        text.push('\n');
+        let _ = match number {
+            0 if head.iter().all(String::is_empty) => Ok(()),
+            0 => writeln!(text, "{HEAD}{}{HEAD:#}", cells.trim_end()),
+            _ => writeln!(text, "{}", with_marks(cells.trim_end())),
+        };
     }
     text
 }
 
-fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut unit = 0;
-    let mut number = bytes as f64;
-    while number >= 1024.0 && unit + 1 < UNITS.len() {
-        number /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{number:.1} {}", UNITS[unit]) }
-}
-
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.char_indices() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn ago(past: Duration) -> String {
-    match past.as_secs() {
-        0..60 => format!("{:.1} s ago", past.as_secs_f64()),
-        seconds @ 60..3_600 => format!("{} min ago", seconds / 60),
-        seconds @ 3_600..172_800 => format!("{} h ago", seconds / 3_600),
-        seconds => format!("{} days ago", seconds / 86_400),
+/// A sick node is seen at once.
+fn with_marks(line: &str) -> String {
+    match line.strip_suffix("sick") {
+        Some(rest) => format!("{rest}{ALARM}sick{ALARM:#}"),
+        None => line.to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anstream::adapter::strip_str;
     use cluster::map::{Boot, Change, Endpoints, LogIndex, Map, Member, NodeId, Settings, Zone};
     use placement::Mask;
 
@@ -201,6 +218,26 @@ mod tests {
             cluster: "c1".to_owned(),
             leader: Some("A".to_owned()),
             ..Status::of(&map, NodeId(1))
+        }
+    }
+
+    fn plain(status: &Status, now: Duration) -> String {
+        strip_str(&told(status, now)).to_string()
+    }
+
+    #[test]
+    fn what_is_sick_or_lost_is_red_and_a_primary_green() {
+        let mut status = status(Mask::M000F);
+        let sick = LevelsStatus { bytes: 0, ops_per_second: 0, busy: false, sick: true };
+        status.members[1].levels = Some(sick);
+        status.buckets[3].holders.clear();
+        let text = told(&status, Duration::ZERO);
+        for wanted in [
+            format!("{ALARM}sick{ALARM:#}\n"),
+            format!("{ALARM}nobody holds 000F/0003{ALARM:#}"),
+            format!("{0}P{0:#}", screen::Ink::Primary.ansi()),
+        ] {
+            assert!(text.contains(&wanted), "{wanted:?} in {text:?}");
         }
     }
 
@@ -228,7 +265,7 @@ mod tests {
             what: "node-b joins".to_owned(),
             why: "it was started with our address".to_owned(),
         });
-        let text = told(&status, Duration::from_secs(13));
+        let text = plain(&status, Duration::from_secs(13));
         let wanted = "\
 cluster c1, generation 1, epoch 2; told by A; A keeps the log
 
@@ -237,7 +274,7 @@ A       10.0.0.1:6379             1         16        0     16  5.0 MiB  12,345 
 node-b  10.0.0.1:6379             1          0        0     16
 
        A      node-b
-#0     P        .
+#0     P        +
 ";
         assert!(text.starts_with(wanted), "{text}");
         let end = "
@@ -255,7 +292,7 @@ last changes of the map
 
     #[test]
     fn many_buckets_are_summed_up() {
-        let text = told(&status(Mask::M00FF), Duration::ZERO);
+        let text = plain(&status(Mask::M00FF), Duration::ZERO);
         assert!(!text.contains("#00"), "{text}");
         assert!(text.contains("2 nodes, 256 buckets: 0 to 256 copies each"), "{text}");
         assert!(text.contains("moves in flight\n  none\n"), "{text}");
@@ -265,21 +302,10 @@ last changes of the map
     fn what_nobody_holds_is_said() {
         let mut status = status(Mask::M00FF);
         status.buckets[3].holders.clear();
-        assert!(told(&status, Duration::ZERO).contains("\nnobody holds 00FF/0003\n"));
+        assert!(plain(&status, Duration::ZERO).contains("\nnobody holds 00FF/0003\n"));
         status.buckets[9].holders.clear();
         assert!(
-            told(&status, Duration::ZERO).contains("\nnobody holds 2 buckets: 00FF/0003 ...\n")
+            plain(&status, Duration::ZERO).contains("\nnobody holds 2 buckets: 00FF/0003 ...\n")
         );
-    }
-
-    #[test]
-    fn numbers_and_times_are_told_as_people_do() {
-        assert_eq!(
-            (bytes(0), bytes(1023), bytes(1536)),
-            ("0 B".into(), "1023 B".into(), "1.5 KiB".into())
-        );
-        assert_eq!((thousands(7), thousands(1_234_567)), ("7".into(), "1,234,567".into()));
-        assert_eq!(ago(Duration::from_secs(125)), "2 min ago");
-        assert_eq!(ago(Duration::from_secs(300_000)), "3 days ago");
     }
 }

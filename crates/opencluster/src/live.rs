@@ -1,0 +1,61 @@
+//! A cluster that is looked at all the time, by a thread of its own, so that a screen never waits for a
+//! node that sleeps. Used by `top` and `demo`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cluster::status::Status;
+
+use crate::status_cmd;
+use crate::talk::NodeArgs;
+
+const EVERY: Duration = Duration::from_millis(250);
+
+/// The look goes on until this is dropped.
+pub(crate) struct Live {
+    latest: Arc<Mutex<Option<Seen>>>,
+}
+
+/// A cluster as it was a moment ago.
+#[derive(Clone)]
+pub(crate) struct Seen {
+    pub(crate) status: Arc<Status>,
+    pub(crate) at: Instant,
+}
+
+impl Live {
+    /// Asks these nodes, whichever answers first in their order; if none does, the members they have
+    /// last told of.
+    pub(crate) fn watch(nodes: Arc<Mutex<Vec<NodeArgs>>>) -> Live {
+        let latest = Arc::new(Mutex::new(None));
+        let shown = Arc::downgrade(&latest);
+        let look = move || {
+            let mut known = Vec::new();
+            while let Some(latest) = shown.upgrade() {
+                let first = nodes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let asked = first.iter().chain(&known);
+                if let Some(status) =
+                    asked.into_iter().find_map(|it| status_cmd::of_cluster(it).ok())
+                {
+                    if let Some(like) = first.first() {
+                        let at = |member| like.at(status_cmd::address(member));
+                        known = status.members.iter().map(at).collect();
+                    }
+                    let seen = Seen { status: Arc::new(status), at: Instant::now() };
+                    *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
+                }
+                drop(latest);
+                thread::sleep(EVERY);
+            }
+        };
+        let thread = thread::Builder::new().name("look".to_owned()).spawn(look);
+        thread.expect("a process can start one more thread");
+        Live { latest }
+    }
+
+    /// What was seen last; `None` before any node has answered.
+    pub(crate) fn latest(&self) -> Option<Seen> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
