@@ -8,6 +8,7 @@ mod tools; //     what the tests need from outside, and how it is installed
 mod tidy; //      the rules of this repository that a program can check
 mod fuzz; //      coverage-guided fuzzing
 mod bench; //     handed on to the load generator
+mod sim; //       histories of whole clusters, as many as wanted
 
 use std::process::ExitCode;
 
@@ -18,6 +19,7 @@ Every chore of the workspace.
   cargo xtask nightly                         the same with the long versions, and fuzzing
   cargo xtask tidy [--shrink]                 only the rules; --shrink lowers ratchet entries that fell
   cargo xtask fuzz [--seconds N] [TARGET]...  fuzz each target for N seconds (60)
+  cargo xtask sim [--seeds N] [--calm]        N histories of whole clusters with faults (2000)
   cargo xtask bench NAME [ARGS]...            a benchmark of crates/load
 ";
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         "nightly" => check::nightly(rest),
         "tidy" => tidy::chore(rest),
         "fuzz" => fuzz::chore(rest),
+        "sim" => sim::chore(rest),
         "bench" => bench::chore(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -2,6 +2,7 @@
 
 mod grow; //    A cluster that grows and shrinks, in pictures.
 mod compare; // Ways to place keys, side by side.
+mod faults; //  Whole clusters under virtual time, and everything that can go wrong.
 
 use std::io::Write;
 
@@ -21,12 +22,15 @@ enum SimCommand {
     Grow(grow::GrowArgs),
     /// Compare ways to place keys: what moves on a join and on a leave, and how even it is
     Compare(compare::CompareArgs),
+    /// Run whole clusters under virtual time while machines and networks fail, and check every promise
+    Faults(faults::FaultsArgs),
 }
 
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let text = match &args.command {
         SimCommand::Grow(args) => grow::run(args)?,
         SimCommand::Compare(args) => compare::run(args)?,
+        SimCommand::Faults(args) => faults::run(args)?,
     };
     match std::io::stdout().write_all(text.as_bytes()) {
         // Whoever reads it has seen enough (`| head`).

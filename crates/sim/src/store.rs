@@ -11,6 +11,7 @@ mod clients; //      Who asks for keys, and what they were told.
 mod clock; //        A node's clock, fast or slow.
 mod faults; //       What goes wrong, and when.
 mod linear; //       Whether a history of one key can be put into one order.
+mod many; //         Many histories, on a few threads.
 mod network; //      Messages that get lost, and streams that break.
 mod node; //         One process: what a server's threads do, one thing at a time.
 mod plane; //        What the data plane stands on here.
@@ -18,5 +19,6 @@ mod run; //          One history from a seed.
 mod sabotage; //     Rules to break on purpose.
 mod world; //        Nodes, events, time.
 
+pub use many::{Many, Sum};
 pub use run::{Failure, Report, Run, Sky, run};
 pub use sabotage::Sabotage;

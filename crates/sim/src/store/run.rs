@@ -62,11 +62,14 @@ impl fmt::Display for Failure {
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sky = match self.sky {
-            Sky::Calm => " calm",
+            Sky::Calm => " --calm",
             Sky::Stormy => "",
         };
-        let (seed, next) = (self.seed, self.seed + 1);
-        write!(f, "cargo run -p sim --example histories -- {seed} {next}{sky} trace")
+        write!(f, "cargo run -- sim faults --seeds {}{sky}", self.seed)?;
+        if let Some(sabotage) = self.sabotage {
+            write!(f, " --without {sabotage}")?;
+        }
+        write!(f, " --trace")
     }
 }
 
@@ -131,6 +134,7 @@ fn come_to_rest(world: &mut World) -> Result<(), String> {
         if world.now >= end {
             return Err(format!("not at rest after {REST_WITHIN:?}\n{}", picture(world)));
         }
+        world.end_castaways();
         world.run_until(world.now + ms(250));
     }
     if let Some(broken) = &world.broken {

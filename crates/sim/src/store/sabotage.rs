@@ -1,5 +1,7 @@
 //! Rules to break on purpose: a simulator that does not notice is worth nothing.
 
+use core::fmt;
+
 use cluster::control::Rule;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,4 +46,35 @@ impl Sabotage {
         Sabotage::RepliesAtOnce,
         Sabotage::NoLeaseCheck,
     ];
+
+    /// The one that is shown like this.
+    pub fn named(name: &str) -> Option<Sabotage> {
+        Sabotage::ALL.into_iter().find(|it| it.to_string() == name)
+    }
+}
+
+/// Its name in small letters with dashes: `no-wait-set`.
+impl fmt::Display for Sabotage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Sabotage::Control(rule) => format!("{rule:?}"),
+            Sabotage::LeaseFromReceipt
+            | Sabotage::ServesWhilePaused
+            | Sabotage::NoWaitSet
+            | Sabotage::TakerFreesAfterEnd
+            | Sabotage::NoReignCheck
+            | Sabotage::NoPositionCheck
+            | Sabotage::RestartKeepsPlace
+            | Sabotage::ErrorForUnacked
+            | Sabotage::RepliesAtOnce
+            | Sabotage::NoLeaseCheck => format!("{self:?}"),
+        };
+        for (place, letter) in name.char_indices() {
+            if letter.is_uppercase() && place > 0 {
+                f.write_str("-")?;
+            }
+            write!(f, "{}", letter.to_ascii_lowercase())?;
+        }
+        Ok(())
+    }
 }

@@ -216,6 +216,24 @@ impl World {
         self.give(node, Input::Ask { id, ask });
     }
 
+    /// Ends the processes that slept while everybody they knew went away: nobody can find them, and
+    /// they find nobody. An operator would start them anew.
+    pub(super) fn end_castaways(&mut self) {
+        let Some(newest) = self.map() else { return };
+        let knows_nobody = |node: &&Node| {
+            let known = node.map().map(|map| map.members().to_vec()).unwrap_or_default();
+            let others = known.iter().filter(|member| member.id != node.me.id);
+            let is_away = |member: &Member| !self.nodes.contains_key(&member.id);
+            newest.member(node.me.id).is_none() && !known.is_empty() && others.clone().all(is_away)
+        };
+        let castaways: Vec<NodeId> =
+            self.nodes.values().filter(knows_nobody).map(|node| node.me.id).collect();
+        for node in castaways {
+            tell!(self, "{node} is alone in the world");
+            self.kill(node);
+        }
+    }
+
     /// Both ends notice, and who had dialled dials again.
     pub(super) fn break_stream(&mut self, id: StreamId) {
         let Some(stream) = self.network.streams.remove(&id) else { return };
