@@ -1,6 +1,9 @@
 //! What comes from one other node: its frames, applied in their order. Whoever reads the bytes finds the
 //! frames in them (`Inbox::peek`) and calls `Intake::take`.
 
+use core::ops::Range;
+use std::collections::BTreeMap;
+
 use placement::{Hashmask, Slot};
 use store::{Applied, DecodeError, Touch, Version};
 
@@ -25,6 +28,34 @@ pub struct Intake {
     taker: Option<Taker>,
     /// The slot that is coming whole, if one is.
     replacement: Option<Replacement>,
+    refused: Refused,
+    /// Refusals that are not on their way yet.
+    unsent: Vec<BackFrame>,
+}
+
+/// What was refused and still stands. An answer may be lost with its connection, and nothing asks for
+/// it again: so a new connection begins with all of this.
+#[derive(Default)]
+struct Refused {
+    slots: BTreeMap<Slot, (FrameNumber, LogIndex)>,
+    fill: Option<FillId>,
+}
+
+impl Refused {
+    fn answers(&self) -> impl Iterator<Item = BackFrame> {
+        let slots = self.slots.iter();
+        let slots = slots.map(|(slot, (frame, reign))| BackFrame::Refused {
+            frame: *frame,
+            slot: *slot,
+            reign: *reign,
+        });
+        slots.chain(self.fill.map(|fill| BackFrame::FillRefused { fill }))
+    }
+
+    /// These slots come anew.
+    fn forget(&mut self, slots: &Range<u16>) {
+        self.slots.retain(|slot, _| !slots.contains(&slot.number()));
+    }
 }
 
 /// What became of a frame.
@@ -46,17 +77,11 @@ pub struct Surface<'a, P, A> {
     pub touch: Touch,
     /// Told of everything that was done to a table.
     pub applied: A,
-    /// Answers for the other end.
-    pub back: &'a mut Vec<u8>,
 }
 
 impl<P: Plane, A: FnMut(Applied)> Surface<'_, P, A> {
-    fn answer(&mut self, answer: BackFrame) {
-        answer.write(self.back);
-    }
-
     fn on_slot<R>(&mut self, slot: Slot, work: impl FnOnce(&mut Receiver<'_>, &mut A) -> R) -> R {
-        let Surface { plane, touch, applied, .. } = self;
+        let Surface { plane, touch, applied } = self;
         plane.with_slot(slot, |state| {
             let SlotState { table, duty } = state;
             let mut receiver = Receiver { table, duty, seed: plane.seed(), touch: *touch };
@@ -66,6 +91,43 @@ impl<P: Plane, A: FnMut(Applied)> Surface<'_, P, A> {
 }
 
 impl Intake {
+    /// The process has dialled anew: the number of this connection.
+    pub fn connect(&mut self) -> u64 {
+        self.connection += 1;
+        self.inbox.acknowledge_anew();
+        self.unsent = self.refused.answers().collect();
+        self.connection
+    }
+
+    /// Writes what the other end is to be told: refusals, then how far everything has been taken.
+    pub fn answer(&mut self, back: &mut Vec<u8>) {
+        let ack = self.inbox.ack();
+        self.unsent.drain(..).chain(ack).for_each(|answer| answer.write(back));
+    }
+
+    fn refuse_fill(&mut self, fill: FillId) {
+        self.refused.fill = Some(fill);
+        self.unsent.push(BackFrame::FillRefused { fill });
+    }
+
+    fn judge(&mut self, received: &Received, (frame, slot): (FrameNumber, Slot)) -> Taken {
+        match *received {
+            Received::Applied if self.refused.slots.is_empty() => Taken::Done,
+            Received::Applied => {
+                self.refused.slots.remove(&slot);
+                Taken::Done
+            }
+            Received::Known => Taken::Done,
+            Received::Early => Taken::NotYet,
+            Received::Refused(reign) => {
+                self.refused.slots.entry(slot).or_insert((frame, reign));
+                self.unsent.push(BackFrame::Refused { frame, slot, reign });
+                Taken::Done
+            }
+            Received::Garbled(_) => Taken::Garbled,
+        }
+    }
+
     pub fn take(
         &mut self,
         number: FrameNumber,
@@ -78,13 +140,13 @@ impl Intake {
                 let received = surface.on_slot(slot, |to, applied| {
                     receive_effects(to, (reign, written_in), unit, applied)
                 });
-                return judged(&received, (number, slot), surface);
+                return self.judge(&received, (number, slot));
             }
             Frame::Images { reign, slot, from, to: version, images } => {
                 let received = surface.on_slot(slot, |to, applied| {
                     receive_images(to, reign, (from, version), images, applied)
                 });
-                return judged(&received, (number, slot), surface);
+                return self.judge(&received, (number, slot));
             }
             Frame::FillStart { fill, bucket, reign } => {
                 return self.start(fill, (bucket, reign), surface);
@@ -96,7 +158,7 @@ impl Intake {
             Frame::News { bytes } => return Taken::News(bytes.to_vec()),
             Frame::Compare { reign, slot, position } => {
                 let received = surface.on_slot(slot, |to, _| to.compare(reign, position));
-                return judged(&received, (number, slot), surface);
+                return self.judge(&received, (number, slot));
             }
             Frame::Replace { reign, slot, position } => {
                 self.replacement = Some(Replacement::new(slot, reign, position));
@@ -109,6 +171,7 @@ impl Intake {
             }
             Frame::ReplaceEnd { slot } => {
                 if let Some(whole) = self.replacement.take_if(|coming| coming.slot == slot) {
+                    self.refused.slots.remove(&slot);
                     surface.on_slot(slot, |to, applied| {
                         whole.swap_in(to).into_iter().for_each(applied);
                     });
@@ -134,17 +197,18 @@ impl Intake {
     ) -> Taken {
         let map = surface.plane.map();
         let Some(bucket) = map.bucket(hashmask) else {
-            surface.answer(BackFrame::FillRefused { fill });
+            self.refuse_fill(fill);
             return Taken::Done;
         };
         if bucket.reign < reign {
             return Taken::NotYet;
         }
+        self.refused.forget(&hashmask.slots());
         if let Some(old) = &self.taker {
             self.cancel(old.fill, surface);
         }
         if bucket.reign > reign || bucket.is_held_by(surface.plane.me()) {
-            surface.answer(BackFrame::FillRefused { fill });
+            self.refuse_fill(fill);
             return Taken::Done;
         }
         for slot in slots_of(hashmask) {
@@ -219,11 +283,11 @@ impl Intake {
             Kept::Yes => {}
             Kept::AsBackup => self.taker = None,
             Kept::No => {
-                if !taker.has_ended() {
-                    surface.answer(BackFrame::FillRefused { fill: taker.fill });
-                }
                 free(taker, surface);
-                self.taker = None;
+                let open = self.taker.take().filter(|taker| !taker.has_ended());
+                if let Some(taker) = open {
+                    self.refuse_fill(taker.fill);
+                }
             }
         }
     }
@@ -241,23 +305,6 @@ impl Intake {
         if let Some(taker) = self.taker.take_if(|taker| !taker.has_ended()) {
             free(&taker, surface);
         }
-    }
-}
-
-fn judged(
-    received: &Received,
-    about: (FrameNumber, Slot),
-    surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
-) -> Taken {
-    match *received {
-        Received::Applied | Received::Known => Taken::Done,
-        Received::Early => Taken::NotYet,
-        Received::Refused(reign) => {
-            let (frame, slot) = about;
-            surface.answer(BackFrame::Refused { frame, slot, reign });
-            Taken::Done
-        }
-        Received::Garbled(_) => Taken::Garbled,
     }
 }
 

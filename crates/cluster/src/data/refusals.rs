@@ -12,7 +12,9 @@ pub struct Refusals(Vec<(Slot, FrameNumber)>);
 
 impl Refusals {
     pub fn note(&mut self, slot: Slot, from: FrameNumber) {
-        self.0.push((slot, from));
+        if !self.0.contains(&(slot, from)) {
+            self.0.push((slot, from)); // It may be told again on a new connection.
+        }
     }
 
     pub fn forget(&mut self, slots: &Range<u16>) {

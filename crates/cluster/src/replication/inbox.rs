@@ -32,6 +32,11 @@ impl Inbox {
         self.done = self.done.next();
     }
 
+    /// What was acknowledged may never have arrived: it is said again on a new connection.
+    pub fn acknowledge_anew(&mut self) {
+        self.acked = FrameNumber::default();
+    }
+
     /// What is to be acknowledged now, if anything.
     pub fn ack(&mut self) -> Option<BackFrame> {
         if self.acked == self.done {

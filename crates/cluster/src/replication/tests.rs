@@ -52,6 +52,10 @@ fn every_frame_arrives_once_wherever_the_connection_breaks() {
         outbox.acknowledge(through).unwrap();
         assert_eq!(outbox.acked(), outbox.last());
         assert_eq!(outbox.kept_bytes(), 0, "what is acknowledged is not kept");
+        // The acknowledgement may have been lost with the connection it was written to.
+        assert!(inbox.ack().is_none());
+        inbox.acknowledge_anew();
+        assert_eq!(inbox.ack(), Some(BackFrame::Ack(through)));
     }
 }
 

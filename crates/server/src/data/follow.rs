@@ -38,8 +38,7 @@ fn follow_intakes(shared: &Shared, map: &Map, outcome: &mut Outcome) {
         intakes.iter().map(|(peer, intake)| (*peer, Arc::clone(intake))).collect()
     };
     for (peer, intake) in intakes {
-        let mut back = Vec::new(); // A fill that is refused here is seen to fail by its source's map.
-        let mut surface = surface(shared, &around, outcome, &mut back);
+        let mut surface = surface(shared, &around, outcome);
         let mut intake = intake.lock();
         intake.follow(map, &mut surface);
         let member = map.member(peer.id).map(Member::peer).filter(|member| *member == peer);

@@ -7,16 +7,15 @@ use store::{Access, Applied, Touch};
 
 use crate::shared::Shared;
 
-/// What taking frames in works with; `back` gets the answers for the other end.
+/// What taking frames in works with.
 pub(crate) fn surface<'a>(
     shared: &'a Shared,
     around: &Surroundings,
     outcome: &'a mut Outcome,
-    back: &'a mut Vec<u8>,
 ) -> Surface<'a, Shared, impl FnMut(Applied) + use<'a>> {
     let touch = match around.access {
         Access::Lru => Touch::at(around.now, around.access, 0),
         Access::Lfu(_) => Touch::Nothing,
     };
-    Surface { plane: shared, touch, applied: |done| outcome.applied(done), back }
+    Surface { plane: shared, touch, applied: |done| outcome.applied(done) }
 }

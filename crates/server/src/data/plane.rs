@@ -87,8 +87,7 @@ pub(crate) fn incoming(
     if intake.inbox.next().0 != announced {
         return Err(Unwanted); // The connection before has brought more meanwhile.
     }
-    intake.connection += 1;
-    let connection = intake.connection;
+    let connection = intake.connect();
     let stream = mio::net::TcpStream::from_std(stream);
     shared.mailboxes[data.worker_of(peer.id)].send(Mail::AdoptIntake { peer, stream, connection });
     Ok(())

@@ -183,7 +183,7 @@ impl Worker<'_> {
             let Some((number, frame, length)) = intake.inbox.peek(unread).map_err(broken)? else {
                 break;
             };
-            let mut surface = surface(shared, &self.around, &mut self.outcome, &mut incoming.back);
+            let mut surface = surface(shared, &self.around, &mut self.outcome);
             let taken = intake.take(number, &frame, &mut surface);
             drop(surface);
             match taken {
@@ -199,9 +199,7 @@ impl Worker<'_> {
             at += length;
         }
         incoming.unread.drain(..at);
-        if let Some(ack) = intake.inbox.ack() {
-            ack.write(&mut incoming.back);
-        }
+        intake.answer(&mut incoming.back);
         drop(intake);
         write_back(incoming)?;
         if end == End::Closed { Err(Broken) } else { Ok(()) }

@@ -8,8 +8,9 @@ use cluster::control::MapChanged;
 use cluster::data::Plane;
 use cluster::map::{Change, DropReason, LogIndex, Map, NodeId, Outcome};
 use placement::Slot;
+use store::digest_of;
 
-use super::clients::KEYS;
+use super::clients::{BRIEF, KEYS};
 use super::node::{Node, Written};
 
 #[derive(Default)]
@@ -20,6 +21,8 @@ pub(super) struct Checkers {
     /// Some bucket had no living copy at some time.
     pub lost: bool,
     pub checked: u64,
+    /// The last write of each slot that was acknowledged, and the reign it was made in.
+    acknowledged: BTreeMap<Slot, Written>,
 }
 
 impl Checkers {
@@ -29,7 +32,11 @@ impl Checkers {
     }
 
     /// A node goes by another map.
-    pub(super) fn see_map(&mut self, changed: &MapChanged) -> Result<(), String> {
+    pub(super) fn see_map(
+        &mut self,
+        nodes: &BTreeMap<NodeId, Node>,
+        changed: &MapChanged,
+    ) -> Result<(), String> {
         let MapChanged { map, index, .. } = changed;
         if let Some(known) = self.maps.get(index) {
             self.was_new = false;
@@ -42,7 +49,50 @@ impl Checkers {
         if let Some(before) = before {
             keeps_copies(before, changed)?;
         }
+        self.has_what_is_acknowledged(nodes, changed)?;
         self.maps.insert(*index, Arc::clone(map));
+        Ok(())
+    }
+
+    /// Who has just become a backup has everything that was acknowledged until then.
+    fn has_what_is_acknowledged(
+        &self,
+        nodes: &BTreeMap<NodeId, Node>,
+        changed: &MapChanged,
+    ) -> Result<(), String> {
+        let Some(entry) = &changed.entry else { return Ok(()) };
+        for (change, outcome) in entry.changes.iter().zip(&changed.outcomes) {
+            let Change::AddBackup { bucket, node, .. } = change else { continue };
+            let member = changed.map.member(*node).map(cluster::map::Member::peer);
+            let node = nodes.get(node).filter(|it| Some(it.me) == member);
+            let (Some(node), Outcome::Applied) = (node, outcome) else { continue };
+            let inside = |written: &&Written| bucket.slots().contains(&written.slot.number());
+            for written in self.acknowledged.values().filter(inside) {
+                let has = node.plane.with_slot(written.slot, |state| state.table.version());
+                if has < written.version {
+                    let (slot, id) = (written.slot, node.me.id);
+                    return Err(format!("{id} is made a backup and lacks a write to slot {slot}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// At rest: all copies of a key's slot are alike.
+    pub(super) fn compare_copies(&self, nodes: &BTreeMap<NodeId, Node>) -> Result<(), String> {
+        let Some((_, map)) = self.maps.last_key_value() else { return Ok(()) };
+        for slot in KEYS.iter().chain([&BRIEF]).map(|key| Slot::of(key.as_bytes())) {
+            let holders = map.bucket_of(slot).holders.iter();
+            let content = |node: &Node| {
+                node.plane.with_slot(slot, |it| (it.table.version(), digest_of(&it.table)))
+            };
+            let copies = holders.filter_map(|id| Some((id, content(nodes.get(id)?))));
+            let copies: Vec<_> = copies.collect();
+            if let Some(other) = copies.iter().find(|(_, content)| *content != copies[0].1) {
+                let (first, other) = (copies[0].0, other.0);
+                return Err(format!("slot {slot} is not the same on {first} and on {other}"));
+            }
+        }
         Ok(())
     }
 
@@ -55,6 +105,10 @@ impl Checkers {
     ) -> Result<(), String> {
         self.checked += 1;
         let Written { slot, version, reign } = written;
+        let last = self.acknowledged.entry(slot).or_insert(written);
+        if last.version < version {
+            *last = written;
+        }
         let Some(map) = nodes.get(&by).and_then(Node::map) else { return Ok(()) };
         let bucket = map.bucket_of(slot);
         if bucket.reign != reign {

@@ -11,6 +11,9 @@ use crate::Rng;
 /// Names that fall into different buckets; those with a tag share a slot.
 pub(super) const KEYS: [&str; 6] = ["a", "b{1}", "c{1}", "count", "e", "f"];
 const COUNTER: &str = "count";
+/// A key that expires. When it does is the primary's clock's affair, so no order of its own is asked
+/// for; but all copies of it must be alike in the end.
+pub(super) const BRIEF: &str = "brief";
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// One operation on its way.
@@ -70,7 +73,8 @@ impl Clients {
 
     /// The next operation of a client; what it was at before is given up.
     pub(super) fn begin(&mut self, client: usize, rng: &mut Rng) -> Option<Request> {
-        let key = *rng.choose(&KEYS).expect("there are keys");
+        let is_brief = rng.below(12) == 0;
+        let key = if is_brief { BRIEF } else { *rng.choose(&KEYS).expect("there are keys") };
         let op = self.draw_op(key, rng);
         self.begin_with(client, key, op)
     }
@@ -99,6 +103,7 @@ impl Clients {
         let text = format!("{}.", self.numbers);
         match rng.below(10) {
             0..=3 => Op::Get,
+            4..=9 if key == BRIEF => Op::Lend(text),
             4 => Op::Del,
             5..=9 if key == COUNTER => Op::Incr,
             5..=7 => Op::Set(text),

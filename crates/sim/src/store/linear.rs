@@ -11,6 +11,8 @@ pub(super) enum Op {
     Del,
     Append(String),
     Incr,
+    /// A value that is to expire.
+    Lend(String),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,7 +34,7 @@ pub(super) struct Call {
 fn applied(value: Option<&str>, op: &Op) -> (Option<String>, Answer) {
     match op {
         Op::Get => (value.map(str::to_owned), Answer::Value(value.map(str::to_owned))),
-        Op::Set(new) => (Some(new.clone()), Answer::Done),
+        Op::Set(new) | Op::Lend(new) => (Some(new.clone()), Answer::Done),
         Op::Del => (None, Answer::Count(i64::from(value.is_some()))),
         Op::Append(tail) => {
             let whole = value.unwrap_or_default().to_owned() + tail;

@@ -32,6 +32,8 @@ pub(super) struct Weather {
     /// Of a thousand control messages.
     pub lost: u64,
     pub doubled: u64,
+    /// Of ten thousand deliveries on a stream, so many are its last.
+    pub broken: u64,
 }
 
 pub(super) struct Network {

@@ -17,7 +17,7 @@ use placement::Slot;
 use store::{Cause, Effect, Key, NewValue, Recorded, SlotTable, Touch, UnixMillis, Version};
 
 use super::Sabotage;
-use super::clients::{Request, Told};
+use super::clients::{BRIEF, Request, Told};
 use super::clock::Clock;
 use super::linear::{Answer, Op};
 use super::network::StreamId;
@@ -129,11 +129,13 @@ impl Node {
         self.plane.follow_members(&others);
         let before = self.plane.known_map();
         follow(&self.plane, map, before.as_deref(), |_| {});
+        if self.breaks(Sabotage::NoComparison) {
+            self.serve_unsettled();
+        }
         let plane = &self.plane;
         self.intakes.retain(|peer, intake| {
-            let mut back = Vec::new();
             let touch = Touch::Nothing;
-            let mut surface = Surface { plane, touch, applied: |_| {}, back: &mut back };
+            let mut surface = Surface { plane, touch, applied: |_| {} };
             intake.follow(map, &mut surface);
             let is_over = intake.is_over(Some(*peer).filter(|peer| others.contains(peer)));
             if is_over {
@@ -179,7 +181,7 @@ impl Node {
     /// Another process has dialled; the number of the frame that is wanted from it.
     pub(super) fn accept(&mut self, from: Peer, stream: StreamId) -> u64 {
         let intake = self.intakes.entry(from).or_default();
-        intake.connection += 1;
+        intake.connect();
         self.incoming.insert(stream, Vec::new());
         intake.inbox.next().0
     }
@@ -210,7 +212,7 @@ impl Node {
             let Some((number, frame, length)) = peeked else { break };
             bend_rules(self.sabotage, &self.plane, &frame);
             let (plane, touch) = (&self.plane, Touch::Nothing);
-            let mut surface = Surface { plane, touch, applied: |_| {}, back: &mut back };
+            let mut surface = Surface { plane, touch, applied: |_| {} };
             match intake.take(number, &frame, &mut surface) {
                 Taken::Done | Taken::News(_) => {}
                 Taken::NotYet => break,
@@ -223,9 +225,7 @@ impl Node {
             at += length;
         }
         unread.drain(..at);
-        if let Some(ack) = intake.inbox.ack() {
-            ack.write(&mut back);
-        }
+        intake.answer(&mut back);
         self.incoming.insert(stream, unread);
         back
     }
@@ -281,6 +281,32 @@ impl Node {
         }
     }
 
+    /// A new primary serves without having asked the other backups what they have (a rule broken on
+    /// purpose).
+    fn serve_unsettled(&mut self) {
+        for slot in Slot::all() {
+            self.plane.with_slot(slot, |state| {
+                if state.duty.role == Role::Settling {
+                    state.duty.role = Role::Serving;
+                }
+            });
+        }
+    }
+
+    /// A backup goes by its own clock (a rule broken on purpose).
+    pub(super) fn expire_as_backup(&mut self, now: Duration) {
+        let wall = UnixMillis(self.clock.wall_millis(now));
+        let key = self.plane.seed().key(BRIEF.as_bytes());
+        self.plane.with_slot(key.slot(), |state| {
+            let has_expired = state.table.peek(&key).is_some_and(|found| found.is_expired(wall));
+            if state.duty.role == Role::Backup && has_expired {
+                let effect = Effect::Remove { key, cause: Cause::Expired };
+                let version = state.table.version();
+                let _ = state.table.apply(&effect, version, Touch::Nothing, self.plane.seed());
+            }
+        });
+    }
+
     // ---- Commands (`worker/execute.rs`).
 
     pub(super) fn execute(&mut self, now: Duration, request: Request) {
@@ -321,7 +347,9 @@ impl Node {
         let ticket = self.without_takers(slot, ticket);
         // `Worker::answer`: what ran while somebody else may have served is not told.
         if !self.has_lease(now) && !self.breaks(Sabotage::NoLeaseCheck) {
-            return self.told.push((request, Told::Closed));
+            let sabotaged = self.breaks(Sabotage::ErrorForUnacked);
+            let told = if sabotaged { Told::NotDone } else { Told::Closed };
+            return self.told.push((request, told));
         }
         let held = Held { request, answer, ticket, written };
         if held.ticket.waits.is_empty() || self.breaks(Sabotage::RepliesAtOnce) {
@@ -391,6 +419,9 @@ impl Node {
     }
 }
 
+/// How long a key is there that expires.
+const LENT_FOR_MILLIS: u64 = 10_000;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MapChanged {
     Yes,
@@ -405,12 +436,23 @@ fn run_op(
     seed: &store::Seed,
 ) -> (Answer, Option<Vec<u8>>) {
     let key: Key<'_> = seed.key(request.key.as_bytes());
-    let value = table.peek(&key).map(|found| found.value().to_bytes().into_owned());
+    let found = table.peek(&key);
+    let has_expired = found.is_some_and(|found| found.is_expired(wall));
+    let found = found.filter(|_| !has_expired);
+    let value = found.map(|found| found.value().to_bytes().into_owned());
     let value = value.map(|bytes| String::from_utf8(bytes).expect("clients write text"));
     let number = |value: &Option<String>| value.as_ref().map_or(0, |it| it.parse().unwrap_or(0));
     let put = |value| Effect::Put { key, value, expires_at: None };
     let (answer, effect) = match &request.op {
+        Op::Get if has_expired => {
+            (Answer::Value(None), Some(Effect::Remove { key, cause: Cause::Expired }))
+        }
         Op::Get => (Answer::Value(value), None),
+        Op::Lend(new) => {
+            let expires_at = Some(UnixMillis(wall.0 + LENT_FOR_MILLIS));
+            let value = NewValue::Raw(new.as_bytes());
+            (Answer::Done, Some(Effect::Put { key, value, expires_at }))
+        }
         Op::Set(new) => (Answer::Done, Some(put(NewValue::Raw(new.as_bytes())))),
         Op::Del if value.is_none() => (Answer::Count(0), None),
         Op::Del => (Answer::Count(1), Some(Effect::Remove { key, cause: Cause::Deleted })),
@@ -460,6 +502,8 @@ fn bend_rules(sabotage: Option<Sabotage>, plane: &SimPlane, frame: &Frame<'_>) {
         | Sabotage::NoReignCheck
         | Sabotage::NoPositionCheck
         | Sabotage::RestartKeepsPlace
+        | Sabotage::NoComparison
+        | Sabotage::BackupExpires
         | Sabotage::ErrorForUnacked
         | Sabotage::RepliesAtOnce
         | Sabotage::NoLeaseCheck => {}

@@ -20,6 +20,10 @@ pub enum Sabotage {
     NoReignCheck,
     /// A backup applies an effect on top of whatever it has.
     NoPositionCheck,
+    /// After a death a new primary serves without asking the other backups what they have.
+    NoComparison,
+    /// A backup removes what has expired by its own clock.
+    BackupExpires,
     /// A process that starts again takes its old place in the map.
     RestartKeepsPlace,
     /// A write that ran and was not acknowledged is answered with an error.
@@ -31,7 +35,7 @@ pub enum Sabotage {
 }
 
 impl Sabotage {
-    pub const ALL: [Sabotage; 13] = [
+    pub const ALL: [Sabotage; 15] = [
         Sabotage::Control(Rule::NewLeaderWaits),
         Sabotage::Control(Rule::StallIsNoticed),
         Sabotage::Control(Rule::NoGrantToTheCondemned),
@@ -41,6 +45,8 @@ impl Sabotage {
         Sabotage::TakerFreesAfterEnd,
         Sabotage::NoReignCheck,
         Sabotage::NoPositionCheck,
+        Sabotage::NoComparison,
+        Sabotage::BackupExpires,
         Sabotage::RestartKeepsPlace,
         Sabotage::ErrorForUnacked,
         Sabotage::RepliesAtOnce,
@@ -64,6 +70,8 @@ impl fmt::Display for Sabotage {
             | Sabotage::TakerFreesAfterEnd
             | Sabotage::NoReignCheck
             | Sabotage::NoPositionCheck
+            | Sabotage::NoComparison
+            | Sabotage::BackupExpires
             | Sabotage::RestartKeepsPlace
             | Sabotage::ErrorForUnacked
             | Sabotage::RepliesAtOnce

@@ -366,11 +366,9 @@ impl World {
     }
 
     fn on_map_changed(&mut self, id: NodeId, changed: &MapChanged) {
+        let seen = self.checkers.see_map(&self.nodes, changed);
+        self.note(seen);
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        let first = self.checkers.see_map(changed);
-        if let Err(broken) = first {
-            self.broken.get_or_insert(broken);
-        }
         if self.checkers.is_new() {
             let entry = changed.entry.as_ref().map(|entry| &entry.changes);
             tell!(self, "map {} by {id}: {entry:?}", changed.index);
@@ -444,6 +442,9 @@ impl World {
         node.mover_due = self.now + ms(100);
         if node.plane.known_map().is_none() {
             return;
+        }
+        if node.sabotage == Some(Sabotage::BackupExpires) {
+            node.expire_as_backup(self.now);
         }
         for order in core::mem::take(&mut node.orders) {
             node.mover.handle(clock, order, &node.plane);
@@ -533,6 +534,10 @@ impl World {
                 self.after(to.id);
             }
         }
+        // Where much happens much breaks: right behind the end of a fill, say.
+        if self.network.weather.broken > 0 && self.rng.below(10_000) < self.network.weather.broken {
+            self.break_stream(id);
+        }
     }
 
     fn take_in(&mut self, id: NodeId, stream: StreamId, bytes: &[u8]) {
@@ -595,6 +600,7 @@ impl World {
             })
         };
         if resumed {
+            self.take_in(to.id, stream, &[]);
             self.after(from.id);
         } else {
             self.break_stream(stream);
