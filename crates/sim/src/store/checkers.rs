@@ -71,7 +71,10 @@ impl Checkers {
                 let has = node.plane.with_slot(written.slot, |state| state.table.version());
                 if has < written.version {
                     let (slot, id) = (written.slot, node.me.id);
-                    return Err(format!("{id} is made a backup and lacks a write to slot {slot}"));
+                    return Err(format!(
+                        "{id} is made a backup and lacks a write to slot {slot}: it is at {has:?}, \
+                         acknowledged was {written:?}"
+                    ));
                 }
             }
         }
