@@ -8,3 +8,8 @@ pub(crate) fn chore(args: &[String]) -> Result<(), String> {
         cargo(&["run", "--release", "--quiet", "--package", "load", "--bin", "bench", "--"]);
     run(command.args(args))
 }
+
+/// docs/benchmarks.md anew, from what was kept.
+pub(crate) fn page() -> Result<(), String> {
+    chore(&["page", "--servers", "ours"].map(str::to_owned))
+}

@@ -9,6 +9,7 @@ mod tidy; //      the rules of this repository that a program can check
 mod fuzz; //      coverage-guided fuzzing
 mod bench; //     handed on to the load generator
 mod sim; //       histories of whole clusters, as many as wanted
+mod chaos; //     a cluster of real processes, broken at random
 
 use std::process::ExitCode;
 
@@ -21,6 +22,8 @@ Every chore of the workspace.
   cargo xtask fuzz [--seconds N] [TARGET]...  fuzz each target for N seconds (60)
   cargo xtask sim [--seeds N] [--calm]        N histories of whole clusters with faults (2000)
   cargo xtask bench NAME [ARGS]...            a benchmark of crates/load
+  cargo xtask chaos [--minutes N] [--seed S] [--nodes 3]   break a cluster at random, check its promises
+  cargo xtask chaos --figures [PART] [--report]            how fast a cluster recovers
 ";
 
 fn main() -> ExitCode {
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::chore(rest),
         "sim" => sim::chore(rest),
         "bench" => bench::chore(rest),
+        "chaos" => chaos::chore(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

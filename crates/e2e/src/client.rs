@@ -1,12 +1,14 @@
 //! A blocking client that hides nothing: it sends any bytes, and shows every byte of an answer.
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use resp::{ReplyParser, Value};
 
 /// An answer that takes longer is not coming.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The system makes a connection by itself; one that takes longer goes nowhere.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
 /// An answer as it came and as it is understood. RESP2's two nulls differ only as they came.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,15 +23,29 @@ pub struct Client {
     /// Received and not yet taken.
     buffer: Vec<u8>,
     parser: ReplyParser,
+    patience: Duration,
 }
 
 impl Client {
     pub fn try_connect(port: u16) -> io::Result<Client> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        Client::connect((Ipv4Addr::LOCALHOST, port).into(), PATIENCE)
+    }
+
+    /// To any address; an answer is waited for no longer than `patience`.
+    pub fn connect(to: SocketAddr, patience: Duration) -> io::Result<Client> {
+        let stream = TcpStream::connect_timeout(&to, CONNECT_WITHIN)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Client { stream, buffer: Vec::new(), parser: ReplyParser::default() })
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        Ok(Client { stream, buffer: Vec::new(), parser: ReplyParser::default(), patience })
+    }
+
+    /// Whether the other end has not closed the connection, as far as is known here.
+    pub fn is_open(&self) -> bool {
+        let looked = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
+        let is_quiet = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        let open = looked.map_or_else(|error| is_quiet(&error), |count| count > 0);
+        open && self.stream.set_nonblocking(false).is_ok()
     }
 
     /// Sends a command written as one would type it, words apart by spaces, and takes its answer.
@@ -91,7 +107,7 @@ impl Client {
     pub fn receive_within(&mut self, patience: Duration) -> io::Result<Option<Answer>> {
         self.stream.set_read_timeout(Some(patience))?;
         let received = self.receive();
-        self.stream.set_read_timeout(Some(PATIENCE))?;
+        self.stream.set_read_timeout(Some(self.patience))?;
         match received {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),

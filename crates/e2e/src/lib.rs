@@ -10,6 +10,7 @@ mod client; // a blocking client that shows every byte
 mod tools; //  redis-cli, Python and Node, and where they are
 mod effort; // how much work a test does
 mod rng; //    chance that can be repeated
+pub mod chaos; // a cluster that is broken at random, and what it promises
 
 pub use client::{Answer, Client};
 pub use cluster::{Cluster, Share};

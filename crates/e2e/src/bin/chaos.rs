@@ -1,0 +1,162 @@
+//! `cargo xtask chaos`: breaks a cluster of real processes at random for some minutes, or measures how fast
+//! it recovers. Ends with 1 if anything acknowledged was lost or anything old was read.
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use e2e::Rng;
+use e2e::chaos::figures::{self, Part};
+use e2e::chaos::ground::Ground;
+use e2e::chaos::{Echo, Options, run};
+use load::kept::Kept;
+use load::recovery::Recovery;
+
+/// Set for the program that has a network namespace of its own.
+const INSIDE: &str = "OPENCLUSTER_CHAOS_INSIDE";
+/// Whether all that is needed for namespaces is there and allowed.
+const TRIAL: &str = "ip link add br0 type bridge && ip link add v0 type veth peer name v1 && \
+                     command -v nsenter";
+
+#[derive(Parser)]
+#[command(about = "Breaks a cluster of real processes, and looks whether it keeps its promises")]
+struct Arguments {
+    /// How long faults go on striking.
+    #[arg(long, default_value_t = 1.0)]
+    minutes: f64,
+    /// Which faults strike; drawn if it is not given.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Nodes at first; later there may be two more.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(3..=9))]
+    nodes: u64,
+    /// Where nodes stand: namespaces where that is possible, else loopback.
+    #[arg(long, value_enum)]
+    ground: Option<Where>,
+    /// Measure how fast the cluster recovers; all, or one of the parts.
+    #[arg(long, num_args = 0..=1, default_missing_value = "all", value_enum)]
+    figures: Option<Figures>,
+    /// Keep the figures in docs/bench/recovery.json.
+    #[arg(long, requires = "figures")]
+    report: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Where {
+    Namespaces,
+    Loopback,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Figures {
+    All,
+    Kills,
+    Survivors,
+    Leaves,
+    Stops,
+}
+
+impl Figures {
+    fn parts(self) -> Vec<Part> {
+        match self {
+            Figures::All => Part::ALL.to_vec(),
+            Figures::Kills => vec![Part::Kills],
+            Figures::Survivors => vec![Part::Survivors],
+            Figures::Leaves => vec![Part::Leaves],
+            Figures::Stops => vec![Part::Stops],
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let kept = match place(&arguments) {
+        Ok(ground) => work(&arguments, ground),
+        Err(error) => Err(error),
+    };
+    match kept {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("chaos: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Finds the ground to stand on. For namespaces this program begins again in one of its own, so that it
+/// touches nothing of the machine's network and leaves nothing behind.
+fn place(arguments: &Arguments) -> io::Result<Ground> {
+    if std::env::var_os(INSIDE).is_some() {
+        Ground::Namespaces.prepare()?;
+        return Ok(Ground::Namespaces);
+    }
+    let wanted = match arguments.ground {
+        Some(wanted) => wanted,
+        None if can_have_namespaces() => Where::Namespaces,
+        None => Where::Loopback,
+    };
+    if wanted == Where::Loopback {
+        println!("nodes stand on loopback addresses (namespaces need root, `ip` and `nsenter`)");
+        return Ok(Ground::Loopback);
+    }
+    let mut again = Command::new("unshare");
+    again.arg("--net").arg(std::env::current_exe()?).args(std::env::args_os().skip(1));
+    Err(again.env(INSIDE, "1").exec())
+}
+
+fn can_have_namespaces() -> bool {
+    let mut trial = Command::new("unshare");
+    trial.args(["--net", "sh", "-c", TRIAL]).stdout(Stdio::null()).stderr(Stdio::null());
+    rustix::process::geteuid().is_root() && trial.status().is_ok_and(|status| status.success())
+}
+
+fn work(arguments: &Arguments, ground: Ground) -> io::Result<bool> {
+    match arguments.figures {
+        None => chaos(arguments, ground),
+        Some(wanted) => measure(arguments, wanted, ground),
+    }
+}
+
+fn chaos(arguments: &Arguments, ground: Ground) -> io::Result<bool> {
+    let seed = arguments.seed.unwrap_or_else(|| u64::from(std::process::id()));
+    let minutes = arguments.minutes;
+    let nodes = usize::try_from(arguments.nodes).expect("at most nine");
+    println!("repeat with: cargo xtask chaos --minutes {minutes} --nodes {nodes} --seed {seed}");
+    let report = run(&Options {
+        seed,
+        lasts: Duration::from_secs_f64(minutes * 60.0),
+        nodes,
+        ground,
+        fault_lasts_max: Duration::from_secs(10),
+        lease: "1s",
+        lie: None,
+        echo: Echo::On,
+    })?;
+    print!("{report}");
+    Ok(report.is_clean())
+}
+
+fn measure(arguments: &Arguments, wanted: Figures, ground: Ground) -> io::Result<bool> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench/recovery.json");
+    let mut kept = Kept::begin()?;
+    // The parts take minutes each and can be run one by one; the others are kept.
+    let before = std::fs::read(&path).ok().and_then(|json| serde_json::from_slice(&json).ok());
+    let before: Option<Kept<Recovery>> = before;
+    let mut recovery = before.map(|kept| kept.results).unwrap_or_default();
+    let mut rng = Rng::new(arguments.seed.unwrap_or(1));
+    for part in wanted.parts() {
+        figures::measure(part, ground, &mut rng, &mut recovery)?;
+    }
+    print!("\n{recovery}");
+    let clean = recovery.is_clean();
+    if arguments.report {
+        kept.results = recovery;
+        let mut json = serde_json::to_string_pretty(&kept)?;
+        json.push('\n');
+        std::fs::write(path, json)?;
+    }
+    Ok(clean)
+}

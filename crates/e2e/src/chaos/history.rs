@@ -1,0 +1,151 @@
+//! What may be read of one key: the operations sent to it, numbered, and what their answers prove.
+//!
+//! One writer has a key to itself and sends one operation at a time, so the numbers order what happens to
+//! it. A write whose fate is unknown may still be carried out much later; its writer leaves the key alone
+//! from then on (`load.rs`), and reads of it are judged as before. `book.rs` keeps histories of all keys.
+
+/// An operation on a key, by its place in the key's history; 0 is the state before the first.
+pub type Number = u32;
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    Set,
+    Delete,
+}
+
+/// What an answer proves about a promise that was not kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Breach {
+    /// What was read is older than what had been acknowledged or read before.
+    Stale { found: Option<Number>, floor: Number },
+    /// What was read was answered with an error, which means "not done", or was never written.
+    Ghost { found: Number },
+}
+
+#[derive(Clone, Default, Debug)]
+pub struct History {
+    issued: Number,
+    acknowledged: Number,
+    /// Nothing older than this may be read any more.
+    floor: Number,
+    deletes: Vec<Number>,
+    /// Answered with an error: never done.
+    refused: Vec<Number>,
+}
+
+impl History {
+    /// The next operation is about to be sent.
+    pub fn issue(&mut self, act: Act) -> Number {
+        self.issued += 1;
+        if act == Act::Delete {
+            self.deletes.push(self.issued);
+        }
+        self.issued
+    }
+
+    pub fn acknowledge(&mut self, number: Number) {
+        self.acknowledged = self.acknowledged.max(number);
+        self.floor = self.floor.max(number);
+    }
+
+    pub fn refuse(&mut self, number: Number) {
+        self.deletes.retain(|delete| *delete != number);
+        self.refused.push(number);
+    }
+
+    /// What a read that begins now may not fall below.
+    pub fn floor(&self) -> Number {
+        self.floor
+    }
+
+    pub fn acknowledged(&self) -> Number {
+        self.acknowledged
+    }
+
+    /// Judges what a read returned that began when the floor was `floor`, and learns from it.
+    pub fn judge(&mut self, found: Option<Number>, floor: Number) -> Result<(), Breach> {
+        let at = match found {
+            None => self.nothing_at(floor).ok_or(Breach::Stale { found, floor })?,
+            Some(number) if !self.was_written(number) => {
+                return Err(Breach::Ghost { found: number });
+            }
+            Some(number) if number < floor => return Err(Breach::Stale { found, floor }),
+            Some(number) => number,
+        };
+        self.floor = self.floor.max(at);
+        Ok(())
+    }
+
+    /// The earliest state from `floor` on in which the key does not exist. The earliest, because a later
+    /// one would be claimed without proof.
+    fn nothing_at(&self, floor: Number) -> Option<Number> {
+        if floor == 0 {
+            return Some(0);
+        }
+        self.deletes.iter().copied().filter(|delete| *delete >= floor).min()
+    }
+
+    fn was_written(&self, number: Number) -> bool {
+        let is_set = !self.deletes.contains(&number) && !self.refused.contains(&number);
+        (1..=self.issued).contains(&number) && is_set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sets 1 to 3, all acknowledged.
+    fn three() -> History {
+        let mut history = History::default();
+        for _ in 0..3 {
+            let number = history.issue(Act::Set);
+            history.acknowledge(number);
+        }
+        history
+    }
+
+    #[test]
+    fn what_was_acknowledged_before_the_read_began_must_be_seen() {
+        let mut history = three();
+        assert_eq!(history.judge(Some(3), 3), Ok(()));
+        assert_eq!(history.judge(Some(2), 3), Err(Breach::Stale { found: Some(2), floor: 3 }));
+        assert_eq!(history.judge(None, 3), Err(Breach::Stale { found: None, floor: 3 }));
+        assert_eq!(history.judge(Some(2), 2), Ok(()), "it began before 3 was acknowledged");
+    }
+
+    #[test]
+    fn what_was_read_once_may_not_be_gone_again() {
+        let mut history = three();
+        let open = history.issue(Act::Set);
+        assert_eq!(history.judge(Some(3), history.floor()), Ok(()));
+        assert_eq!(history.judge(Some(open), history.floor()), Ok(()));
+        assert!(history.judge(Some(3), history.floor()).is_err());
+        assert_eq!(history.acknowledged(), 3, "a read acknowledges nothing");
+    }
+
+    #[test]
+    fn nothing_is_right_only_after_a_delete() {
+        let mut history = three();
+        let delete = history.issue(Act::Delete);
+        assert_eq!(history.judge(None, 3), Ok(()), "it may have been carried out");
+        assert!(history.judge(Some(3), history.floor()).is_err(), "so it was, then");
+        history.acknowledge(delete);
+        let set = history.issue(Act::Set);
+        history.acknowledge(set);
+        assert!(history.judge(None, history.floor()).is_err(), "it was set again since");
+    }
+
+    #[test]
+    fn what_was_answered_with_an_error_never_shows() {
+        let mut history = three();
+        let refused = history.issue(Act::Set);
+        history.refuse(refused);
+        assert_eq!(history.judge(Some(refused), 3), Err(Breach::Ghost { found: refused }));
+        assert_eq!(history.judge(Some(99), 3), Err(Breach::Ghost { found: 99 }));
+        let delete = history.issue(Act::Delete);
+        history.refuse(delete);
+        assert!(history.judge(None, 3).is_err());
+    }
+}

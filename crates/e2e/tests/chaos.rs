@@ -1,0 +1,45 @@
+//! A short run of `cargo xtask chaos`, on loopback addresses: a cluster of real processes is broken at random
+//! while clients write and read. Nothing is asserted about how long anything takes.
+use std::time::Duration;
+
+use e2e::Effort;
+use e2e::chaos::ground::Ground;
+use e2e::chaos::report::Report;
+use e2e::chaos::{Echo, Lie, Options, run};
+
+/// On a machine so busy that a node did not run for seconds, two can be gone at once, which is more than
+/// one backup makes good; the cluster then says so itself. Such a run proves nothing and is made again.
+const ATTEMPTS: u64 = 3;
+
+fn options(seed: u64, seconds: u64) -> Options {
+    Options {
+        seed,
+        lasts: Duration::from_secs(seconds),
+        nodes: 3,
+        ground: Ground::Loopback,
+        fault_lasts_max: Duration::from_secs(6),
+        lease: "3s",
+        lie: None,
+        echo: Echo::On,
+    }
+}
+
+#[test]
+fn a_cluster_broken_at_random_loses_nothing_and_shows_nothing_old() {
+    let seconds = Effort::of_this_run().of_normally(20).max(5) as u64;
+    let made = |seed| run(&options(seed, seconds)).expect("the cluster comes to rest");
+    let has_counted = |report: &Report| report.begun_again.is_empty();
+    let report = (1..=ATTEMPTS).map(made).find(has_counted).expect("one run within the promise");
+    println!("{report}");
+    assert!(report.writes > 0 && report.reads > 0 && !report.faults.is_empty(), "{report}");
+    assert_eq!((report.lost.len(), report.stale()), (0, 0), "{report}");
+    assert!(report.is_clean());
+}
+
+#[test]
+fn a_write_that_was_never_made_is_found_missing() {
+    let lie = Some(Lie::OneMoreWrite);
+    let report = run(&Options { lie, ..options(1, 1) }).expect("the cluster comes to rest");
+    assert_eq!(report.lost.len(), 1, "{report}");
+    assert!(!report.is_clean());
+}
