@@ -4,6 +4,7 @@ mod faults;
 mod events;
 mod grow;
 mod load;
+mod losses;
 mod moves;
 mod steady;
 mod operate;

@@ -1,0 +1,156 @@
+//! More is gone than a cluster can make good, or as much as it just can: a witness, lost buckets, two nodes
+//! that may not go on alone.
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use e2e::{Client, Cluster, Server};
+use placement::Slot;
+use resp::Value;
+
+use crate::load::client;
+
+const KEYS: u64 = 300;
+/// Generous: the machine may be busy.
+const SOON: Duration = Duration::from_secs(60);
+
+/// Waits until something is so.
+fn soon(claim: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < SOON, "{claim}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn fill(cluster: &Cluster) {
+    let mut connection = client(&cluster.urls()).get_connection().expect("a node answers");
+    for number in 0..KEYS {
+        let set = redis::cmd("SET").arg(number).arg(number).query::<()>(&mut connection);
+        set.expect("a write is taken");
+    }
+}
+
+/// What `node` itself says of a key: its value, "" for none, or the error.
+fn told(node: &Server, number: u64) -> String {
+    let Ok(mut client) = Client::try_connect(node.port()) else { return "unreachable".to_owned() };
+    let asked = client.send(&["GET", &number.to_string()]).and_then(|()| client.receive());
+    match asked.map(|answer| answer.value) {
+        Ok(Value::Bulk(text) | Value::Error(text)) => String::from_utf8_lossy(&text).into_owned(),
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Whether every key is answered as it was written, by one of these nodes.
+fn has_all(nodes: &[Server]) -> bool {
+    (0..KEYS).all(|number| nodes.iter().any(|node| told(node, number) == number.to_string()))
+}
+
+/// Whether a node serves nothing: what is its own it refuses, for the rest it names the other.
+fn is_down(node: &Server) -> bool {
+    let answers: Vec<String> = (0..KEYS).map(|number| told(node, number)).collect();
+    let is_refused = |answer: &String| answer.starts_with("CLUSTERDOWN this node is cut off");
+    let names_other = |answer: &String| answer.starts_with("MOVED ");
+    answers.iter().any(is_refused)
+        && answers.iter().all(|answer| is_refused(answer) || names_other(answer))
+}
+
+fn set(node: &Server, name: &str, value: &str) {
+    let answer = node.client().run(&format!("CLUSTER SETTINGS {name} {value}"));
+    assert!(!matches!(answer, Value::Error(_)), "{answer:?}");
+    soon("the setting is decided", || node.client().status()["settings"][name] == value);
+}
+
+#[test]
+fn two_nodes_and_a_witness_fail_over_by_majority() {
+    let mut cluster = Cluster::of(2, &[]);
+    let join = format!("127.0.0.1:{}", cluster.nodes[0].port());
+    let witness = Server::node_with(&["--weight", "0", "--join", &join]);
+    soon("all three vote", || {
+        let status = witness.client().status();
+        let members = status["members"].as_array().cloned().unwrap_or_default();
+        members.iter().filter(|member| member["vote"] == "voter").count() == 3
+    });
+    fill(&cluster);
+    cluster.kill(0);
+    soon("the other serves everything", || has_all(&cluster.nodes));
+    let status = witness.client().status();
+    assert_eq!(status["generation"], 1, "a majority decided it, and nobody took over");
+    let members = status["members"].as_array().cloned().unwrap_or_default();
+    let of_witness = members.iter().find(|member| member["weight"] == 0).expect("it is a member");
+    assert_eq!((&of_witness["primaries"], &of_witness["backups"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn a_bucket_that_lost_both_holders_is_refused_then_begun_again_and_reported() {
+    let mut cluster = Cluster::of(5, &["--buckets", "16"]);
+    fill(&cluster);
+    set(&cluster.nodes[0], "lost-after", "never");
+    // Both holders of one bucket, whoever they are.
+    let status = cluster.nodes[0].client().status();
+    let key = 7_u64;
+    let slot = u64::from(Slot::of(key.to_string().as_bytes()).number());
+    let buckets = status["buckets"].as_array().cloned().unwrap_or_default();
+    let has_slot = |bucket: &&serde_json::Value| {
+        let bound = |name: &str| bucket[name].as_u64().expect("a slot");
+        (bound("first_slot")..=bound("last_slot")).contains(&slot)
+    };
+    let holders = buckets.iter().find(has_slot).expect("every slot has one")["holders"].clone();
+    let name = |node: &Server| node.client().status()["node"].clone();
+    let held = |node: &Server| holders.as_array().is_some_and(|all| all.contains(&name(node)));
+    let (both, mut rest): (Vec<Server>, Vec<Server>) = cluster.nodes.drain(..).partition(held);
+    assert_eq!(both.len(), 2);
+    drop(both);
+    soon("the others give them up", || {
+        rest[0].client().status()["members"].as_array().is_some_and(|all| all.len() == 3)
+    });
+    let refused = |rest: &[Server]| {
+        rest.iter().all(|node| told(node, key) == "CLUSTERDOWN Hash slot not served")
+    };
+    soon("nobody serves it, and says so", || refused(&rest));
+    thread::sleep(Duration::from_secs(3));
+    assert!(refused(&rest), "never is never");
+    set(&rest[0], "lost-after", "1s");
+    soon("it begins again, empty", || rest.iter().any(|node| told(node, key).is_empty()));
+    let changes = rest[0].client().status()["changes"].clone();
+    let reported = changes.as_array().is_some_and(|changes| {
+        let is_one = |change: &serde_json::Value| {
+            change["what"].as_str().is_some_and(|what| what.ends_with("again, empty"))
+        };
+        changes.iter().any(is_one)
+    });
+    assert!(reported, "{changes}");
+    cluster.nodes.append(&mut rest);
+    cluster.wait_until_even();
+}
+
+#[test]
+fn without_takeover_two_nodes_serve_again_when_the_other_returns() {
+    let dirs: Vec<PathBuf> = (0..2)
+        .map(|number| {
+            let name = format!("opencluster-e2e-returns-{}-{number}", std::process::id());
+            std::env::temp_dir().join(name)
+        })
+        .collect();
+    let shown: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+    let mut cluster = Cluster::of(1, &["--data-dir", &shown[0]]);
+    let join = format!("127.0.0.1:{}", cluster.nodes[0].port());
+    cluster.nodes.push(Server::node_with(&["--data-dir", &shown[1], "--join", &join]));
+    cluster.wait_until_even();
+    set(&cluster.nodes[0], "two-node-takeover", "no");
+    fill(&cluster);
+    cluster.kill(1);
+    soon("it says that it may not serve", || is_down(&cluster.nodes[0]));
+    thread::sleep(Duration::from_secs(3));
+    assert!(is_down(&cluster.nodes[0]), "clients that ask change nothing");
+    assert_eq!(cluster.nodes[0].client().status()["generation"], 1);
+    let join = format!("127.0.0.1:{}", cluster.nodes[0].port());
+    cluster.nodes.push(Server::node_with(&["--data-dir", &shown[1], "--join", &join]));
+    soon("everything is served again", || has_all(&cluster.nodes));
+    cluster.wait_until_even();
+    drop(cluster);
+    for dir in dirs {
+        let _ = std::fs::remove_dir_all(dir);
+    }
+}
