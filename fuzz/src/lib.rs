@@ -3,8 +3,12 @@
 //!
 //! `cargo xtask fuzz` looks for inputs that break a claim; `crates/e2e/tests/corpus.rs` includes
 //! this file and replays the corpus in every test run.
+mod peers; // what comes to a peer port
+
 use commands::testing::TestNode;
 use resp::{Limits, Parsed, ProtocolError, ReplyParser, ReplySkipper, RequestParser};
+
+pub use peers::{control_frames, control_messages, data_frames, peer_handshake};
 
 /// The requests in a stream and how reading it ended.
 type Requests = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);

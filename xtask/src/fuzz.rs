@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: builds the targets of fuzz/ with the compiler's coverage counters, which
 //! works on the stable toolchain, and lets libFuzzer look for inputs that break them.
 //!
-//! What each target claims is in fuzz/src/targets.rs. An input that broke one is put into
+//! What each target claims is in fuzz/src/lib.rs and fuzz/src/peers.rs. An input that broke one is put into
 //! fuzz/corpus/TARGET, which `crates/e2e/tests/corpus.rs` replays in every test run.
 use std::path::{Path, PathBuf};
 

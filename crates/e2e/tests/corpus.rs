@@ -33,3 +33,23 @@ fn commands_of_the_corpus_leave_the_node_standing() {
 fn replies_of_the_corpus_read_the_same_in_any_pieces() {
     replay("reply_parser", fuzz::reply_parser);
 }
+
+#[test]
+fn strangers_of_the_corpus_are_not_let_in() {
+    replay("peer_handshake", fuzz::peer_handshake);
+}
+
+#[test]
+fn control_frames_of_the_corpus_read_the_same_in_any_pieces() {
+    replay("control_frames", fuzz::control_frames);
+}
+
+#[test]
+fn control_messages_of_the_corpus_leave_the_node_standing() {
+    replay("control_messages", fuzz::control_messages);
+}
+
+#[test]
+fn data_frames_of_the_corpus_change_nothing_that_is_served() {
+    replay("data_frames", fuzz::data_frames);
+}

@@ -35,4 +35,5 @@ pub mod http; //   Health checks, metrics and the start page.
 pub use cluster::control::Gone;
 pub use memory::MemoryProbe;
 pub use node::{Node, NodeOptions, StartError};
+pub use peer::stranger;
 pub use system::default_name;

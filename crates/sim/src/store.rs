@@ -18,6 +18,7 @@ mod plane; //        What the data plane stands on here.
 mod run; //          One history from a seed.
 mod sabotage; //     Rules to break on purpose.
 mod world; //        Nodes, events, time.
+pub mod victim; //   One node that is lied to.
 
 pub use many::{Many, Sum};
 pub use run::{Failure, Report, Run, Sky, run};

@@ -23,20 +23,27 @@ pub(super) fn introduce(
     secret: &Secret,
     hello: Hello,
 ) -> Result<Standing, HelloError> {
-    let mut stream = Timed::new(stream);
+    introduce_on(&mut Timed::new(stream), secret, hello)
+}
+
+pub(super) fn introduce_on(
+    stream: &mut (impl Read + Write),
+    secret: &Secret,
+    hello: Hello,
+) -> Result<Standing, HelloError> {
     // 1) Who I am.
     let opening = Opening { hello, nonce: Nonce::draw() };
     let opened = encoded(&opening)?;
     stream.write_all(&[&prefix()[..], &opened].concat())?;
     // 2) Whoever answers is asked for nothing but a nonce.
-    read_prefix(&mut stream)?;
-    let challenge: Nonce = frame::receive(&mut stream, HELLO_BYTES_MAX)?;
+    read_prefix(stream)?;
+    let challenge: Nonce = frame::receive(stream, HELLO_BYTES_MAX)?;
     let challenged = encoded(&challenge)?;
     // 3) What I know.
     let mine = proof::prove(secret, Role::Dialer, &[&opened, &challenged]);
-    frame::send(&mut stream, &mine, HELLO_BYTES_MAX)?;
+    frame::send(stream, &mine, HELLO_BYTES_MAX)?;
     // 4) What the other knows.
-    let verdict: Verdict = frame::receive(&mut stream, HELLO_BYTES_MAX)?;
+    let verdict: Verdict = frame::receive(stream, HELLO_BYTES_MAX)?;
     let (standing, theirs) = match verdict {
         Verdict::Welcome { standing, proof } => (standing, proof),
         Verdict::Refused(refusal) => return Err(HelloError::Refused(refusal)),
@@ -66,33 +73,40 @@ pub(super) fn receive(
     secret: &Secret,
     judge: impl FnOnce(&Hello) -> Result<Standing, Refusal>,
 ) -> Result<(Hello, Standing), HelloError> {
-    let mut stream = Timed::new(stream);
+    receive_on(&mut Timed::new(stream), secret, judge)
+}
+
+pub(super) fn receive_on(
+    stream: &mut (impl Read + Write),
+    secret: &Secret,
+    judge: impl FnOnce(&Hello) -> Result<Standing, Refusal>,
+) -> Result<(Hello, Standing), HelloError> {
     // 1) Who is it? One of another version is told ours.
-    let version = read_prefix(&mut stream);
+    let version = read_prefix(stream);
     if let Err(HelloError::Version { .. }) = version {
         stream.write_all(&prefix())?;
     }
     version?;
-    let body = frame::receive_body(&mut stream, HELLO_BYTES_MAX)?;
+    let body = frame::receive_body(stream, HELLO_BYTES_MAX)?;
     let opening: Opening = frame::read_body(&body).map_err(io::Error::from)?;
     let opened = encoded(&opening)?;
     // 2) Prove it.
     let challenged = encoded(&Nonce::draw())?;
     stream.write_all(&[&prefix()[..], &challenged].concat())?;
     // 3) Is it proven, and is it wanted?
-    let theirs: Proof = frame::receive(&mut stream, HELLO_BYTES_MAX)?;
+    let theirs: Proof = frame::receive(stream, HELLO_BYTES_MAX)?;
     let proven = proof::is_proven(secret, Role::Dialer, &[&opened, &challenged], &theirs);
     let judged = if proven { judge(&opening.hello) } else { Err(Refusal::SecretDiffers) };
     // 4) So be it.
     match judged {
         Err(refusal) => {
-            frame::send(&mut stream, &Verdict::Refused(refusal), HELLO_BYTES_MAX)?;
+            frame::send(stream, &Verdict::Refused(refusal), HELLO_BYTES_MAX)?;
             Err(HelloError::Refused(refusal))
         }
         Ok(standing) => {
             let said = [&opened[..], &challenged, &encoded(&standing)?];
             let proof = proof::prove(secret, Role::Acceptor, &said);
-            frame::send(&mut stream, &Verdict::Welcome { standing, proof }, HELLO_BYTES_MAX)?;
+            frame::send(stream, &Verdict::Welcome { standing, proof }, HELLO_BYTES_MAX)?;
             Ok((opening.hello, standing))
         }
     }

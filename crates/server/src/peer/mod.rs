@@ -18,6 +18,7 @@ mod hello; //      The first words on a link, and every way in which they can en
 mod handshake; //  Saying them, from both ends.
 mod proof; //      Proving to know the secret.
 mod frame; //      Messages in frames.
+pub mod stranger; // What one who does not know the secret can say, for those who try.
 mod roster; //     Who is who.
 mod line; //       The way to the control thread.
 mod outlook; //    How far this node has come, for whoever waits.

@@ -1,0 +1,78 @@
+//! A peer port as somebody meets it who does not know the secret, in memory: for those who try any bytes on
+//! it (fuzz/src/peers.rs). Nothing here is used by a running node.
+
+use std::io::{self, Read, Write};
+
+use cluster::control::Message;
+use cluster::map::{Boot, ClusterId, Generation, NodeId, Peer};
+use commands::settings::Secret;
+
+use super::frame::{self, CONTROL_BYTES_MAX, Unframer};
+use super::handshake::{introduce_on, receive_on};
+use super::hello::{Hello, Purpose, Standing};
+
+/// All that the other one will ever say; what is said to it is not kept.
+struct Said<'a>(&'a [u8]);
+
+impl Read for Said<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.0.read(bytes)
+    }
+}
+
+impl Write for Said<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn secret() -> Secret {
+    Secret::new("nobody has told it")
+}
+
+fn standing() -> Standing {
+    let me = Peer { id: NodeId(2), boot: Boot(20) };
+    let generation = Generation { counter: 1, founder: NodeId(2) };
+    Standing { me, cluster: ClusterId(9), generation, expects: 1 }
+}
+
+/// Whether one who dials and says this is let in.
+pub fn is_let_in(said: &[u8]) -> bool {
+    receive_on(&mut Said(said), &secret(), |_| Ok(standing())).is_ok()
+}
+
+/// Whether one who was dialed and answers this is taken for a node.
+pub fn is_believed(said: &[u8]) -> bool {
+    let Standing { me, cluster, generation, .. } = standing();
+    let from = Peer { id: NodeId(1), boot: Boot(10) };
+    let (to, cluster, generation) = (Some(me.id), Some(cluster), Some(generation));
+    let hello = Hello { purpose: Purpose::Control, from, to, cluster, generation };
+    introduce_on(&mut Said(said), &secret(), hello).is_ok()
+}
+
+/// The control messages in a stream that comes `piece` bytes at a time, up to the first frame that is none.
+pub fn control_frames(stream: &[u8], piece: usize) -> Vec<Message> {
+    let mut unframer = Unframer::default();
+    let mut messages = Vec::new();
+    for arrived in stream.chunks(piece) {
+        unframer.push(arrived);
+        loop {
+            let body = match unframer.next(CONTROL_BYTES_MAX) {
+                Err(_) => return messages,
+                Ok(None) => break,
+                // One that keeps a link open without saying anything.
+                Ok(Some([])) => continue,
+                Ok(Some(body)) => body,
+            };
+            match frame::read_body(body) {
+                Ok(message) => messages.push(message),
+                Err(_) => return messages,
+            }
+        }
+        unframer.compact();
+    }
+    messages
+}

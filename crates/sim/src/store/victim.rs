@@ -1,0 +1,206 @@
+//! One node of three that is lied to by another: for those who try any bytes on it (fuzz/src/peers.rs). It
+//! must stand whatever comes, and what it serves is its own to change.
+//!
+//! Node 1 is the victim, node 2 the liar; each of the three is primary of a third of the buckets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::consensus::{Begin, Configuration, LogPlace, Persist, Saved, SnapshotData, Term};
+use cluster::control::{Control, Effect, Input, Message, Start};
+use cluster::data::Plane;
+use cluster::map::{
+    Boot, Change, ClusterId, DropReason, Endpoints, LogIndex, Map, Member, NodeId, Outcome, Peer,
+    Settings, Zone,
+};
+use cluster::replication::Role;
+use placement::{Mask, Slot};
+use store::{Digest, Effect as Done, NewValue, Touch, Version, digest_of};
+
+use super::clock::Clock;
+use super::network::StreamId;
+use super::node::Node;
+
+const MEMBERS: u64 = 3;
+const VICTIM: NodeId = NodeId(1);
+const LIAR: NodeId = NodeId(2);
+const STREAM: StreamId = StreamId(1);
+/// Between two messages.
+const STEP: Duration = Duration::from_millis(50);
+/// Slots with an item.
+const ITEMS: u16 = 64;
+
+pub struct Victim {
+    node: Node,
+    now: Duration,
+    effects: Vec<Effect>,
+}
+
+impl Default for Victim {
+    fn default() -> Victim {
+        let map = map_of_three();
+        let me = member(VICTIM.0);
+        let start = Start {
+            me: me.clone(),
+            cluster: ClusterId(77),
+            seed: 1,
+            begin: Begin::Resume(saved(&map)),
+            welcome: None,
+        };
+        let now = Duration::from_secs(1);
+        let clock = Clock { rate: 1000, wall_off: 0 };
+        let mut node = Node::new((&me, clock), now, Control::new(now, start), Saved::default());
+        node.follow(&Arc::new(map));
+        node.accept(member(LIAR.0).peer(), STREAM);
+        let mut victim = Victim { node, now, effects: Vec::new() };
+        victim.fill();
+        victim
+    }
+}
+
+impl Victim {
+    /// Bytes have come on the liar's data link. Whether it still stands; a link that made no sense is
+    /// closed, and nothing more is read from it.
+    pub fn frames(&mut self, bytes: &[u8]) -> bool {
+        if self.node.broken.is_none() {
+            self.node.on_frames(STREAM, liar(), bytes);
+        }
+        self.node.broken.is_none()
+    }
+
+    /// A message has come on the liar's control link, and a moment passes. Maps that come of it are sound.
+    pub fn message(&mut self, message: Message) {
+        self.now += STEP;
+        let input = Input::Message { from: liar(), message };
+        for input in [input, Input::Tick] {
+            self.node.control.handle(self.now, input, &mut self.effects);
+        }
+        for effect in self.effects.drain(..) {
+            if let Effect::MapChanged(changed) = effect {
+                changed.map.check_invariants();
+            }
+        }
+    }
+
+    /// The fingerprint of all that the victim serves.
+    pub fn served(&self) -> Digest {
+        self.sum(|role| role == Role::Serving)
+    }
+
+    /// The fingerprint of all that it holds.
+    pub fn held(&self) -> Digest {
+        self.sum(|_| true)
+    }
+
+    fn sum(&self, counts: impl Fn(Role) -> bool) -> Digest {
+        let mut sum = Digest::default();
+        for slot in Slot::all() {
+            self.node.plane.with_slot(slot, |state| {
+                if counts(state.duty.role) {
+                    sum.add(digest_of(&state.table));
+                }
+            });
+        }
+        sum
+    }
+
+    /// Something to lose.
+    fn fill(&mut self) {
+        let plane = &self.node.plane;
+        let keys = (0_u32..).map(|number| format!("k{number}"));
+        for key in keys.take(usize::from(ITEMS)) {
+            let key = plane.seed().key(key.as_bytes());
+            let value = NewValue::Raw(b"mine");
+            let put = Done::Put { key, value, expires_at: None };
+            plane.with_slot(Slot::of(key.bytes()), |state| {
+                if state.duty.role == Role::Serving {
+                    let _ = state.table.apply(&put, Version(1), Touch::Nothing, plane.seed());
+                }
+            });
+        }
+    }
+}
+
+fn liar() -> Peer {
+    member(LIAR.0).peer()
+}
+
+fn member(id: u64) -> Member {
+    Member {
+        id: NodeId(id),
+        boot: Boot(id * 10),
+        name: format!("n{id}"),
+        weight: 1,
+        zone: Zone::default(),
+        at: Endpoints { host: "here".into(), client: 6379, peer: 16379, http: 0 },
+    }
+}
+
+/// Bucket b has node b mod 3 + 1 as primary and the next as backup.
+fn map_of_three() -> Map {
+    let mut map = Map::found(member(1), Mask::M000F, Settings::default());
+    let mut index = 1;
+    let mut apply = |map: &mut Map, change: Change| {
+        index += 1;
+        assert_eq!(map.apply(LogIndex(index), &change), Outcome::Applied, "{change:?}");
+    };
+    (2..=MEMBERS).for_each(|id| apply(&mut map, Change::Join(member(id))));
+    for place in 0..map.bucket_count() {
+        let bucket = map.bucket_at(place).hashmask;
+        let expected = |map: &Map| map.bucket_at(place).epoch;
+        let primary = NodeId(place as u64 % MEMBERS + 1);
+        let backup = NodeId((place as u64 + 1) % MEMBERS + 1);
+        for node in [primary, backup].into_iter().filter(|node| *node != VICTIM) {
+            let expected = expected(&map);
+            apply(&mut map, Change::AddBackup { bucket, node, expected });
+        }
+        if primary != VICTIM {
+            let expected = expected(&map);
+            apply(&mut map, Change::Promote { bucket, node: primary, expected });
+        }
+        if primary != VICTIM && backup != VICTIM {
+            let (expected, because) = (expected(&map), DropReason::Balance);
+            apply(&mut map, Change::DropBackup { bucket, node: VICTIM, expected, because });
+        }
+    }
+    map.check_invariants();
+    map
+}
+
+/// What a node has kept that was in this map.
+fn saved(map: &Map) -> Saved {
+    let voters = map.members().iter().map(|member| member.id).collect();
+    let configuration = Configuration { voters, ..Configuration::default() };
+    let at = LogPlace { index: LogIndex(100), term: Term(1) };
+    let snapshot = SnapshotData { at, configuration, map: map.clone() };
+    let mut saved = Saved::default();
+    saved.write(Persist { snapshot: Some(snapshot), ..Persist::default() });
+    saved
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::replication::Frame;
+
+    use super::*;
+
+    #[test]
+    fn the_victim_serves_something_and_stands_among_three() {
+        let victim = Victim::default();
+        assert_ne!(victim.served(), Digest::default());
+        let map = victim.node.map().expect("it has followed one");
+        assert_eq!(map.members().len(), 3);
+        assert_eq!(map.bucket_at(0).holders[..], [NodeId(1), NodeId(2)]);
+        assert_eq!(map.bucket_at(1).holders[..], [NodeId(2), NodeId(3)]);
+        assert_eq!(map.bucket_at(2).holders[..], [NodeId(3), NodeId(1)]);
+    }
+
+    #[test]
+    fn a_frame_that_is_none_closes_the_link() {
+        let mut victim = Victim::default();
+        let mut bytes = Vec::new();
+        Frame::News { bytes: b"hello" }.write(&mut bytes);
+        assert!(victim.frames(&bytes));
+        assert!(!victim.frames(&[1, 0, 0, 0, 99]));
+    }
+}
