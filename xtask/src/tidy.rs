@@ -10,6 +10,7 @@ mod purity; //  thinking crates: what their source may not name
 mod deps; //    the dependency graph: directions, I/O, licences, bans
 mod licence; // licence expressions
 mod marks; //   coverage marks come in pairs
+mod shown; //   tests that docs/failures.md names
 
 use tree::Tree;
 
@@ -54,6 +55,7 @@ pub(crate) fn check() -> Result<(), String> {
         purity::impure_source(&tree),
         purity::clippy_configs(&tree),
         marks::unpaired(&tree),
+        shown::tests_that_are_none(&tree),
         deps::wrong_directions(&graph),
         deps::impure_dependencies(&graph),
         deps::banned_crates(&graph),
