@@ -38,6 +38,7 @@ use crate::balance;
 use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, TICK};
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
 use balancing::Balancing;
+use generations::Yielding;
 use handover::Handovers;
 use health::Health;
 use leader::Leader;
@@ -89,8 +90,9 @@ pub struct Control {
     leaving: Option<Leaving>,
     hearing: Hearing,
     health: Health,
-    /// Members before a takeover that have not come back.
-    estranged: Vec<Member>,
+    /// Set once this process ends in favour of another generation: it never serves again, hands over
+    /// what the other side lacks, and goes.
+    yielding: Option<Yielding>,
     offers: Offers,
     history: History,
     broken: Option<Rule>,
@@ -120,7 +122,7 @@ impl Control {
             leaving: None,
             hearing: Hearing::default(),
             health: Health::default(),
-            estranged: Vec::new(),
+            yielding: None,
             offers: Offers::default(),
             history: History::default(),
             broken: None,
@@ -190,6 +192,7 @@ impl Control {
             Message::Sizes(sizes) => self.on_sizes_of(sizes),
             Message::Sick => self.on_sick(from.id),
             Message::Offer(offers) => self.on_offer(from, offers),
+            Message::Yielding(handed) => self.on_yielding(from.id, handed),
             Message::Farewell => {
                 if self.leaving.is_some() {
                     self.go(Gone::Left);
@@ -229,6 +232,7 @@ impl Control {
         self.probe_unreachable();
         self.shed_if_sick();
         self.go_on_leaving();
+        self.go_on_yielding();
         if self.map.is_none() && self.now >= self.began + ARRIVAL_WAIT {
             self.go(Gone::Outcast);
         }
@@ -312,7 +316,7 @@ impl Control {
         }));
         self.forget_decided(change.as_ref().map(|change| &*change.entry));
         self.forget_handovers(map);
-        self.forget_estranged(map);
+        self.yield_if_decided(map);
         if let (Some(before), Some(change)) = (before, change) {
             self.follow_handovers(&before, &change.entry, &change.outcomes);
             self.say_farewell(&change);
@@ -337,9 +341,8 @@ impl Control {
         self.ask_for_new_basis();
         self.feed_balancer(balance::Input::MapChanged);
         self.tell_serving();
-        // Alone, or no longer alone: that counts from this moment on; and so does having yielded.
-        let has_yielded = self.map.as_ref().is_some_and(|map| map.yielded_to().is_some());
-        if self.is_alone() != (self.holder.until() == Duration::MAX) || has_yielded {
+        // Alone, or no longer alone: that counts from this moment on.
+        if self.is_alone() != (self.holder.until() == Duration::MAX) {
             self.ask_for_lease();
         }
     }

@@ -9,6 +9,7 @@ mod mover; //    Buckets that leave: fills, handovers; and backups that fall beh
 mod replace; //  A slot that comes whole after a death.
 mod settle; //   A new primary makes the other backups agree with it before it serves.
 mod refusals; // What the other end of a link has refused.
+mod tombs; //    How much is remembered since another side parted.
 
 use core::ops::Range;
 use std::sync::Arc;

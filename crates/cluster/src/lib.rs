@@ -10,4 +10,5 @@ pub mod control; // One node's part in deciding: leases, deaths, joins, handover
 pub mod replication; // How what a primary writes comes to its backups, and when it may say so.
 pub mod fill; // A bucket's way from one node to another.
 pub mod data; // One node's data plane, put together from these two.
+pub mod merge; // Two sides of a cluster that went on apart become one again.
 pub mod status; // A cluster as people look at it.

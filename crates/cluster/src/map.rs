@@ -56,6 +56,9 @@ pub struct Map {
     by_slot: Arc<Vec<u16>>,
     /// For every bucket without a holder, those that were in sync last.
     lost: Arc<BTreeMap<Hashmask, Holders>>,
+    /// Members before a takeover that have not come back. As long as there are any, another side of
+    /// the cluster may have gone on as well.
+    estranged: Arc<Vec<Member>>,
 }
 
 impl Map {
@@ -77,6 +80,7 @@ impl Map {
             buckets: Chunked::default(),
             by_slot: Arc::default(),
             lost: Arc::default(),
+            estranged: Arc::default(),
         };
         map.set_buckets(Hashmask::all(mask).map(bucket).collect());
         map
@@ -165,6 +169,17 @@ impl Map {
     /// Who was in sync last with a bucket that has no holder left.
     pub fn lost(&self) -> impl Iterator<Item = (Hashmask, &[NodeId])> {
         self.lost.iter().map(|(hashmask, holders)| (*hashmask, holders.as_slice()))
+    }
+
+    /// Members before a takeover that have not come back since: where to look for another side of the
+    /// cluster.
+    pub fn estranged(&self) -> &[Member] {
+        &self.estranged
+    }
+
+    /// Whether another side of the cluster may have gone on since this one took over.
+    pub fn is_forked(&self) -> bool {
+        !self.estranged.is_empty()
     }
 
     /// How many copies of each bucket there should be: a node can hold only one.

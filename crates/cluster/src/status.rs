@@ -17,6 +17,7 @@ pub use settings::{SettingError, parse_setting, settings};
 use crate::balance::share::shares;
 use crate::balance::{Condition, Engagement, LoadLevels, Offered, Part, Rule};
 use crate::map::{Bucket, Map, Member, NodeId};
+use crate::merge::Tally;
 
 /// A node is named by its name everywhere in here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -36,6 +37,15 @@ pub struct Status {
     /// The last changes of the map, the newest first.
     pub changes: Vec<ChangeStatus>,
     pub settings: BTreeMap<String, String>,
+    /// What became of keys that another side of the cluster had changed and that this node serves.
+    #[serde(default)]
+    pub merged: Tally,
+    /// Whom this side still looks for, by name: members before a takeover that have not come back.
+    #[serde(default)]
+    pub estranged: Vec<String>,
+    /// This side ends in favour of another: it serves nobody and hands over what it wrote.
+    #[serde(default)]
+    pub yields: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -135,6 +145,9 @@ impl Status {
             moves: Vec::new(),
             changes: Vec::new(),
             settings: settings(map.settings()),
+            merged: Tally::default(),
+            estranged: map.estranged().iter().map(|member| member.name.clone()).collect(),
+            yields: map.yielded_to().is_some(),
         }
     }
 

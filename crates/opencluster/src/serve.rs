@@ -60,7 +60,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
             say("opencluster: stopped\n");
             Ok(())
         }
-        Some(Gone::Outcast | Gone::Yielded(_)) => Err(start_over(&node)),
+        Some(Gone::Outcast) => {
+            Err(start_over(&node, "the other nodes have counted this one as dead"))
+        }
+        Some(Gone::Yielded(_)) => Err(start_over(&node, "another side of the cluster stands")),
         Some(Gone::Refused(reason)) => Err(refused(reason)),
     }
 }
@@ -75,12 +78,10 @@ fn end_with(parent: u32) -> Result<(), Failure> {
     if is_there { Ok(()) } else { Err(refused(format!("process {parent} is not my parent"))) }
 }
 
-/// The others have counted this process as dead, and it is alive: it begins again as one that holds
-/// nothing, in this very process. Returns only if that fails.
-fn start_over(node: &Node) -> Failure {
-    anstream::eprintln!(
-        "opencluster: the other nodes have counted this one as dead; it empties itself and joins anew"
-    );
+/// The others go on without this process, and it is alive: it begins again as one that holds nothing, in
+/// this very process. Returns only if that fails.
+fn start_over(node: &Node, because: &str) -> Failure {
+    anstream::eprintln!("opencluster: {because}; this node empties itself and joins anew");
     let mut arguments = std::env::args_os();
     let program = arguments.next();
     let program = std::env::current_exe().ok().map(Into::into).or(program).unwrap_or_default();
@@ -95,24 +96,30 @@ fn start_over(node: &Node) -> Failure {
     }
     let error = again.exec();
     refused(format!(
-        "the other nodes have counted this one as dead and it cannot start over ({error}); start it \
-         again to join anew"
+        "{because}, and this node cannot start over ({error}); start it again to join anew"
     ))
 }
 
-/// The arguments without `--join`, and what it said.
+/// What the first node of a cluster decides, and may have been changed since.
+const OF_THE_CLUSTER: [&str; 3] = ["--buckets", "--backups", "--ack"];
+
+/// The arguments without those that are the cluster's, and without `--join`; and what that said.
 fn without_join(arguments: impl Iterator<Item = OsString>) -> (Vec<OsString>, Option<String>) {
     let mut kept = Vec::new();
     let mut given = None;
     let mut arguments = arguments.peekable();
     while let Some(argument) = arguments.next() {
         let text = argument.to_str().unwrap_or_default();
-        if text == "--join" {
-            given = arguments.next().and_then(|value| value.into_string().ok());
-        } else if let Some(value) = text.strip_prefix("--join=") {
-            given = Some(value.to_owned());
-        } else {
+        let (name, value) = text.split_once('=').map_or((text, None), |(a, b)| (a, Some(b)));
+        if name != "--join" && !OF_THE_CLUSTER.contains(&name) {
             kept.push(argument);
+            continue;
+        }
+        let is_join = name == "--join";
+        let value = value.map(str::to_owned);
+        let value = value.or_else(|| arguments.next().and_then(|it| it.into_string().ok()));
+        if is_join {
+            given = value;
         }
     }
     (kept, given)
@@ -198,8 +205,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_starts_over_keeps_all_flags_but_where_to_join() {
-        let arguments = ["--port", "1", "--join", "a:1,b:2", "--name=x", "--join=c:3"];
+    fn a_node_that_starts_over_keeps_all_flags_but_where_to_join_and_what_is_the_clusters() {
+        let arguments = [
+            "--port",
+            "1",
+            "--join",
+            "a:1,b:2",
+            "--backups",
+            "2",
+            "--name=x",
+            "--ack=primary",
+            "--join=c:3",
+        ];
         let (kept, given) = without_join(arguments.into_iter().map(OsString::from));
         assert_eq!(kept, ["--port", "1", "--name=x"]);
         assert_eq!(given.as_deref(), Some("c:3"));

@@ -83,7 +83,15 @@ pub(crate) fn enter(identity: Identity, settings: &Settings) -> Result<Place, St
     if !identity.saved.is_blank() {
         return come_back(identity, settings);
     }
-    if wants_others { join_others(identity, settings) } else { found(identity, settings) }
+    if wants_others {
+        return join_others(identity, settings);
+    }
+    if identity.cluster().is_some() {
+        let line = "the data directory belongs to a cluster that goes on without this node; name one of its \
+                    nodes with --join, or use an empty data directory";
+        return Err(line.to_owned());
+    }
+    found(identity, settings)
 }
 
 fn found(mut identity: Identity, settings: &Settings) -> Result<Place, String> {

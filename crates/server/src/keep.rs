@@ -77,6 +77,14 @@ impl Keepsake {
         Ok(Some(count))
     }
 
+    /// The log of a side that has yielded leads nowhere: the node joins the other side as one that knows
+    /// nothing. Called when no thread of the node runs any more.
+    pub(crate) fn begin_anew(&self) {
+        if let Err(error) = self.directory.lock().begin_anew() {
+            eprintln!("opencluster: the data directory: {error}");
+        }
+    }
+
     /// Called when no thread of the node runs any more.
     pub(crate) fn save(&self, shared: &Shared) {
         match self.try_save(shared) {

@@ -27,6 +27,7 @@ mod gate; //       Up to where a connection's output may be sent.
 mod keeper; //     The thread that expires keys, frees garbage and watches memory.
 mod evictor; //    Making room when memory is short.
 mod memory; //     How much memory is in use.
+mod merge; //      Two sides of the cluster become one again.
 mod surroundings; // What is true for all commands of a round.
 mod metrics; //    The node's numbers, for HTTP.
 mod clock; //      The time of day, read in one place.

@@ -8,6 +8,7 @@ use cluster::status::Status;
 use commands::{Flag, Group, Spec};
 
 use crate::http::{CommandClass, HttpSource, MemoryMetrics, NodeMetrics, Readiness};
+use crate::merge::merged;
 use crate::news;
 use crate::peer::Progress;
 use crate::shared::Shared;
@@ -39,6 +40,7 @@ impl HttpSource for Shared {
             keys_evicted: self.total(|counters| &counters.evicted),
             lookups_hit: self.total(|counters| &counters.hits),
             lookups_missed: self.total(|counters| &counters.misses),
+            merged: merged(self),
             memory: MemoryMetrics {
                 allocated: report.allocated,
                 resident: report.resident,

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use crate::clock;
 use crate::data::vitals;
+use crate::merge::merged;
 use crate::pubsub::Outbox;
 use crate::shared::Shared;
 
@@ -117,6 +118,8 @@ pub(crate) fn status(shared: &Shared) -> Status {
     known.levels.iter().for_each(|(node, levels)| status.add_levels(*node, levels));
     drop(known);
     status.add_levels(me, &levels(shared, map, busy));
+    status.merged = merged(shared);
+    status.yields |= shared.merging.yields().is_some();
     status.changes = shared.news.chronicle.lock().latest(CHANGES_TOLD);
     status
 }

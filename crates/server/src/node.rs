@@ -38,6 +38,7 @@ use crate::keeper::Keeper;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mail;
 use crate::memory::{MemoryGauge, MemoryProbe};
+use crate::merge::Merging;
 use crate::news::News;
 use crate::pause::Pauses;
 use crate::peer::{self, Beginning, ControlLine, Prepared, Progress, Running};
@@ -165,6 +166,7 @@ impl Node {
             cluster: ArcSwap::from_pointee(unentered(&identity.me)),
             control,
             outlook: Arc::default(),
+            merging: Merging::default(),
             news: News::default(),
             timers: Arc::clone(&timers.hub),
             settings: ArcSwap::from_pointee(settings),
@@ -209,6 +211,7 @@ impl Node {
         let failed = |error| StartError::Address { addr: self.client_addr, error };
         let running = running.map_err(failed)?;
         self.shared.timers.link_with(running.link_maker());
+        self.shared.merging.link_with(running.link_maker());
         *self.peers.lock() = Some(running);
         match self.shared.outlook.wait(READY_WITHIN) {
             Progress::Ready => Ok(()),
@@ -255,11 +258,14 @@ impl Node {
         self.shared.map().members().len()
     }
 
-    /// The client addresses of the other members, as far as this node knows.
+    /// The client addresses of the other nodes, as far as this one knows: first of those on another side of
+    /// the cluster.
     pub fn others(&self) -> Vec<String> {
         let map = self.shared.map();
         let others = map.members().iter().filter(|member| member.id != self.shared.data.me);
-        others.map(|member| format!("{}:{}", member.at.host, member.at.client)).collect()
+        let others = others.map(|member| member.at.clone());
+        let all = self.shared.merging.other_sides(&map).into_iter().chain(others);
+        all.map(|at| format!("{}:{}", at.host, at.client)).collect()
     }
 
     /// Waits until all threads have ended. Says why, if it was not by [`Node::shutdown`].
@@ -279,8 +285,11 @@ impl Node {
             Progress::Joining | Progress::Linking { .. } | Progress::Ready => return None,
         };
         let keepsake = self.keepsake.lock().take();
-        if let (Gone::LeftAsTheLast, Some(keepsake)) = (&gone, keepsake) {
-            keepsake.save(&self.shared);
+        match (&gone, keepsake) {
+            (Gone::LeftAsTheLast, Some(keepsake)) => keepsake.save(&self.shared),
+            (Gone::Yielded(_), Some(keepsake)) => keepsake.begin_anew(),
+            (Gone::Left | Gone::LeftAsTheLast | Gone::Outcast | Gone::Yielded(_), _)
+            | (Gone::Refused(_), _) => {}
         }
         Some(gone)
     }

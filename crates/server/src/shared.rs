@@ -21,6 +21,7 @@ use crate::data::Data;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mailbox;
 use crate::memory::MemoryGauge;
+use crate::merge::Merging;
 use crate::news::News;
 use crate::pause::Pauses;
 use crate::peer::{ControlLine, Outlook};
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub control: ControlLine,
     /// How far this node has come.
     pub outlook: Arc<Outlook>,
+    /// What another side of the cluster has handed over, or is handed.
+    pub merging: Merging,
     /// What else it knows of the other nodes.
     pub news: News,
     pub table: Table,

@@ -12,6 +12,8 @@ mod clock; //        A node's clock, fast or slow.
 mod faults; //       What goes wrong, and when.
 mod linear; //       Whether a history of one key can be put into one order.
 mod many; //         Many histories, on a few threads.
+mod meeting; //      Two sides that went on apart become one again.
+mod merging; //      How one hands over to the other.
 mod network; //      Messages that get lost, and streams that break.
 mod node; //         One process: what a server's threads do, one thing at a time.
 mod plane; //        What the data plane stands on here.
@@ -21,5 +23,6 @@ mod world; //        Nodes, events, time.
 pub mod victim; //   One node that is lied to.
 
 pub use many::{Many, Sum};
+pub use meeting::{Reunion, meet};
 pub use run::{Failure, Report, Run, Sky, run};
 pub use sabotage::Sabotage;

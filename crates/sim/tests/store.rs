@@ -4,7 +4,7 @@
 //! `OPENCLUSTER_QUICK=1` runs a tenth, `OPENCLUSTER_NIGHTLY=1` a hundred thousand of each kind.
 
 use cluster::control::Rule;
-use sim::store::{Many, Run, Sabotage, Sky, Sum};
+use sim::store::{Many, Reunion, Run, Sabotage, Sky, Sum, meet};
 
 const NIGHTLY: u64 = 100_000;
 
@@ -70,4 +70,45 @@ fn replies_that_do_not_wait_for_backups_show() {
 #[test]
 fn a_lease_that_nobody_looks_at_shows() {
     shows(Sabotage::NoLeaseCheck);
+}
+
+/// Runs stories of two sides until one shows that this rule is broken.
+fn shows_when_sides_meet(sabotage: Sabotage) {
+    let told = |seed| meet(seed, Some(sabotage), false);
+    assert!((0..200).any(|seed| told(seed).is_err()), "{sabotage:?} is not noticed");
+}
+
+#[test]
+fn two_sides_that_went_on_apart_become_one_and_what_either_wrote_is_there() {
+    let told = |seed| meet(seed, None, false).map_err(|what| format!("seed {seed}: {what}"));
+    let reunions: Result<Vec<Reunion>, String> = (0..60).map(told).collect();
+    let reunions = reunions.unwrap_or_else(|what| panic!("{what}"));
+    let sum = |of: fn(&Reunion) -> u64| reunions.iter().map(of).sum::<u64>();
+    assert!(sum(|it| it.taken) > 100 && sum(|it| it.conflicts) > 100, "{reunions:?}");
+    assert!(reunions.iter().any(|it| it.sides == 1) && reunions.iter().any(|it| it.sides == 2));
+}
+
+#[test]
+fn two_sides_that_both_yield_show() {
+    shows_when_sides_meet(Sabotage::Control(Rule::FoundersDiffer));
+}
+
+#[test]
+fn a_merge_that_does_not_look_at_what_is_there_shows() {
+    shows_when_sides_meet(Sabotage::LastComeWins);
+}
+
+#[test]
+fn keys_that_are_not_remembered_as_taken_away_show() {
+    shows_when_sides_meet(Sabotage::NoTombs);
+}
+
+#[test]
+fn a_side_that_goes_before_it_has_handed_over_shows() {
+    shows_when_sides_meet(Sabotage::GoesBeforeMerged);
+}
+
+#[test]
+fn a_process_that_was_counted_as_dead_and_brings_what_it_has_shows() {
+    shows(Sabotage::MergeAfterDeath);
 }

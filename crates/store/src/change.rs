@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::index::At;
 use crate::item::Item;
 use crate::slot_table::{Applied, Garbage, Items, NEVER, SHARED_FROM_BYTES, SlotTable};
-use crate::{Effect, Key, NewValue, Seed, Touch, UnixMillis, Value, Version};
+use crate::{Cause, Effect, Key, NewValue, Seed, Touch, UnixMillis, Value, Version};
 
 /// Values from here on are freed elsewhere.
 const GARBAGE_FROM_BYTES: usize = 64 * 1024;
@@ -56,7 +56,7 @@ impl SlotTable {
         touch: Touch,
         seed: &Seed,
     ) -> Applied {
-        let index_bytes = self.index.bytes();
+        let other_bytes = signed(self.index.bytes()) + self.parting_bytes();
         let seen = self.seen_by_others();
         let mut change = Change { version, touch, seed, grown_bytes: 0, garbage: None };
         self.carry_out(effect, &mut change);
@@ -65,7 +65,8 @@ impl SlotTable {
             self.item_bytes = self.item_bytes.strict_add_signed(change.grown_bytes as isize);
         }
         Applied {
-            grown_bytes: change.grown_bytes + signed(self.index.bytes()) - signed(index_bytes),
+            grown_bytes: change.grown_bytes + signed(self.index.bytes()) + self.parting_bytes()
+                - other_bytes,
             reshaped: seen != self.seen_by_others(),
             garbage: change.garbage,
         }
@@ -87,7 +88,7 @@ impl SlotTable {
                     self.index.change(at, |item| item.set_mark(*mark));
                 }
             }
-            Effect::Remove { key, .. } => self.remove(change, key),
+            Effect::Remove { key, cause } => self.remove(change, key, *cause),
             Effect::Clear => self.clear(change),
         }
     }
@@ -117,6 +118,7 @@ impl SlotTable {
     }
 
     fn insert(&mut self, change: &mut Change<'_>, key: &Key<'_>, value: NewValue<'_>) -> At {
+        self.note_arrival(key.bytes());
         let mark = change.touch.new_mark();
         let item = Item::new(key.bytes(), value, change.version, mark);
         change.grown_bytes += signed(item.as_ref().bytes());
@@ -203,9 +205,10 @@ impl SlotTable {
         }
     }
 
-    fn remove(&mut self, change: &mut Change<'_>, key: &Key<'_>) {
+    fn remove(&mut self, change: &mut Change<'_>, key: &Key<'_>, cause: Cause) {
         let Some(at) = self.locate(key) else { return };
         let mut item = self.index.remove(at);
+        self.note_removal(key.bytes(), (item.as_ref().version(), change.version), cause);
         change.grown_bytes -= signed(item.as_ref().bytes());
         change.discard(item.take_shared());
         self.last_removal = change.version;
@@ -220,6 +223,7 @@ impl SlotTable {
         change.garbage = Some(Garbage::Items(Box::new(Items(items))));
         self.expires_from = NEVER;
         self.last_removal = change.version;
+        self.note_emptied(change.version);
     }
 
     #[inline]

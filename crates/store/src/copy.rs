@@ -4,9 +4,12 @@
 use crate::{Applied, DecodedItem, Effect, Seed, SlotTable, Touch, Version};
 
 impl SlotTable {
-    /// Empties the slot. It is at `version` from now on: what comes next builds on that.
+    /// Empties the slot, and with it what it remembers. It is at `version` from now on: what comes next builds on that.
     pub fn begin_copy(&mut self, version: Version, seed: &Seed) -> Applied {
-        self.apply(&Effect::Clear, version, Touch::Nothing, seed)
+        let forgotten = self.reunite();
+        let mut applied = self.apply(&Effect::Clear, version, Touch::Nothing, seed);
+        applied.grown_bytes += forgotten.grown_bytes;
+        applied
     }
 
     /// Takes an item as it stands elsewhere, with its own version. The slot's stays as it is.

@@ -46,20 +46,25 @@ pub struct DecodedItem<'a> {
 
 /// Appends an item.
 pub fn encode_item(found: &Found<'_>, out: &mut Vec<u8>) {
-    put_item_head(out, found);
+    encode_item_as(found, found.item.version(), out);
+}
+
+/// Appends an item as if it were of this version.
+pub fn encode_item_as(found: &Found<'_>, version: Version, out: &mut Vec<u8>) {
+    put_item_head(out, found, version);
     put_stored_value(out, found.item);
 }
 
 /// Appends an item with an empty string for its value, which travels by itself.
 pub fn encode_item_without_value(found: &Found<'_>, out: &mut Vec<u8>) {
-    put_item_head(out, found);
+    put_item_head(out, found, found.item.version());
     put_string(out, VALUE_RAW, &[]);
 }
 
-fn put_item_head(out: &mut Vec<u8>, found: &Found<'_>) {
+fn put_item_head(out: &mut Vec<u8>, found: &Found<'_>, version: Version) {
     let item = found.item;
     out.push(ITEM_V1);
-    put_u64(out, item.version().0);
+    put_u64(out, version.0);
     put_varint(out, u64::from(item.mark().0));
     put_expiry(out, found.expires_at);
     put_bytes(out, item.key());
@@ -148,7 +153,7 @@ pub fn decode_effect<'a>(
 /// No string is longer, so no effect writes behind it.
 const OFFSET_MAX: usize = 512 * 1024 * 1024;
 
-fn put_u64(out: &mut Vec<u8>, number: u64) {
+pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
@@ -161,7 +166,7 @@ fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
@@ -205,14 +210,14 @@ fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
 }
 
 /// The bytes not yet read.
-struct Input<'a>(&'a [u8]);
+pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Input<'a> {
     fn u8(&mut self) -> Result<u8, DecodeError> {
         Ok(self.take(1)?[0])
     }
 
-    fn u64(&mut self) -> Result<u64, DecodeError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, DecodeError> {
         let bytes = self.take(size_of::<u64>())?;
         Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes were taken")))
     }
@@ -239,9 +244,17 @@ impl<'a> Input<'a> {
         Ok(taken)
     }
 
-    fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let len = usize::try_from(self.varint()?).map_err(|_| DecodeError::BadNumber)?;
         self.take(len)
+    }
+
+    pub(crate) fn flag(&mut self) -> Result<bool, DecodeError> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            tag => Err(DecodeError::UnknownTag(tag)),
+        }
     }
 
     fn key(&mut self, seed: &Seed) -> Result<Key<'a>, DecodeError> {

@@ -20,6 +20,7 @@ mod evict; //       Whom to evict when memory is short.
 mod encoding; //    Items and effects as bytes.
 mod recorded; //    An effect with its place in the history of its slot.
 mod copy; //        A slot whose content comes from another node.
+mod parting; //     What was taken away since two sides parted.
 mod digest; //      A fingerprint of content, independent of order and seed.
 mod memory; //      What a block really takes in the allocator.
 mod prefetch; //    Ask the processor for a cache line before it is needed.
@@ -29,13 +30,14 @@ pub use digest::{Digest, digest_of};
 pub use effect::{Cause, Effect};
 pub use encoding::{
     DecodeError, DecodedItem, decode_effect, decode_item, encode_effect, encode_item,
-    encode_item_without_value,
+    encode_item_as, encode_item_without_value,
 };
 pub use evict::{Candidate, EvictionPool, Policy, SAMPLES_MAX};
 pub use index::At;
 pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
 pub use memory::block_bytes;
+pub use parting::{Parting, Tomb};
 pub use prefetch::prefetch;
 pub use recorded::Recorded;
 pub use slot_table::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::index::{At, Index};
 use crate::item::ItemRef;
-use crate::{Key, Touch, UnixMillis, Value, Version};
+use crate::{Key, Parting, Touch, UnixMillis, Value, Version};
 
 /// Values of this size and more have a block of their own that replies and fills share, so that
 /// nothing large is ever copied under a slot's lock.
@@ -25,6 +25,8 @@ pub struct SlotTable {
     pub(crate) last_removal: Version,
     /// What the items take in the allocator.
     pub(crate) item_bytes: usize,
+    /// While another side of the cluster may have gone on.
+    pub(crate) parting: Option<Box<Parting>>,
 }
 
 /// Later than any time of expiry.
@@ -38,6 +40,7 @@ impl Default for SlotTable {
             expires_from: NEVER,
             last_removal: Version::ZERO,
             item_bytes: 0,
+            parting: None,
         }
     }
 }
@@ -145,7 +148,7 @@ impl SlotTable {
 
     /// What the slot takes in the allocator.
     pub fn bytes(&self) -> usize {
-        self.item_bytes + self.index.bytes()
+        self.item_bytes + self.index.bytes() + self.parting.as_ref().map_or(0, |it| it.bytes())
     }
 
     /// The part of that which is not items.

@@ -52,7 +52,7 @@ pub enum Input {
     ClientTurned,
     /// A node of this cluster, but of another generation, has said hello.
     Met(Generation),
-    /// What this side wrote since the generations parted is with the one it has yielded to.
+    /// What this process has that the other side lacks is there now: the answer to `Effect::Yield`.
     Merged,
     /// Copies that this process has loaded from its disk.
     Found(Vec<Offer>),
@@ -138,6 +138,11 @@ pub enum Effect {
     Serving {
         bucket: Hashmask,
         node: NodeId,
+    },
+    /// This process ends in favour of that generation: what the other side lacks is to be handed over
+    /// to it, then `Input::Merged`.
+    Yield {
+        to: Generation,
     },
     Answer {
         id: u64,

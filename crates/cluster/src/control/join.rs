@@ -48,6 +48,10 @@ pub(super) fn judge(
     if let Some(reason) = misfit(map, cluster, request) {
         return Verdict::Refuse(reason);
     }
+    if map.yielded_to().is_some() {
+        // In a moment its nodes will be of that one.
+        return Verdict::Wait("this side of the cluster has yielded to another".into());
+    }
     let joining = &request.member;
     let known = map.member(joining.id);
     if known.is_some_and(|member| member.peer() == joining.peer()) {
@@ -81,9 +85,6 @@ fn misfit(map: &Map, cluster: ClusterId, request: &JoinRequest) -> Option<String
         return Some(format!(
             "the cluster speaks version {PROTOCOL_VERSION} of the protocol, the joining node {version}"
         ));
-    }
-    if map.yielded_to().is_some() {
-        return Some("this side of the cluster has yielded to another: join that one".into());
     }
     if theirs.is_some_and(|theirs| theirs != cluster) {
         return Some("its data directory belongs to another cluster".into());

@@ -258,8 +258,8 @@ impl Control {
     /// Asks for the next lease: the leader, or everybody if the lease has run out, for then the
     /// leader this node knows of may be none.
     pub(super) fn ask_for_lease(&mut self) {
-        if self.map.as_ref().is_some_and(|map| map.yielded_to().is_some()) {
-            // This generation never serves again.
+        if self.yielding.is_some() {
+            // This process never serves again.
             self.holder = Holder { next_ask: Duration::MAX, ..Holder::default() };
             return self.out.push(Effect::Lease { until: Duration::ZERO });
         }
@@ -384,7 +384,7 @@ impl Control {
     pub(super) fn is_alone(&self) -> bool {
         let Some(map) = &self.map else { return false };
         let voters = self.consensus.voters().iter().copied();
-        map.yielded_to().is_none()
+        self.yielding.is_none()
             && map.members().iter().map(Member::peer).eq([self.me.peer()])
             && voters.eq([self.me.id])
             && !self.consensus.is_reconfiguring()

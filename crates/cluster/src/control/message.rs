@@ -88,8 +88,17 @@ pub enum Message {
     Sick,
     /// Copies that the sender has found on its disk.
     Offer(Vec<Offer>),
+    /// The sender's side has ended in favour of another, and this is how far it is.
+    Yielding(Handed),
     /// You have left, and nothing waits for you any more.
     Farewell,
+}
+
+/// How far a process is that hands over what another side lacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Handed {
+    Some,
+    All,
 }
 
 /// What a process says of itself when it wants to become a member.

@@ -103,7 +103,7 @@ impl Control {
         let Some(map) = self.map.clone() else { return };
         let Some(leader) = self.leader.as_mut().filter(|leader| leader.is_settled) else { return };
         let is_quiet = map.lost().next().is_none() && leader.lost.since.is_empty();
-        if is_quiet || map.yielded_to().is_some() {
+        if is_quiet || self.yielding.is_some() {
             return;
         }
         leader.lost.follow(&map, self.now);

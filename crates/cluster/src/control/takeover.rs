@@ -61,7 +61,7 @@ impl Control {
         if !self.is_member() {
             return Some("this process is no member of the cluster");
         }
-        if map.yielded_to().is_some() {
+        if self.yielding.is_some() {
             return Some("this side of the cluster has yielded to another");
         }
         if map.members().len() == 1 {
@@ -102,22 +102,16 @@ impl Control {
     }
 
     fn take_over(&mut self) {
-        let map = self.map.clone().expect("only a member takes over");
-        let others = map.members().iter().filter(|member| member.id != self.me.id).cloned();
-        self.estranged.extend(others);
         self.leader = None;
         self.consensus.take_over();
     }
 
     /// Nodes that were members before a takeover and have not come back since: when one is met again,
     /// the two generations have to be brought together.
+    /// Whoever leads looks for them.
     pub fn estranged(&self) -> &[Member] {
-        &self.estranged
-    }
-
-    pub(super) fn forget_estranged(&mut self, map: &Map) {
-        let is_back = |member: &Member| map.members().iter().any(|it| it.name == member.name);
-        self.estranged.retain(|member| !is_back(member));
+        let map = self.map.as_ref().filter(|_| self.leads() && self.yielding.is_none());
+        map.map_or(&[], |map| map.estranged())
     }
 
     // ---- Silence.

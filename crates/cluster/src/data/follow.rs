@@ -29,6 +29,9 @@ pub fn follow<P: Plane>(
                 settle_if_inherited(plane, bucket, before);
             }
         }
+        if map.is_forked() || before.is_some_and(Map::is_forked) {
+            follow_parting(plane, map, before, &mut applied);
+        }
         plane.publish(map);
     });
 }
@@ -53,6 +56,35 @@ fn follow_bucket<P: Plane>(
             }
             plane.note(slot, state);
         });
+    }
+}
+
+/// As long as another side of the cluster may have gone on, every slot remembers where the histories
+/// parted and what was taken away since. One that came here later and remembers nothing, because its
+/// bucket began anew, has parted at its beginning.
+fn follow_parting<P: Plane>(
+    plane: &P,
+    map: &Map,
+    before: Option<&Map>,
+    applied: &mut impl FnMut(Applied),
+) {
+    let has_parted = before.is_some_and(|it| !it.generation().is_one_with(map.generation()));
+    let is_news = |bucket: &Bucket| {
+        before.is_none_or(|it| {
+            it.is_forked() != map.is_forked() || it.bucket(bucket.hashmask) != Some(bucket)
+        })
+    };
+    for bucket in map.buckets().filter(|bucket| has_parted || is_news(bucket)) {
+        for slot in slots_of(bucket.hashmask) {
+            plane.with_slot(slot, |state| {
+                if !map.is_forked() {
+                    applied(state.table.reunite());
+                } else if state.duty.holds() {
+                    let at = if has_parted { state.table.version() } else { Version::ZERO };
+                    state.table.part(at);
+                }
+            });
+        }
     }
 }
 

@@ -179,6 +179,7 @@ impl Intake {
                 Ok(())
             }
             Frame::FillSlot { fill, .. }
+            | Frame::FillParting { fill, .. }
             | Frame::FillItems { fill, .. }
             | Frame::FillPart { fill, .. }
             | Frame::FillWhole { fill, .. }
@@ -234,6 +235,10 @@ impl Intake {
         match *frame {
             Frame::FillSlot { slot, position, .. } => surface.on_slot(slot, |to, applied| {
                 applied(taker.begin_slot(to, position));
+                Ok(())
+            }),
+            Frame::FillParting { slot, piece, .. } => surface.on_slot(slot, |to, applied| {
+                applied(to.table.take_parting(piece)?);
                 Ok(())
             }),
             Frame::FillItems { slot, items, .. } => {

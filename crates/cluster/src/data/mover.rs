@@ -11,6 +11,7 @@ use placement::Hashmask;
 
 use super::follow::stop_feeding;
 use super::settle::Settlements;
+use super::tombs::Tombs;
 use super::{Outgoing, Plane, Progress, slots_of};
 use crate::balance::Attempt;
 use crate::fill::Source;
@@ -99,6 +100,7 @@ pub struct Mover {
     look_due: Duration,
     /// What the bandwidth cap allows: bytes sent since when.
     paced: (Duration, u64),
+    tombs: Tombs,
 }
 
 impl Mover {
@@ -110,6 +112,7 @@ impl Mover {
             settlements: Settlements::default(),
             look_due: now,
             paced: (now, 0),
+            tombs: Tombs::default(),
         }
     }
 
@@ -169,6 +172,7 @@ impl Mover {
             self.look_for_the_slow(plane);
             self.look_for_the_forgotten(now, plane);
             self.forget_heirs(now, plane);
+            self.tombs.look(now, plane);
         }
     }
 

@@ -36,6 +36,7 @@ impl Replacement {
         if !copy || to.duty.reign != self.reign {
             return None;
         }
+        self.table.inherit_parting(to.table);
         self.table.advance_to(self.position.version);
         let before = to.table.bytes() as i64;
         core::mem::swap(to.table, &mut self.table);

@@ -34,6 +34,8 @@ pub struct Source {
 
 enum Walk {
     NotBegun,
+    /// At what is remembered of the slot, behind this key.
+    Remembered(Option<Box<[u8]>>),
     At(ScanPosition),
     Over,
 }
@@ -108,7 +110,10 @@ impl Source {
         if matches!(self.walk, Walk::NotBegun) {
             feed.begin(position.version);
             outbox.push(&Frame::FillSlot { fill: self.fill, slot, position });
-            self.walk = Walk::At(ScanPosition::START);
+            self.walk = Walk::Remembered(None);
+        }
+        if let Walk::Remembered(after) = &self.walk {
+            self.walk = send_remembered(table, (self.fill, slot), after.as_deref(), outbox);
         }
         self.conclude_large(table, seed, slot, outbox);
         let begun_at = feed.begun_at();
@@ -175,4 +180,19 @@ impl Source {
     pub fn cancel(&self, outbox: &mut Outbox) {
         outbox.push(&Frame::FillCancel { fill: self.fill });
     }
+}
+
+/// Sends what is remembered since the cluster parted from another side, before the items: a key that is
+/// back by then is among those.
+fn send_remembered(
+    table: &SlotTable,
+    (fill, slot): (FillId, Slot),
+    after: Option<&[u8]>,
+    outbox: &mut Outbox,
+) -> Walk {
+    let Some(parting) = table.parting() else { return Walk::At(ScanPosition::START) };
+    let mut piece = Vec::new();
+    let more = parting.encode(after, CHUNK_BYTES, &mut piece);
+    outbox.push(&Frame::FillParting { fill, slot, piece: &piece });
+    more.map_or(Walk::At(ScanPosition::START), |key| Walk::Remembered(Some(key)))
 }

@@ -127,6 +127,7 @@ fn receive(fill: &mut Option<Taker>, to: &mut Receiver<'_>, frame: &Frame<'_>) -
         }
         Frame::FillStart { fill: id, bucket, reign } => *fill = Some(Taker::new(id, bucket, reign)),
         Frame::FillSlot { position, .. } => drop(taker.unwrap().begin_slot(to, position)),
+        Frame::FillParting { piece, .. } => drop(to.table.take_parting(piece).unwrap()),
         Frame::FillItems { items, .. } => taker.unwrap().take_items(to, items, nothing).unwrap(),
         Frame::FillPart { bytes, .. } => taker.unwrap().take_piece(bytes),
         Frame::FillWhole { item, .. } => drop(taker.unwrap().take_whole(to, item).unwrap()),

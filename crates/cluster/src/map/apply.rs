@@ -93,6 +93,10 @@ impl Map {
         self.generation = self.generation.taken_over_by(founder);
         let others = self.members.iter().map(|member| member.id).filter(|node| *node != founder);
         let others: BTreeSet<NodeId> = others.collect();
+        let lost_sight_of = self.members.iter().filter(|member| member.id != founder).cloned();
+        let mut estranged: Vec<Member> = lost_sight_of.collect();
+        estranged.extend(self.estranged.iter().filter(|it| it.id != founder).cloned());
+        self.estranged = Arc::new(estranged);
         self.apply(index, &Change::Dead(others));
         self.basis = self.epoch;
     }
@@ -114,6 +118,9 @@ impl Map {
                 self.loads.insert(place, Load::default());
                 self.since.insert(place, index);
             }
+        }
+        if self.estranged.iter().any(|it| it.is_succeeded_by(member)) {
+            Arc::make_mut(&mut self.estranged).retain(|it| !it.is_succeeded_by(member));
         }
         Outcome::Applied
     }

@@ -23,6 +23,11 @@ impl Member {
     pub fn peer(&self) -> Peer {
         Peer { id: self.id, boot: self.boot }
     }
+
+    /// Whether the other is this node come back, be it under a new id.
+    pub fn is_succeeded_by(&self, other: &Member) -> bool {
+        self.id == other.id || self.name == other.name
+    }
 }
 
 /// Where a node is reached: one host, a port for each kind of caller.

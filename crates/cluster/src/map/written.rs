@@ -27,6 +27,7 @@ pub(super) struct Written {
     since: Vec<LogIndex>,
     buckets: Vec<Bucket>,
     lost: BTreeMap<Hashmask, Holders>,
+    estranged: Vec<Member>,
 }
 
 /// Why something that was read is no map.
@@ -54,6 +55,7 @@ impl From<Map> for Written {
             since: map.since,
             buckets: map.buckets.iter().cloned().collect(),
             lost: BTreeMap::clone(&map.lost),
+            estranged: Vec::clone(&map.estranged),
         }
     }
 }
@@ -76,6 +78,7 @@ impl TryFrom<Written> for Map {
             buckets: Chunked::default(),
             by_slot: Arc::default(),
             lost: Arc::new(written.lost),
+            estranged: Arc::new(written.estranged),
         };
         map.set_buckets(written.buckets);
         Ok(map)

@@ -157,6 +157,11 @@ impl Duty {
         matches!(self.role, Role::Serving | Role::Paused | Role::Settling)
     }
 
+    /// Whether it has all of the slot.
+    pub fn holds(&self) -> bool {
+        self.is_primary() || matches!(self.role, Role::Backup | Role::Heir)
+    }
+
     pub fn feed_mut(&mut self, link: LinkId) -> Option<&mut Feed> {
         self.feeds.iter_mut().find(|feed| feed.link == link)
     }

@@ -54,6 +54,12 @@ pub enum Frame<'a> {
         slot: Slot,
         position: Position,
     },
+    /// A piece of what the slot remembers since the cluster parted from another side.
+    FillParting {
+        fill: FillId,
+        slot: Slot,
+        piece: &'a [u8],
+    },
     /// Items of the slot (`store::decode_item`).
     FillItems {
         fill: FillId,
@@ -149,6 +155,7 @@ const COMPARE: u8 = 12;
 const REPLACE: u8 = 13;
 const REPLACE_ITEMS: u8 = 14;
 const REPLACE_END: u8 = 15;
+const FILL_PARTING: u8 = 20;
 
 const ACK: u8 = 65;
 const REFUSED: u8 = 66;
@@ -233,6 +240,9 @@ impl<'a> Frame<'a> {
                 .slot(slot)
                 .u64(position.reign.0)
                 .u64(position.version.0),
+            Frame::FillParting { fill, slot, piece } => {
+                with(out, FILL_PARTING).fill(fill).slot(slot).bytes(piece)
+            }
             Frame::FillItems { fill, slot, items } => {
                 with(out, FILL_ITEMS).fill(fill).slot(slot).bytes(items)
             }
@@ -283,6 +293,11 @@ impl<'a> Frame<'a> {
                 fill: reader.fill()?,
                 slot: reader.slot()?,
                 position: reader.position()?,
+            },
+            FILL_PARTING => Frame::FillParting {
+                fill: reader.fill()?,
+                slot: reader.slot()?,
+                piece: reader.rest(),
             },
             FILL_ITEMS => Frame::FillItems {
                 fill: reader.fill()?,

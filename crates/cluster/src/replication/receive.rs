@@ -152,7 +152,7 @@ pub fn receive_images(
     while let Some((tag, behind)) = rest.split_first() {
         let taken = match *tag {
             PRESENT => take_present(receiver, behind, &mut applied),
-            GONE => take_gone(receiver, behind, &mut applied),
+            GONE => take_gone(receiver, to, behind, &mut applied),
             tag => Err(DecodeError::UnknownTag(tag)),
         };
         match taken {
@@ -177,6 +177,7 @@ fn take_present<'a>(
 
 fn take_gone<'a>(
     receiver: &mut Receiver<'_>,
+    at: Version,
     bytes: &'a [u8],
     applied: &mut impl FnMut(Applied),
 ) -> Result<&'a [u8], DecodeError> {
@@ -184,7 +185,6 @@ fn take_gone<'a>(
     let length = u32::from_le_bytes(*length) as usize;
     let (key, rest) = rest.split_at_checked(length).ok_or(DecodeError::Truncated)?;
     let key = receiver.seed.key(key);
-    let at = receiver.table.version();
     let remove = store::Effect::Remove { key, cause: store::Cause::Deleted };
     applied(receiver.table.apply(&remove, at, Touch::Nothing, receiver.seed));
     Ok(rest)

@@ -80,6 +80,16 @@ const SUBCOMMANDS: &[Spec] = &[
     instead::SET_CONFIG_EPOCH,
     instead::SETSLOT,
     Spec {
+        name: "conflicts",
+        full_name: "cluster|conflicts",
+        summary: "Names the keys that two sides of the cluster had changed before they became one again.",
+        complexity: "O(N) where N is the number of conflicts",
+        arity: 2,
+        flags: ADMIN,
+        run: Some(ours::conflicts),
+        ..CLUSTER
+    },
+    Spec {
         name: "countkeysinslot",
         full_name: "cluster|countkeysinslot",
         summary: "Returns how many keys a slot holds.",

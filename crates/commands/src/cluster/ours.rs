@@ -105,6 +105,17 @@ pub(super) fn status(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Keys that two sides had changed, one JSON document each: those that this node serves.
+pub(super) fn conflicts(context: &mut Context<'_>) -> Result<(), Error> {
+    let conflicts = context.host.conflicts();
+    let reply = &mut context.reply;
+    reply.array(conflicts.len());
+    for conflict in conflicts {
+        reply.bulk(conflict.as_bytes());
+    }
+    Ok(())
+}
+
 pub(super) fn links(context: &mut Context<'_>) -> Result<(), Error> {
     let links = context.host.links();
     let reply = &mut context.reply;

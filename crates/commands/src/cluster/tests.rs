@@ -579,6 +579,11 @@ fn links_are_listed_as_redis_lists_them() {
 }
 
 #[test]
+fn keys_that_two_sides_had_changed_are_named() {
+    assert_eq!(node(1).run("CLUSTER CONFLICTS"), r#"1) "{\"key\":\"k\"}""#);
+}
+
+#[test]
 fn changes_of_the_map_are_heard_by_who_watches() {
     let mut node = TestNode::default();
     let told = node.run("CLUSTER WATCH");

@@ -16,6 +16,10 @@ pub trait Cluster {
     /// The connections to other nodes.
     fn links(&self) -> Vec<LinkFacts>;
 
+    /// Keys that two sides of the cluster had changed before they became one again, as JSON, the latest
+    /// last.
+    fn conflicts(&self) -> Vec<String>;
+
     /// Commands that had to wait because their bucket was being handed over.
     fn stalls(&self) -> StallFacts;
 }

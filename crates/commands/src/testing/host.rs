@@ -182,6 +182,10 @@ impl Cluster for TestHost {
         self.links.clone()
     }
 
+    fn conflicts(&self) -> Vec<String> {
+        vec![r#"{"key":"k"}"#.to_owned()]
+    }
+
     fn stalls(&self) -> StallFacts {
         StallFacts::default()
     }

@@ -5,6 +5,7 @@ mod events;
 mod grow;
 mod load;
 mod losses;
+mod meeting;
 mod moves;
 mod steady;
 mod operate;

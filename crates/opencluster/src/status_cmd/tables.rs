@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use cluster::merge::Tally;
 use cluster::status::{
     BUCKETS_MAX, ChangeStatus, LevelsStatus, MemberStatus, MoveStatus, Status, Vote, picture,
     summary,
@@ -31,6 +32,7 @@ pub(super) fn told(status: &Status, now: Duration) -> String {
     }
     text += &summary(status);
     text += &lost(status);
+    text += &sides(status);
     text += &format!("\n{TITLE}moves in flight{TITLE:#}\n");
     text += &moves(&status.moves);
     text += &format!("\n{TITLE}last changes of the map{TITLE:#}\n");
@@ -96,6 +98,29 @@ fn lost(status: &Status) -> String {
         [only] => format!("{ALARM}nobody holds {only}{ALARM:#}\n"),
         all => format!("{ALARM}nobody holds {} buckets: {} ...{ALARM:#}\n", all.len(), all[0]),
     }
+}
+
+/// What there is to say of other sides of the cluster.
+fn sides(status: &Status) -> String {
+    let mut text = String::new();
+    if status.yields {
+        text += "another side of the cluster stands: this one serves nobody and hands over what it wrote\n";
+    }
+    if !status.estranged.is_empty() {
+        let names = status.estranged.join(", ");
+        let _ =
+            writeln!(text, "taken over without {names}: looked for, they may have gone on as well");
+    }
+    let Tally { taken, same, lost_here, lost_there, unsure } = status.merged;
+    if status.merged.all() > 0 {
+        let conflicts = status.merged.conflicts();
+        let _ = writeln!(
+            text,
+            "merged with another side, keys: {taken} taken, {same} the same, {conflicts} in conflict \
+             (lost: {lost_here} here, {lost_there} there, {unsure} unsure; CLUSTER CONFLICTS names them)"
+        );
+    }
+    text
 }
 
 fn moves(moves: &[MoveStatus]) -> String {
@@ -296,6 +321,19 @@ last changes of the map
         assert!(!text.contains("#00"), "{text}");
         assert!(text.contains("2 nodes, 256 buckets: 0 to 256 copies each"), "{text}");
         assert!(text.contains("moves in flight\n  none\n"), "{text}");
+    }
+
+    #[test]
+    fn other_sides_of_the_cluster_are_told_of() {
+        let mut status = status(Mask::M00FF);
+        status.estranged = vec!["c".to_owned(), "d".to_owned()];
+        status.merged = Tally { taken: 7, lost_there: 2, ..Tally::default() };
+        let text = told(&status, Duration::ZERO);
+        for line in
+            ["\ntaken over without c, d: looked for", "keys: 7 taken, 0 the same, 2 in conflict"]
+        {
+            assert!(text.contains(line), "{text}");
+        }
     }
 
     #[test]

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 use cluster::balance::Attempt;
 use cluster::control::{Gone, Input, MapChanged};
 use cluster::data::{Order, Report};
-use cluster::map::{Epoch, NodeId, Peer};
+use cluster::map::{Endpoints, Epoch, Generation, NodeId, Peer};
+use cluster::merge::{Question, Reply, Taker};
 use placement::Hashmask;
 
 use super::{Notice, follow, incoming, outgoing};
+use crate::merge;
 use crate::news;
 use crate::peer::{ControlLine, DataPlane, Unwanted};
 use crate::shared::Shared;
@@ -61,6 +63,18 @@ impl DataPlane for Shared {
 
     fn serving(&self, _bucket: Hashmask, _node: NodeId) {
         // What waits here is tried again all the time, and finds the new map by itself.
+    }
+
+    fn met(&self, at: Endpoints) {
+        self.merging.note_met(at);
+    }
+
+    fn yield_to(&self, to: Generation) {
+        self.merging.yield_to(to);
+    }
+
+    fn merge(&self, question: Question, taker: &mut Taker) -> Option<Reply> {
+        merge::answer(self, question, taker)
     }
 
     fn gone(&self, gone: &Gone) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use cluster::data::{Mover, Order};
 
 use super::boottime::now;
+use crate::merge::give;
 use crate::shared::Shared;
 
 /// Sleeps between looks, with and without work at hand.
@@ -28,6 +29,9 @@ pub(crate) fn run_mover(shared: Arc<Shared>, orders: Receiver<Order>) {
         }
         while let Ok(order) = orders.try_recv() {
             mover.handle(now(), order, shared);
+        }
+        if let Some(to) = shared.merging.yields() {
+            give(shared, to); // Nothing else moves from here any more.
         }
         shared.data.pausing.store(mover.is_pausing(), Ordering::Release);
         shared.data.heirs.store(mover.has_heirs(), Ordering::Release);

@@ -109,6 +109,13 @@ impl DataDirectory {
         self.log.write(&self.files, persist)
     }
 
+    /// Keeps who the node is and of which cluster, and forgets the rest.
+    pub(crate) fn begin_anew(&mut self) -> io::Result<()> {
+        self.forget_items()?;
+        self.log = KeptLog::create(&self.files)?;
+        Ok(())
+    }
+
     /// Begins to write what the node holds; `ItemsWriter::finish` puts it in place.
     pub(crate) fn write_items(&self, head: &ItemsHead) -> io::Result<ItemsWriter<Files>> {
         ItemsWriter::begin(&self.files, head)

@@ -7,6 +7,7 @@ use cluster::status::Status;
 use commands::{Cluster, LinkDirection, LinkFacts, StallFacts};
 
 use super::NodeHost;
+use crate::merge;
 use crate::news;
 
 impl Cluster for NodeHost<'_> {
@@ -16,6 +17,10 @@ impl Cluster for NodeHost<'_> {
 
     fn ask(&mut self, ask: Ask) -> Result<(), String> {
         news::ask(self.shared, ask)
+    }
+
+    fn conflicts(&self) -> Vec<String> {
+        merge::conflicts(self.shared)
     }
 
     fn stalls(&self) -> StallFacts {

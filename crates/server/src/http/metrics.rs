@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use cluster::merge::Tally;
 use serde_json::{Value, json};
 
 /// Whether clients should be sent here.
@@ -39,6 +40,9 @@ pub struct NodeMetrics {
     pub keys_evicted: u64,
     pub lookups_hit: u64,
     pub lookups_missed: u64,
+
+    /// Keys that another side of the cluster had changed.
+    pub merged: Tally,
 
     pub memory: MemoryMetrics,
 }
@@ -75,6 +79,7 @@ impl NodeMetrics {
         self.prometheus_commands(&mut page);
         self.prometheus_keys(&mut page);
         self.prometheus_memory(&mut page);
+        self.prometheus_merged(&mut page);
         page.0
     }
 
@@ -108,6 +113,21 @@ impl NodeMetrics {
         page.family("lookups_total", "counter", "Keys looked up by reading commands.");
         page.labelled("lookups_total", &[("result", "hit")], self.lookups_hit);
         page.labelled("lookups_total", &[("result", "miss")], self.lookups_missed);
+    }
+
+    fn prometheus_merged(&self, page: &mut Page) {
+        let help = "Keys that another side of the cluster had changed, by what became of them.";
+        page.family("merged_keys_total", "counter", help);
+        let Tally { taken, same, lost_here, lost_there, unsure } = self.merged;
+        for (outcome, count) in [
+            ("taken", taken),
+            ("same", same),
+            ("conflict_lost_here", lost_here),
+            ("conflict_lost_there", lost_there),
+            ("conflict_unsure", unsure),
+        ] {
+            page.labelled("merged_keys_total", &[("outcome", outcome)], count);
+        }
     }
 
     fn prometheus_memory(&self, page: &mut Page) {

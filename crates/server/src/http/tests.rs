@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Settings, Zone};
+use cluster::merge::Tally;
 use placement::Mask;
 
 use super::*;
@@ -50,6 +51,7 @@ impl HttpSource for Fake {
             keys_evicted: 6,
             lookups_hit: 60,
             lookups_missed: 10,
+            merged: Tally { taken: 3, lost_here: 1, ..Tally::default() },
             memory: MemoryMetrics { allocated: 111, resident: 222, max: 333 },
         }
     }
@@ -143,6 +145,8 @@ fn metrics_are_prometheus_text() {
         "opencluster_memory_allocated_bytes 111",
         "opencluster_memory_resident_bytes 222",
         "opencluster_memory_max_bytes 333",
+        "opencluster_merged_keys_total{outcome=\"taken\"} 3",
+        "opencluster_merged_keys_total{outcome=\"conflict_lost_here\"} 1",
     ];
     let lines: Vec<&str> = body(&answer).lines().collect();
     for line in expected {

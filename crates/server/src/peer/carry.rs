@@ -43,6 +43,7 @@ impl ControlThread {
                 Effect::Pause { bucket, epoch, to } => data.pause(bucket, epoch, to),
                 Effect::TakeOver { bucket, epoch, from } => data.take_over(bucket, epoch, from),
                 Effect::Serving { bucket, node } => data.serving(bucket, node),
+                Effect::Yield { to } => data.yield_to(to),
                 Effect::Answer { id, answer } => {
                     if let Some(then) = self.asked.remove(&id) {
                         then(answer);

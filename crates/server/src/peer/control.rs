@@ -183,6 +183,9 @@ impl ControlThread {
                 Ok(()) => self.dials.up(to.peer, *purpose),
                 Err(Unwanted) => self.dials.failed(now, wanted, *purpose),
             },
+            // One of this very generation: it will be in the map in a moment.
+            Purpose::Meet => self.dials.failed(now, wanted, *purpose),
+            Purpose::Merge => unreachable!("who hands over makes its own link"),
             Purpose::Timers => unreachable!("timers make their own links"),
             Purpose::Join => unreachable!("a member asks nobody to join"),
         }
@@ -281,6 +284,7 @@ impl ControlThread {
 
     /// Says how far this node has come.
     fn look_around(&mut self) {
+        self.dials.look_for(boottime::now(), self.control.estranged());
         let (up, of) = self.dials.standing();
         self.outlook.set(match (self.control.is_member(), up == of) {
             (false, _) => Progress::Joining,

@@ -40,6 +40,8 @@ pub(super) fn dial(target: Target, roster: &Arc<Roster>, secret: &Secret, line: 
         Purpose::Data => "dial-data",
         Purpose::Timers => "dial-timers",
         Purpose::Join => "dial-join",
+        Purpose::Meet => "dial-meet",
+        Purpose::Merge => "dial-merge",
     };
     if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(attempt) {
         line.send(Event::Dialed { target: told, dialed: Err(HelloError::Io(error)) });

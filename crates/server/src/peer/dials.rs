@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster::map::{NodeId, Peer};
+use cluster::map::{Member, NodeId, Peer};
 
 use super::hello::Purpose;
 use super::roster::{Neighbour, Roster};
@@ -52,6 +52,8 @@ impl Dials {
     /// The links of this roster are wanted and no others. True of links that are up already.
     pub(super) fn follow(&mut self, now: Duration, roster: &Roster) {
         let mut before = std::mem::take(&mut self.dials);
+        let meetings = before.extract_if(.., |(_, purpose), _| *purpose == Purpose::Meet);
+        self.dials.extend(meetings);
         for to in roster.neighbours() {
             for purpose in [Purpose::Control, Purpose::Data] {
                 let key = (to.peer.id, purpose);
@@ -61,6 +63,20 @@ impl Dials {
                 let failures = known.map_or(0, |dial| dial.failures);
                 self.dials.insert(key, Dial { to: to.clone(), state, failures });
             }
+        }
+    }
+
+    /// These were members before a takeover: they are looked for again and again, for they may have gone
+    /// on as well.
+    pub(super) fn look_for(&mut self, now: Duration, estranged: &[Member]) {
+        let is_looked_for = |(node, purpose): &(NodeId, Purpose)| {
+            *purpose != Purpose::Meet || estranged.iter().any(|member| member.id == *node)
+        };
+        self.dials.retain(|key, _| is_looked_for(key));
+        for member in estranged {
+            let to = Neighbour { peer: member.peer(), at: member.at.clone() };
+            let dial = Dial { to, state: State::Due(now), failures: 0 };
+            self.dials.entry((member.id, Purpose::Meet)).or_insert(dial);
         }
     }
 
@@ -126,15 +142,21 @@ impl Dials {
 
     /// How many of the links that are wanted stand, and how many are wanted.
     pub(super) fn standing(&self) -> (usize, usize) {
-        let up = self.dials.values().filter(|dial| dial.state == State::Up).count();
-        (up, self.dials.len())
+        let wanted = self.dials.iter().filter(|((_, purpose), _)| *purpose != Purpose::Meet);
+        let up = wanted.clone().filter(|(_, dial)| dial.state == State::Up).count();
+        (up, wanted.count())
     }
 }
 
 fn patience(me: Peer, them: Peer, purpose: Purpose) -> Duration {
     match purpose {
         Purpose::Control if me.id > them.id => HIGHER_WAITS,
-        Purpose::Control | Purpose::Data | Purpose::Timers | Purpose::Join => Duration::ZERO,
+        Purpose::Control
+        | Purpose::Data
+        | Purpose::Timers
+        | Purpose::Join
+        | Purpose::Meet
+        | Purpose::Merge => Duration::ZERO,
     }
 }
 
@@ -208,6 +230,22 @@ mod tests {
             due.iter().for_each(|target| dials.up(target.to.peer, target.purpose));
         }
         assert_eq!((made, dials.standing()), (1000, (1000, 1000)));
+    }
+
+    #[test]
+    fn those_who_are_looked_for_are_dialed_until_they_are_back_and_nobody_waits_for_them() {
+        let mut dials = Dials::default();
+        dials.look_for(at(0), &[member(7, 7)]);
+        dials.follow(at(0), &roster(1, &[(2, 2)]));
+        assert_eq!(dials.standing(), (0, 2));
+        assert!(due(&mut dials, 0).contains(&(7, Purpose::Meet)));
+        dials.failed(at(0), member(7, 7).peer(), Purpose::Meet);
+        dials.look_for(at(10), &[member(7, 7)]);
+        assert_eq!(due(&mut dials, 49), vec![], "not before its time");
+        assert_eq!(due(&mut dials, 50), vec![(7, Purpose::Meet)]);
+        dials.look_for(at(60), &[]);
+        dials.failed(at(60), member(7, 7).peer(), Purpose::Meet);
+        assert_eq!(dials.next_due(), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@
 use std::fmt;
 use std::io;
 
-use cluster::map::{ClusterId, Generation, LogIndex, NodeId, Peer};
+use cluster::map::{ClusterId, Endpoints, Generation, LogIndex, NodeId, Peer};
 use serde::{Deserialize, Serialize};
 
 use super::proof::{Nonce, Proof};
@@ -30,6 +30,10 @@ pub(crate) enum Purpose {
     Timers,
     /// One question: may I become a member?
     Join,
+    /// Nothing but these words: are you of another generation of this cluster, and of which?
+    Meet,
+    /// What the dialer, whose side has yielded, hands over.
+    Merge,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -41,6 +45,8 @@ pub(crate) struct Hello {
     /// None yet, for one who wants to join.
     pub cluster: Option<ClusterId>,
     pub generation: Option<Generation>,
+    /// Where the dialer is reached, if the other may have to come to it.
+    pub at: Option<Endpoints>,
 }
 
 /// Where the one who accepts a link stands.
@@ -85,11 +91,12 @@ impl Refusal {
     /// Whether it ends by itself: a node is known to some before it is known to all.
     pub(super) fn is_passing(self) -> bool {
         match self {
-            Refusal::NoMember(_) | Refusal::OtherBoot | Refusal::NotJoined => true,
-            Refusal::SecretDiffers
-            | Refusal::OtherCluster
-            | Refusal::OtherGeneration(_)
-            | Refusal::OtherNode(_) => false,
+            // Two generations that have met become one.
+            Refusal::NoMember(_)
+            | Refusal::OtherBoot
+            | Refusal::NotJoined
+            | Refusal::OtherGeneration(_) => true,
+            Refusal::SecretDiffers | Refusal::OtherCluster | Refusal::OtherNode(_) => false,
         }
     }
 }

@@ -143,7 +143,8 @@ pub(super) fn ask_node(candidate: &Candidate<'_>, host: &str, port: u16) -> Resu
         request.member.at.host = from.to_string();
     }
     let (purpose, me) = (Purpose::Join, request.member.peer());
-    let hello = Hello { purpose, from: me, to: None, cluster: request.cluster, generation: None };
+    let (to, generation, at) = (None, None, None);
+    let hello = Hello { purpose, from: me, to, cluster: request.cluster, generation, at };
     let (_, stream) = dialer::introduce(stream, candidate.secret, hello).map_err(Why::Hello)?;
     let question = Question { request, unix_millis: unix_millis() };
     let mut timed = Timed::within(&stream, ANSWER_MAX);

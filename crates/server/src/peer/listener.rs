@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use cluster::control::Input;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::hello::{Hello, HelloError, Purpose, Refusal, Standing};
 use super::line::Event;
-use super::{Meeting, dialer, handshake, joining};
+use super::{Meeting, dialer, handshake, joining, merging};
 
 /// Handshakes at a time. Every node of a large cluster may dial at once after a break; a stranger
 /// who holds all of these holds them for three seconds.
@@ -120,16 +121,27 @@ fn greet(meeting: &Meeting, stream: TcpStream) -> Result<(), HelloError> {
         }
         Purpose::Timers => meeting.data.timers_link(peer, stream),
         Purpose::Join => joining::answer(meeting, peer, &stream)?,
+        Purpose::Merge => merging::answer(meeting, &stream)?,
+        // All is said.
+        Purpose::Meet => {}
     }
     Ok(())
 }
 
 fn judge(meeting: &Meeting, hello: &Hello) -> Result<Standing, Refusal> {
     let roster = meeting.roster.load_full().ok_or(Refusal::NotJoined)?;
-    let standing = roster.judge(hello)?;
+    let judged = roster.judge(hello);
+    if let (Err(Refusal::OtherGeneration(_)), Some(theirs)) = (&judged, hello.generation) {
+        // Perhaps it is this side that has to yield, and to go there.
+        if let Some(at) = hello.at.clone() {
+            meeting.data.met(at);
+        }
+        meeting.line.tell(Input::Met(theirs));
+    }
+    let standing = judged?;
     let expects = match hello.purpose {
         Purpose::Data => meeting.data.expected_from(hello.from),
-        Purpose::Control | Purpose::Timers | Purpose::Join => 0,
+        Purpose::Control | Purpose::Timers | Purpose::Join | Purpose::Meet | Purpose::Merge => 0,
     };
     Ok(Standing { expects, ..standing })
 }

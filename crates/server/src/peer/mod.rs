@@ -13,6 +13,7 @@ mod dials; //      Whom to dial when.
 mod dialer; //     Dialing.
 mod listener; //   Being dialed.
 mod joining; //    Becoming a member: both ends of the question.
+mod merging; //    Handing over what another side of the cluster lacks.
 mod directory; //  Where the peer ports are, asked at a client port.
 mod hello; //      The first words on a link, and every way in which they can end.
 mod handshake; //  Saying them, from both ends.
@@ -36,7 +37,8 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use cluster::balance::Attempt;
 use cluster::control::{Gone, MapChanged, Start};
-use cluster::map::{Epoch, NodeId, Peer};
+use cluster::map::{Endpoints, Epoch, Generation, NodeId, Peer};
+use cluster::merge::{Question, Reply, Taker};
 use commands::settings::Secret;
 use mio::Waker;
 use mio::net::TcpListener;
@@ -45,6 +47,7 @@ use placement::Hashmask;
 pub(crate) use chance::number as draw_number;
 pub(crate) use joining::{Candidate, Joined, join};
 pub(crate) use line::ControlLine;
+pub(crate) use merging::MergeLink;
 pub(crate) use outlook::{Outlook, Progress};
 pub(crate) use roster::Roster;
 
@@ -78,6 +81,12 @@ pub(crate) trait DataPlane: Send + Sync {
     fn pause(&self, bucket: Hashmask, epoch: Epoch, to: NodeId);
     fn take_over(&self, bucket: Hashmask, epoch: Epoch, from: NodeId);
     fn serving(&self, bucket: Hashmask, node: NodeId);
+    /// A node of another side of the cluster is reached there.
+    fn met(&self, at: Endpoints);
+    /// What this process has that the other side lacks is to be handed over; then `Input::Merged`.
+    fn yield_to(&self, to: Generation);
+    /// A node of another side hands something over. `None` if it makes no sense.
+    fn merge(&self, question: Question, taker: &mut Taker) -> Option<Reply>;
     /// This process is no member any more.
     fn gone(&self, gone: &Gone);
 }

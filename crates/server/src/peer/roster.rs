@@ -12,6 +12,8 @@ pub(crate) struct Roster {
     pub me: Peer,
     pub cluster: ClusterId,
     pub generation: Generation,
+    /// Where this node is reached.
+    at: Endpoints,
     /// How far the log was applied when this was so.
     index: LogIndex,
     others: BTreeMap<NodeId, Known>,
@@ -37,10 +39,12 @@ impl Roster {
         generation: Generation,
         members: &[Member],
     ) -> Roster {
+        let mine = members.iter().find(|member| member.id == me.id);
+        let at = mine.map(|member| member.at.clone()).unwrap_or_default();
         let others = members.iter().filter(|member| member.id != me.id);
         let known = |member: &Member| Known { boot: member.boot, at: member.at.clone() };
         let others = others.map(|member| (member.id, known(member))).collect();
-        Roster { me, cluster, generation, index: LogIndex(0), others }
+        Roster { me, cluster, generation, at, index: LogIndex(0), others }
     }
 
     pub(super) fn has_same_members(&self, other: &Roster) -> bool {
@@ -62,12 +66,13 @@ impl Roster {
     /// What a link from here to `to` begins with.
     pub(super) fn hello(&self, purpose: Purpose, to: NodeId) -> Hello {
         let (cluster, generation) = (Some(self.cluster), Some(self.generation));
-        Hello { purpose, from: self.me, to: Some(to), cluster, generation }
+        let at = Some(self.at.clone()).filter(|_| purpose == Purpose::Meet);
+        Hello { purpose, from: self.me, to: Some(to), cluster, generation, at }
     }
 
     /// Whether a link is wanted that begins with these words.
     pub(super) fn judge(&self, hello: &Hello) -> Result<Standing, Refusal> {
-        let Hello { purpose, from, to, cluster, generation } = hello;
+        let Hello { purpose, from, to, cluster, generation, at: _ } = hello;
         if cluster.is_some_and(|cluster| cluster != self.cluster) {
             return Err(Refusal::OtherCluster);
         }
@@ -76,10 +81,15 @@ impl Roster {
         }
         let (cluster, generation) = match (purpose, *generation) {
             (Purpose::Join, _) => (self.cluster, self.generation),
+            // Only to a side that stands.
+            (Purpose::Merge, Some(theirs)) if self.has_outlived(theirs) => {
+                (self.cluster, self.generation)
+            }
+            (Purpose::Merge, _) => return Err(Refusal::OtherGeneration(self.generation)),
             (_, Some(theirs)) if !theirs.is_one_with(self.generation) => {
                 return Err(Refusal::OtherGeneration(self.generation));
             }
-            (Purpose::Control | Purpose::Data | Purpose::Timers, _) => {
+            (Purpose::Control | Purpose::Data | Purpose::Timers | Purpose::Meet, _) => {
                 (self.cluster, self.generation)
             }
         };
@@ -87,14 +97,19 @@ impl Roster {
         Ok(Standing { me: self.me, cluster, generation, expects: 0 })
     }
 
+    /// Whether this is another generation, and the one that stands of the two.
+    fn has_outlived(&self, theirs: Generation) -> bool {
+        self.generation > theirs && !self.generation.is_one_with(theirs)
+    }
+
     fn judge_dialer(&self, purpose: Purpose, from: Peer) -> Result<(), Refusal> {
         match (purpose, self.others.get(&from.id)) {
-            (Purpose::Join, _) => Ok(()),
-            (Purpose::Control | Purpose::Data | Purpose::Timers, None) => {
+            (Purpose::Join | Purpose::Merge, _) => Ok(()),
+            (Purpose::Control | Purpose::Data | Purpose::Timers | Purpose::Meet, None) => {
                 Err(Refusal::NoMember(self.index))
             }
             // One that has kept its vote takes part in decisions before it is a member again.
-            (Purpose::Control, Some(_)) => Ok(()),
+            (Purpose::Control | Purpose::Meet, Some(_)) => Ok(()),
             (Purpose::Data | Purpose::Timers, Some(known)) if known.boot == from.boot => Ok(()),
             (Purpose::Data | Purpose::Timers, Some(_)) => Err(Refusal::OtherBoot),
         }
@@ -147,6 +162,19 @@ mod tests {
         let judge = |hello: Hello| roster().judge(&hello).map(|standing| standing.me.id);
         assert_eq!(judge(hello(Purpose::Control, peer(2, 21))), Ok(NodeId(1)));
         assert_eq!(judge(hello(Purpose::Data, peer(2, 21))), Err(Refusal::OtherBoot));
+    }
+
+    #[test]
+    fn a_side_that_yields_hands_over_only_to_one_that_stands() {
+        let of = |counter: u64| {
+            let generation = Some(Generation { counter, founder: NodeId(1) });
+            let hello = Hello { generation, ..hello(Purpose::Merge, peer(9, 9)) };
+            Roster { generation: Generation { counter: 4, founder: NodeId(2) }, ..roster() }
+                .judge(&hello)
+                .is_ok()
+        };
+        assert_eq!([2, 3, 4, 5, 6].map(of), [true, true, true, false, false]);
+        assert!(roster().judge(&hello(Purpose::Merge, peer(2, 20))).is_err(), "of one history");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub fn is_believed(said: &[u8]) -> bool {
     let Standing { me, cluster, generation, .. } = standing();
     let from = Peer { id: NodeId(1), boot: Boot(10) };
     let (to, cluster, generation) = (Some(me.id), Some(cluster), Some(generation));
-    let hello = Hello { purpose: Purpose::Control, from, to, cluster, generation };
+    let hello = Hello { purpose: Purpose::Control, from, to, cluster, generation, at: None };
     introduce_on(&mut Said(said), &secret(), hello).is_ok()
 }
 

@@ -59,13 +59,15 @@ impl Worker<'_> {
         self.tell_of_client();
     }
 
-    /// A question about the topology counts as well, on a connection that is newer than the trouble.
+    /// Whoever asks for a key has turned to this node, also if another one would serve it: that one may be
+    /// gone. A question about the topology counts as well, on a connection that is newer than the trouble.
     #[cold]
     pub(super) fn note_question(&mut self, index: usize, request: &Request<'_>) {
         const TOPOLOGY: [&str; 3] = ["cluster|slots", "cluster|shards", "cluster|nodes"];
         let asks = request.spec.is_some_and(|spec| TOPOLOGY.contains(&spec.full_name));
         let id = self.connections[index].session.id;
-        if asks && self.fence.clients_from.is_some_and(|first| id >= first) {
+        let is_new = self.fence.clients_from.is_some_and(|first| id >= first);
+        if request.key.is_some() || asks && is_new {
             self.tell_of_client();
         }
     }

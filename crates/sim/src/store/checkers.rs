@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cluster::control::MapChanged;
 use cluster::data::Plane;
-use cluster::map::{Change, DropReason, LogIndex, Map, NodeId, Outcome};
+use cluster::map::{Change, DropReason, Generation, LogIndex, Map, NodeId, Outcome};
 use placement::Slot;
 use store::digest_of;
 
@@ -15,14 +15,14 @@ use super::node::{Node, Written};
 
 #[derive(Default)]
 pub(super) struct Checkers {
-    /// The map at every place of the log, as whoever came there first had it.
-    maps: BTreeMap<LogIndex, Arc<Map>>,
+    /// The map at every place of the log, as whoever came there first had it; of every generation.
+    maps: BTreeMap<(Generation, LogIndex), Arc<Map>>,
     was_new: bool,
     /// Some bucket had no living copy at some time.
     pub lost: bool,
     pub checked: u64,
-    /// The last write of each slot that was acknowledged, and the reign it was made in.
-    acknowledged: BTreeMap<Slot, Written>,
+    /// By generation, the last write of each slot that was acknowledged, and the reign it was made in.
+    acknowledged: BTreeMap<(Generation, Slot), Written>,
 }
 
 impl Checkers {
@@ -38,19 +38,21 @@ impl Checkers {
         changed: &MapChanged,
     ) -> Result<(), String> {
         let MapChanged { map, index, .. } = changed;
-        if let Some(known) = self.maps.get(index) {
+        let history = map.generation().joined();
+        if let Some(known) = self.maps.get(&(history, *index)) {
             self.was_new = false;
             return if known == map { Ok(()) } else { Err(format!("two maps at {index}")) };
         }
         self.was_new = true;
         self.lost |= map.buckets().any(|bucket| bucket.holders.is_empty());
         covers_once(map)?;
-        let before = self.maps.range(..index).next_back().map(|(_, map)| map);
+        let before = self.maps.range((history, LogIndex(0))..(history, *index)).next_back();
+        let before = before.map(|(_, map)| map);
         if let Some(before) = before {
             keeps_copies(before, changed)?;
         }
         self.has_what_is_acknowledged(nodes, changed)?;
-        self.maps.insert(*index, Arc::clone(map));
+        self.maps.insert((history, *index), Arc::clone(map));
         Ok(())
     }
 
@@ -67,7 +69,9 @@ impl Checkers {
             let node = nodes.get(node).filter(|it| Some(it.me) == member);
             let (Some(node), Outcome::Applied) = (node, outcome) else { continue };
             let inside = |written: &&Written| bucket.slots().contains(&written.slot.number());
-            for written in self.acknowledged.values().filter(inside) {
+            let history = changed.map.generation().joined();
+            let known = self.acknowledged.iter().filter(|((of, _), _)| *of == history);
+            for written in known.map(|(_, written)| written).filter(inside) {
                 let has = node.plane.with_slot(written.slot, |state| state.table.version());
                 if has < written.version {
                     let (slot, id) = (written.slot, node.me.id);
@@ -108,17 +112,19 @@ impl Checkers {
     ) -> Result<(), String> {
         self.checked += 1;
         let Written { slot, version, reign } = written;
-        let last = self.acknowledged.entry(slot).or_insert(written);
+        let Some(map) = nodes.get(&by).and_then(Node::map) else { return Ok(()) };
+        let history = map.generation().joined();
+        let last = self.acknowledged.entry((history, slot)).or_insert(written);
         if last.version < version {
             *last = written;
         }
-        let Some(map) = nodes.get(&by).and_then(Node::map) else { return Ok(()) };
         let bucket = map.bucket_of(slot);
         if bucket.reign != reign {
             return Ok(()); // All who counted had it; who counts now is another's business.
         }
         // The log may have gone on: a copy that was dropped there is none any more.
-        let latest = self.maps.last_key_value().map(|(_, map)| map.bucket_of(slot));
+        let all = (history, LogIndex(0))..=(history, LogIndex(u64::MAX));
+        let latest = self.maps.range(all).next_back().map(|(_, map)| map.bucket_of(slot));
         let counts = |id: &&NodeId| latest.is_some_and(|bucket| bucket.holders.contains(id));
         let holders = bucket.holders.iter().filter(counts);
         for holder in holders.filter_map(|id| nodes.get(id)) {
@@ -144,13 +150,21 @@ impl Checkers {
             if !node.serves(slot, now) {
                 continue;
             }
-            let other = nodes.values().find(|it| it.me != node.me && it.serves(slot, now));
+            let other = nodes
+                .values()
+                .find(|it| it.me != node.me && it.serves(slot, now) && is_one_history(it, node));
             if let Some(other) = other {
                 return Err(format!("{moved} and {} both serve slot {slot}", other.me.id));
             }
         }
         Ok(())
     }
+}
+
+/// Whether both are of one generation: between two there is no promise before they meet.
+fn is_one_history(one: &Node, other: &Node) -> bool {
+    let both = one.control.generation().zip(other.control.generation());
+    both.is_some_and(|(one, other)| one.is_one_with(other))
 }
 
 /// Every slot is in exactly one bucket.

@@ -20,6 +20,7 @@ use super::Sabotage;
 use super::clients::{BRIEF, Request, Told};
 use super::clock::Clock;
 use super::linear::{Answer, Op};
+use super::merging::Merging;
 use super::network::StreamId;
 use super::plane::SimPlane;
 
@@ -53,6 +54,7 @@ pub(super) struct Node {
     /// What the control plane is to be told.
     pub inputs: Vec<Input>,
     pub broken: Option<String>,
+    pub merging: Merging,
 }
 
 struct Held {
@@ -101,6 +103,7 @@ impl Node {
             acknowledged: Vec::new(),
             inputs: Vec::new(),
             broken: None,
+            merging: Merging::default(),
         }
     }
 
@@ -117,7 +120,7 @@ impl Node {
         self.plane.known_map()
     }
 
-    fn breaks(&self, sabotage: Sabotage) -> bool {
+    pub(super) fn breaks(&self, sabotage: Sabotage) -> bool {
         self.sabotage == Some(sabotage)
     }
 
@@ -379,6 +382,7 @@ impl Node {
 
     /// Sends the replies that need wait no longer (`worker/hold.rs`).
     fn release(&mut self, map_changed: MapChanged) {
+        self.release_merged();
         for held in core::mem::take(&mut self.held) {
             match self.judge(&held.ticket, map_changed) {
                 Passage::Free => self.tell(held),
@@ -389,6 +393,11 @@ impl Node {
                 Passage::Barred => self.told.push((held.request, Told::Closed)),
             }
         }
+    }
+
+    /// Whether what waits with this ticket may leave by all that is known now.
+    pub(super) fn judge_now(&self, ticket: &Ticket) -> Passage {
+        self.judge(ticket, MapChanged::Yes)
     }
 
     /// `data/judge.rs`.
@@ -506,6 +515,10 @@ fn bend_rules(sabotage: Option<Sabotage>, plane: &SimPlane, frame: &Frame<'_>) {
         | Sabotage::BackupExpires
         | Sabotage::ErrorForUnacked
         | Sabotage::RepliesAtOnce
-        | Sabotage::NoLeaseCheck => {}
+        | Sabotage::NoLeaseCheck
+        | Sabotage::MergeAfterDeath
+        | Sabotage::LastComeWins
+        | Sabotage::NoTombs
+        | Sabotage::GoesBeforeMerged => {}
     });
 }

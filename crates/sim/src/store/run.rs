@@ -155,7 +155,7 @@ fn come_to_rest(world: &mut World) -> Result<(), String> {
 }
 
 /// Everybody has the same map and a lease, and nothing is left to move.
-fn is_at_rest(world: &World) -> bool {
+pub(super) fn is_at_rest(world: &World) -> bool {
     let Some(map) = world.map() else { return true };
     let is_settled = |node: &Node| {
         node.map().is_some_and(|known| known == map)
@@ -204,7 +204,7 @@ fn judge(world: &World) -> Result<Report, String> {
     Ok(report)
 }
 
-fn picture(world: &World) -> String {
+pub(super) fn picture(world: &World) -> String {
     let line = |node: &Node| {
         format!(
             "{} leader {:?} applied {} lease {} member {} stopped {} voters {:?} members {:?} engaged {:?} busy {} parked {}\n{}",

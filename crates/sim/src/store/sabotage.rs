@@ -32,10 +32,18 @@ pub enum Sabotage {
     RepliesAtOnce,
     /// The lease is not looked at when a command has run.
     NoLeaseCheck,
+    /// A process that was counted as dead and lives brings what it has that is newer.
+    MergeAfterDeath,
+    /// When two sides meet, what is handed over wins, whatever was changed on the other side.
+    LastComeWins,
+    /// What was taken away since two sides parted is not remembered.
+    NoTombs,
+    /// A side that yields ends before it has handed over what it wrote.
+    GoesBeforeMerged,
 }
 
 impl Sabotage {
-    pub const ALL: [Sabotage; 15] = [
+    pub const ALL: [Sabotage; 16] = [
         Sabotage::Control(Rule::NewLeaderWaits),
         Sabotage::Control(Rule::StallIsNoticed),
         Sabotage::Control(Rule::NoGrantToTheCondemned),
@@ -51,6 +59,7 @@ impl Sabotage {
         Sabotage::ErrorForUnacked,
         Sabotage::RepliesAtOnce,
         Sabotage::NoLeaseCheck,
+        Sabotage::MergeAfterDeath,
     ];
 
     /// The one that is shown like this.
@@ -75,7 +84,11 @@ impl fmt::Display for Sabotage {
             | Sabotage::RestartKeepsPlace
             | Sabotage::ErrorForUnacked
             | Sabotage::RepliesAtOnce
-            | Sabotage::NoLeaseCheck => format!("{self:?}"),
+            | Sabotage::NoLeaseCheck
+            | Sabotage::MergeAfterDeath
+            | Sabotage::LastComeWins
+            | Sabotage::NoTombs
+            | Sabotage::GoesBeforeMerged => format!("{self:?}"),
         };
         for (place, letter) in name.char_indices() {
             if letter.is_uppercase() && place > 0 {

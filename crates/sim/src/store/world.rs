@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{
-    Answer as ControlAnswer, Ask, Control, Effect, Input, JoinAnswer, JoinRequest, MapChanged,
-    Message, PROTOCOL_VERSION, Start, Welcome,
+    Answer as ControlAnswer, Ask, Control, Effect, Gone, Input, JoinAnswer, JoinRequest,
+    MapChanged, Message, PROTOCOL_VERSION, Start, Welcome,
 };
 use cluster::data::{Order, Report};
 use cluster::map::{Boot, ClusterId, Endpoints, Map, Member, NodeId, Peer, Settings, Zone};
+use cluster::merge::{Question, Reply};
 use cluster::replication::FrameNumber;
 use placement::Mask;
 
@@ -42,12 +43,17 @@ pub(super) struct World {
     events: BTreeMap<(Duration, u64), Event>,
     event_count: u64,
     pub joining: BTreeMap<u64, (JoinRequest, Clock)>,
+    joining_through: BTreeMap<u64, NodeId>,
     last_boot: u64,
     last_ask: u64,
     pub broken: Option<String>,
+    /// Processes that have ended because the others go on without them.
+    pub gone: Vec<NodeId>,
+    /// What was told, if somebody else than `clients` asks.
+    pub heard: Option<Vec<(u64, Told)>>,
 }
 
-enum Event {
+pub(super) enum Event {
     Control {
         to: Peer,
         from: Peer,
@@ -80,6 +86,22 @@ enum Event {
     JoinAgain {
         id: u64,
     },
+    /// A process that yields asks its next question.
+    HandOver {
+        from: Peer,
+    },
+    Merge {
+        from: Peer,
+        to: NodeId,
+        question: Question,
+        /// On a new link.
+        is_new: bool,
+    },
+    Merged {
+        to: Peer,
+        by: NodeId,
+        reply: Reply,
+    },
 }
 
 pub(super) fn ms(millis: u64) -> Duration {
@@ -110,9 +132,12 @@ impl World {
             events: BTreeMap::new(),
             event_count: 0,
             joining: BTreeMap::new(),
+            joining_through: BTreeMap::new(),
             last_boot: 1000,
             last_ask: 1_000_000,
             broken: None,
+            gone: Vec::new(),
+            heard: None,
         }
     }
 
@@ -129,6 +154,18 @@ impl World {
     }
 
     pub(super) fn join(&mut self, id: u64, clock: Clock) {
+        self.want_to_join(id, clock);
+        self.push(Duration::ZERO, Event::JoinAgain { id });
+    }
+
+    /// Asks this member until it is welcome.
+    pub(super) fn join_through(&mut self, member: NodeId, id: u64, clock: Clock) {
+        self.want_to_join(id, clock);
+        self.joining_through.insert(id, member);
+        self.push(Duration::ZERO, Event::JoinAgain { id });
+    }
+
+    fn want_to_join(&mut self, id: u64, clock: Clock) {
         let request = JoinRequest {
             version: PROTOCOL_VERSION,
             member: self.member(id),
@@ -139,7 +176,6 @@ impl World {
             skew: Duration::ZERO,
         };
         self.joining.insert(id, (request, clock));
-        self.push(Duration::ZERO, Event::JoinAgain { id });
     }
 
     fn member(&mut self, id: u64) -> Member {
@@ -150,7 +186,12 @@ impl World {
             name: format!("n{id}"),
             weight: 1,
             zone: Zone::default(),
-            at: Endpoints { host: "here".into(), client: 6379, peer: 16_379, http: 0 },
+            at: Endpoints {
+                host: "here".into(),
+                client: 6379,
+                peer: u16::try_from(id).unwrap_or(0),
+                http: 0,
+            },
         }
     }
 
@@ -252,7 +293,7 @@ impl World {
 
     // ---- Time.
 
-    fn push(&mut self, after: Duration, event: Event) {
+    pub(super) fn push(&mut self, after: Duration, event: Event) {
         self.push_at(self.now + after, event);
     }
 
@@ -304,6 +345,11 @@ impl World {
                 }
             }
             Event::JoinAgain { id } => self.join_again(id),
+            Event::HandOver { from } => self.hand_over(from),
+            Event::Merge { from, to, question, is_new } => {
+                self.on_merge(to, from, question, is_new);
+            }
+            Event::Merged { to, by, reply } => self.on_merged(to, by, reply),
         }
     }
 
@@ -354,13 +400,21 @@ impl World {
             Effect::Pause { bucket, epoch, .. } => self.order(id, Order::Pause { bucket, epoch }),
             Effect::TakeOver { bucket, .. } => self.order(id, Order::TakeOver { bucket }),
             Effect::Serving { .. } | Effect::Decided(_) => {}
+            Effect::Yield { to } => {
+                tell!(self, "{id} yields to {to:?}");
+                self.begin_to_yield(id);
+            }
             Effect::Answer { id, answer: ControlAnswer::Join(answer) } => {
                 self.on_join_answer(id, answer);
             }
             Effect::Answer { .. } => {}
             Effect::Gone(gone) => {
                 tell!(self, "{id} is gone: {gone:?}");
+                if self.sabotage == Some(Sabotage::MergeAfterDeath) && gone == Gone::Outcast {
+                    self.merge_after_death(id);
+                }
                 self.kill(id);
+                self.gone.push(id);
             }
         }
     }
@@ -406,7 +460,9 @@ impl World {
         let able = |node: &&Node| node.control.is_member() && !node.is_stopped;
         let members: Vec<NodeId> =
             self.nodes.values().filter(able).map(|node| node.me.id).collect();
-        if let Some(member) = self.rng.choose(&members).copied() {
+        let through = self.joining_through.get(&id).copied();
+        let chosen = through.or_else(|| self.rng.choose(&members).copied());
+        if let Some(member) = chosen {
             self.give(member, Input::Ask { id, ask: Ask::Join(Box::new(request)) });
         }
         self.push(ms(300), Event::JoinAgain { id });
@@ -460,7 +516,7 @@ impl World {
     }
 
     /// What a node has left to be done: bytes to send, reports, replies. And a look at it.
-    fn after(&mut self, id: NodeId) {
+    pub(super) fn after(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if node.plane.known_map().is_some() {
             cluster::data::Plane::flush(&node.plane);
@@ -471,6 +527,7 @@ impl World {
         let mut inputs = core::mem::take(&mut node.inputs);
         let told = core::mem::take(&mut node.told);
         let acknowledged = core::mem::take(&mut node.acknowledged);
+        let answers = core::mem::take(&mut node.merging.answers);
         if !node.orders.is_empty() {
             node.mover_due = node.mover_due.min(self.now + Duration::from_micros(300));
         }
@@ -485,6 +542,10 @@ impl World {
         }));
         for (stream, bytes) in sent {
             self.send_bytes(me, (stream, Way::Out), bytes);
+        }
+        for (to, reply) in answers {
+            let delay = self.network.delay(id, to.id, self.rng.draw());
+            self.push(delay, Event::Merged { to, by: id, reply });
         }
         for written in acknowledged {
             let checked = self.checkers.see_acknowledged(&self.nodes, id, written);
@@ -571,7 +632,12 @@ impl World {
             return;
         }
         let cut = self.network.is_cut(from.id, to.id) || self.network.is_cut(to.id, from.id);
-        let ready = |node: &&mut Node| node.me == to && !node.is_stopped && node.map().is_some();
+        let generation = dialler.control.generation();
+        let ready = |node: &&mut Node| {
+            let same = node.control.generation().zip(generation);
+            let same = same.is_some_and(|(theirs, mine)| theirs.is_one_with(mine));
+            node.me == to && !node.is_stopped && node.map().is_some() && same
+        };
         let acceptor = self.nodes.get_mut(&to.id).filter(ready);
         let (Some(acceptor), false) = (acceptor, cut) else {
             return self.push(ms(100), Event::Dial { from, to });
@@ -643,6 +709,11 @@ impl World {
         }
     }
 
+    /// Somebody asks this node.
+    pub(super) fn request(&mut self, to: NodeId, request: Request) {
+        self.push(ms(1), Event::Request { to, request });
+    }
+
     fn on_request(&mut self, to: NodeId, request: Request) {
         let Some(node) = self.nodes.get_mut(&to) else {
             return self.push(ms(1), Event::Told { request, told: Told::NotNow });
@@ -660,6 +731,9 @@ impl World {
 
     fn on_told(&mut self, request: &Request, told: Told) {
         let Request { client, number, .. } = *request;
+        if let Some(heard) = &mut self.heard {
+            return heard.push((number, told));
+        }
         if self.clients.waiting(client, number).is_none() {
             return;
         }

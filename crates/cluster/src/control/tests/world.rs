@@ -261,8 +261,7 @@ impl World {
             rounds += 1;
             assert!(rounds < 100, "{one} and {two} do not come together\n{}", self.picture());
             self.meet(one, two);
-            let has_yielded =
-                |node: &&Node| node.map.as_ref().is_some_and(|map| map.yielded_to().is_some());
+            let has_yielded = |node: &&Node| node.control.yields_to().is_some();
             let ended = self.nodes.values().filter(has_yielded).map(|node| node.me.id);
             for node in ended.collect::<Vec<_>>() {
                 self.give(node, Input::Merged);
@@ -610,7 +609,7 @@ impl World {
                     self.push(ms(1), Event::Data { to: from, input });
                 }
             }
-            Effect::TakeOver { .. } | Effect::Decided(_) => {}
+            Effect::TakeOver { .. } | Effect::Decided(_) | Effect::Yield { .. } => {}
             Effect::Serving { bucket, .. } => node.served.push(bucket),
             Effect::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),
             Effect::Answer { id, answer } => {

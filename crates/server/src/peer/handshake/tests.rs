@@ -22,7 +22,7 @@ fn peer(id: u64) -> Peer {
 fn hello() -> Hello {
     let generation = Some(Generation { counter: 1, founder: NodeId(2) });
     let (from, to) = (peer(1), Some(NodeId(2)));
-    Hello { purpose: Purpose::Data, from, to, cluster: Some(ClusterId(9)), generation }
+    Hello { purpose: Purpose::Data, from, to, cluster: Some(ClusterId(9)), generation, at: None }
 }
 
 fn standing() -> Standing {

@@ -14,8 +14,10 @@ use cluster::control::{
     Gone, Input, JoinRequest, MapChanged, Message, PROTOCOL_VERSION, Start, Welcome,
 };
 use cluster::map::{
-    Boot, Change, ClusterId, Endpoints, Epoch, LogIndex, Map, Member, NodeId, Peer, Settings, Zone,
+    Boot, Change, ClusterId, Endpoints, Epoch, Generation, LogIndex, Map, Member, NodeId, Peer,
+    Settings, Zone,
 };
+use cluster::merge::{Question, Reply, Taker};
 use commands::settings::Secret;
 use parking_lot::Mutex;
 use placement::{Hashmask, Mask};
@@ -93,6 +95,13 @@ impl DataPlane for FakeData {
     }
     fn take_over(&self, _: Hashmask, _: Epoch, _: NodeId) {}
     fn serving(&self, _: Hashmask, _: NodeId) {}
+    fn met(&self, _: Endpoints) {}
+    fn yield_to(&self, _: Generation) {
+        self.tell(Input::Merged);
+    }
+    fn merge(&self, _: Question, _: &mut Taker) -> Option<Reply> {
+        Some(Reply::NotNow)
+    }
     fn gone(&self, gone: &Gone) {
         self.state.lock().gone = Some(gone.clone());
     }

@@ -1,0 +1,51 @@
+//! How much a node remembers of what was taken away since its cluster parted from another side: so many
+//! keys, for so long. What is beyond that is forgotten, and that it is is remembered (`store::Parting`).
+
+use std::time::Duration;
+
+use placement::Slot;
+
+use super::Plane;
+
+const TOMBS_MAX: usize = 1_000_000;
+const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+pub(super) struct Tombs {
+    look_due: Duration,
+    /// Since when another side may have gone on, as this process has seen it.
+    parted: Option<Duration>,
+}
+
+impl Tombs {
+    pub(super) fn look(&mut self, now: Duration, plane: &impl Plane) {
+        if !plane.map().is_forked() {
+            self.parted = None;
+            return;
+        }
+        if now < self.look_due {
+            return;
+        }
+        self.look_due = now + LOOK_INTERVAL;
+        let parted = *self.parted.get_or_insert(now);
+        let max = if now > parted + KEPT_FOR { 0 } else { TOMBS_MAX };
+        forget_beyond(max, plane);
+    }
+}
+
+/// Forgets whole slots' tombs, those with most first, until there are few enough.
+fn forget_beyond(max: usize, plane: &impl Plane) {
+    let count = |slot: Slot| {
+        let count = plane.with_slot(slot, |it| it.table.parting().map_or(0, |it| it.tomb_count()));
+        (count > 0).then_some((count, slot))
+    };
+    let mut counts: Vec<(usize, Slot)> = Slot::all().filter_map(count).collect();
+    let mut all: usize = counts.iter().map(|(count, _)| count).sum();
+    counts.sort_unstable();
+    while let Some((count, slot)) = counts.pop().filter(|_| all > max) {
+        // The memory gauge asks the allocator often enough to notice.
+        plane.with_slot(slot, |state| drop(state.table.forget_tombs()));
+        all -= count;
+    }
+}

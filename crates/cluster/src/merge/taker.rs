@@ -1,0 +1,249 @@
+//! The side that stands: key by key it is judged whose change wins. What nobody here has touched since the
+//! sides parted is taken; what both have changed is a conflict, which the later version wins.
+
+use store::{Cause, Effect, Found, Key, NewValue, Parting, Seed, SlotTable, Version};
+
+use super::change::{Batch, Change};
+use super::ledger::{Conflict, Side, Tally, Winner};
+
+/// No value is longer; pieces that come to more are none of ours.
+const VALUE_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// A slot of this side's primary, under its lock.
+pub trait Ground {
+    fn table(&mut self) -> &SlotTable;
+    /// Carries an effect out as a write of its own, later than anything that came.
+    fn apply(&mut self, effect: &Effect<'_>);
+    /// What was just carried out had been made at this version.
+    fn brought(&mut self, key: &Key<'_>, made: Version);
+    /// Both sides have changed a key.
+    fn conflict(&mut self, conflict: Conflict);
+}
+
+/// What has come from one node.
+#[derive(Default, Debug)]
+pub struct Taker {
+    /// Of a large value.
+    pieces: Vec<u8>,
+}
+
+/// A change of the other side.
+struct Theirs<'a> {
+    key: Key<'a>,
+    version: Version,
+    /// Where their history parted; the greatest version there is if nobody has noted it.
+    parted: Version,
+    /// None if the key is gone there.
+    item: Option<NewItem<'a>>,
+}
+
+struct NewItem<'a> {
+    value: NewValue<'a>,
+    expires_at: Option<store::UnixMillis>,
+}
+
+enum Verdict {
+    /// Both have the same.
+    Same,
+    /// Nobody here has touched it.
+    Take,
+    /// Both have changed it, differently: this one stands.
+    Conflict(Winner),
+    /// It is not here, and nobody remembers whether it was taken away.
+    Unsure,
+}
+
+/// From where on this side knows nothing of what the other did to a slot.
+pub fn parted_at(table: &SlotTable) -> Version {
+    table.parting().map_or(Version(u64::MAX), Parting::at)
+}
+
+impl Taker {
+    /// Judges a batch, and writes what wins. Twice does no harm. `parted` is the version at which the
+    /// history of the slot there parted.
+    pub fn take(
+        &mut self,
+        (parted, batch): (Version, Batch<'_>),
+        seed: &Seed,
+        ground: &mut impl Ground,
+    ) -> Tally {
+        let mut tally = Tally::default();
+        for change in batch.0 {
+            match change {
+                Change::Item(item) => {
+                    let value = NewItem { value: item.value, expires_at: item.expires_at };
+                    let (key, version) = (seed.key(item.key), item.version);
+                    let theirs = Theirs { key, version, parted, item: Some(value) };
+                    take_one(theirs, ground, &mut tally);
+                }
+                Change::Whole(item) => {
+                    let pieces = core::mem::take(&mut self.pieces);
+                    let value = NewValue::Shared(std::sync::Arc::new(pieces));
+                    let value = NewItem { value, expires_at: item.expires_at };
+                    let (key, version) = (seed.key(item.key), item.version);
+                    let theirs = Theirs { key, version, parted, item: Some(value) };
+                    take_one(theirs, ground, &mut tally);
+                }
+                Change::Gone { key, version } => {
+                    let key = seed.key(key);
+                    take_one(Theirs { key, version, parted, item: None }, ground, &mut tally);
+                }
+                Change::Emptied { version } => {
+                    empty((parted, version), seed, ground, &mut tally);
+                }
+                Change::Piece(piece) => self.take_piece(piece),
+            }
+        }
+        tally
+    }
+
+    fn take_piece(&mut self, piece: &[u8]) {
+        if self.pieces.len() + piece.len() <= VALUE_BYTES_MAX {
+            self.pieces.extend_from_slice(piece);
+        }
+    }
+}
+
+fn take_one(theirs: Theirs<'_>, ground: &mut impl Ground, tally: &mut Tally) {
+    let verdict = judge(ground.table(), &theirs);
+    match verdict {
+        Verdict::Same => tally.same += 1,
+        Verdict::Take => {
+            tally.taken += 1;
+            write(theirs, ground);
+        }
+        Verdict::Conflict(winner) => {
+            let conflict = describe(ground.table(), &theirs, winner);
+            ground.conflict(conflict);
+            tally.count_conflict(winner);
+            if winner == Winner::Theirs {
+                write(theirs, ground);
+            }
+        }
+        Verdict::Unsure => {
+            let conflict = describe(ground.table(), &theirs, Winner::Unsure);
+            ground.conflict(conflict);
+            tally.count_conflict(Winner::Unsure);
+        }
+    }
+}
+
+/// All keys of the slot are gone there.
+fn empty(
+    (parted, version): (Version, Version),
+    seed: &Seed,
+    ground: &mut impl Ground,
+    tally: &mut Tally,
+) {
+    let mut keys = Vec::new();
+    let at = ground.table().parting().map_or(Version::ZERO, Parting::at);
+    ground.table().for_each(|found| {
+        // What is later has nothing to do with it.
+        if found.item.version() <= at.max(version) {
+            keys.push(found.item.key().to_vec());
+        }
+    });
+    for key in keys {
+        let theirs = Theirs { key: seed.key(&key), version, parted, item: None };
+        take_one(theirs, ground, tally);
+    }
+}
+
+fn judge(table: &SlotTable, theirs: &Theirs<'_>) -> Verdict {
+    let parting = table.parting();
+    // What they have only kept says nothing against what was changed here.
+    let settle = |ours: Version| {
+        if theirs.is_changed() { later(theirs.version, ours) } else { Verdict::Same }
+    };
+    match (table.peek(&theirs.key), &theirs.item) {
+        (None, None) => Verdict::Same,
+        (Some(here), Some(there)) if is_same(&here, there) => Verdict::Same,
+        (Some(here), _) => {
+            let version = made_at(table, &here);
+            let is_touched = parting.is_none_or(|it| version > theirs.last_in_common(it.at()));
+            if is_touched { settle(version) } else { Verdict::Take }
+        }
+        (None, Some(_)) => match parting.map(|it| (it, taken_away_at(it, &theirs.key))) {
+            Some((_, Some(version))) => settle(version),
+            Some((parting, None)) if parting.is_complete() => Verdict::Take,
+            Some((_, None)) | None => Verdict::Unsure,
+        },
+    }
+}
+
+impl Theirs<'_> {
+    /// Whether it was changed there since the histories parted, as far as anybody has noted when that was.
+    fn is_changed(&self) -> bool {
+        self.parted == Version(u64::MAX) || self.version > self.parted
+    }
+
+    /// The last version that both had, if the history here parted at `ours`. One that had nothing of the
+    /// slot says nothing about that.
+    fn last_in_common(&self, ours: Version) -> Version {
+        if self.parted == Version::ZERO { ours } else { ours.min(self.parted) }
+    }
+}
+
+/// When an item was made, be it on another side that has brought it.
+pub(super) fn made_at(table: &SlotTable, found: &Found<'_>) -> Version {
+    let (key, version) = (found.item.key(), found.item.version());
+    table.parting().map_or(version, |parting| parting.made_at(key, version))
+}
+
+/// Where versions are alike, what is here stands.
+fn later(theirs: Version, ours: Version) -> Verdict {
+    Verdict::Conflict(if theirs > ours { Winner::Theirs } else { Winner::Ours })
+}
+
+/// When somebody here has taken the key away since the sides parted, as far as is remembered.
+fn taken_away_at(parting: &Parting, key: &Key<'_>) -> Option<Version> {
+    let tomb = parting.tomb(key.bytes()).filter(|tomb| !tomb.by_itself).map(|tomb| tomb.version);
+    let emptied_at = Some(parting.emptied_at()).filter(|version| *version > Version::ZERO);
+    tomb.max(emptied_at)
+}
+
+fn is_same(here: &Found<'_>, there: &NewItem<'_>) -> bool {
+    if here.expires_at != there.expires_at {
+        return false;
+    }
+    let ours = here.value().to_bytes();
+    match &there.value {
+        NewValue::Plain(bytes) | NewValue::Raw(bytes) => *ours == **bytes,
+        NewValue::Shared(bytes) => *ours == ***bytes,
+        NewValue::Integer(number) => *ours == *number.to_string().as_bytes(),
+    }
+}
+
+fn write(theirs: Theirs<'_>, ground: &mut impl Ground) {
+    let (key, made) = (theirs.key, theirs.version);
+    match theirs.item {
+        Some(NewItem { value, expires_at }) => {
+            ground.apply(&Effect::Put { key, value, expires_at });
+        }
+        None => ground.apply(&Effect::Remove { key, cause: Cause::Deleted }),
+    }
+    ground.brought(&key, made);
+}
+
+fn describe(table: &SlotTable, theirs: &Theirs<'_>, winner: Winner) -> Conflict {
+    let here = table.peek(&theirs.key);
+    let gone_at = || table.parting().and_then(|parting| taken_away_at(parting, &theirs.key));
+    let bytes = |len: usize| len as u64;
+    let length = |item: &NewItem<'_>| match &item.value {
+        NewValue::Plain(value) | NewValue::Raw(value) => value.len(),
+        NewValue::Shared(value) => value.len(),
+        NewValue::Integer(number) => number.to_string().len(),
+    };
+    Conflict {
+        key: theirs.key.bytes().to_vec(),
+        ours: Side {
+            version: here.map(|it| made_at(table, &it)).or_else(gone_at).unwrap_or_default().0,
+            bytes: here.map(|it| bytes(it.value().len())),
+        },
+        theirs: Side {
+            version: theirs.version.0,
+            bytes: theirs.item.as_ref().map(|item| bytes(length(item))),
+        },
+        winner,
+    }
+}

@@ -1,0 +1,203 @@
+//! Two sides of a cluster that went on apart meet again: the lesser yields, what it wrote is merged, and
+//! there is one cluster. Sides are made apart by stopping processes in turn, so that none hears another.
+use std::thread;
+use std::time::{Duration, Instant};
+
+use e2e::{Client, Cluster, Server};
+use resp::Value;
+use serde_json::Value as Json;
+
+use crate::load::client;
+
+/// For everything that happens by itself, on a busy machine.
+const WITHIN: Duration = Duration::from_secs(90);
+
+/// What a node says of the cluster, if it answers.
+fn status(node: &Server) -> Option<Json> {
+    let mut client = Client::try_connect(node.port()).ok()?;
+    client.send(&["CLUSTER", "STATUS"]).ok()?;
+    match client.receive_within(Duration::from_secs(3)).ok()??.value {
+        Value::Bulk(text) | Value::Verbatim { text, .. } => serde_json::from_slice(&text).ok(),
+        _ => None,
+    }
+}
+
+fn members(status: &Json) -> usize {
+    status["members"].as_array().map_or(0, Vec::len)
+}
+
+/// What matters of a node's status, in a line.
+fn brief(node: &Server) -> String {
+    let Some(told) = status(node) else { return "no answer".to_owned() };
+    let names = told["members"].as_array().into_iter().flatten().map(|it| it["name"].to_string());
+    let copies = told["buckets"].as_array().into_iter().flatten();
+    let copies: usize = copies.map(|it| it["holders"].as_array().map_or(0, Vec::len)).sum();
+    let names: Vec<String> = names.collect();
+    let of = |name: &str| told[name].to_string();
+    let (generation, epoch, estranged) = (of("generation"), of("epoch"), of("estranged"));
+    let (yields, merged) = (of("yields"), of("merged"));
+    format!(
+        "{} generation {generation} epoch {epoch} of {names:?}, {copies} copies, without {estranged}, \
+         yields {yields}, merged {merged}",
+        of("node")
+    )
+}
+
+fn eventually(claim: &str, nodes: &[&Server], mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        let told = || nodes.iter().map(|node| brief(node)).collect::<Vec<_>>();
+        assert!(begun.elapsed() < WITHIN, "{claim}; {:#?}", told());
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Asks the survivor until it has gone on alone.
+fn goes_on_alone(node: &Server) {
+    eventually("it takes over", &[node], || {
+        let mut client = node.client();
+        client.send(&["GET", "somebody's"]).and_then(|()| client.receive()).ok();
+        status(node).is_some_and(|told| members(&told) == 1)
+    });
+}
+
+fn set(node: &Server, key: &str, value: &str) {
+    let answer = node.client().call(&["SET", key, value]).value;
+    assert_eq!(answer, Value::Simple(b"OK".to_vec()), "SET {key}");
+}
+
+fn delete(node: &Server, key: &str) {
+    assert_eq!(node.client().call(&["DEL", key]).value, Value::Integer(1), "DEL {key}");
+}
+
+/// All of these are members of one cluster, and every bucket has its copies.
+fn is_whole(nodes: &[&Server]) -> bool {
+    let told: Vec<Option<Json>> = nodes.iter().map(|node| status(node)).collect();
+    let full = |it: &Json| {
+        let buckets = it["buckets"].as_array();
+        buckets.is_some_and(|all| {
+            all.iter().all(|bucket| bucket["holders"].as_array().is_some_and(|it| it.len() == 2))
+        })
+    };
+    let whole =
+        |it: &Option<Json>| it.as_ref().is_some_and(|it| members(it) == nodes.len() && full(it));
+    let epoch = |it: &Option<Json>| it.as_ref().map(|it| it["epoch"].clone());
+    told.iter().all(whole) && told.iter().all(|it| epoch(it) == epoch(&told[0]))
+}
+
+fn get(connection: &mut redis::cluster::ClusterConnection, key: &str) -> Option<String> {
+    redis::cmd("GET").arg(key).query(connection).unwrap()
+}
+
+/// How many keys the nodes have merged in this way.
+fn merged(nodes: &[&Server], what: &str) -> u64 {
+    let of = |node: &&Server| status(node).and_then(|told| told["merged"][what].as_u64());
+    nodes.iter().filter_map(of).sum()
+}
+
+#[test]
+fn a_node_that_slept_while_the_other_took_over_yields_and_comes_back() {
+    let cluster = Cluster::of(2, &[]);
+    let [survivor, sleeper] = [&cluster.nodes[0], &cluster.nodes[1]];
+    let mut connection = client(&cluster.urls()).get_connection().unwrap();
+    for number in 0..100 {
+        redis::cmd("SET").arg(number).arg("before").query::<()>(&mut connection).unwrap();
+    }
+    sleeper.stop();
+    goes_on_alone(survivor);
+    for number in 50..150 {
+        set(survivor, &number.to_string(), "since");
+    }
+    delete(survivor, "0");
+    sleeper.go_on();
+    eventually("it comes back", &[survivor], || is_whole(&[survivor, sleeper]));
+    let mut connection = client(&cluster.urls()).get_connection().unwrap();
+    for number in 1..150 {
+        let expected = if number < 50 { "before" } else { "since" };
+        assert_eq!(get(&mut connection, &number.to_string()).as_deref(), Some(expected));
+    }
+    assert_eq!(get(&mut connection, "0"), None);
+    assert_eq!(merged(&[survivor, sleeper], "taken"), 0, "it had nothing that the other lacked");
+    assert_eq!(status(survivor).unwrap()["estranged"], serde_json::json!([]));
+}
+
+#[test]
+fn if_both_went_on_alone_everything_either_wrote_is_there_and_conflicts_are_told() {
+    let directory = std::env::temp_dir().join(format!("opencluster-meet-{}", std::process::id()));
+    let paths: Vec<String> =
+        ["one", "two"].iter().map(|it| directory.join(it).display().to_string()).collect();
+    let one = Server::node_with(&["--data-dir", &paths[0]]);
+    let join = format!("127.0.0.1:{}", one.port());
+    let two = Server::node_with(&["--data-dir", &paths[1], "--join", &join]);
+    let (one, two) = (&one, &two);
+    eventually("they are even", &[one, two], || is_whole(&[one, two]));
+    let urls: Vec<String> =
+        [one, two].iter().map(|it| format!("redis://127.0.0.1:{}/", it.port())).collect();
+    let mut connection = client(&urls).get_connection().unwrap();
+    let large = "x".repeat(300_000);
+    for number in 0..300 {
+        redis::cmd("SET").arg(number).arg("before").query::<()>(&mut connection).unwrap();
+    }
+    two.stop();
+    goes_on_alone(one);
+    for number in 0..100 {
+        set(one, &number.to_string(), "one");
+    }
+    set(one, "large of one", &format!("one{large}"));
+    set(one, "only one", "one");
+    delete(one, "200");
+    delete(one, "299");
+    one.stop();
+    two.go_on();
+    goes_on_alone(two);
+    for number in 50..150 {
+        set(two, &number.to_string(), "two");
+    }
+    set(two, "large of two", &format!("two{large}"));
+    set(two, "299", "two");
+    delete(two, "201");
+    one.go_on();
+    eventually("they are one", &[one, two], || is_whole(&[one, two]));
+    let mut connection = client(&urls).get_connection().unwrap();
+    for number in 0..299 {
+        let expected = match number {
+            200 | 201 => None,
+            0..50 => Some("one"),
+            50..150 => Some("two"),
+            _ => Some("before"),
+        };
+        assert_eq!(get(&mut connection, &number.to_string()).as_deref(), expected, "{number}");
+    }
+    assert_eq!(get(&mut connection, "299").as_deref(), Some("two"), "written after it was deleted");
+    assert_eq!(get(&mut connection, "only one").as_deref(), Some("one"));
+    assert_eq!(get(&mut connection, "large of one"), Some(format!("one{large}")));
+    assert_eq!(get(&mut connection, "large of two"), Some(format!("two{large}")));
+    // Both have written 50 to 99 and 299, and of these something is lost on one side.
+    let lost = merged(&[one, two], "lost_here") + merged(&[one, two], "lost_there");
+    assert_eq!((lost, merged(&[one, two], "unsure")), (51, 0));
+    conflicts_are_told(&[one, two], &paths, 51);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// So many, in the files and by command, each with both versions and who won.
+fn conflicts_are_told(nodes: &[&Server], paths: &[String], count: usize) {
+    let reports = paths.iter().filter_map(|path| {
+        std::fs::read_to_string(std::path::Path::new(path).join("conflicts")).ok()
+    });
+    let lines: Vec<Json> = reports
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .map(|line| serde_json::from_str(&line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), count, "every one of them is in the file");
+    let line = lines.iter().find(|line| line["key"] == "50").unwrap();
+    let (standing, yielding) = (&line["standing"], &line["yielding"]);
+    assert_eq!((&standing["bytes"], &yielding["bytes"]), (&3.into(), &3.into()));
+    let later = standing["version"].as_u64() > yielding["version"].as_u64();
+    let winner = if later { "the side that stands" } else { "the side that yielded" };
+    assert_eq!(line["winner"], winner);
+    let told = nodes.iter().map(|node| match node.client().run("CLUSTER CONFLICTS") {
+        Value::Array(all) => all.len(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(told.sum::<usize>(), count);
+}

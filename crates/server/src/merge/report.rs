@@ -1,0 +1,72 @@
+//! What became of what another side had changed, for people: counts in the status and as metrics, a line in
+//! the log, and every key that both sides had changed. These stand in the file `conflicts` of the data
+//! directory, one JSON document a line; and `CLUSTER CONFLICTS` tells the latest of them.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+
+use cluster::merge::{Conflict, Side, Tally};
+use serde_json::{Value, json};
+
+use crate::clock;
+use crate::shared::Shared;
+
+const FILE: &str = "conflicts";
+/// A file that is larger gets no more.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// What others have handed over to this node since it started.
+pub(crate) fn merged(shared: &Shared) -> Tally {
+    shared.merging.ledger.lock().tally
+}
+
+/// The conflicts that are remembered, the latest last, as documents.
+pub(crate) fn conflicts(shared: &Shared) -> Vec<String> {
+    let ledger = shared.merging.ledger.lock();
+    ledger.conflicts().map(|conflict| document(conflict).to_string()).collect()
+}
+
+/// Writes conflicts down, if there is a place for that.
+pub(crate) fn report_conflicts(shared: &Shared, conflicts: &[Conflict]) {
+    let settings = shared.settings.load();
+    let Some(directory) = settings.data_dir.as_deref().filter(|_| !conflicts.is_empty()) else {
+        return;
+    };
+    if let Err(error) = append(directory, conflicts) {
+        eprintln!(
+            "opencluster: conflicts cannot be written to {}: {error}; CLUSTER CONFLICTS tells them",
+            directory.join(FILE).display()
+        );
+    }
+}
+
+fn append(directory: &Path, conflicts: &[Conflict]) -> io::Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(directory.join(FILE))?;
+    if file.metadata()?.len() > FILE_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is full"));
+    }
+    let now = clock::now().0;
+    let mut lines = String::new();
+    for conflict in conflicts {
+        let mut line = document(conflict);
+        line["unix_millis"] = now.into();
+        lines += &line.to_string();
+        lines.push('\n');
+    }
+    file.write_all(lines.as_bytes())
+}
+
+/// Versions are told as the time they were made at, in milliseconds since 1970, and a count within it.
+fn document(conflict: &Conflict) -> Value {
+    let side = |side: &Side| {
+        let (millis, count) = (side.version >> 16, side.version & 0xFFFF);
+        json!({ "version": side.version, "unix_millis": millis, "count": count, "bytes": side.bytes })
+    };
+    json!({
+        "key": String::from_utf8_lossy(&conflict.key),
+        "standing": side(&conflict.ours),
+        "yielding": side(&conflict.theirs),
+        "winner": conflict.winner.name(),
+    })
+}

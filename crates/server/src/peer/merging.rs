@@ -1,0 +1,60 @@
+//! Links on which a side that yields hands over what the other lacks (`cluster::merge`): questions one
+//! way, answers the other, one at a time. `crate::merge` asks and answers.
+
+use std::io;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use cluster::map::Endpoints;
+use cluster::merge::{Question, Reply, Taker};
+use cluster::replication::FRAME_BYTES_MAX;
+
+use super::handshake::Timed;
+use super::hello::{Hello, HelloError, Purpose, Refusal};
+use super::{LinkMaker, Meeting, dialer, frame};
+
+/// For an answer: it waits for backups, and one of those may have to be dropped first.
+const ANSWER_MAX: Duration = Duration::from_secs(20);
+/// A link on which nothing is asked for so long is closed.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// A link to a node of the side that stands.
+pub(crate) struct MergeLink(TcpStream);
+
+impl MergeLink {
+    /// Asks, and waits for the answer.
+    pub(crate) fn ask(&self, question: &Question) -> io::Result<Reply> {
+        let mut timed = Timed::within(&self.0, ANSWER_MAX);
+        frame::send(&mut timed, question, FRAME_BYTES_MAX)?;
+        frame::receive(&mut timed, FRAME_BYTES_MAX)
+    }
+}
+
+impl LinkMaker {
+    /// A link to whoever answers there, if it is of a greater generation of this cluster.
+    pub(crate) fn for_merging(&self, at: &Endpoints) -> Result<MergeLink, HelloError> {
+        let roster = self.0.roster.load_full().ok_or(HelloError::Refused(Refusal::NotJoined))?;
+        let stream = dialer::connect(&at.host, at.peer).map_err(HelloError::Io)?;
+        let (cluster, generation) = (Some(roster.cluster), Some(roster.generation));
+        let (purpose, to, at) = (Purpose::Merge, None, None);
+        let hello = Hello { purpose, from: roster.me, to, cluster, generation, at };
+        let (_, stream) = dialer::introduce(stream, &self.0.secret, hello)?;
+        Ok(MergeLink(stream))
+    }
+}
+
+/// The other end: answers until the link is closed.
+pub(super) fn answer(meeting: &Meeting, stream: &TcpStream) -> io::Result<()> {
+    let mut taker = Taker::default();
+    loop {
+        let question = frame::receive(&mut Timed::within(stream, IDLE_MAX), FRAME_BYTES_MAX);
+        let question: Question = match question {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            question => question?,
+        };
+        let Some(reply) = meeting.data.merge(question, &mut taker) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "changes that make no sense"));
+        };
+        frame::send(&mut Timed::new(stream), &reply, FRAME_BYTES_MAX)?;
+    }
+}

@@ -1,0 +1,324 @@
+//! A side that yields hands over what it wrote: what `server/src/merge` does with links and threads, one
+//! question at a time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cluster::control::Input;
+use cluster::data::{Plane, SlotState};
+use cluster::fill::ship;
+use cluster::map::{Member, NodeId, Peer};
+use cluster::merge::{
+    Batch, Conflict, Course, Giver, Ground, Ledger, Question, Reply, Taker, parted_at,
+};
+use cluster::replication::{Duty, Role, Subject, Ticket};
+use placement::Slot;
+use store::{Effect, Key, Recorded, Seed, SlotTable, Touch, UnixMillis, Version};
+
+use super::Sabotage;
+use super::node::Node;
+use super::world::{Event, World, ms, tell};
+
+/// What a process has to do with other sides of the cluster.
+#[derive(Default)]
+pub(super) struct Merging {
+    giver: Option<Giver>,
+    /// Whom it asks; nobody if the link is broken.
+    asks: Option<NodeId>,
+    /// A new link to each.
+    takers: BTreeMap<Peer, Taker>,
+    /// Answers that wait for backups.
+    held: Vec<(Peer, Ticket, Reply)>,
+    pub answers: Vec<(Peer, Reply)>,
+    pub ledger: Ledger,
+}
+
+impl World {
+    /// The process serves nobody any more, and hands over what it has.
+    pub(super) fn begin_to_yield(&mut self, id: NodeId) {
+        let goes_at_once = self.sabotage == Some(Sabotage::GoesBeforeMerged);
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if goes_at_once {
+            return node.inputs.push(Input::Merged);
+        }
+        let Some(map) = node.map() else { return };
+        node.merging.giver = Some(Giver::new(&map, id));
+        let from = node.me;
+        self.push(ms(5), Event::HandOver { from });
+    }
+
+    /// The next question, or the last once more.
+    pub(super) fn hand_over(&mut self, from: Peer) {
+        let Some(node) = self.nodes.get_mut(&from.id).filter(|node| node.me == from) else {
+            return;
+        };
+        let Some(giver) = &mut node.merging.giver else { return };
+        let Some(question) = giver.question(&node.plane) else {
+            tell!(self, "{} has handed over: {:?}", from.id, giver.tally());
+            node.merging.giver = None;
+            return self.give(from.id, Input::Merged);
+        };
+        let is_new = node.merging.asks.is_none();
+        let known: Vec<NodeId> = node.map().map_or(Vec::new(), |map| {
+            let others = map.members().iter().filter(|it| it.id != from.id);
+            map.estranged().iter().chain(others).map(|it: &Member| it.id).collect()
+        });
+        let to = node.merging.asks.or_else(|| self.rng.choose(&known).copied());
+        let reaches = |world: &World, to: NodeId| {
+            let stands = |it: &&Node| it.control.generation() > world.generation_of(from.id);
+            let stands = world.nodes.get(&to).filter(stands).is_some_and(|it| !it.is_stopped);
+            stands && !world.network.is_cut(from.id, to) && !world.network.is_cut(to, from.id)
+        };
+        match to.filter(|to| reaches(self, *to)) {
+            Some(to) => {
+                self.nodes.get_mut(&from.id).expect("looked at above").merging.asks = Some(to);
+                let delay = self.network.delay(from.id, to, self.rng.draw());
+                self.push(delay, Event::Merge { from, to, question, is_new });
+            }
+            None => self.link_breaks(from),
+        }
+    }
+
+    fn generation_of(&self, id: NodeId) -> Option<cluster::map::Generation> {
+        self.nodes.get(&id).and_then(|node| node.control.generation())
+    }
+
+    fn link_breaks(&mut self, from: Peer) {
+        if let Some(node) = self.nodes.get_mut(&from.id).filter(|node| node.me == from) {
+            node.merging.asks = None;
+            node.merging.giver.iter_mut().for_each(Giver::interrupted);
+            self.push(ms(200), Event::HandOver { from });
+        }
+    }
+
+    /// A question has come.
+    pub(super) fn on_merge(&mut self, to: NodeId, from: Peer, question: Question, is_new: bool) {
+        let now = self.now;
+        let Some(node) = self.nodes.get_mut(&to).filter(|node| !node.is_stopped) else {
+            return self.link_breaks(from);
+        };
+        node.plane.now.set(node.clock.at(now));
+        if is_new {
+            node.merging.takers.remove(&from);
+        }
+        node.answer_merge(now, from, question);
+        self.after(to);
+    }
+
+    /// An answer has come.
+    pub(super) fn on_merged(&mut self, to: Peer, by: NodeId, reply: Reply) {
+        if self.network.is_cut(by, to.id) {
+            return self.link_breaks(to);
+        }
+        let Some(node) = self.nodes.get_mut(&to.id).filter(|node| node.me == to) else { return };
+        let Some(giver) = &mut node.merging.giver else { return };
+        let after = match giver.answered(reply) {
+            Course::On => Duration::ZERO,
+            Course::Elsewhere(at) => {
+                // Ports are ids here.
+                node.merging.asks = Some(NodeId(u64::from(at.peer)));
+                ms(1)
+            }
+            Course::Later => ms(10),
+        };
+        self.push(after, Event::HandOver { from: to });
+    }
+
+    /// A rule broken on purpose: what a process has that was counted as dead is taken for newer.
+    pub(super) fn merge_after_death(&mut self, id: NodeId) {
+        let (Some(dead), Some(map)) = (self.nodes.get(&id), self.map()) else { return };
+        let mut kept = Vec::new();
+        for key in super::clients::KEYS {
+            let slot = Slot::of(key.as_bytes());
+            dead.plane.with_slot(slot, |state| {
+                let found = state.table.peek(&dead.plane.seed().key(key.as_bytes()));
+                kept.extend(
+                    found.map(|it| (key, it.value().to_bytes().into_owned(), it.item.version())),
+                );
+            });
+        }
+        for (key, value, version) in kept {
+            let slot = Slot::of(key.as_bytes());
+            let primary = map.bucket_of(slot).primary().filter(|primary| *primary != id);
+            let Some(node) = primary.and_then(|primary| self.nodes.get(&primary)) else { continue };
+            let (plane, wall) = (&node.plane, UnixMillis(node.clock.wall_millis(self.now)));
+            plane.with_slot(slot, |state| {
+                let SlotState { table, duty } = state;
+                let seed = plane.seed();
+                let name = seed.key(key.as_bytes());
+                let here = table.peek(&name).map(|it| it.item.version());
+                if duty.role != Role::Serving || here.is_some_and(|here| here >= version) {
+                    return;
+                }
+                let (unit, conflicts) = (Vec::new(), Vec::new());
+                let mut field = Field { table, seed, wall, unit, conflicts };
+                let value = store::NewValue::Raw(&value);
+                field.apply(&Effect::Put { key: name, value, expires_at: None });
+                let unit = field.unit;
+                ship_unit(plane, slot, (table, duty), &unit);
+            });
+        }
+    }
+
+    /// Those who were members before a takeover say hello, as far as they reach each other.
+    pub(super) fn meet_estranged(&mut self) {
+        let mut met = Vec::new();
+        for node in self.nodes.values().filter(|node| !node.is_stopped) {
+            for other in node.control.estranged() {
+                let there = self.nodes.get(&other.id).filter(|it| it.me == other.peer());
+                let cut = self.network.is_cut(node.me.id, other.id)
+                    || self.network.is_cut(other.id, node.me.id);
+                if there.is_some_and(|it| !it.is_stopped) && !cut {
+                    met.push((node.me.id, other.id));
+                }
+            }
+        }
+        for (one, other) in met {
+            for (to, of) in [(one, other), (other, one)] {
+                if let Some(generation) = self.generation_of(of) {
+                    self.give(to, Input::Met(generation));
+                }
+            }
+        }
+    }
+}
+
+impl Node {
+    /// `server/src/merge/take.rs`.
+    fn answer_merge(&mut self, now: Duration, from: Peer, question: Question) {
+        if !self.has_lease(now) {
+            return self.merging.answers.push((from, Reply::NotNow));
+        }
+        let reply = match question {
+            Question::Since { first, count } => self.since(first, count),
+            Question::Changes { slot, parted, changes } => {
+                let slot = Slot::new(slot).expect("the giver names slots");
+                let batch = Batch::read(&changes).expect("the giver writes changes");
+                return self.take(now, from, slot, (Version(parted), batch));
+            }
+        };
+        self.merging.answers.push((from, reply));
+    }
+
+    fn since(&self, first: u16, count: u16) -> Reply {
+        let slots = (first..first + count).map_while(Slot::new);
+        let since = |slot: Slot| {
+            self.plane.with_slot(slot, |state| {
+                (state.duty.role == Role::Serving).then(|| parted_at(&state.table).0)
+            })
+        };
+        let since: Vec<u64> = slots.map_while(since).collect();
+        if since.is_empty() {
+            return self.elsewhere(Slot::new(first).expect("the giver names slots"));
+        }
+        Reply::Since(since)
+    }
+
+    fn elsewhere(&self, slot: Slot) -> Reply {
+        let map = self.map().expect("only a member is asked");
+        let primary = map.bucket_of(slot).primary().filter(|node| *node != self.me.id);
+        let member = primary.and_then(|node| map.member(node));
+        member.map_or(Reply::NotNow, |member| Reply::Elsewhere(member.at.clone()))
+    }
+
+    fn take(
+        &mut self,
+        now: Duration,
+        from: Peer,
+        slot: Slot,
+        (parted, batch): (Version, Batch<'_>),
+    ) {
+        if self.plane.with_slot(slot, |state| state.duty.role != Role::Serving) {
+            let reply = self.elsewhere(slot);
+            return self.merging.answers.push((from, reply));
+        }
+        let forgets = self.breaks(Sabotage::NoTombs);
+        let looks_away = self.breaks(Sabotage::LastComeWins);
+        let latest = batch.latest().time().0 + 1;
+        let wall = UnixMillis(self.clock.wall_millis(now).max(latest));
+        let plane = &self.plane;
+        let taker = self.merging.takers.entry(from).or_default();
+        let (tally, conflicts, ticket) = plane.with_slot(slot, |state| {
+            if forgets {
+                let _ = state.table.forget_tombs();
+            }
+            if looks_away {
+                // As if nothing had been changed here.
+                let _ = state.table.reunite();
+                state.table.part(state.table.version());
+            }
+            let SlotState { table, duty } = state;
+            let seed = plane.seed();
+            let mut field = Field { table, seed, wall, unit: Vec::new(), conflicts: Vec::new() };
+            let tally = taker.take((parted, batch), seed, &mut field);
+            let Field { unit, conflicts, .. } = field;
+            (tally, conflicts, ship_unit(plane, slot, (table, duty), &unit))
+        });
+        self.merging.ledger.note(tally, conflicts);
+        self.merging.held.push((from, ticket, Reply::Merged(tally)));
+        self.release_merged();
+    }
+
+    /// Answers whose writes are safe, or will never be.
+    pub(super) fn release_merged(&mut self) {
+        for (to, ticket, reply) in core::mem::take(&mut self.merging.held) {
+            match self.judge_now(&ticket) {
+                cluster::replication::Passage::Free => self.merging.answers.push((to, reply)),
+                cluster::replication::Passage::Waiting => {
+                    self.merging.held.push((to, ticket, reply));
+                }
+                cluster::replication::Passage::Barred => {
+                    self.merging.answers.push((to, Reply::NotNow));
+                }
+            }
+        }
+    }
+}
+
+fn ship_unit(
+    plane: &super::plane::SimPlane,
+    slot: Slot,
+    (table, duty): (&mut SlotTable, &mut Duty),
+    unit: &[u8],
+) -> Ticket {
+    if !unit.is_empty() {
+        ship(table, duty, unit, plane.seed(), |link, frame| {
+            plane.with_outbox(link, |outbox| outbox.push(frame))
+        });
+    }
+    let waits = duty.unsettled(|link| plane.acked_for(link, slot));
+    Ticket { of: Subject::Slot(slot, duty.reign), waits }
+}
+
+/// A slot under its lock.
+struct Field<'a> {
+    table: &'a mut SlotTable,
+    seed: &'a Seed,
+    wall: UnixMillis,
+    unit: Vec<u8>,
+    conflicts: Vec<Conflict>,
+}
+
+impl Ground for Field<'_> {
+    fn table(&mut self) -> &SlotTable {
+        self.table
+    }
+
+    fn apply(&mut self, effect: &Effect<'_>) {
+        let (Effect::Put { key, .. } | Effect::Remove { key, .. }) = effect else {
+            unreachable!("merging puts and removes")
+        };
+        let version = self.table.next_version(self.wall);
+        let versions = (self.table.version(), version);
+        Recorded::write(key.slot(), versions, effect, &mut self.unit);
+        let _ = self.table.apply(effect, version, Touch::Nothing, self.seed);
+    }
+
+    fn brought(&mut self, key: &Key<'_>, made: Version) {
+        self.table.note_brought(key, made);
+    }
+
+    fn conflict(&mut self, conflict: Conflict) {
+        self.conflicts.push(conflict);
+    }
+}

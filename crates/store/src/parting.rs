@@ -1,0 +1,225 @@
+//! What a slot remembers since its cluster parted from another side: where it stood then, and which
+//! keys were taken away since. Kept only as long as the map says that another side may have gone on;
+//! `cluster` begins and ends it, sends it along with a slot, and asks it when the two meet again.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use crate::encoding::{Input, put_bytes, put_u64};
+use crate::{Applied, Cause, DecodeError, Key, SlotTable, Version};
+
+/// What a tomb takes besides its key: its place in the tree, and the block of the key.
+const TOMB_BYTES: usize = 64;
+
+/// The parting of one slot's history from another.
+#[derive(Debug, Default)]
+pub struct Parting {
+    /// Where the slot stood then; zero if this side held nothing of it.
+    at: Version,
+    /// Every key that was taken away after this is known.
+    complete_from: Version,
+    /// When the whole slot was last emptied. Tombs are of what was taken away since.
+    emptied_at: Version,
+    tombs: BTreeMap<Box<[u8]>, Tomb>,
+    /// Items that another side has brought, as long as they are as they came: the version they have here,
+    /// and the one they came with. Only this node knows.
+    brought: BTreeMap<Box<[u8]>, (Version, Version)>,
+    bytes: usize,
+}
+
+/// A key that is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tomb {
+    pub version: Version,
+    /// It expired or was evicted, and nobody had changed it since the sides parted: elsewhere it ends
+    /// by itself, too.
+    pub by_itself: bool,
+}
+
+impl Parting {
+    /// Where the slot stood.
+    pub fn at(&self) -> Version {
+        self.at
+    }
+
+    /// Whether every key that was taken away since is known.
+    pub fn is_complete(&self) -> bool {
+        self.complete_from <= self.at
+    }
+
+    /// When the whole slot was last emptied; zero if never.
+    pub fn emptied_at(&self) -> Version {
+        self.emptied_at
+    }
+
+    pub fn tomb(&self, key: &[u8]) -> Option<Tomb> {
+        self.tombs.get(key).copied()
+    }
+
+    pub fn tomb_count(&self) -> usize {
+        self.tombs.len() + self.brought.len()
+    }
+
+    /// When an item that has this version here was really made.
+    pub fn made_at(&self, key: &[u8], version: Version) -> Version {
+        let brought = self.brought.get(key).filter(|(here, _)| *here == version);
+        brought.map_or(version, |(_, made)| *made)
+    }
+
+    /// The keys that are gone, in their order, from behind `after` on.
+    pub fn tombs(&self, after: Option<&[u8]>) -> impl Iterator<Item = (&[u8], Tomb)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let tombs = self.tombs.range::<[u8], _>((from, Bound::Unbounded));
+        tombs.map(|(key, tomb)| (&**key, *tomb))
+    }
+
+    /// Appends about `max` bytes of it. If there is more, the key behind which it goes on.
+    pub fn encode(&self, after: Option<&[u8]>, max: usize, out: &mut Vec<u8>) -> Option<Box<[u8]>> {
+        let start = out.len();
+        put_u64(out, self.at.0);
+        put_u64(out, self.complete_from.0);
+        put_u64(out, self.emptied_at.0);
+        for (key, tomb) in self.tombs(after) {
+            put_u64(out, tomb.version.0);
+            out.push(u8::from(tomb.by_itself));
+            put_bytes(out, key);
+            if out.len() - start >= max {
+                return Some(key.into());
+            }
+        }
+        None
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn bury(&mut self, key: &[u8], tomb: Tomb) {
+        if self.tombs.insert(key.into(), tomb).is_none() {
+            self.bytes += TOMB_BYTES + key.len();
+        }
+    }
+
+    fn dig_up(&mut self, key: &[u8]) {
+        if self.tombs.remove(key).is_some() {
+            self.bytes -= TOMB_BYTES + key.len();
+        }
+    }
+
+    fn forget_tombs(&mut self, now: Version) {
+        (self.complete_from, self.bytes) = (now, 0);
+        self.tombs.clear();
+        self.brought.clear();
+    }
+}
+
+impl SlotTable {
+    pub fn parting(&self) -> Option<&Parting> {
+        self.parting.as_deref()
+    }
+
+    /// The histories part, and had come to `at` in this slot. Of several such moments the first counts.
+    pub fn part(&mut self, at: Version) {
+        if self.parting.is_none() {
+            // Of what was taken away before this moment nothing is known.
+            let parting = Parting { at, complete_from: self.version, ..Parting::default() };
+            self.parting = Some(Box::new(parting));
+        }
+    }
+
+    /// There is only one history again.
+    pub fn reunite(&mut self) -> Applied {
+        let before = self.parting_bytes();
+        self.parting = None;
+        Applied { grown_bytes: -before, ..Applied::default() }
+    }
+
+    /// The item has just been written here because another side had made it at that version.
+    pub fn note_brought(&mut self, key: &Key<'_>, made: Version) {
+        let here = self.peek(key).map(|found| found.item.version());
+        let tomb = self.parting.as_ref().and_then(|it| it.tomb(key.bytes()));
+        let Some(parting) = &mut self.parting else { return };
+        match (here, tomb) {
+            (Some(here), _) => {
+                if parting.brought.insert(key.bytes().into(), (here, made)).is_none() {
+                    parting.bytes += TOMB_BYTES + key.bytes().len();
+                }
+            }
+            (None, Some(tomb)) => parting.bury(key.bytes(), Tomb { version: made, ..tomb }),
+            (None, None) => {}
+        }
+    }
+
+    /// There are too many tombs: those there are are forgotten, and that they are is remembered.
+    pub fn forget_tombs(&mut self) -> Applied {
+        let before = self.parting_bytes();
+        let now = self.version;
+        if let Some(parting) = &mut self.parting {
+            parting.forget_tombs(now);
+        }
+        Applied { grown_bytes: self.parting_bytes() - before, ..Applied::default() }
+    }
+
+    /// Takes over a piece of what another node remembers of this slot.
+    pub fn take_parting(&mut self, piece: &[u8]) -> Result<Applied, DecodeError> {
+        let before = self.parting_bytes();
+        let mut input = Input(piece);
+        let at = Version(input.u64()?);
+        let complete_from = Version(input.u64()?);
+        let emptied_at = Version(input.u64()?);
+        let parting = self.parting.get_or_insert_default();
+        (parting.at, parting.complete_from, parting.emptied_at) = (at, complete_from, emptied_at);
+        while !input.0.is_empty() {
+            let version = Version(input.u64()?);
+            let by_itself = input.flag()?;
+            parting.bury(input.bytes()?, Tomb { version, by_itself });
+        }
+        Ok(Applied { grown_bytes: self.parting_bytes() - before, ..Applied::default() })
+    }
+
+    /// Remembers what the other table did, but for what is in this one again.
+    pub fn inherit_parting(&mut self, from: &mut SlotTable) {
+        self.parting = from.parting.take();
+        let Some(mut parting) = self.parting.take() else { return };
+        let mut back = Vec::new();
+        self.for_each(|found| back.push(found.item.key().to_vec()));
+        back.iter().for_each(|key| parting.dig_up(key));
+        self.parting = Some(parting);
+    }
+
+    pub(crate) fn parting_bytes(&self) -> i64 {
+        self.parting.as_ref().map_or(0, |parting| parting.bytes() as i64)
+    }
+
+    /// The key, which was of this version, is gone.
+    pub(crate) fn note_removal(
+        &mut self,
+        key: &[u8],
+        (was, now): (Version, Version),
+        cause: Cause,
+    ) {
+        let Some(parting) = &mut self.parting else { return };
+        let is_changed = was > parting.at;
+        let by_itself = !is_changed && cause != Cause::Deleted;
+        parting.bury(key, Tomb { version: now, by_itself });
+    }
+
+    /// The key is there again.
+    #[inline]
+    pub(crate) fn note_arrival(&mut self, key: &[u8]) {
+        if let Some(parting) = &mut self.parting {
+            parting.dig_up(key);
+        }
+    }
+
+    pub(crate) fn note_emptied(&mut self, now: Version) {
+        if let Some(parting) = &mut self.parting {
+            let complete_from = parting.complete_from;
+            parting.forget_tombs(complete_from);
+            parting.emptied_at = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
