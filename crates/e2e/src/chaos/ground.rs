@@ -25,6 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const PORT: u16 = 7000;
 const PEER_PORT: u16 = 17_000;
 const BRIDGE: &str = "br0";
+const BRIDGE_CARD: &str = "02:ff:ff:ff:ff:01";
 /// A machine that is not there: what is sent to it is lost without a word.
 const NOBODY: &str = "02:ff:ff:ff:ff:ff";
 /// A node starts when its namespace has an address.
@@ -67,7 +68,8 @@ impl Ground {
             return Ok(());
         }
         ip(&["link", "set", "lo", "up"])?;
-        ip(&["link", "add", BRIDGE, "type", "bridge"])?;
+        // With an address of its own: else it takes one of its ports', and another one when that node dies.
+        ip(&["link", "add", BRIDGE, "address", BRIDGE_CARD, "type", "bridge"])?;
         ip(&["addr", "add", "10.77.255.1/8", "dev", BRIDGE])?;
         ip(&["link", "set", BRIDGE, "up"])
     }
