@@ -195,7 +195,7 @@ impl Control {
             Message::Yielding(handed) => self.on_yielding(from.id, handed),
             Message::Farewell => {
                 if self.leaving.is_some() {
-                    self.go(Gone::Left);
+                    self.go(self.gone_by_leaving());
                 }
             }
         }
@@ -317,6 +317,7 @@ impl Control {
         self.forget_decided(change.as_ref().map(|change| &*change.entry));
         self.forget_handovers(map);
         self.yield_if_decided(map);
+        self.withdraw_offers(map);
         if let (Some(before), Some(change)) = (before, change) {
             self.follow_handovers(&before, &change.entry, &change.outcomes);
             self.say_farewell(&change);
@@ -333,8 +334,8 @@ impl Control {
     /// What follows from the map as it is now, be it after one entry or after many.
     fn after_the_log_moved(&mut self) {
         if self.has_been_taken_off() {
-            let gone = if self.leaving.is_some() { Gone::Left } else { Gone::Outcast };
-            return self.go(gone);
+            let left = self.leaving.is_some();
+            return self.go(if left { self.gone_by_leaving() } else { Gone::Outcast });
         }
         self.count_grants();
         self.forget_fills();

@@ -24,7 +24,7 @@ pub use mover::{Mover, Order, Report};
 pub use refusals::Refusals;
 
 use crate::fill::Source;
-use crate::map::{Epoch, LogIndex, Map, NodeId};
+use crate::map::{Boot, Epoch, Generation, LogIndex, Map, NodeId};
 use crate::replication::{Duty, FrameNumber, LinkId, Outbox};
 
 /// A slot: what it holds, and what this node is to it.
@@ -59,7 +59,7 @@ impl Progress {
         let all = source.bucket.slots().len();
         let sent = all.saturating_sub(source.slots_left());
         let percent = u8::try_from(sent * 100 / all).unwrap_or(100);
-        Progress { sent_bytes: source.sent_bytes(), percent }
+        Progress { sent_bytes: source.sent().bytes, percent }
     }
 }
 
@@ -67,6 +67,10 @@ impl Progress {
 /// `with_slot`, `with_outbox`.
 pub trait Plane {
     fn me(&self) -> NodeId;
+    /// This process: what the map says of another boot of this node does not concern it.
+    fn boot(&self) -> Boot;
+    /// The generation of the copies that were kept over a restart, if any were.
+    fn kept_in(&self) -> Option<Generation>;
     /// The map this node goes by.
     fn map(&self) -> Arc<Map>;
     /// Goes by this map from now on.
@@ -108,6 +112,12 @@ pub trait Plane {
     fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R;
     /// Tells the control plane.
     fn report(&self, report: Report);
+}
+
+/// This node, if the map has this very process as a member.
+fn me_in(map: &Map, plane: &impl Plane) -> Option<NodeId> {
+    let member = map.member(plane.me())?;
+    (member.boot == plane.boot()).then_some(member.id)
 }
 
 fn slots_of(bucket: Hashmask) -> impl Iterator<Item = Slot> {

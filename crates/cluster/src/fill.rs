@@ -11,5 +11,5 @@ mod taker; //  The bucket as it comes.
 mod tests;
 
 pub use ship::ship;
-pub use source::{CHUNK_BYTES, Source};
+pub use source::{CHUNK_BYTES, Sent, Source};
 pub use taker::{Kept, Taker};

@@ -8,6 +8,7 @@ mod ids; //      Ids, epochs and the like: small types that cannot be mixed up.
 mod member; //   A node as the map knows it, and what it holds.
 mod settings; // What is the same for the whole cluster and may be changed while it runs.
 mod bucket; //   A bucket: its hashmask and its holders.
+mod away; //     Nodes that are away for a while, and their places.
 mod change; //   Every change there is.
 mod apply; //    What each change does.
 mod chunked; //  A list whose clones share what is equal.
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use placement::{Hashmask, Mask, Slot};
 use serde::{Deserialize, Serialize};
 
+pub use away::Away;
 pub use bucket::{Bucket, Holders};
 pub use change::{Change, DropReason, Outcome, Refusal, Source};
 pub use ids::{Boot, ClusterId, Epoch, Generation, LogIndex, NodeId, Peer};
@@ -59,6 +61,8 @@ pub struct Map {
     /// Members before a takeover that have not come back. As long as there are any, another side of
     /// the cluster may have gone on as well.
     estranged: Arc<Vec<Member>>,
+    /// Whose places are kept.
+    away: Arc<BTreeMap<NodeId, Away>>,
 }
 
 impl Map {
@@ -81,6 +85,7 @@ impl Map {
             by_slot: Arc::default(),
             lost: Arc::default(),
             estranged: Arc::default(),
+            away: Arc::default(),
         };
         map.set_buckets(Hashmask::all(mask).map(bucket).collect());
         map
@@ -237,6 +242,9 @@ impl Map {
                 assert!(!bucket.holders[..rank].contains(holder), "{holder} holds {bucket:?} once");
             }
             assert_eq!(bucket.holders.is_empty(), self.lost.contains_key(&bucket.hashmask));
+        }
+        for bucket in self.away.values().flat_map(|away| &away.buckets) {
+            assert!(self.bucket(*bucket).is_some(), "a place in {bucket} is kept, which is none");
         }
         let mut counted = self.clone();
         counted.count_loads();

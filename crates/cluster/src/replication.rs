@@ -12,6 +12,7 @@ mod duty; //    What a node is to a slot, and whom it feeds.
 mod frame; //   What travels on a link, as bytes; and what comes back.
 mod inbox; //   The receiving end of a link: frames from bytes, counted.
 mod outbox; //  The sending end: frames kept until they are acknowledged.
+mod past; //    What a slot has been through while a copy is away.
 mod receive; // What a backup does with an effect.
 mod ticket; //  What a reply waits for.
 #[cfg(test)]
@@ -21,7 +22,11 @@ pub use duty::{Duty, Feed, Role, Stage};
 pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, Position};
 pub use inbox::{Inbox, first_answer};
 pub use outbox::{BadAck, Forgotten, Outbox};
-pub use receive::{Received, Receiver, receive_effects, receive_images, slot_of_unit, write_image};
+pub use past::Past;
+pub use receive::{
+    Received, Receiver, receive_effects, receive_gone, receive_images, slot_of_unit, write_gone,
+    write_image,
+};
 pub use ticket::{Passage, Standing, Subject, Ticket, Wait};
 
 /// A link of this node, by its place among them.

@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 
 pub use chronicle::{CHANGES_KEPT, Chronicle};
 pub use picture::{BUCKETS_MAX, picture, role, summary, total};
-pub use settings::{SettingError, parse_setting, settings};
+pub use settings::{SettingError, duration as parse_duration, parse_setting, settings};
 
 use crate::balance::share::shares;
 use crate::balance::{Condition, Engagement, LoadLevels, Offered, Part, Rule};
-use crate::map::{Bucket, Map, Member, NodeId};
+use crate::fill::Sent;
+use crate::map::{Away, Bucket, Map, Member, NodeId};
 use crate::merge::Tally;
 
 /// A node is named by its name everywhere in here.
@@ -32,6 +33,12 @@ pub struct Status {
     pub leader: Option<String>,
     pub members: Vec<MemberStatus>,
     pub buckets: Vec<BucketStatus>,
+    /// Nodes whose places are kept: they are away for a while, or back and not yet done.
+    #[serde(default)]
+    pub away: Vec<AwayStatus>,
+    /// What fills from this node have sent since its process began.
+    #[serde(default)]
+    pub fills: FillStatus,
     /// The moves that this node takes part in.
     pub moves: Vec<MoveStatus>,
     /// The last changes of the map, the newest first.
@@ -101,6 +108,42 @@ pub struct BucketStatus {
     pub holders: Vec<String>,
 }
 
+/// A node whose places are kept.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AwayStatus {
+    pub name: String,
+    /// How many buckets it held and does not hold again.
+    pub places: usize,
+    /// How long they are kept.
+    pub seconds: u64,
+}
+
+impl AwayStatus {
+    fn of(away: &Away) -> AwayStatus {
+        let Away { name, long, buckets } = away;
+        AwayStatus { name: name.clone(), places: buckets.len(), seconds: long.as_secs() }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct FillStatus {
+    pub bytes: u64,
+    pub items: u64,
+    /// Keys that a taker was told to take away.
+    pub gone: u64,
+    /// Slots of which everything was sent.
+    pub whole_slots: u64,
+    /// Slots of which only what the taker did not have was sent.
+    pub newer_slots: u64,
+}
+
+impl From<Sent> for FillStatus {
+    fn from(sent: Sent) -> FillStatus {
+        let Sent { bytes, items, gone, whole_slots, newer_slots } = sent;
+        FillStatus { bytes, items, gone, whole_slots, newer_slots }
+    }
+}
+
 /// A move in flight.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MoveStatus {
@@ -142,6 +185,8 @@ impl Status {
             leader: None,
             members: members(map),
             buckets: map.buckets().map(|bucket| bucket_status(map, bucket)).collect(),
+            away: map.away().map(|(_, away)| AwayStatus::of(away)).collect(),
+            fills: FillStatus::default(),
             moves: Vec::new(),
             changes: Vec::new(),
             settings: settings(map.settings()),

@@ -1,5 +1,7 @@
 //! A cluster of one's own for one test: several of our nodes as processes, started, stopped gently or
 //! killed as the test says.
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::server::Server;
@@ -12,6 +14,9 @@ pub struct Cluster {
     pub nodes: Vec<Server>,
     flags: Vec<String>,
     backups: usize,
+    /// Where the data directories of its nodes are, if they have any.
+    home: Option<PathBuf>,
+    started: usize,
 }
 
 /// What a node says of a member.
@@ -28,17 +33,48 @@ impl Cluster {
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let backups = flags.iter().skip_while(|flag| *flag != "--backups").nth(1);
         let backups = backups.map_or(1, |count| count.parse().expect("a number of backups"));
-        let mut cluster = Cluster { nodes: Vec::new(), flags, backups };
-        for _ in 0..count {
-            cluster.join();
-        }
-        cluster.wait_until_even();
+        let nodes = Vec::new();
+        let mut cluster = Cluster { nodes, flags, backups, home: None, started: 0 };
+        cluster.grow_to(count);
         cluster
+    }
+
+    /// The same, each with a data directory.
+    pub fn with_directories(count: usize, flags: &[&str]) -> Cluster {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (id, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let home = std::env::temp_dir().join(format!("opencluster-e2e-home-{id}-{number}"));
+        let mut cluster = Cluster::of(0, flags);
+        cluster.home = Some(home);
+        cluster.grow_to(count);
+        cluster
+    }
+
+    fn grow_to(&mut self, count: usize) {
+        for _ in 0..count {
+            self.join();
+        }
+        if count > 0 {
+            self.wait_until_even();
+        }
+    }
+
+    /// Takes a node out that has been told to end by itself, and waits until the others are even.
+    pub fn part_with(&mut self, index: usize) -> Server {
+        let mut node = self.nodes.remove(index);
+        node.wait_until_it_ends();
+        self.wait_until_even();
+        node
     }
 
     /// One more node. It takes clients when this returns; balancing goes on.
     pub fn join(&mut self) -> &Server {
         let mut flags = self.flags.clone();
+        self.started += 1;
+        if let Some(home) = &self.home {
+            let directory = home.join(self.started.to_string());
+            flags.extend(["--data-dir".to_owned(), directory.display().to_string()]);
+        }
         if let Some(first) = self.nodes.first() {
             // Buckets may have been split meanwhile: that is for the first to say.
             if let Some(place) = flags.iter().position(|flag| flag == "--buckets") {
@@ -102,6 +138,15 @@ impl Cluster {
             let shares = self.shares();
             assert!(begun.elapsed() < EVEN_WITHIN, "never even: {shares:#?}");
             std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.nodes.clear();
+        if let Some(home) = &self.home {
+            let _ = std::fs::remove_dir_all(home);
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Server {
     peer_port: u16,
     /// Its working directory, which also holds its log.
     dir: PathBuf,
+    /// What it was started with.
+    arguments: Vec<String>,
 }
 
 impl Server {
@@ -35,11 +37,28 @@ impl Server {
 
     pub fn node_with(flags: &[&str]) -> Server {
         let [port, http_port, peer_port] = free_ports();
+        let ports = [("--port", port), ("--peer-port", peer_port), ("--http-port", http_port)];
+        let ports = ports.into_iter().flat_map(|(flag, port)| [flag.to_owned(), port.to_string()]);
+        let bind = ["--bind", "127.0.0.1"].map(str::to_owned).into_iter();
+        let flags = flags.iter().map(|flag| (*flag).to_owned());
+        Server::node_again(bind.chain(ports).chain(flags).collect(), [port, http_port, peer_port])
+    }
+
+    fn node_again(arguments: Vec<String>, ports: [u16; 3]) -> Server {
         let mut command = Command::new(node_binary());
-        command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
-        command.args(["--peer-port", &peer_port.to_string()]);
-        command.args(["--http-port", &http_port.to_string()]).args(flags);
-        Server::start("opencluster", command, [port, http_port, peer_port])
+        command.args(&arguments);
+        let mut server = Server::start("opencluster", command, ports);
+        server.arguments = arguments;
+        server
+    }
+
+    /// Waits until the process has ended by itself, and starts it again as it was.
+    pub fn start_again(mut self) -> Server {
+        self.wait_until_it_ends();
+        Server::node_again(
+            core::mem::take(&mut self.arguments),
+            [self.port, self.http_port, self.peer_port],
+        )
     }
 
     pub fn redis() -> Server {
@@ -69,7 +88,8 @@ impl Server {
         let errors = log.try_clone().expect("a file can be held twice");
         command.current_dir(&dir).stdin(Stdio::null()).stdout(log).stderr(errors);
         let child = command.spawn().unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut server = Server { name, child, port, http_port, peer_port, dir };
+        let arguments = Vec::new();
+        let mut server = Server { name, child, port, http_port, peer_port, dir, arguments };
         server.wait_until_it_answers();
         server
     }
@@ -131,6 +151,11 @@ impl Server {
     /// Asks it to end, and waits until it has.
     pub fn terminate(mut self) {
         self.signal(rustix::process::Signal::TERM);
+        self.wait_until_it_ends();
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn wait_until_it_ends(&mut self) {
         let begun = Instant::now();
         while self.child.try_wait().expect("a child can be asked for its status").is_none() {
             let waited = begun.elapsed();

@@ -19,6 +19,10 @@ const TAKEOVER_WAIT: Duration = Duration::from_secs(10);
 pub(crate) struct LeaveArgs {
     #[command(flatten)]
     node: NodeArgs,
+    /// It will be back within this time, such as 5m: its places are kept, and it comes back with what
+    /// it held (needs --data-dir)
+    #[arg(long = "for", value_name = "TIME")]
+    long: Option<String>,
     /// Do not wait until it has handed over everything
     #[arg(long)]
     no_wait: bool,
@@ -51,7 +55,9 @@ pub(crate) struct SettingsArgs {
 
 pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
     let before = status_cmd::of_node(&args.node)?;
-    Talk::to(&args.node)?.ask(&["CLUSTER", "LEAVE"])?;
+    let mut words = vec!["CLUSTER", "LEAVE"];
+    words.extend(args.long.iter().flat_map(|long| ["FOR", long]));
+    Talk::to(&args.node)?.ask(&words)?;
     if args.no_wait {
         anstream::println!("{} hands over what it holds, and then leaves", before.node);
         return Ok(());
@@ -65,7 +71,13 @@ pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
         }
         thread::sleep(LOOK_EVERY);
     }
-    anstream::println!("{} has left", before.node);
+    match &args.long {
+        Some(long) => anstream::println!(
+            "{} has left; what it holds is kept in its data directory, and its places for {long}",
+            before.node
+        ),
+        None => anstream::println!("{} has left", before.node),
+    }
     Ok(())
 }
 

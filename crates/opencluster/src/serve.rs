@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let members = node.members();
     say(&banner(&Facts { settings: &settings, client_addr, http_addr, members }));
     match node.wait() {
-        None | Some(Gone::Left | Gone::LeftAsTheLast) => {
+        None | Some(Gone::Left | Gone::LeftFor(_) | Gone::LeftAsTheLast) => {
             say("opencluster: stopped\n");
             Ok(())
         }

@@ -31,7 +31,7 @@ pub(crate) struct Ports {
 /// Who a process is, before it is in any cluster.
 pub(crate) struct Identity {
     pub me: Member,
-    directory: Option<DataDirectory>,
+    pub directory: Option<SharedDirectory>,
     saved: Saved,
 }
 
@@ -49,6 +49,7 @@ pub(crate) fn identify(settings: &Settings, ports: Ports) -> Result<Identity, St
     let opened = settings.data_dir.as_deref().map(open).transpose();
     let (directory, saved) = opened.map_err(|error| error.to_string())?.unzip();
     let id = directory.as_ref().map_or(fresh, DataDirectory::node);
+    let directory = directory.map(|directory| Arc::new(Mutex::new(directory)));
     let me = Member {
         id,
         boot: Boot(draw_number()),
@@ -163,9 +164,14 @@ fn roster_of(me: &Member, welcome: &Welcome) -> Roster {
 }
 
 impl Identity {
+    /// Whether by all it knows nobody else has what it has kept.
+    pub(crate) fn is_alone(&self) -> bool {
+        !self.saved.is_blank() && last_map(&self.saved).members().len() == 1
+    }
+
     /// The cluster that the data directory belongs to.
     fn cluster(&self) -> Option<ClusterId> {
-        self.directory.as_ref().and_then(DataDirectory::cluster)
+        self.directory.as_ref().and_then(|directory| directory.lock().cluster())
     }
 
     fn ask(&self, addresses: &[JoinAddress], settings: &Settings) -> Result<Joined, String> {
@@ -196,13 +202,12 @@ impl Identity {
         begin: Begin,
         welcome: Option<Welcome>,
     ) -> Result<Place, String> {
-        let mut directory = self.directory;
-        if let Some(directory) = &mut directory {
-            let kept = directory.set_cluster(cluster);
+        let directory = self.directory;
+        if let Some(directory) = &directory {
+            let kept = directory.lock().set_cluster(cluster);
             kept.map_err(|error| format!("the data directory: {error}"))?;
         }
         let start = Start { me: self.me, cluster, seed: cluster.0, begin, welcome };
-        let directory = directory.map(|directory| Arc::new(Mutex::new(directory)));
         Ok(Place { start, roster, directory })
     }
 }

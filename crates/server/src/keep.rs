@@ -1,128 +1,200 @@
-//! What a node alone keeps when it stops, if it has a data directory: its items, to have them again
-//! when it starts. In a cluster the others have them. Called by `node.rs`.
+//! What a node keeps of its items over a restart, if it has a data directory. One that stops as the last
+//! of its cluster begins again with them; one that was away for a while, or was counted as dead, gets
+//! only what has changed since, and brings back what everybody else has lost.
+//!
+//! They are written when the node has stopped, read before it joins (`Role::Kept`), and forgotten on disk
+//! before it counts as a copy of anything: an old state must not come back. Called by `node.rs`.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::io;
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use cluster::control::{Answer, Ask};
-use cluster::map::{ClusterId, Source};
-use cluster::replication::Position;
+use cluster::control::{Answer, Ask, Kept as HowWell, Offer};
+use cluster::map::{ClusterId, Generation, Map, Source};
+use cluster::replication::{Position, Role};
 use commands::Outcome;
-use placement::Slot;
-use store::DecodedItem;
+use placement::{Hashmask, Slot};
+use store::{DecodedItem, Version};
 
 use crate::disk::{DiskError, ItemsHead, SharedDirectory, TakeItems};
-use crate::enter::Place;
 use crate::shared::Shared;
 
 /// For a decision that needs nobody else.
 const DECIDED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Where a node keeps its items.
-pub(crate) struct Keepsake {
-    directory: SharedDirectory,
-    cluster: ClusterId,
+/// What a node has kept on its disk, from its start until it counts as a copy of something.
+#[derive(Default)]
+pub(crate) struct Kept {
+    directory: Option<SharedDirectory>,
+    /// Whether there is still something on the disk.
+    on_disk: AtomicBool,
+    /// Set once it is in memory.
+    generation: OnceLock<Generation>,
 }
 
-impl Keepsake {
-    /// `None` for a node without a data directory.
-    pub(crate) fn of(place: &Place) -> Option<Keepsake> {
-        let directory = place.directory.as_ref().map(Arc::clone)?;
-        Some(Keepsake { directory, cluster: place.start.cluster })
+impl Kept {
+    pub(crate) fn on(directory: Option<SharedDirectory>) -> Kept {
+        let on_disk = AtomicBool::new(directory.is_some());
+        Kept { directory, on_disk, generation: OnceLock::new() }
     }
 
-    /// Called when the node has its map and serves nobody yet. A node that is alone, and that nobody
-    /// can give its buckets back, takes what it has kept; one that has kept nothing begins empty.
-    /// An error is one line.
-    pub(crate) fn bring_back(&self, shared: &Shared) -> Result<(), String> {
-        let map = shared.map();
-        if map.members().len() > 1 || map.lost().next().is_none() {
-            return self.forget();
+    pub(crate) fn has_directory(&self) -> bool {
+        self.directory.is_some()
+    }
+
+    /// The generation in which the copies that were read were made.
+    pub(crate) fn generation(&self) -> Option<Generation> {
+        self.generation.get().copied()
+    }
+
+    /// From now on what this node holds may change: what is on the disk must not come back.
+    pub(crate) fn forget(&self) {
+        if self.on_disk.load(Ordering::Acquire)
+            && let Some(directory) = &self.directory
+        {
+            let directory = directory.lock();
+            // A node that cannot keep its promises must not go on making them.
+            directory.forget_items().expect("the data directory can be written to");
+            self.on_disk.store(false, Ordering::Release);
         }
-        let kept = self.load(shared).map_err(|error| error.to_string())?;
-        let from = match kept {
-            Some(count) => {
-                eprintln!("opencluster: back from the data directory, keys: {count}");
-                Source::OwnData
-            }
-            None => {
-                eprintln!(
-                    "opencluster: this node did not stop in good order: what it held is gone"
-                );
-                Source::Empty
-            }
-        };
-        match shared.control.ask_and_wait(Ask::Recreate(from), DECIDED_WITHIN) {
-            Some(Answer::Done) => self.forget(),
-            Some(Answer::Refused(why) | Answer::Unknown(why)) => Err(why),
-            Some(Answer::Join(_)) | None => Err("the map does not change".to_owned()),
-        }
-    }
-
-    /// From now on they may change: an old state must not come back.
-    fn forget(&self) -> Result<(), String> {
-        let forgotten = self.directory.lock().forget_items();
-        forgotten.map_err(|error| format!("the data directory: {error}"))
-    }
-
-    fn load(&self, shared: &Shared) -> Result<Option<u64>, DiskError> {
-        let items = self.directory.lock().read_items()?;
-        let Some(items) = items.filter(|items| items.head().cluster == self.cluster) else {
-            return Ok(None);
-        };
-        let mut loading = Loading { shared, outcome: Outcome::default() };
-        let count = items.read(&mut loading)?;
-        shared.memory.grow(loading.outcome.grown_bytes);
-        Ok(Some(count))
-    }
-
-    /// The log of a side that has yielded leads nowhere: the node joins the other side as one that knows
-    /// nothing. Called when no thread of the node runs any more.
-    pub(crate) fn begin_anew(&self) {
-        if let Err(error) = self.directory.lock().begin_anew() {
-            eprintln!("opencluster: the data directory: {error}");
-        }
-    }
-
-    /// Called when no thread of the node runs any more.
-    pub(crate) fn save(&self, shared: &Shared) {
-        match self.try_save(shared) {
-            Ok(count) => eprintln!("opencluster: kept in the data directory, keys: {count}"),
-            Err(error) => eprintln!("opencluster: nothing could be kept: {error}"),
-        }
-    }
-
-    fn try_save(&self, shared: &Shared) -> io::Result<u64> {
-        let head = ItemsHead { cluster: self.cluster, map: (*shared.map()).clone() };
-        let mut writer = self.directory.lock().write_items(&head)?;
-        for slot in Slot::all() {
-            let state = shared.keyspace.lock_one(slot);
-            if !state.table.is_empty() {
-                let reign = state.duty.written_in;
-                let at = Position { reign, version: state.table.version() };
-                writer.slot(slot, at, &state.table)?;
-            }
-        }
-        writer.finish()
     }
 }
 
-struct Loading<'a> {
+/// What was found on the disk.
+pub(crate) struct Found {
+    items: u64,
+    buckets: Vec<Hashmask>,
+}
+
+/// Reads what was kept, before the node joins anybody. After an error nothing of it is in memory.
+pub(crate) fn read(shared: &Shared) -> Result<Option<Found>, DiskError> {
+    let Some(directory) = &shared.kept.directory else { return Ok(None) };
+    let (items, cluster) = {
+        let directory = directory.lock();
+        (directory.read_items()?, directory.cluster())
+    };
+    let Some(items) = items.filter(|items| Some(items.head().cluster) == cluster) else {
+        return Ok(None);
+    };
+    let (generation, buckets) = (items.head().map.generation(), items.head().held.clone());
+    let mut reading = Reading { shared, outcome: Outcome::default() };
+    let read = items.read(&mut reading);
+    shared.memory.grow(reading.outcome.grown_bytes);
+    match read {
+        Ok(items) => {
+            let _ = shared.kept.generation.set(generation); // It is read once.
+            Ok(Some(Found { items, buckets }))
+        }
+        Err(error) => {
+            drop_all(shared);
+            Err(error)
+        }
+    }
+}
+
+/// What was read is not all: it is worth nothing.
+fn drop_all(shared: &Shared) {
+    let mut outcome = Outcome::default();
+    for slot in Slot::all() {
+        let mut state = shared.keyspace.lock_one(slot);
+        if state.duty.role == Role::Kept {
+            state.duty.role = Role::Absent;
+            outcome.applied(state.table.begin_copy(Version::ZERO, &shared.seed));
+        }
+    }
+    shared.memory.grow(outcome.grown_bytes);
+}
+
+impl Found {
+    pub(crate) fn offers(&self) -> Vec<Offer> {
+        let offer = |bucket: &Hashmask| Offer { bucket: *bucket, kept: HowWell::AsItWas };
+        self.buckets.iter().map(offer).collect()
+    }
+}
+
+/// Called when the node has its map and serves nobody yet. A node that is alone, and that nobody can give
+/// its buckets back, takes what it has kept; one that has kept nothing begins empty. An error is one
+/// line.
+pub(crate) fn bring_back(shared: &Shared, found: Option<&Found>) -> Result<(), String> {
+    let map = shared.map();
+    let is_alone = map.members().len() == 1;
+    if !is_alone || map.lost().next().is_none() || !shared.kept.has_directory() {
+        return Ok(());
+    }
+    let from = match found {
+        Some(Found { items, .. }) => {
+            eprintln!("opencluster: back from the data directory, keys: {items}");
+            Source::OwnData
+        }
+        None => {
+            eprintln!("opencluster: this node did not stop in good order: what it held is gone");
+            Source::Empty
+        }
+    };
+    match shared.control.ask_and_wait(Ask::Recreate(from), DECIDED_WITHIN) {
+        Some(Answer::Done) => Ok(()),
+        Some(Answer::Refused(why) | Answer::Unknown(why)) => Err(why),
+        Some(Answer::Join(_)) | None => Err("the map does not change".to_owned()),
+    }
+}
+
+/// The log of a side that has yielded leads nowhere: the node joins the other side as one that knows
+/// nothing. Called when no thread of the node runs any more.
+pub(crate) fn begin_anew(shared: &Shared) {
+    let Some(directory) = &shared.kept.directory else { return };
+    if let Err(error) = directory.lock().begin_anew() {
+        eprintln!("opencluster: the data directory: {error}");
+    }
+}
+
+/// Called when no thread of the node runs any more.
+pub(crate) fn save(shared: &Shared) {
+    let Some(directory) = &shared.kept.directory else { return };
+    let cluster = directory.lock().cluster();
+    let Some(cluster) = cluster else { return };
+    match try_save(shared, directory, cluster) {
+        Ok(count) => eprintln!("opencluster: kept in the data directory, keys: {count}"),
+        Err(error) => eprintln!("opencluster: nothing could be kept: {error}"),
+    }
+}
+
+fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) -> io::Result<u64> {
+    let map = shared.map();
+    let head = ItemsHead { cluster, held: held(shared, &map), map: Map::clone(&map) };
+    let mut writer = directory.lock().write_items(&head)?;
+    for slot in Slot::all() {
+        let state = shared.keyspace.lock_one(slot);
+        if state.duty.has_copy() && !state.table.is_empty() {
+            writer.slot(slot, state.duty.position(&state.table), &state.table)?;
+        }
+    }
+    writer.finish()
+}
+
+/// The buckets of which this node had a whole copy when it ended.
+fn held(shared: &Shared, map: &Map) -> Vec<Hashmask> {
+    let is_whole = |bucket: &Hashmask| {
+        let mut slots = bucket.slots().filter_map(Slot::new);
+        slots.all(|slot| shared.keyspace.lock_one(slot).duty.has_copy())
+    };
+    map.buckets().map(|bucket| bucket.hashmask).filter(is_whole).collect()
+}
+
+struct Reading<'a> {
     shared: &'a Shared,
     outcome: Outcome,
 }
 
-impl TakeItems for Loading<'_> {
+impl TakeItems for Reading<'_> {
     fn slot(&mut self, slot: Slot, at: Position) {
         let mut state = self.shared.keyspace.lock_one(slot);
-        state.duty.written_in = at.reign;
+        (state.duty.role, state.duty.written_in) = (Role::Kept, at.reign);
         self.outcome.applied(state.table.begin_copy(at.version, &self.shared.seed));
     }
 
     fn item(&mut self, slot: Slot, item: &DecodedItem<'_>) {
         let mut state = self.shared.keyspace.lock_one(slot);
         self.outcome.applied(state.table.copy_item(item, &self.shared.seed));
-        self.shared.keyspace.note(slot, &state);
     }
 }

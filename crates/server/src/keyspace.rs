@@ -362,8 +362,12 @@ fn shown<'a>(
 ) -> &'a mut SlotTable {
     match state.duty.role {
         Role::Serving => &mut state.table,
-        Role::Absent | Role::Paused | Role::Settling | Role::Backup | Role::Heir | Role::Taking => {
-            nothing.insert(Box::default())
-        }
+        Role::Absent
+        | Role::Paused
+        | Role::Settling
+        | Role::Backup
+        | Role::Heir
+        | Role::Taking
+        | Role::Kept => nothing.insert(Box::default()),
     }
 }

@@ -51,6 +51,11 @@ struct Engaged {
 /// wrong is refused here.
 pub(crate) fn ask(shared: &Shared, ask: Ask) -> Result<(), String> {
     objection(&shared.map(), &ask).map_or(Ok(()), Err)?;
+    if matches!(ask, Ask::LeaveFor(_)) && !shared.kept.has_directory() {
+        let text = "this node has no data directory to keep its copies in; start it with --data-dir, \
+                    or let it leave for good";
+        return Err(text.to_owned());
+    }
     shared.control.ask(ask, |_| {});
     Ok(())
 }
@@ -120,6 +125,7 @@ pub(crate) fn status(shared: &Shared) -> Status {
     status.add_levels(me, &levels(shared, map, busy));
     status.merged = merged(shared);
     status.yields |= shared.merging.yields().is_some();
+    status.fills = (*shared.data.sent.lock()).into();
     status.changes = shared.news.chronicle.lock().latest(CHANGES_TOLD);
     status
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use cluster::consensus::Begin;
-use cluster::control::{Ask, Gone};
+use cluster::control::{Ask, Gone, Input};
 use cluster::data::Order;
 use cluster::map::{Map, Member};
 use cluster::replication::Role;
@@ -33,7 +33,7 @@ use crate::config::ConfigChanges;
 use crate::data::{Data, run_mover};
 use crate::enter::{Identity, Place, Ports, enter, identify};
 use crate::http::{self, HttpOptions, HttpServer};
-use crate::keep::Keepsake;
+use crate::keep::{self, Kept};
 use crate::keeper::Keeper;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mail;
@@ -77,7 +77,6 @@ pub struct Node {
     threads: Mutex<Vec<JoinHandle<()>>>,
     peers: Mutex<Option<Running>>,
     timers: Mutex<Option<timers::Service>>,
-    keepsake: Mutex<Option<Keepsake>>,
 }
 
 impl Node {
@@ -104,11 +103,14 @@ impl Node {
         let (node, parts) = Node::prepare(options, client_addr, &identity, line.line.clone())?;
         identity.me.at.http = node.http_addr().map_or(0, |addr| addr.port());
         let begun = node.begin(parts).and_then(|()| {
-            // 4) The cluster.
+            // 4) What it has kept, and the cluster.
+            let found = node.read_kept(&identity).map_err(StartError::Refused)?;
             let place = enter(identity, &settings).map_err(StartError::Refused)?;
-            let keepsake = Keepsake::of(&place);
             node.take_place(place, others.map(|bound| bound.listener), line)?;
-            keepsake.map_or(Ok(()), |keepsake| node.bring_back(keepsake))
+            if let Some(found) = &found {
+                node.shared.control.tell(Input::Found(found.offers()));
+            }
+            keep::bring_back(&node.shared, found.as_ref()).map_err(StartError::Refused)
         });
         if let Err(error) = begun {
             node.shutdown();
@@ -140,7 +142,8 @@ impl Node {
         let table = Table::default();
         let shared = Arc::new(Shared {
             keyspace: Keyspace::new(Role::Absent),
-            data: Data::new(identity.me.id, count, seed.clone(), orders),
+            data: Data::new(identity.me.peer(), count, seed.clone(), orders),
+            kept: Kept::on(identity.directory.clone()),
             watching: Watching::new(count, &table),
             id: node_id(),
             table,
@@ -172,10 +175,10 @@ impl Node {
             settings: ArcSwap::from_pointee(settings),
         });
         let http = start_http(&shared)?;
-        let (threads, peers, keepsake) = Default::default();
+        let (threads, peers) = Default::default();
         let password = shared.settings.load().requirepass.expose().to_owned();
         let timers = Mutex::new(Some(timers.start(client_addr, password).map_err(failed)?));
-        let node = Node { shared, client_addr, http, threads, peers, timers, keepsake };
+        let node = Node { shared, client_addr, http, threads, peers, timers };
         Ok((node, Parts { polls, garbage_in, orders_in }))
     }
 
@@ -223,11 +226,16 @@ impl Node {
         }
     }
 
-    /// What this node held when it stopped as the last one, if it is alone again.
-    fn bring_back(&self, keepsake: Keepsake) -> Result<(), StartError> {
-        keepsake.bring_back(&self.shared).map_err(StartError::Refused)?;
-        *self.keepsake.lock() = Some(keepsake);
-        Ok(())
+    /// What this node held when it stopped. If others are there it can do without.
+    fn read_kept(&self, identity: &Identity) -> Result<Option<keep::Found>, String> {
+        match keep::read(&self.shared) {
+            Ok(found) => Ok(found),
+            Err(error) if identity.is_alone() => Err(error.to_string()),
+            Err(error) => {
+                eprintln!("opencluster: {error}; the other nodes send everything anew");
+                Ok(None)
+            }
+        }
     }
 
     /// What this node is called in listings.
@@ -284,12 +292,11 @@ impl Node {
             Progress::Gone(gone) => gone,
             Progress::Joining | Progress::Linking { .. } | Progress::Ready => return None,
         };
-        let keepsake = self.keepsake.lock().take();
-        match (&gone, keepsake) {
-            (Gone::LeftAsTheLast, Some(keepsake)) => keepsake.save(&self.shared),
-            (Gone::Yielded(_), Some(keepsake)) => keepsake.begin_anew(),
-            (Gone::Left | Gone::LeftAsTheLast | Gone::Outcast | Gone::Yielded(_), _)
-            | (Gone::Refused(_), _) => {}
+        match gone {
+            // Nobody else has it, or this node will be back, or was in sync when all others were gone.
+            Gone::LeftAsTheLast | Gone::LeftFor(_) | Gone::Outcast => keep::save(&self.shared),
+            Gone::Yielded(_) => keep::begin_anew(&self.shared),
+            Gone::Left | Gone::Refused(_) => {}
         }
         Some(gone)
     }

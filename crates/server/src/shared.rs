@@ -18,6 +18,7 @@ use store::{Garbage, Seed};
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
 use crate::data::Data;
+use crate::keep::Kept;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mailbox;
 use crate::memory::MemoryGauge;
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub keyspace: Keyspace,
     /// What goes to other nodes, and comes from them.
     pub data: Data,
+    /// What it had on its disk when it started.
+    pub kept: Kept,
     pub settings: ArcSwap<Settings>,
     pub timers: Arc<Hub>,
     /// The map as this node sees it.

@@ -140,6 +140,8 @@ impl MovedOnce {
             }
             Change::Join(_)
             | Change::Leave(_)
+            | Change::Away { .. }
+            | Change::Forget(_)
             | Change::Dead(_)
             | Change::Split(_)
             | Change::Recreate { .. }

@@ -10,6 +10,7 @@ mod checkers; //     What must hold at every step.
 mod clients; //      Who asks for keys, and what they were told.
 mod clock; //        A node's clock, fast or slow.
 mod faults; //       What goes wrong, and when.
+mod keeping; //      What is left on a disk.
 mod linear; //       Whether a history of one key can be put into one order.
 mod many; //         Many histories, on a few threads.
 mod meeting; //      Two sides that went on apart become one again.
@@ -21,6 +22,8 @@ mod run; //          One history from a seed.
 mod sabotage; //     Rules to break on purpose.
 mod world; //        Nodes, events, time.
 pub mod victim; //   One node that is lied to.
+#[cfg(test)]
+mod stories; //      Nodes that come back, told one by one.
 
 pub use many::{Many, Sum};
 pub use meeting::{Reunion, meet};

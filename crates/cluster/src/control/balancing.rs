@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use placement::Hashmask;
 
+use super::membership::Stay;
 use super::{Control, Effect, Message};
 use crate::balance::{self, Attempt, Balancer, Condition, Part, Plan, Timer, View};
 use crate::consensus::LogEntry;
@@ -137,9 +138,8 @@ impl Control {
             }
             balance::Effect::CancelFill { attempt } => self.cancel_fill(attempt),
             balance::Effect::Propose { planned_at, changes } => {
-                let leaves = matches!(changes.first(), Some(Change::Leave(_)));
-                if leaves && self.balancing.hands_full {
-                    return; // It is proposed again and again, until the node may go.
+                if let [Change::Leave(node)] = changes[..] {
+                    return self.propose_to_go(node);
                 }
                 if matches!(changes.first(), Some(Change::Promote { .. })) {
                     self.begin_handover(LogEntry { planned_at, changes });
@@ -152,6 +152,18 @@ impl Control {
                 self.out.push(Effect::Decided(decision));
             }
         }
+    }
+
+    /// The balancer has handed everything on. It says so again and again, until the node may go.
+    fn propose_to_go(&mut self, node: NodeId) {
+        if self.balancing.hands_full {
+            return;
+        }
+        let change = match self.leaving.as_ref().map(|leaving| leaving.stay) {
+            Some(Stay::For(long)) => Change::Away { node, long },
+            Some(Stay::ForGood) | None => Change::Leave(node),
+        };
+        self.propose(None, vec![change]);
     }
 
     /// Lets what is due happen.

@@ -75,6 +75,8 @@ impl PastChange {
         self.entry.changes.first().map_or("", |change| match change {
             Change::Join(_) => "a node came, or changed what is known of it",
             Change::Leave(_) => "it had handed everything on",
+            Change::Away { .. } => "the operator's word: it will be back",
+            Change::Forget(_) => "it has its places again, or was away too long",
             Change::Dead(_) => "no lease, and so surely not serving",
             Change::AddBackup { .. } | Change::Promote { .. } => "balance",
             Change::DropBackup { because: DropReason::Balance, .. } => "balance",
@@ -93,6 +95,8 @@ fn described(change: &Change) -> String {
     match change {
         Change::Join(member) => format!("join {} {}", member.name, member.id),
         Change::Leave(node) => format!("leave {node}"),
+        Change::Away { node, long } => format!("leave {node} for {} s", long.as_secs()),
+        Change::Forget(node) => format!("forget the places of {node}"),
         Change::Dead(nodes) => {
             let mut text = String::from("dead");
             for node in nodes {

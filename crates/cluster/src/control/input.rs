@@ -76,6 +76,8 @@ pub enum Input {
 pub enum Ask {
     /// Hand everything on and go.
     Leave,
+    /// The same, to be back with what it held in so long.
+    LeaveFor(Duration),
     /// Split this bucket, or all of the largest.
     Split(Option<Hashmask>),
     Set(Setting),
@@ -170,6 +172,8 @@ pub struct MapChanged {
 pub enum Gone {
     /// It has handed everything on.
     Left,
+    /// The same, but its places are kept for so long: what it held is worth saving.
+    LeftFor(Duration),
     /// It wants to leave and nobody else is there: what it holds can only be saved.
     LeftAsTheLast,
     /// The others have counted it as dead, or another process has its place.

@@ -3,13 +3,13 @@
 //! Made anew by every election: nothing of it may outlive a term. `lease.rs`, `deaths.rs` and
 //! `membership.rs` hold the parts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use placement::Hashmask;
 
 use super::lease::Granter;
-use super::membership::Candidates;
+use super::membership::{AWAY_MAX, Candidates, Stay};
 use super::recreate::Lost;
 use super::takeover::WasStopped;
 use super::{Control, Rule};
@@ -28,7 +28,9 @@ pub(super) struct Leader {
     pub(super) candidates: Candidates,
     pub(super) lost: Lost,
     /// Members that have handed everything on. They are no voters any more before they go.
-    pub(super) leaving: BTreeSet<NodeId>,
+    pub(super) leaving: BTreeMap<NodeId, Stay>,
+    /// Since when the places of a node are kept.
+    pub(super) away_since: BTreeMap<NodeId, Duration>,
     /// In the log, and not applied yet.
     in_flight: Vec<LogEntry>,
     sizes: BTreeMap<Hashmask, u64>,
@@ -147,6 +149,7 @@ impl Control {
         self.let_go_who_leaves();
         self.split_if_needed();
         self.recreate_lost();
+        self.forget_the_late();
     }
 
     /// The leader's own proposals, and those of others once they have been let through.
@@ -178,8 +181,10 @@ impl Control {
         if !self.leads() || !self.may_propose(from, &entry) {
             return;
         }
-        if let [Change::Leave(node)] = entry.changes[..] {
-            return self.on_wants_to_go(node);
+        match entry.changes[..] {
+            [Change::Leave(node)] => return self.on_wants_to_go(node, Stay::ForGood),
+            [Change::Away { node, long }] => return self.on_wants_to_go(node, Stay::For(long)),
+            _ => {}
         }
         if let [Change::Set(Setting::Lease(lease))] = entry.changes[..] {
             return self.on_set_lease(lease, entry);
@@ -210,12 +215,13 @@ impl Control {
                 member.peer() == known.peer() && (!takes_weight || is_spared())
             }
             Change::Leave(node) => *node == from,
+            Change::Away { node, long } => *node == from && *long <= AWAY_MAX,
             Change::Split(_) | Change::Set(_) => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,
             Change::Yield(generation) => {
                 *generation > map.generation() || !self.keeps(Rule::FoundersDiffer)
             }
-            Change::Dead(_) => false,
+            Change::Dead(_) | Change::Forget(_) => false,
         })
     }
 }

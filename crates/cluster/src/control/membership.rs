@@ -53,8 +53,19 @@ impl Candidates {
     }
 }
 
+/// The longest that a node's places are kept.
+pub(super) const AWAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long a node that leaves stays away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stay {
+    ForGood,
+    For(Duration),
+}
+
 /// A node's wish to leave.
 pub(super) struct Leaving {
+    pub(super) stay: Stay,
     /// Who asked for it, and is told when it is done.
     askers: Vec<u64>,
     /// Since when there is nobody to hand anything to.
@@ -195,11 +206,11 @@ impl Control {
 
     // ---- Leaving.
 
-    pub(super) fn on_ask_leave(&mut self, id: u64) {
+    pub(super) fn on_ask_leave(&mut self, id: u64, stay: Stay) {
         if let Some(leaving) = &mut self.leaving {
             return leaving.askers.push(id);
         }
-        self.leaving = Some(Leaving { askers: vec![id], without_heirs_since: None });
+        self.leaving = Some(Leaving { stay, askers: vec![id], without_heirs_since: None });
         self.feed_balancer(balance::Input::Leave);
         self.go_on_leaving();
     }
@@ -219,7 +230,7 @@ impl Control {
             return self.go(Gone::LeftAsTheLast);
         }
         if !self.is_member() {
-            return self.go(Gone::Left);
+            return self.go(self.gone_by_leaving());
         }
         self.hand_leadership_on();
     }
@@ -247,22 +258,54 @@ impl Control {
     }
 
     /// The leader hears that a member has handed everything on.
-    pub(super) fn on_wants_to_go(&mut self, node: NodeId) {
+    pub(super) fn on_wants_to_go(&mut self, node: NodeId, stay: Stay) {
         if let Some(leader) = &mut self.leader {
-            leader.leaving.insert(node);
+            leader.leaving.insert(node, stay);
+        }
+    }
+
+    /// What this process is when it has left as it wanted to.
+    pub(super) fn gone_by_leaving(&self) -> Gone {
+        match self.leaving.as_ref().map(|leaving| leaving.stay) {
+            Some(Stay::For(long)) => Gone::LeftFor(long),
+            Some(Stay::ForGood) | None => Gone::Left,
+        }
+    }
+
+    /// The places of whoever stays away too long are given up, and those of one that is back when all
+    /// that was planned for it is done.
+    pub(super) fn forget_the_late(&mut self) {
+        let (Some(leader), Some(map)) = (&mut self.leader, self.map.clone()) else { return };
+        let now = self.now;
+        leader.away_since.retain(|node, _| map.away().any(|(away, _)| away == *node));
+        for (node, away) in map.away() {
+            let Some(leader) = &mut self.leader else { return };
+            let since = *leader.away_since.entry(node).or_insert(now);
+            let is_over = match map.member(node) {
+                Some(_) => self.plan().is_some_and(|plan| plan.is_done(&map)),
+                None => now >= since + away.long,
+            };
+            if is_over {
+                let changes = vec![Change::Forget(node)];
+                self.put_into_log(LogEntry { planned_at: None, changes });
+            }
         }
     }
 
     /// Whoever wants to go and has no vote any more goes.
     pub(super) fn let_go_who_leaves(&mut self) {
         let (Some(leader), Some(map)) = (&mut self.leader, &self.map) else { return };
-        leader.leaving.retain(|node| map.member(*node).is_some());
+        leader.leaving.retain(|node, _| map.member(*node).is_some());
         let configuration = self.consensus.configuration();
         let is_free =
             |node: &NodeId| !configuration.is_voter(*node) && map.load(*node).primaries == 0;
-        let free = leader.leaving.iter().copied().filter(is_free);
-        for node in free.collect::<Vec<_>>() {
-            let entry = LogEntry { planned_at: None, changes: vec![Change::Leave(node)] };
+        let free = leader.leaving.iter().map(|(node, stay)| (*node, *stay));
+        for (node, stay) in free.filter(|(node, _)| is_free(node)).collect::<Vec<_>>() {
+            let change = match stay {
+                Stay::ForGood => Change::Leave(node),
+                Stay::For(long) => Change::Away { node, long },
+            };
+            let entry = LogEntry { planned_at: None, changes: vec![change] };
             self.put_into_log(entry);
             // If it could not go after all, it will ask again.
             if let Some(leader) = &mut self.leader {
@@ -275,7 +318,8 @@ impl Control {
     /// sent to it.
     pub(super) fn say_farewell(&mut self, change: &PastChange) {
         for (change, outcome) in change.entry.changes.iter().zip(&change.outcomes) {
-            if let (Change::Leave(node), Outcome::Applied, true) = (change, outcome, self.leads()) {
+            let (Change::Leave(node) | Change::Away { node, .. }) = change else { continue };
+            if *outcome == Outcome::Applied && self.leads() {
                 self.send(*node, Message::Farewell);
             }
         }
@@ -301,7 +345,7 @@ impl Control {
         }
         let is_coming_back = self.map.is_some() && self.since.is_none();
         if self.leaving.is_some() {
-            self.go(Gone::Left);
+            self.go(self.gone_by_leaving());
         } else if !is_coming_back {
             self.go(Gone::Outcast);
         }
@@ -325,8 +369,9 @@ impl Control {
         let i_leave = self.leaving.is_some()
             && map.member(self.me.id).is_some_and(|member| member.weight == 0);
         let is_me = |member: &Member| member.id == self.me.id;
-        let stays =
-            |member: &&Member| !(leader.leaving.contains(&member.id) || i_leave && is_me(member));
+        let stays = |member: &&Member| {
+            !(leader.leaving.contains_key(&member.id) || i_leave && is_me(member))
+        };
         let seats = seats(map.members().iter().filter(stays).count());
         let mut open: Vec<&Member> = map
             .members()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use placement::Hashmask;
 
 use super::lease::patience;
-use super::membership::Asker;
+use super::membership::{AWAY_MAX, Asker, Stay};
 use super::{Answer, Ask, Control};
 use crate::consensus::LogEntry;
 use crate::map::{Bucket, Change, Map, Setting, Source};
@@ -21,12 +21,20 @@ impl Control {
             return self.answer(id, Answer::Refused(text.into()));
         }
         match ask {
-            Ask::Leave => self.on_ask_leave(id),
+            Ask::Leave => self.on_ask_leave(id, Stay::ForGood),
+            Ask::LeaveFor(long) => self.on_ask_leave_for(id, long),
             Ask::Split(bucket) => self.on_ask_split(id, bucket),
             Ask::Set(setting) => self.on_ask_set(id, setting),
             Ask::Takeover => self.on_ask_takeover(id),
             Ask::Join(request) => self.on_join_ask(*request, Asker::Here(id)),
             Ask::Recreate(from) => self.on_ask_recreate(id, from),
+        }
+    }
+
+    fn on_ask_leave_for(&mut self, id: u64, long: Duration) {
+        match objection_to_absence(long) {
+            None => self.on_ask_leave(id, Stay::For(long)),
+            Some(text) => self.answer(id, Answer::Refused(text)),
         }
     }
 
@@ -103,8 +111,14 @@ pub fn objection(map: &Map, ask: &Ask) -> Option<String> {
     match ask {
         Ask::Split(bucket) => split_of(map, *bucket).err(),
         Ask::Set(setting) => objection_to(map, setting),
+        Ask::LeaveFor(long) => objection_to_absence(*long),
         Ask::Leave | Ask::Takeover | Ask::Join(_) | Ask::Recreate(_) => None,
     }
+}
+
+fn objection_to_absence(long: Duration) -> Option<String> {
+    let fits = !long.is_zero() && long <= AWAY_MAX;
+    (!fits).then(|| "a node's places are kept for 1s to 24h".into())
 }
 
 /// Why a setting cannot have this value.

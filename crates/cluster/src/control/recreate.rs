@@ -53,18 +53,18 @@ impl Lost {
         for (bucket, _) in map.lost() {
             self.since.entry(bucket).or_insert(now);
         }
+        if self.since.is_empty() {
+            self.offers.clear();
+        }
         let is_member = |peer: &Peer| map.member(peer.id).is_some_and(|it| it.peer() == *peer);
         self.offers.retain(|peer, _| is_member(peer));
     }
 
     /// Who could bring this bucket back, and how well.
     fn offered(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, Kept)> + use<'_> {
-        let covers = move |offer: &&Offer| {
-            let (whole, part) = (offer.bucket.slots(), bucket.slots());
-            whole.start <= part.start && part.end <= whole.end
-        };
         self.offers.iter().filter_map(move |(peer, offers)| {
-            offers.iter().find(covers).map(|offer| (peer.id, offer.kept))
+            let offer = offers.iter().find(|offer| covers(offer, bucket))?;
+            Some((peer.id, offer.kept))
         })
     }
 
@@ -89,6 +89,11 @@ impl Lost {
         };
         best.map(|(node, _)| (node, Source::Snapshot)).or_else(emptiest)
     }
+}
+
+fn covers(offer: &Offer, bucket: Hashmask) -> bool {
+    let (whole, part) = (offer.bucket.slots(), bucket.slots());
+    whole.start <= part.start && part.end <= whole.end
 }
 
 /// A node that is alone and was the last to hold what is lost: it may be reading its disk.
@@ -128,6 +133,17 @@ impl Control {
     /// What this process has found on its disk. It only counts where everybody else has lost it.
     pub(super) fn on_found(&mut self, offers: Vec<Offer>) {
         self.offers = Offers { mine: offers, again_at: self.now };
+    }
+
+    /// What the map has given a copy of to others, and is kept for nobody, is of no use any more.
+    pub(super) fn withdraw_offers(&mut self, map: &Map) {
+        if self.offers.mine.is_empty() || !self.is_member() {
+            return;
+        }
+        let me = self.me.id;
+        let kept = map.away().filter(|(node, _)| *node == me).flat_map(|(_, away)| &away.buckets);
+        let wanted: Vec<Hashmask> = kept.copied().chain(map.lost().map(|(lost, _)| lost)).collect();
+        self.offers.mine.retain(|offer| wanted.iter().any(|bucket| covers(offer, *bucket)));
     }
 
     pub(super) fn offer_copies(&mut self) {

@@ -2,6 +2,7 @@
 
 mod joins; //   Who may come in, and what the others are told.
 mod moves; //   Handovers, splits, fills and proposals that get lost.
+mod away; //    Leaving for a while, and coming back.
 mod generations; // Going on alone, meeting again, lost buckets.
 mod rules; //   What each rule is good for.
 mod random; //  Whatever a seed brings.

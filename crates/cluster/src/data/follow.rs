@@ -7,9 +7,9 @@ use placement::Hashmask;
 use store::{Applied, Version};
 
 use super::settle::must_settle;
-use super::{Outgoing, Plane, slots_of};
-use crate::map::{Bucket, Epoch, LogIndex, Map};
-use crate::replication::{LinkId, Role};
+use super::{Outgoing, Plane, SlotState, me_in, slots_of};
+use crate::map::{Bucket, Epoch, LogIndex, Map, NodeId};
+use crate::replication::{LinkId, Past, Role};
 
 /// Takes over a map. There must be links to all its members. `before` is the one taken over last.
 pub fn follow<P: Plane>(
@@ -18,15 +18,17 @@ pub fn follow<P: Plane>(
     before: Option<&Map>,
     mut applied: impl FnMut(Applied),
 ) {
+    let now = Outlook::of(plane, map);
+    let then = before.map(|before| Outlook::of(plane, before));
     plane.with_moves(|outgoing| {
         // A taker that is no member any more is not waited for, although its bucket has not changed.
         if let Some(abandoned) = outgoing.take_if(|outgoing| plane.is_gone(outgoing.link)) {
             stop_feeding(plane, abandoned.bucket, abandoned.link);
         }
         for bucket in map.buckets() {
-            if before.and_then(|before| before.bucket(bucket.hashmask)) != Some(bucket) {
-                follow_bucket(plane, bucket, *outgoing, &mut applied);
-                settle_if_inherited(plane, bucket, before);
+            if then.as_ref().is_none_or(|then| now.differs(then, bucket)) {
+                follow_bucket(plane, (&now, bucket), *outgoing, &mut applied);
+                settle_if_inherited(plane, bucket, then.as_ref());
             }
         }
         if map.is_forked() || before.is_some_and(Map::is_forked) {
@@ -36,23 +38,69 @@ pub fn follow<P: Plane>(
     });
 }
 
+/// A map as one process sees it.
+struct Outlook<'a> {
+    map: &'a Map,
+    /// This node, if the map has this very process as a member.
+    me: Option<NodeId>,
+    leavers: Vec<NodeId>,
+}
+
+impl Outlook<'_> {
+    fn of<'a>(plane: &impl Plane, map: &'a Map) -> Outlook<'a> {
+        Outlook { map, me: me_in(map, plane), leavers: map.leavers() }
+    }
+
+    /// Whether anything that a slot of the bucket goes by is another than it was.
+    fn differs(&self, then: &Outlook<'_>, bucket: &Bucket) -> bool {
+        let Some(known) = then.map.bucket(bucket.hashmask) else { return true };
+        known != bucket
+            || self.me != then.me
+            || self.is_missed(bucket) != then.is_missed(known)
+            || self.keeps(bucket) != then.keeps(known)
+    }
+
+    /// Whether removals from the bucket are to be remembered, for a copy that is away.
+    fn is_missed(&self, bucket: &Bucket) -> bool {
+        self.map.is_missed(bucket, &self.leavers)
+    }
+
+    /// Whether what an earlier time has left here of the bucket may still be of use.
+    fn keeps(&self, bucket: &Bucket) -> bool {
+        let is_lost = bucket.holders.is_empty();
+        self.me.is_none_or(|me| is_lost || self.map.keeps_place(me, bucket.hashmask))
+    }
+}
+
 fn follow_bucket<P: Plane>(
     plane: &P,
-    bucket: &Bucket,
+    (outlook, bucket): (&Outlook<'_>, &Bucket),
     outgoing: Option<Outgoing>,
     applied: &mut impl FnMut(Applied),
 ) {
     plane.forget_refusals(&bucket.hashmask.slots());
     let backups = bucket.backups().iter().filter_map(|node| plane.link_to(*node));
     let wanted: Vec<LinkId> = backups.chain(feed_to_keep(bucket, outgoing)).collect();
+    let (is_missed, keeps) = (outlook.is_missed(bucket), outlook.keeps(bucket));
     for slot in slots_of(bucket.hashmask) {
         plane.with_slot(slot, |state| {
-            state.duty.follow(bucket, plane.me(), |node| plane.link_to(node));
+            match outlook.me {
+                Some(me) => state.duty.follow(bucket, me, |node| plane.link_to(node)),
+                None => state.duty.stand_aside(bucket),
+            }
+            if state.duty.role == Role::Kept && !keeps {
+                state.duty.role = Role::Absent;
+            }
             if state.duty.is_primary() {
                 state.duty.feeds.retain(|feed| wanted.contains(&feed.link));
             } else if state.duty.role == Role::Absent {
                 applied(state.table.begin_copy(Version::ZERO, plane.seed()));
                 state.duty.written_in = LogIndex(0);
+            }
+            if is_missed {
+                remember(state);
+            } else {
+                state.duty.past = None;
             }
             plane.note(slot, state);
         });
@@ -88,10 +136,17 @@ fn follow_parting<P: Plane>(
     }
 }
 
+/// While a copy is away, those who have the slot remember what happens to it.
+fn remember(state: &mut SlotState) {
+    let since = state.table.version();
+    let begun = || Box::new(Past::since(since));
+    state.duty.past = state.duty.holds().then(|| state.duty.past.take().unwrap_or_else(begun));
+}
+
 /// A bucket that this node has inherited from a dead primary is not served before all agree.
-fn settle_if_inherited(plane: &impl Plane, bucket: &Bucket, before: Option<&Map>) {
+fn settle_if_inherited(plane: &impl Plane, bucket: &Bucket, then: Option<&Outlook<'_>>) {
     let first = slots_of(bucket.hashmask).next().expect("a bucket has slots");
-    let Some(known) = before.map(|before| before.bucket_of(first)) else { return };
+    let Some(known) = then.map(|then| then.map.bucket_of(first)) else { return };
     let inherited = bucket.primary() == Some(plane.me()) && known.primary() != Some(plane.me());
     if inherited && must_settle(known, bucket) {
         for slot in slots_of(bucket.hashmask) {

@@ -8,7 +8,7 @@ use placement::{Hashmask, Slot};
 use store::{Applied, DecodeError, Touch, Version};
 
 use super::replace::Replacement;
-use super::{Plane, SlotState, slots_of};
+use super::{Plane, SlotState, me_in, slots_of};
 use crate::fill::{Kept, Taker};
 use crate::map::{LogIndex, Map, Peer};
 use crate::replication::{
@@ -180,6 +180,8 @@ impl Intake {
             }
             Frame::FillSlot { fill, .. }
             | Frame::FillParting { fill, .. }
+            | Frame::FillNewer { fill, .. }
+            | Frame::FillGone { fill, .. }
             | Frame::FillItems { fill, .. }
             | Frame::FillPart { fill, .. }
             | Frame::FillWhole { fill, .. }
@@ -208,15 +210,26 @@ impl Intake {
         if let Some(old) = &self.taker {
             self.cancel(old.fill, surface);
         }
-        if bucket.reign > reign || bucket.is_held_by(surface.plane.me()) {
+        // A process that is no member yet by its own map gets nothing before it has caught up.
+        let Some(me) = me_in(&map, surface.plane) else { return Taken::NotYet };
+        if bucket.reign > reign || bucket.is_held_by(me) {
             self.refuse_fill(fill);
             return Taken::Done;
         }
+        let kept_in = surface.plane.kept_in();
+        let is_of_use = kept_in.is_some_and(|kept_in| kept_in.is_one_with(map.generation()));
         for slot in slots_of(hashmask) {
-            surface.on_slot(slot, |to, applied| {
+            let kept = surface.on_slot(slot, |to, applied| {
+                if is_of_use && to.duty.role == Role::Kept {
+                    return Some(to.duty.position(to.table));
+                }
                 applied(to.table.begin_copy(Version::ZERO, to.seed));
                 (to.duty.role, to.duty.reign) = (Role::Taking, reign);
+                None
             });
+            if let Some(position) = kept {
+                self.unsent.push(BackFrame::Kept { fill, slot, position });
+            }
         }
         self.taker = Some(Taker::new(fill, hashmask, reign));
         Taken::Done
@@ -241,6 +254,17 @@ impl Intake {
                 applied(to.table.take_parting(piece)?);
                 Ok(())
             }),
+            Frame::FillNewer { slot, from, position, .. } => {
+                let fits = surface.on_slot(slot, |to, _| taker.begin_newer(to, (from, position)));
+                if !fits {
+                    self.cancel(fill, surface);
+                    self.refuse_fill(fill);
+                }
+                Ok(())
+            }
+            Frame::FillGone { slot, keys, .. } => {
+                surface.on_slot(slot, |to, applied| taker.take_gone(to, keys, applied))
+            }
             Frame::FillItems { slot, items, .. } => {
                 surface.on_slot(slot, |to, applied| taker.take_items(to, items, applied))
             }

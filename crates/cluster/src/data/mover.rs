@@ -7,16 +7,16 @@
 use core::ops::ControlFlow;
 use std::time::Duration;
 
-use placement::Hashmask;
+use placement::{Hashmask, Slot};
 
 use super::follow::stop_feeding;
 use super::settle::Settlements;
 use super::tombs::Tombs;
-use super::{Outgoing, Plane, Progress, slots_of};
+use super::{Outgoing, Plane, Progress, me_in, slots_of};
 use crate::balance::Attempt;
-use crate::fill::Source;
+use crate::fill::{Sent, Source};
 use crate::map::{Epoch, NodeId};
-use crate::replication::{Feed, FrameNumber, LinkId, Role};
+use crate::replication::{Feed, FrameNumber, LinkId, Position, Role};
 
 /// What the control plane wants done, and what else moves the mover.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,12 @@ pub enum Order {
     /// A taker has refused.
     FillRefused {
         fill: Attempt,
+    },
+    /// A taker has kept a copy of a slot from an earlier time.
+    Kept {
+        fill: Attempt,
+        slot: Slot,
+        position: Position,
     },
     /// Something was acknowledged.
     Acked,
@@ -81,6 +87,9 @@ struct Filling {
     attempt: Attempt,
     taker: NodeId,
     source: Source,
+    /// The number of the first frame, until the taker has answered it: then it has told what it has
+    /// kept.
+    asked: Option<FrameNumber>,
     /// The number of the last frame, and the epoch that it named.
     end: Option<(FrameNumber, Epoch)>,
     /// Since when the control plane knows that it is done.
@@ -101,6 +110,8 @@ pub struct Mover {
     /// What the bandwidth cap allows: bytes sent since when.
     paced: (Duration, u64),
     tombs: Tombs,
+    /// What all fills have sent.
+    sent: Sent,
 }
 
 impl Mover {
@@ -113,6 +124,7 @@ impl Mover {
             look_due: now,
             paced: (now, 0),
             tombs: Tombs::default(),
+            sent: Sent::default(),
         }
     }
 
@@ -131,6 +143,11 @@ impl Mover {
     /// Whether a bucket is about to be promoted here.
     pub fn has_heirs(&self) -> bool {
         !self.heirs.is_empty()
+    }
+
+    /// What all fills from here have sent.
+    pub fn sent(&self) -> Sent {
+        self.sent
     }
 
     pub fn handle(&mut self, now: Duration, order: Order, plane: &impl Plane) {
@@ -153,7 +170,12 @@ impl Mover {
                 set_roles(plane, bucket, Role::Backup, Role::Heir);
                 self.heirs.push((bucket, now));
             }
-            Order::Acked => {}
+            Order::Kept { fill, slot, position } => {
+                if let Some(it) = self.filling.as_mut().filter(|it| it.attempt == fill) {
+                    it.source.note_kept(slot, position);
+                }
+            }
+            Order::Acked => self.look_whether_answered(plane),
             Order::MapChanged => {
                 self.follow_map(plane);
                 self.settlements.follow(&plane.map(), plane);
@@ -196,7 +218,8 @@ impl Mover {
         }
         let source = plane.with_moves(|outgoing| {
             let map = plane.map();
-            let known = map.bucket(bucket).filter(|it| it.primary() == Some(plane.me()))?;
+            let me = me_in(&map, plane)?;
+            let known = map.bucket(bucket).filter(|it| it.primary() == Some(me))?;
             let (reign, link) = (known.reign, plane.link_to(taker)?);
             *outgoing = Some(Outgoing {
                 bucket,
@@ -206,21 +229,30 @@ impl Mover {
                 progress: Progress::default(),
             });
             let source = Source::new(attempt, bucket, link, reign);
-            plane.with_outbox(link, |outbox| source.start(outbox));
+            let asked = plane.with_outbox(link, |outbox| source.start(outbox));
             for slot in slots_of(bucket) {
                 plane.with_slot(slot, |state| {
                     state.duty.stop_feeding(link);
                     state.duty.feeds.push(Feed::not_begun(link));
                 });
             }
-            Some(source)
+            Some((source, Some(asked)))
         });
         match source {
-            Some(source) => {
+            Some((source, asked)) => {
                 let (end, reported) = (None, None);
-                self.filling = Some(Filling { attempt, taker, source, end, reported });
+                self.filling = Some(Filling { attempt, taker, source, asked, end, reported });
             }
             None => plane.report(Report::FillFailed { attempt }),
+        }
+    }
+
+    /// What the taker has kept it tells before it acknowledges the first frame, and its answers come in
+    /// their order.
+    fn look_whether_answered(&mut self, plane: &impl Plane) {
+        if let Some(filling) = &mut self.filling {
+            let acked = plane.acked(filling.source.link);
+            filling.asked.take_if(|asked| *asked <= acked);
         }
     }
 
@@ -232,6 +264,9 @@ impl Mover {
             }
             if filling.end.is_some() {
                 return self.look_whether_filled(now, plane);
+            }
+            if filling.asked.is_some() {
+                return;
             }
             let kept = plane.kept_bytes(filling.source.link);
             if kept > WINDOW_BYTES || !self.may_send(now, plane) {
@@ -259,7 +294,7 @@ impl Mover {
         let Some(Filling { source, .. }) = &mut self.filling else {
             return ControlFlow::Break(());
         };
-        let (link, before) = (source.link, source.sent_bytes());
+        let (link, before) = (source.link, source.sent());
         if !plane.with_outbox(link, |outbox| source.send_piece(outbox)) {
             let Some(slot) = source.slot() else { return self.end_fill(plane) };
             plane.with_slot(slot, |state| {
@@ -272,7 +307,9 @@ impl Mover {
                 ControlFlow::Continue(())
             })?;
         }
-        self.paced.1 += source.sent_bytes() - before;
+        let more = source.sent() - before;
+        self.paced.1 += more.bytes;
+        self.sent += more;
         let progress = Progress::of(source);
         plane.with_moves(|outgoing| {
             if let Some(outgoing) = outgoing {
@@ -421,6 +458,7 @@ impl Mover {
 
     fn look_for_the_slow(&mut self, plane: &impl Plane) {
         let map = plane.map();
+        let Some(me) = me_in(&map, plane) else { return };
         let long = map.settings().lease;
         for (link, node) in plane.links() {
             let is_stuck = plane.is_stuck(link, long);
@@ -434,7 +472,7 @@ impl Mover {
                 let settles = self.settlements.concerns(bucket);
                 !is_stuck && (settles || refused.iter().all(|slot| !slots.contains(&slot.number())))
             };
-            let mine = map.buckets().filter(|bucket| bucket.primary() == Some(plane.me()));
+            let mine = map.buckets().filter(|bucket| bucket.primary() == Some(me));
             let mine = mine.filter(|bucket| bucket.backups().contains(&node));
             for bucket in mine.filter(|bucket| !follows(bucket.hashmask)) {
                 let (bucket, epoch) = (bucket.hashmask, bucket.epoch);

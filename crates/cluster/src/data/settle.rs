@@ -5,7 +5,7 @@
 use placement::{Hashmask, Slot};
 use store::{ScanPosition, encode_item};
 
-use super::{Plane, SlotState, slots_of};
+use super::{Plane, SlotState, me_in, slots_of};
 use crate::fill::CHUNK_BYTES;
 use crate::map::{Bucket, LogIndex, Map};
 use crate::replication::{Frame, FrameNumber, LinkId, Position, Role};
@@ -41,8 +41,8 @@ impl Settlements {
         self.0.retain(|known| {
             map.bucket(known.bucket).is_some_and(|bucket| bucket.reign == known.reign)
         });
-        let mine = map.buckets().filter(|bucket| bucket.primary() == Some(plane.me()));
-        for bucket in mine {
+        let Some(me) = me_in(map, plane) else { return };
+        for bucket in map.buckets().filter(|bucket| bucket.primary() == Some(me)) {
             let known = self.0.iter().any(|known| known.bucket == bucket.hashmask);
             if !known && is_settling(plane, bucket.hashmask) {
                 let asked = compare(bucket, plane);
@@ -101,7 +101,7 @@ fn is_settling(plane: &impl Plane, bucket: Hashmask) -> bool {
 }
 
 fn position(state: &SlotState) -> Position {
-    Position { reign: state.duty.written_in, version: state.table.version() }
+    state.duty.position(&state.table)
 }
 
 /// Asks all backups where they are, slot by slot.

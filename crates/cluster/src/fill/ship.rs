@@ -38,6 +38,9 @@ pub fn ship(
         };
         feed.fed(number);
     }
+    if let Some(past) = &mut duty.past {
+        past.note((written_in, reign), unit, table, seed);
+    }
     duty.written_in = reign;
 }
 

@@ -1,7 +1,7 @@
 //! The source of a fill: the bucket's primary. Slot after slot, chunk after chunk, each taken under the
 //! slot's lock and put on the link before the lock is let go.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use store::{
 };
 
 use crate::map::{Epoch, LogIndex};
-use crate::replication::{Duty, FillId, Frame, LinkId, Outbox, Position};
+use crate::replication::{Duty, FillId, Frame, FrameNumber, LinkId, Outbox, Position, write_gone};
 
 /// About so much is taken under one hold of a lock. A value that is larger goes in pieces of this size.
 pub const CHUNK_BYTES: usize = 64 * 1024;
@@ -29,7 +29,48 @@ pub struct Source {
     walk: Walk,
     /// Large values of the slot at hand, to be sent in pieces.
     large: VecDeque<Large>,
-    sent_bytes: u64,
+    /// What the taker has kept of slots that are not begun.
+    kept: BTreeMap<Slot, Position>,
+    /// Of the slot at hand, only what is newer than this goes.
+    newer_than: Version,
+    sent: Sent,
+}
+
+/// What fills have sent.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Sent {
+    pub bytes: u64,
+    pub items: u64,
+    /// Keys that were to be taken away.
+    pub gone: u64,
+    /// Slots of which all was sent.
+    pub whole_slots: u64,
+    /// Slots of which only what had changed was sent.
+    pub newer_slots: u64,
+}
+
+impl core::ops::Sub for Sent {
+    type Output = Sent;
+
+    fn sub(self, less: Sent) -> Sent {
+        Sent {
+            bytes: self.bytes - less.bytes,
+            items: self.items - less.items,
+            gone: self.gone - less.gone,
+            whole_slots: self.whole_slots - less.whole_slots,
+            newer_slots: self.newer_slots - less.newer_slots,
+        }
+    }
+}
+
+impl core::ops::AddAssign for Sent {
+    fn add_assign(&mut self, more: Sent) {
+        self.bytes += more.bytes;
+        self.items += more.items;
+        self.gone += more.gone;
+        self.whole_slots += more.whole_slots;
+        self.newer_slots += more.newer_slots;
+    }
 }
 
 enum Walk {
@@ -57,14 +98,22 @@ impl Source {
             slots: bucket.slots(),
             walk: Walk::NotBegun,
             large: VecDeque::new(),
-            sent_bytes: 0,
+            kept: BTreeMap::new(),
+            newer_than: Version::ZERO,
+            sent: Sent::default(),
         }
     }
 
     /// Tells the taker that the bucket is coming. Before that every slot of the bucket needs a feed.
-    pub fn start(&self, outbox: &mut Outbox) {
+    /// With the acknowledgement of this frame the taker has told what it has kept.
+    pub fn start(&self, outbox: &mut Outbox) -> FrameNumber {
         let (fill, bucket, reign) = (self.fill, self.bucket, self.reign);
-        outbox.push(&Frame::FillStart { fill, bucket, reign });
+        outbox.push(&Frame::FillStart { fill, bucket, reign })
+    }
+
+    /// The taker has kept a copy of a slot, which is at this position.
+    pub fn note_kept(&mut self, slot: Slot, position: Position) {
+        self.kept.insert(slot, position);
     }
 
     /// The slot whose lock is needed for the next chunk. `None` when all are sent.
@@ -77,8 +126,8 @@ impl Source {
         self.slots.len()
     }
 
-    pub fn sent_bytes(&self) -> u64 {
-        self.sent_bytes
+    pub fn sent(&self) -> Sent {
+        self.sent
     }
 
     /// Sends the next piece of a large value; this needs no lock. False if there is none.
@@ -91,7 +140,7 @@ impl Source {
             return false;
         }
         outbox.push(&Frame::FillPart { fill: self.fill, slot, bytes });
-        self.sent_bytes += bytes.len() as u64;
+        self.sent.bytes += bytes.len() as u64;
         large.sent = end;
         true
     }
@@ -105,16 +154,16 @@ impl Source {
         outbox: &mut Outbox,
     ) {
         let Some(slot) = self.slot() else { return };
-        let position = Position { reign: duty.written_in, version: table.version() };
-        let Some(feed) = duty.feed_mut(self.link) else { return };
+        if duty.feed_mut(self.link).is_none() {
+            return;
+        }
         if matches!(self.walk, Walk::NotBegun) {
-            feed.begin(position.version);
-            outbox.push(&Frame::FillSlot { fill: self.fill, slot, position });
-            self.walk = Walk::Remembered(None);
+            self.begin_slot(slot, (table, duty), seed, outbox);
         }
         if let Walk::Remembered(after) = &self.walk {
             self.walk = send_remembered(table, (self.fill, slot), after.as_deref(), outbox);
         }
+        let Some(feed) = duty.feed_mut(self.link) else { return };
         self.conclude_large(table, seed, slot, outbox);
         let begun_at = feed.begun_at();
         self.walk_on(table, begun_at, slot, outbox);
@@ -123,6 +172,39 @@ impl Source {
             outbox.push(&Frame::FillSlotEnd { fill: self.fill, slot });
             self.slots.start += 1;
             self.walk = Walk::NotBegun;
+        }
+    }
+
+    /// Tells the taker whether all of a slot comes, or only what has changed since it had it.
+    fn begin_slot(
+        &mut self,
+        slot: Slot,
+        (table, duty): (&SlotTable, &mut Duty),
+        seed: &Seed,
+        outbox: &mut Outbox,
+    ) {
+        let (fill, position) = (self.fill, duty.position(table));
+        let kept = self.kept.remove(&slot).filter(|kept| duty.leads_from(*kept, table));
+        self.walk = Walk::Remembered(None);
+        if let Some(from) = kept {
+            self.newer_than = from.version;
+            self.sent.newer_slots += 1;
+            outbox.push(&Frame::FillNewer { fill, slot, from, position });
+            if let Some(past) = duty.past.as_ref().filter(|_| from != position) {
+                let mut keys = Vec::new();
+                for key in past.gone_since(from.version, table, seed) {
+                    write_gone(key, &mut keys);
+                    self.sent.gone += 1;
+                }
+                outbox.push(&Frame::FillGone { fill, slot, keys: &keys });
+            }
+        } else {
+            self.newer_than = Version::ZERO;
+            self.sent.whole_slots += 1;
+            outbox.push(&Frame::FillSlot { fill, slot, position });
+        }
+        if let Some(feed) = duty.feed_mut(self.link) {
+            feed.begin(position.version);
         }
     }
 
@@ -149,14 +231,18 @@ impl Source {
         {
             let next = table.scan(from, STRIDE, |found| {
                 // What was written since has travelled already.
-                if found.item.version() <= begun_at && !self.set_aside(&found) {
-                    encode_item(&found, &mut items);
+                let version = found.item.version();
+                if version > self.newer_than && version <= begun_at {
+                    self.sent.items += 1;
+                    if !self.set_aside(&found) {
+                        encode_item(&found, &mut items);
+                    }
                 }
             });
             self.walk = next.map_or(Walk::Over, Walk::At);
         }
         if !items.is_empty() {
-            self.sent_bytes += items.len() as u64;
+            self.sent.bytes += items.len() as u64;
             outbox.push(&Frame::FillItems { fill: self.fill, slot, items: &items });
         }
     }

@@ -4,7 +4,7 @@ use placement::{Hashmask, Slot};
 use store::{Applied, DecodeError, NewValue, decode_item};
 
 use crate::map::{Epoch, LogIndex, Map, NodeId};
-use crate::replication::{FillId, Position, Receiver, Role};
+use crate::replication::{FillId, Position, Receiver, Role, receive_gone};
 
 pub struct Taker {
     pub fill: FillId,
@@ -42,6 +42,31 @@ impl Taker {
         receiver.duty.reign = self.reign;
         receiver.duty.written_in = position.reign;
         receiver.table.begin_copy(position.version, receiver.seed)
+    }
+
+    /// A slot begins of which a copy has been kept: only what has changed comes. False if it is not
+    /// there any more as it was.
+    pub fn begin_newer(
+        &mut self,
+        receiver: &mut Receiver<'_>,
+        (from, position): (Position, Position),
+    ) -> bool {
+        let Receiver { table, duty, .. } = receiver;
+        if duty.role != Role::Kept || duty.position(table) != from {
+            return false;
+        }
+        (duty.role, duty.reign, duty.written_in) = (Role::Taking, self.reign, position.reign);
+        table.advance_to(position.version);
+        true
+    }
+
+    pub fn take_gone(
+        &mut self,
+        receiver: &mut Receiver<'_>,
+        keys: &[u8],
+        applied: impl FnMut(Applied),
+    ) -> Result<(), DecodeError> {
+        receive_gone(receiver, keys, applied)
     }
 
     pub fn take_items(

@@ -10,8 +10,8 @@ use super::*;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 use crate::replication::{
-    Duty, Feed, Frame, Inbox, LinkId, Outbox, Received, Receiver, Role, Stage, receive_effects,
-    receive_images, slot_of_unit,
+    Duty, Feed, Frame, Inbox, LinkId, Outbox, Past, Received, Receiver, Role, Stage,
+    receive_effects, receive_images, slot_of_unit,
 };
 
 const LINK: LinkId = LinkId(0);
@@ -128,6 +128,10 @@ fn receive(fill: &mut Option<Taker>, to: &mut Receiver<'_>, frame: &Frame<'_>) -
         Frame::FillStart { fill: id, bucket, reign } => *fill = Some(Taker::new(id, bucket, reign)),
         Frame::FillSlot { position, .. } => drop(taker.unwrap().begin_slot(to, position)),
         Frame::FillParting { piece, .. } => drop(to.table.take_parting(piece).unwrap()),
+        Frame::FillNewer { from, position, .. } => {
+            assert!(taker.unwrap().begin_newer(to, (from, position)));
+        }
+        Frame::FillGone { keys, .. } => taker.unwrap().take_gone(to, keys, nothing).unwrap(),
         Frame::FillItems { items, .. } => taker.unwrap().take_items(to, items, nothing).unwrap(),
         Frame::FillPart { bytes, .. } => taker.unwrap().take_piece(bytes),
         Frame::FillWhole { item, .. } => drop(taker.unwrap().take_whole(to, item).unwrap()),
@@ -148,10 +152,14 @@ fn bucket() -> Hashmask {
     Hashmask::of_slot(Mask::M3FFF, Slot::of(b"{tag}"))
 }
 
-fn fill(pair: &mut Pair, writes_between: u64) {
+fn fill(pair: &mut Pair, writes_between: u64) -> Sent {
     pair.primary.duty.feeds.push(Feed::not_begun(LINK));
-    let mut source = Source::new(FILL, bucket(), LINK, REIGN);
+    let mut source = Source::new(FILL, bucket(), LINK, pair.primary.duty.reign);
     source.start(&mut pair.outbox);
+    if pair.taker.duty.role == Role::Kept {
+        let position = pair.taker.duty.position(&pair.taker.table);
+        source.note_kept(Slot::of(b"{tag}"), position);
+    }
     while source.slot().is_some() {
         for _ in 0..pair.roll(writes_between + 1) {
             pair.write();
@@ -168,6 +176,75 @@ fn fill(pair: &mut Pair, writes_between: u64) {
     }
     pair.primary.duty.feed_mut(LINK).unwrap().count(pair.outbox.last());
     source.end(Epoch(9), &mut pair.outbox);
+    source.sent()
+}
+
+/// Both have the same; then the copy is away while so many writes are made, and another node reigns.
+fn part(pair: &mut Pair, writes: u64) {
+    fill(pair, 0);
+    pair.deliver();
+    assert!(pair.same());
+    pair.primary.duty.past = Some(Box::new(Past::since(pair.primary.table.version())));
+    pair.primary.duty.feeds.clear();
+    pair.taker.duty.role = Role::Kept;
+    for _ in 0..writes {
+        pair.write();
+    }
+    let later = LogIndex(pair.primary.duty.reign.0 + 5);
+    (pair.primary.duty.reign, pair.taker.duty.reign) = (later, later);
+    for _ in 0..writes {
+        pair.write();
+    }
+}
+
+#[test]
+fn a_copy_that_was_away_is_the_same_again_by_what_has_changed() {
+    let mut newer = 0;
+    for chance in 0..300 {
+        let mut pair = Pair::new(chance);
+        for _ in 0..pair.roll(120) {
+            pair.write();
+        }
+        let writes = pair.roll(12);
+        part(&mut pair, writes);
+        let sent = fill(&mut pair, chance % 5);
+        pair.write();
+        let received = pair.deliver();
+        assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");
+        assert!(pair.same(), "with chance {chance}");
+        assert!(sent.items + sent.gone <= 2 * writes + 40, "{sent:?} of {writes} writes");
+        newer += sent.newer_slots;
+    }
+    assert!(newer > 290, "only {newer} by the difference");
+}
+
+#[test]
+fn of_a_copy_that_has_missed_nothing_nothing_is_sent() {
+    let mut pair = Pair::new(3);
+    (0..50).for_each(|_| pair.write());
+    part(&mut pair, 0);
+    let sent = fill(&mut pair, 0);
+    pair.deliver();
+    assert!(pair.same());
+    assert_eq!(sent, Sent { newer_slots: 1, ..Sent::default() });
+}
+
+#[test]
+fn a_copy_with_a_write_that_nobody_else_has_comes_whole() {
+    let mut pair = Pair::new(5);
+    (0..50).for_each(|_| pair.write());
+    part(&mut pair, 0);
+    // The taker was primary, and has written once more before it was deposed.
+    let seed = pair.seed.clone();
+    let ghost =
+        Effect::Put { key: seed.key(b"{tag}ghost"), value: NewValue::Raw(b"1"), expires_at: None };
+    let version = pair.taker.table.next_version(UnixMillis(pair.now));
+    let _ = pair.taker.table.apply(&ghost, version, Touch::Nothing, &seed);
+    (0..5).for_each(|_| pair.write());
+    let sent = fill(&mut pair, 2);
+    pair.deliver();
+    assert_eq!((sent.whole_slots, sent.newer_slots), (1, 0));
+    assert!(pair.same(), "the ghost is gone");
 }
 
 #[test]

@@ -56,6 +56,8 @@ impl Map {
         match change {
             Change::Join(member) => self.join(index, member),
             Change::Leave(node) => self.leave(index, *node),
+            Change::Away { node, long } => self.go_away(index, *node, *long),
+            Change::Forget(node) => self.forget_places(*node),
             Change::Dead(nodes) => self.dead(index, nodes),
             Change::AddBackup { bucket, node, expected } => {
                 self.change_bucket(*bucket, *expected, |map, place| map.add_backup(place, *node))
@@ -125,7 +127,7 @@ impl Map {
         Outcome::Applied
     }
 
-    fn leave(&mut self, index: LogIndex, node: NodeId) -> Outcome {
+    pub(super) fn leave(&mut self, index: LogIndex, node: NodeId) -> Outcome {
         if self.member(node).is_none() {
             return Outcome::Refused(Refusal::UnknownNode(node));
         }
@@ -142,6 +144,9 @@ impl Map {
             return Outcome::Void;
         }
         self.remove_holders(index, nodes);
+        for node in nodes {
+            self.forget_places(*node);
+        }
         let members = Arc::make_mut(&mut self.members);
         let stays: Vec<bool> = members.iter().map(|it| !nodes.contains(&it.id)).collect();
         retain(&mut self.loads, &stays);
@@ -196,7 +201,9 @@ impl Map {
         }
         bucket.holders.push(node);
         self.loads[member].backups += 1;
-        self.loads[member].last_received = Some(bucket.hashmask);
+        let hashmask = bucket.hashmask;
+        self.loads[member].last_received = Some(hashmask);
+        self.take_place(node, hashmask);
         Outcome::Applied
     }
 
@@ -240,6 +247,7 @@ impl Map {
         let hashmask = bucket.hashmask;
         Arc::make_mut(&mut self.lost).remove(&hashmask);
         self.load_mut(node).primaries += 1;
+        self.take_place(node, hashmask);
         Outcome::Applied
     }
 
@@ -272,6 +280,7 @@ impl Map {
 
     /// What else the map remembers of a bucket that is split.
     fn split_marks(&mut self, parent: Hashmask) {
+        self.split_places(parent);
         for load in self.loads.iter_mut().filter(|load| load.last_received == Some(parent)) {
             load.last_received = None;
         }
@@ -301,6 +310,8 @@ impl Change {
         match self {
             Change::Join(_)
             | Change::Leave(_)
+            | Change::Away { .. }
+            | Change::Forget(_)
             | Change::Dead(_)
             | Change::Split(_)
             | Change::Recreate { .. }

@@ -1,6 +1,7 @@
 //! Every change of the map there is. `apply.rs` says what each does.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use placement::Hashmask;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,14 @@ pub enum Change {
     Join(Member),
     /// A node that serves nothing any more goes.
     Leave(NodeId),
+    /// A node that serves nothing any more goes, and wants to be back in so long: what it held is
+    /// remembered.
+    Away {
+        node: NodeId,
+        long: Duration,
+    },
+    /// It was away too long, or has got back all it gets: its places are no longer kept.
+    Forget(NodeId),
     /// These nodes are gone: the first surviving backup of each of their primaries is promoted.
     Dead(BTreeSet<NodeId>),
     /// A fill is complete: the node is in sync from here on.

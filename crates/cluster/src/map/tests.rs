@@ -2,6 +2,7 @@
 
 use super::*;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 const A: NodeId = NodeId(1);
 const B: NodeId = NodeId(2);
@@ -221,6 +222,54 @@ fn only_a_node_that_serves_nothing_may_leave() {
     assert_eq!(log.commit(&Change::Leave(A)), Outcome::Applied);
     assert_eq!((log.load(B), log.load(C)), ((16, 0), (0, 0)));
     assert_eq!(log.commit(&Change::Leave(A)), Outcome::Refused(Refusal::UnknownNode(A)));
+}
+
+/// A, which held and handed on everything, is away for a minute; B and C are there.
+fn with_a_away() -> Log {
+    let mut log = Log::of_three();
+    for hashmask in Hashmask::all(Mask::M000F) {
+        log.add(&hashmask.to_string(), B);
+        log.promote(&hashmask.to_string(), B);
+    }
+    let away = Change::Away { node: A, long: Duration::from_secs(60) };
+    assert_eq!(log.commit(&away), Outcome::Applied);
+    log
+}
+
+#[test]
+fn the_places_of_a_node_that_is_away_are_kept_until_it_holds_them_again() {
+    let mut log = with_a_away();
+    assert!(log.map.member(A).is_none());
+    assert!(log.map.keeps_place(A, bucket("000F/0000")));
+    log.commit(&Change::Join(Member { boot: Boot(2), ..member(A) }));
+    log.add("000F/0000", A);
+    assert!(!log.map.keeps_place(A, bucket("000F/0000")));
+    assert!(log.map.keeps_place(A, bucket("000F/0001")));
+    log.commit(&Change::Forget(A));
+    assert_eq!(log.map.away().count(), 0);
+    assert_eq!(log.commit(&Change::Forget(A)), Outcome::Void);
+}
+
+#[test]
+fn places_are_split_with_their_buckets_and_written_down() {
+    let mut log = with_a_away();
+    let parent = bucket("000F/0004");
+    let epoch = log.map.bucket(parent).unwrap().epoch;
+    log.commit(&Change::Split(vec![(parent, epoch)]));
+    assert!(parent.split().all(|child| log.map.keeps_place(A, child)));
+    log.map.check_invariants();
+    let bytes = postcard::to_allocvec(&log.map).unwrap();
+    assert_eq!(postcard::from_bytes::<Map>(&bytes).unwrap(), log.map);
+}
+
+#[test]
+fn a_node_that_dies_after_it_came_back_has_no_places_any_more() {
+    let mut log = with_a_away();
+    log.commit(&Change::Join(Member { boot: Boot(2), ..member(A) }));
+    log.commit(&Change::Join(Member { boot: Boot(3), ..member(A) }));
+    assert_eq!(log.map.away().count(), 1, "what it has kept is on its disk");
+    log.commit(&Change::Dead(BTreeSet::from([A])));
+    assert_eq!(log.map.away().count(), 0);
 }
 
 #[test]

@@ -11,7 +11,8 @@ use placement::{Hashmask, Slot};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Bucket, Chunked, Epoch, Generation, Holders, Load, LogIndex, Map, Member, NodeId, Settings,
+    Away, Bucket, Chunked, Epoch, Generation, Holders, Load, LogIndex, Map, Member, NodeId,
+    Settings,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -28,6 +29,7 @@ pub(super) struct Written {
     buckets: Vec<Bucket>,
     lost: BTreeMap<Hashmask, Holders>,
     estranged: Vec<Member>,
+    away: BTreeMap<NodeId, Away>,
 }
 
 /// Why something that was read is no map.
@@ -56,6 +58,7 @@ impl From<Map> for Written {
             buckets: map.buckets.iter().cloned().collect(),
             lost: BTreeMap::clone(&map.lost),
             estranged: Vec::clone(&map.estranged),
+            away: BTreeMap::clone(&map.away),
         }
     }
 }
@@ -79,6 +82,7 @@ impl TryFrom<Written> for Map {
             by_slot: Arc::default(),
             lost: Arc::new(written.lost),
             estranged: Arc::new(written.estranged),
+            away: Arc::new(written.away),
         };
         map.set_buckets(written.buckets);
         Ok(map)
@@ -102,6 +106,9 @@ impl Written {
             hold(distinct.len() == bucket.holders.len(), "a node holds a bucket twice")?;
             hold(distinct.is_subset(&members), "a holder is no member")?;
         }
+        let buckets: BTreeSet<&Hashmask> = self.buckets.iter().map(|it| &it.hashmask).collect();
+        let mut places = self.away.values().flat_map(|away| &away.buckets);
+        hold(places.all(|place| buckets.contains(place)), "a place is kept in no bucket")?;
         let without = self.buckets.iter().filter(|bucket| bucket.holders.is_empty());
         let lost = without.map(|bucket| &bucket.hashmask);
         hold(lost.eq(self.lost.keys()), "lost buckets are not those without a holder")

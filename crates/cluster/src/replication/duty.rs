@@ -4,9 +4,9 @@
 //! (`Duty::follow`); a fill adds a feed and takes it through its stages.
 
 use smallvec::SmallVec;
-use store::Version;
+use store::{SlotTable, Version};
 
-use super::{FrameNumber, LinkId, Wait};
+use super::{FrameNumber, LinkId, Past, Position, Wait};
 use crate::map::{Bucket, LogIndex, NodeId};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -27,6 +27,9 @@ pub enum Role {
     Heir,
     /// A fill brings the slot here.
     Taking,
+    /// What an earlier time has left here: no copy that counts, but a fill may need only what has changed
+    /// since.
+    Kept,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +40,8 @@ pub struct Duty {
     /// The reign in which the last change was made. With the table's version it is the slot's position.
     pub written_in: LogIndex,
     pub feeds: SmallVec<[Feed; 1]>,
+    /// Kept while a copy is away.
+    pub past: Option<Box<Past>>,
 }
 
 /// A node that gets what is written to the slot.
@@ -65,7 +70,8 @@ pub enum Stage {
 impl Default for Duty {
     fn default() -> Duty {
         let none = LogIndex(0);
-        Duty { role: Role::Absent, reign: none, written_in: none, feeds: SmallVec::new() }
+        let feeds = SmallVec::new();
+        Duty { role: Role::Absent, reign: none, written_in: none, feeds, past: None }
     }
 }
 
@@ -131,6 +137,7 @@ impl Duty {
             self.role = match self.role {
                 _ if bucket.is_held_by(me) => Role::Backup,
                 Role::Taking => Role::Taking,
+                Role::Kept => Role::Kept,
                 Role::Absent
                 | Role::Serving
                 | Role::Paused
@@ -140,6 +147,53 @@ impl Duty {
             };
         }
         self.reign = bucket.reign;
+    }
+
+    /// Takes over what a map says of the slot's bucket in which this process is no member: whatever it
+    /// was to the slot, it only keeps what it held.
+    pub fn stand_aside(&mut self, bucket: &Bucket) {
+        self.feeds.clear();
+        self.role = match self.role {
+            Role::Absent | Role::Taking => Role::Absent,
+            Role::Serving
+            | Role::Paused
+            | Role::Settling
+            | Role::Backup
+            | Role::Heir
+            | Role::Kept => Role::Kept,
+        };
+        self.reign = bucket.reign;
+    }
+
+    /// The slot's position.
+    pub fn position(&self, table: &SlotTable) -> Position {
+        Position { reign: self.written_in, version: table.version() }
+    }
+
+    /// Whether the slot was once at this position, and everything that has changed since is known.
+    pub fn leads_from(&self, then: Position, table: &SlotTable) -> bool {
+        let now = self.position(table);
+        then == now || self.past.as_ref().is_some_and(|past| past.leads_from(then, now))
+    }
+
+    /// Whether what a command does to the slot is to be shipped: somebody gets it, or remembers it. The
+    /// first write of a reign always is, so that the position says whose write it was.
+    #[inline]
+    pub fn wants_effects(&self) -> bool {
+        !self.feeds.is_empty() || self.past.is_some() || self.written_in != self.reign
+    }
+
+    /// Whether the slot's content was in sync once, and nothing has been done to it since.
+    pub fn has_copy(&self) -> bool {
+        match self.role {
+            Role::Serving
+            | Role::Paused
+            | Role::Settling
+            | Role::Backup
+            | Role::Heir
+            | Role::Kept => true,
+            Role::Absent | Role::Taking => false,
+        }
     }
 
     fn feed_backups(&mut self, bucket: &Bucket, link_to: impl Fn(NodeId) -> Option<LinkId>) {

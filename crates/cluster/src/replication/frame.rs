@@ -60,6 +60,20 @@ pub enum Frame<'a> {
         slot: Slot,
         piece: &'a [u8],
     },
+    /// A slot of it begins that is at this position and was at `from` once: of a copy that has stayed
+    /// there only what has changed comes.
+    FillNewer {
+        fill: FillId,
+        slot: Slot,
+        from: Position,
+        position: Position,
+    },
+    /// Keys that are gone since then.
+    FillGone {
+        fill: FillId,
+        slot: Slot,
+        keys: &'a [u8],
+    },
     /// Items of the slot (`store::decode_item`).
     FillItems {
         fill: FillId,
@@ -127,6 +141,8 @@ pub enum BackFrame {
     Refused { frame: FrameNumber, slot: Slot, reign: LogIndex },
     /// The fill comes to nothing there.
     FillRefused { fill: FillId },
+    /// Of this slot of the fill a copy has been kept there, which is at this position.
+    Kept { fill: FillId, slot: Slot, position: Position },
 }
 
 /// Bytes that nobody of ours has written. The link is closed for it, and nothing else.
@@ -156,10 +172,13 @@ const REPLACE: u8 = 13;
 const REPLACE_ITEMS: u8 = 14;
 const REPLACE_END: u8 = 15;
 const FILL_PARTING: u8 = 20;
+const FILL_NEWER: u8 = 16;
+const FILL_GONE: u8 = 17;
 
 const ACK: u8 = 65;
 const REFUSED: u8 = 66;
 const FILL_REFUSED: u8 = 67;
+const KEPT: u8 = 68;
 
 /// Writes a frame: room for the length, the tag and the fields, then the length.
 struct Writer<'a> {
@@ -243,6 +262,12 @@ impl<'a> Frame<'a> {
             Frame::FillParting { fill, slot, piece } => {
                 with(out, FILL_PARTING).fill(fill).slot(slot).bytes(piece)
             }
+            Frame::FillNewer { fill, slot, from, position } => {
+                with(out, FILL_NEWER).fill(fill).slot(slot).position(from).position(position)
+            }
+            Frame::FillGone { fill, slot, keys } => {
+                with(out, FILL_GONE).fill(fill).slot(slot).bytes(keys)
+            }
             Frame::FillItems { fill, slot, items } => {
                 with(out, FILL_ITEMS).fill(fill).slot(slot).bytes(items)
             }
@@ -299,6 +324,15 @@ impl<'a> Frame<'a> {
                 slot: reader.slot()?,
                 piece: reader.rest(),
             },
+            FILL_NEWER => Frame::FillNewer {
+                fill: reader.fill()?,
+                slot: reader.slot()?,
+                from: reader.position()?,
+                position: reader.position()?,
+            },
+            FILL_GONE => {
+                Frame::FillGone { fill: reader.fill()?, slot: reader.slot()?, keys: reader.rest() }
+            }
             FILL_ITEMS => Frame::FillItems {
                 fill: reader.fill()?,
                 slot: reader.slot()?,
@@ -340,6 +374,9 @@ impl BackFrame {
                 Writer::new(out, REFUSED).u64(frame.0).slot(slot).u64(reign.0)
             }
             BackFrame::FillRefused { fill } => Writer::new(out, FILL_REFUSED).fill(fill),
+            BackFrame::Kept { fill, slot, position } => {
+                Writer::new(out, KEPT).fill(fill).slot(slot).position(position)
+            }
         }
         .end();
     }
@@ -354,6 +391,11 @@ impl BackFrame {
                 reign: reader.index()?,
             },
             FILL_REFUSED => BackFrame::FillRefused { fill: reader.fill()? },
+            KEPT => BackFrame::Kept {
+                fill: reader.fill()?,
+                slot: reader.slot()?,
+                position: reader.position()?,
+            },
             tag => return Err(BadFrame::UnknownTag(tag)),
         };
         reader.at_end().map(|()| frame)

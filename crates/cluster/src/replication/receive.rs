@@ -33,7 +33,7 @@ pub struct Receiver<'a> {
 
 impl Receiver<'_> {
     fn position(&self) -> Position {
-        Position { reign: self.duty.written_in, version: self.table.version() }
+        self.duty.position(self.table)
     }
 
     /// Whether something of this reign that builds on `from` may be applied; if not, why.
@@ -92,6 +92,9 @@ pub fn receive_effects(
         applied(receiver.table.apply(&recorded.effect, recorded.version, touch, seed));
         rest = behind;
     }
+    if let Some(past) = &mut receiver.duty.past {
+        past.note((written_in, reign), unit, receiver.table, receiver.seed);
+    }
     receiver.moved_to(reign);
     Received::Applied
 }
@@ -130,11 +133,16 @@ pub fn write_image(table: &SlotTable, key: &store::Key<'_>, out: &mut Vec<u8>) {
         }
         None => {
             out.push(GONE);
-            let length = u32::try_from(key.bytes().len()).expect("a key is shorter than 4 GiB");
-            out.extend_from_slice(&length.to_le_bytes());
-            out.extend_from_slice(key.bytes());
+            write_gone(key.bytes(), out);
         }
     }
+}
+
+/// Appends a key that is gone.
+pub fn write_gone(key: &[u8], out: &mut Vec<u8>) {
+    let length = u32::try_from(key.len()).expect("a key is shorter than 4 GiB");
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(key);
 }
 
 /// Takes items of a slot that is partly here as they are at the primary.
@@ -188,4 +196,17 @@ fn take_gone<'a>(
     let remove = store::Effect::Remove { key, cause: store::Cause::Deleted };
     applied(receiver.table.apply(&remove, at, Touch::Nothing, receiver.seed));
     Ok(rest)
+}
+
+/// Takes keys away that are gone at the primary, written as [`write_gone`] does.
+pub fn receive_gone(
+    receiver: &mut Receiver<'_>,
+    keys: &[u8],
+    mut applied: impl FnMut(Applied),
+) -> Result<(), DecodeError> {
+    let mut rest = keys;
+    while !rest.is_empty() {
+        rest = take_gone(receiver, rest, &mut applied)?;
+    }
+    Ok(())
 }

@@ -53,6 +53,17 @@ fn told(before: &Map, after: &Map, change: &Change) -> (String, String) {
         Change::Leave(node) => {
             (format!("{} leaves", of(*node)), "others hold all that it held".to_owned())
         }
+        Change::Away { node, long } => {
+            let what = format!("{} leaves for {} s", of(*node), long.as_secs());
+            (what, "others hold all that it held".to_owned())
+        }
+        Change::Forget(node) => {
+            let name = before.away().find(|(away, _)| away == node).map(|(_, away)| &away.name);
+            let what = format!("no places are kept for {}", name.map_or("", String::as_str));
+            let is_back = before.member(*node).is_some();
+            let why = if is_back { "it is back" } else { "it was away too long" };
+            (what, why.to_owned())
+        }
         Change::Dead(nodes) => {
             let names: Vec<String> = nodes.iter().map(|node| of(*node)).collect();
             (format!("{} is given up", names.join(", ")), "its lease has run out".to_owned())

@@ -152,7 +152,8 @@ fn between(text: &str, least: u64, most: u64) -> Option<Duration> {
 
 const TIMES: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-fn duration(text: &str) -> Option<Duration> {
+/// A time as people write it: 200ms, 90s, 5m, 2h.
+pub fn duration(text: &str) -> Option<Duration> {
     let (number, millis) = with_unit(text, &TIMES)?;
     number.checked_mul(millis).map(Duration::from_millis)
 }

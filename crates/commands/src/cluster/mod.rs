@@ -186,8 +186,8 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "leave",
         full_name: "cluster|leave",
-        summary: "Lets this node hand over all it holds, and end.",
-        arity: 2,
+        summary: "Lets this node hand over all it holds, and end; FOR a time it will be back after.",
+        arity: -2,
         flags: ADMIN,
         run: Some(operate::leave),
         ..CLUSTER

@@ -2,15 +2,26 @@
 //! begun; STATUS shows how far they are.
 
 use cluster::control::Ask;
-use cluster::status::{SettingError, parse_setting, settings};
+use cluster::status::{SettingError, parse_duration, parse_setting, settings};
 use placement::Hashmask;
 
 use crate::context::Context;
 use crate::error::repeated;
 use crate::{Args, Error};
 
+/// For good, or `FOR` a time such as 5m.
 pub(super) fn leave(context: &mut Context<'_>) -> Result<(), Error> {
-    begin(context, Ask::Leave)
+    match context.args.len() {
+        2 => begin(context, Ask::Leave),
+        4 if word(context.args, 2).eq_ignore_ascii_case("for") => {
+            let text = word(context.args, 3);
+            let long = parse_duration(&text).ok_or_else(|| {
+                Error::new(format!("ERR a time is written like 90s, 5m or 2h, not \"{text}\""))
+            })?;
+            begin(context, Ask::LeaveFor(long))
+        }
+        _ => Err(Error::wrong_arity(context.spec.full_name)),
+    }
 }
 
 pub(super) fn takeover(context: &mut Context<'_>) -> Result<(), Error> {

@@ -495,6 +495,12 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
         r#"
         > CLUSTER LEAVE
         OK
+        > CLUSTER LEAVE FOR 5m
+        OK
+        > CLUSTER LEAVE FOR ever
+        (error) ERR a time is written like 90s, 5m or 2h, not "ever"
+        > CLUSTER LEAVE now
+        (error) ERR wrong number of arguments for 'cluster|leave' command
         > CLUSTER SPLIT
         OK
         > CLUSTER SPLIT 000F/0003
@@ -515,7 +521,11 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
     );
     let bucket = "000F/0003".parse().unwrap();
     let set = Ask::Set(Setting::Backups(2));
-    assert_eq!(node.host.asked, [Ask::Leave, Ask::Split(None), Ask::Split(Some(bucket)), set]);
+    let away = Ask::LeaveFor(std::time::Duration::from_secs(300));
+    assert_eq!(
+        node.host.asked,
+        [Ask::Leave, away, Ask::Split(None), Ask::Split(Some(bucket)), set]
+    );
     node.host.objection = Some("nobody else is there".to_owned());
     assert_eq!(node.run("CLUSTER LEAVE"), "(error) ERR nobody else is there");
     assert!(node.run("CLUSTER SETTINGS").contains("\"split-larger-than\""));

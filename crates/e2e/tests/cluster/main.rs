@@ -9,3 +9,4 @@ mod meeting;
 mod moves;
 mod steady;
 mod operate;
+mod rolling;

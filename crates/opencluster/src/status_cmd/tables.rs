@@ -6,8 +6,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use cluster::merge::Tally;
 use cluster::status::{
-    BUCKETS_MAX, ChangeStatus, LevelsStatus, MemberStatus, MoveStatus, Status, Vote, picture,
-    summary,
+    AwayStatus, BUCKETS_MAX, ChangeStatus, LevelsStatus, MemberStatus, MoveStatus, Status, Vote,
+    picture, summary,
 };
 
 use super::figures::{ago, bytes, thousands};
@@ -26,6 +26,7 @@ pub(super) fn told(status: &Status, now: Duration) -> String {
     let mut text = head(status);
     text += "\n";
     text += &members(status);
+    text += &away(status);
     text += "\n";
     if status.buckets.len() <= BUCKETS_MAX {
         text += &coloured(&picture(status));
@@ -50,6 +51,14 @@ fn head(status: &Status) -> String {
         let _ = write!(text, "; {leader} keeps the log");
     }
     text + "\n"
+}
+
+fn away(status: &Status) -> String {
+    let line = |away: &AwayStatus| {
+        let AwayStatus { name, places, seconds } = away;
+        format!("{name} is away for up to {seconds} s; {places} places are kept for it\n")
+    };
+    status.away.iter().map(line).collect()
 }
 
 /// The columns of [`member`].

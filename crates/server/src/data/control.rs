@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cluster::balance::Attempt;
 use cluster::control::{Gone, Input, MapChanged};
 use cluster::data::{Order, Report};
-use cluster::map::{Endpoints, Epoch, Generation, NodeId, Peer};
+use cluster::map::{Endpoints, Epoch, Generation, Map, NodeId, Peer};
 use cluster::merge::{Question, Reply, Taker};
 use placement::Hashmask;
 
@@ -31,6 +31,9 @@ impl DataPlane for Shared {
 
     fn map_changed(&self, changed: &MapChanged) {
         let before = self.map();
+        if holds_anything(self, &changed.map) {
+            self.kept.forget(); // From here on what it holds may change.
+        }
         follow(self, &changed.map);
         news::map_changed(self, &before, changed);
         self.timers.map_changed(&changed.map);
@@ -81,12 +84,18 @@ impl DataPlane for Shared {
         self.data.lease.set(Duration::ZERO);
         match gone {
             // Clients that still come are told where their keys are now; the keeper ends it.
-            Gone::Left => drop(self.data.left.set(Instant::now())),
+            Gone::Left | Gone::LeftFor(_) => drop(self.data.left.set(Instant::now())),
             Gone::LeftAsTheLast | Gone::Outcast | Gone::Yielded(_) | Gone::Refused(_) => {
                 self.stop();
             }
         }
     }
+}
+
+/// Whether by this map this very process holds a copy of anything.
+fn holds_anything(shared: &Shared, map: &Map) -> bool {
+    let is_member = map.member(shared.data.me).is_some_and(|it| it.boot == shared.data.boot);
+    is_member && map.load(shared.data.me).total() > 0
 }
 
 /// What the data plane tells goes to the control thread from now on.

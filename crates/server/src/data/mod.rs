@@ -27,7 +27,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use cluster::data::{Intake, Order, Outgoing, Progress};
-use cluster::map::{NodeId, Peer};
+use cluster::fill::Sent;
+use cluster::map::{Boot, NodeId, Peer};
 use parking_lot::Mutex;
 use placement::Hashmask;
 use store::Seed;
@@ -51,6 +52,7 @@ pub(crate) struct Data {
     /// Counts the maps: a worker that sees another number looks again.
     pub map_number: AtomicU64,
     pub me: NodeId,
+    pub boot: Boot,
     pub links: Links,
     pub lease: Lease,
     /// What comes from each boot of another node. It outlives connections.
@@ -71,13 +73,16 @@ pub(crate) struct Data {
     pub pausing: AtomicBool,
     /// How long commands had to wait for a handover.
     pub parked: Stalls,
+    /// What fills from here have sent.
+    pub sent: Mutex<Sent>,
 }
 
 impl Data {
-    pub(crate) fn new(me: NodeId, workers: usize, seed: Seed, orders: Sender<Order>) -> Data {
+    pub(crate) fn new(me: Peer, workers: usize, seed: Seed, orders: Sender<Order>) -> Data {
         Data {
             map_number: AtomicU64::new(0),
-            me,
+            me: me.id,
+            boot: me.boot,
             links: Links::new(seed),
             lease: Lease::unlimited(),
             intakes: Mutex::default(),
@@ -89,6 +94,7 @@ impl Data {
             heirs: AtomicBool::new(false),
             pausing: AtomicBool::new(false),
             parked: Stalls::default(),
+            sent: Mutex::default(),
         }
     }
 

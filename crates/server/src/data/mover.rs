@@ -36,6 +36,7 @@ pub(crate) fn run_mover(shared: Arc<Shared>, orders: Receiver<Order>) {
         shared.data.pausing.store(mover.is_pausing(), Ordering::Release);
         shared.data.heirs.store(mover.has_heirs(), Ordering::Release);
         mover.go_on(now(), shared);
+        *shared.data.sent.lock() = mover.sent();
         shared.data.pausing.store(mover.is_pausing(), Ordering::Release);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::data::{Outgoing, Plane, Report, SlotState};
-use cluster::map::{Map, NodeId};
+use cluster::map::{Boot, Generation, Map, NodeId};
 use cluster::replication::{FrameNumber, LinkId, Outbox};
 use commands::cluster::View;
 use placement::Slot;
@@ -19,6 +19,14 @@ use crate::shared::Shared;
 impl Plane for Shared {
     fn me(&self) -> NodeId {
         self.data.me
+    }
+
+    fn boot(&self) -> Boot {
+        self.data.boot
+    }
+
+    fn kept_in(&self) -> Option<Generation> {
+        self.kept.generation()
     }
 
     fn map(&self) -> Arc<Map> {

@@ -1,14 +1,14 @@
-//! What the last node of a cluster held when it was stopped: its map, then slot by slot its position and
-//! its items.
+//! What a node held when it was stopped and nobody else may have, or what it wants to come back with: its
+//! map, then slot by slot its position and its items.
 //!
 //! Written by the thread that stops the node, when nothing changes any more; read before the node
-//! serves. As with a fill, items go with their version, expiry and mark.
+//! joins anybody. As with a fill, items go with their version, expiry and mark.
 
 use std::io;
 
 use cluster::map::{ClusterId, LogIndex, Map};
 use cluster::replication::Position;
-use placement::Slot;
+use placement::{Hashmask, Slot};
 use serde::{Deserialize, Serialize};
 use store::{DecodedItem, SlotTable, Version, decode_item, encode_item};
 
@@ -28,6 +28,8 @@ pub(crate) struct ItemsHead {
     pub(crate) cluster: ClusterId,
     /// With its generation.
     pub(crate) map: Map,
+    /// The buckets that are here whole.
+    pub(crate) held: Vec<Hashmask>,
 }
 
 /// All records but the first begin with one of these.

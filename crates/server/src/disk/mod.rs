@@ -1,11 +1,11 @@
 //! The data directory: what a node keeps over a restart, so that it comes back with its id, its vote and
-//! its log, and the last node of a cluster with its items too.
+//! its log, and with its items too if it was the last of a cluster or has left for a while.
 //!
 //! ```text
 //! lock    held while a process uses the directory
 //! node    who the node is, and of which cluster
 //! log     the log of map changes: the map it begins with, then what was written since
-//! items   what the last node of a cluster held when it was stopped
+//! items   what the node held when it was stopped, until it holds anything again
 //! ```
 //!
 //! All files are checksummed records (`record.rs`). A file is either appended to or replaced as a
@@ -121,7 +121,7 @@ impl DataDirectory {
         ItemsWriter::begin(&self.files, head)
     }
 
-    /// What the node held when it was stopped as the last of its cluster.
+    /// What the node held when it was stopped in good order.
     pub(crate) fn read_items(&self) -> Result<Option<ItemsReader<Files>>, DiskError> {
         ItemsReader::open(&self.files)
     }

@@ -34,7 +34,7 @@ impl Progress {
 
 fn gone_words(gone: &Gone) -> &str {
     match gone {
-        Gone::Left | Gone::LeftAsTheLast => "it has left",
+        Gone::Left | Gone::LeftFor(_) | Gone::LeftAsTheLast => "it has left",
         Gone::Outcast => "the others have counted it as dead",
         Gone::Yielded(_) => "another generation of the cluster stands",
         Gone::Refused(reason) => reason,

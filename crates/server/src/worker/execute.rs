@@ -220,7 +220,7 @@ impl<'s> Worker<'s> {
 #[inline]
 fn wants_effects(slots: &mut LockedSlots<'_>, links: &Links) -> bool {
     match slots.one() {
-        Some((_, state)) => !state.duty.feeds.is_empty(),
+        Some((_, state)) => state.duty.wants_effects(),
         None => !slots.is_free() && !links.is_empty(),
     }
 }

@@ -45,7 +45,7 @@ fn fate(slot: Slot, state: &SlotState, need: Need) -> Fate {
         Role::Serving => Fate::Run,
         Role::Paused | Role::Settling | Role::Heir => Fate::Wait,
         Role::Backup if need.reads_copy => Fate::Run,
-        Role::Backup | Role::Absent | Role::Taking => Fate::Elsewhere(slot),
+        Role::Backup | Role::Absent | Role::Taking | Role::Kept => Fate::Elsewhere(slot),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cluster::data::{Intake, Order, Taken};
 use cluster::map::Peer;
-use cluster::replication::{BackFrame, BadFrame, LinkId, first_answer};
+use cluster::replication::{BackFrame, BadFrame, Frame, LinkId, first_answer};
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
@@ -122,6 +122,9 @@ impl Worker<'_> {
                     shared.data.refused(slot, reign);
                 }
                 BackFrame::FillRefused { fill } => shared.data.order(Order::FillRefused { fill }),
+                BackFrame::Kept { fill, slot, position } => {
+                    shared.data.order(Order::Kept { fill, slot, position });
+                }
             }
         }
         answers.unread.drain(..at);
@@ -183,6 +186,9 @@ impl Worker<'_> {
             let Some((number, frame, length)) = intake.inbox.peek(unread).map_err(broken)? else {
                 break;
             };
+            if matches!(frame, Frame::FillEnd { .. }) {
+                shared.kept.forget(); // From here on it counts as a copy.
+            }
             let mut surface = surface(shared, &self.around, &mut self.outcome);
             let taken = intake.take(number, &frame, &mut surface);
             drop(surface);

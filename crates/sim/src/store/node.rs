@@ -84,7 +84,7 @@ impl Node {
             me: me.peer(),
             clock,
             control,
-            plane: SimPlane::new(me.id, shown),
+            plane: SimPlane::new(me.peer(), shown),
             mover: Mover::new(shown),
             orders: Vec::new(),
             mover_due: now,
@@ -269,6 +269,9 @@ impl Node {
                 self.inputs.push(Input::Reigned { slot, reign });
             }
             BackFrame::FillRefused { fill } => self.orders.push(Order::FillRefused { fill }),
+            BackFrame::Kept { fill, slot, position } => {
+                self.orders.push(Order::Kept { fill, slot, position });
+            }
         }
     }
 
@@ -320,7 +323,7 @@ impl Node {
             _ if pauses => self.parked.push(request),
             Role::Heir | Role::Settling => self.parked.push(request),
             Role::Serving | Role::Paused => self.run(now, slot, request),
-            Role::Backup | Role::Absent | Role::Taking => {
+            Role::Backup | Role::Absent | Role::Taking | Role::Kept => {
                 let primary = self.map().and_then(|map| map.bucket_of(slot).primary());
                 let told = match primary.filter(|primary| *primary != self.me.id) {
                     Some(primary) => Told::Moved(primary),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::data::{Outgoing, Plane, Refusals, Report, SlotState};
-use cluster::map::{Map, NodeId, Peer};
-use cluster::replication::{FrameNumber, LinkId, Outbox};
+use cluster::map::{Boot, Generation, Map, NodeId, Peer};
+use cluster::replication::{Duty, FrameNumber, LinkId, Outbox, Role};
 use placement::Slot;
 use store::Seed;
 
@@ -26,7 +26,9 @@ pub(super) struct Link {
 }
 
 pub(super) struct SimPlane {
-    pub me: NodeId,
+    pub me: Peer,
+    /// The generation of what was found on the disk.
+    pub kept_in: Option<Generation>,
     seed: Seed,
     /// The node's clock.
     pub now: Cell<Duration>,
@@ -41,10 +43,11 @@ pub(super) struct SimPlane {
 }
 
 impl SimPlane {
-    pub(super) fn new(me: NodeId, now: Duration) -> SimPlane {
+    pub(super) fn new(me: Peer, now: Duration) -> SimPlane {
         SimPlane {
             me,
-            seed: Seed::new(me.0),
+            kept_in: None,
+            seed: Seed::new(me.id.0),
             now: Cell::new(now),
             map: RefCell::default(),
             slots: RefCell::new((0..Slot::COUNT).map(|_| SlotState::default()).collect()),
@@ -81,6 +84,24 @@ impl SimPlane {
         }
     }
 
+    /// Everything that was in sync once, as a process that ends writes it down (`keep.rs`).
+    pub(super) fn take_copies(&self) -> Vec<(Slot, SlotState)> {
+        let mut slots = self.slots.borrow_mut();
+        let kept = slots.iter_mut().zip(Slot::all());
+        let kept = kept.filter(|(state, _)| state.duty.has_copy() && !state.table.is_empty());
+        kept.map(|(state, slot)| (slot, core::mem::take(state))).collect()
+    }
+
+    /// Reads it again, for another process.
+    pub(super) fn keep(&self, copies: Vec<(Slot, SlotState)>) {
+        let mut slots = self.slots.borrow_mut();
+        for (slot, SlotState { table, duty }) in copies {
+            let written_in = duty.written_in;
+            let duty = Duty { role: Role::Kept, written_in, ..Duty::default() };
+            slots[slot.index()] = SlotState { table, duty };
+        }
+    }
+
     fn link<R>(&self, id: LinkId, look: impl FnOnce(&Link) -> R) -> R {
         look(&self.links.borrow()[usize::from(id.0)])
     }
@@ -88,7 +109,15 @@ impl SimPlane {
 
 impl Plane for SimPlane {
     fn me(&self) -> NodeId {
-        self.me
+        self.me.id
+    }
+
+    fn boot(&self) -> Boot {
+        self.me.boot
+    }
+
+    fn kept_in(&self) -> Option<Generation> {
+        self.kept_in
     }
 
     fn map(&self) -> Arc<Map> {

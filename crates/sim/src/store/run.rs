@@ -129,7 +129,7 @@ pub fn run(run: Run) -> Result<Report, Failure> {
     judge(&world).map_err(failure)
 }
 
-fn come_to_rest(world: &mut World) -> Result<(), String> {
+pub(super) fn come_to_rest(world: &mut World) -> Result<(), String> {
     let end = world.now + REST_WITHIN;
     while world.broken.is_none() && !is_at_rest(world) {
         if world.now >= end {
@@ -174,7 +174,7 @@ pub(super) fn is_at_rest(world: &World) -> bool {
         && map.buckets().all(full)
 }
 
-fn judge(world: &World) -> Result<Report, String> {
+pub(super) fn judge(world: &World) -> Result<Report, String> {
     if let Some(broken) = &world.broken {
         return Err(broken.clone());
     }

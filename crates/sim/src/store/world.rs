@@ -20,6 +20,7 @@ use super::Sabotage;
 use super::checkers::Checkers;
 use super::clients::{Clients, PATIENCE, Request, Told};
 use super::clock::Clock;
+use super::keeping::Copies;
 use super::linear::Op;
 use super::network::{Network, StreamId, Way, Weather};
 use super::node::Node;
@@ -44,6 +45,10 @@ pub(super) struct World {
     event_count: u64,
     pub joining: BTreeMap<u64, (JoinRequest, Clock)>,
     joining_through: BTreeMap<u64, NodeId>,
+    /// What processes that ended in good order have left on their disks.
+    pub kept: BTreeMap<NodeId, Copies>,
+    /// Processes that ended and will be back, if somebody starts them.
+    pub ended: Vec<(Saved, Peer, Clock)>,
     last_boot: u64,
     last_ask: u64,
     pub broken: Option<String>,
@@ -133,6 +138,8 @@ impl World {
             event_count: 0,
             joining: BTreeMap::new(),
             joining_through: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            ended: Vec::new(),
             last_boot: 1000,
             last_ask: 1_000_000,
             broken: None,
@@ -196,11 +203,11 @@ impl World {
     }
 
     fn start(&mut self, me: &Member, begin: Begin, welcome: Option<Welcome>, clock: Clock) {
-        let disk = match &begin {
-            Begin::Resume(saved) => saved.clone(),
-            Begin::Found(_) | Begin::Join => Saved::default(),
-        };
         let id = me.id;
+        let (disk, copies) = match &begin {
+            Begin::Resume(saved) => (saved.clone(), self.kept.remove(&id)),
+            Begin::Found(_) | Begin::Join => (Saved::default(), None),
+        };
         let start = Start { me: me.clone(), cluster: CLUSTER, seed: 5, begin, welcome };
         let mut control = Control::new(clock.at(self.now), start);
         if let Some(Sabotage::Control(rule)) = self.sabotage {
@@ -208,8 +215,10 @@ impl World {
         }
         let mut node = Node::new((me, clock), self.now, control, disk);
         node.sabotage = self.sabotage;
+        let found = copies.map(|copies| copies.give_to(&mut node));
         self.nodes.insert(id, node);
         self.give(id, Input::Tick);
+        found.into_iter().for_each(|found| self.give(id, found));
     }
 
     /// The process ends without a word. What was on its disk.
@@ -413,7 +422,7 @@ impl World {
                 if self.sabotage == Some(Sabotage::MergeAfterDeath) && gone == Gone::Outcast {
                     self.merge_after_death(id);
                 }
-                self.kill(id);
+                self.end(id, &gone);
                 self.gone.push(id);
             }
         }

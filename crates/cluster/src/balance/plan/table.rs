@@ -29,6 +29,8 @@ pub(super) struct Table {
     pub(super) target: Vec<Nodes>,
     /// How many units each node has in `target`.
     pub(super) count: Vec<u32>,
+    /// What members held before they were away, and do not hold again yet.
+    pub(super) places: Vec<(Node, usize)>,
 }
 
 impl Table {
@@ -51,7 +53,8 @@ impl Table {
             count[usize::from(*node)] += 1;
         }
         let bounds = shares.iter().map(|share| share.totals()).collect();
-        Table { copies, shares, bounds, zones: Zones::of(members, copies), held, target, count }
+        let zones = Zones::of(members, copies);
+        Table { copies, shares, bounds, zones, held, target, count, places: places(map) }
     }
 
     pub(super) fn nodes(&self) -> usize {
@@ -100,6 +103,16 @@ impl Table {
         };
         self.buckets().map(new).sum()
     }
+}
+
+/// The places that are kept for those who are back.
+fn places(map: &Map) -> Vec<(Node, usize)> {
+    let back = map.away().filter_map(|(node, away)| Some((map.place_of(node)?, away)));
+    let of = |(node, away): (usize, &crate::map::Away)| {
+        let buckets = away.buckets.iter().filter_map(|bucket| map.place_of_bucket(*bucket));
+        buckets.map(|bucket| (node as Node, bucket)).collect::<Vec<_>>()
+    };
+    back.flat_map(of).collect()
 }
 
 /// Where the nodes stand.

@@ -17,6 +17,7 @@ pub(super) fn aim(table: &mut Table, last_received: &[Option<usize>]) -> bool {
     let keepable = keepable(table, &wanted);
     drop_extra_units(table, &wanted);
     loosen_crowded_zones(table, &wanted);
+    give_back(table, &wanted);
     let placed = place_missing_units(table, &wanted);
     let given = give_surplus(table, &wanted, last_received);
     let units: usize = table.buckets().map(|bucket| table.target[bucket].len()).sum();
@@ -125,6 +126,31 @@ fn crowded_units(table: &Table) -> usize {
     let over = |bucket, zone| table.in_zone(bucket, zone).saturating_sub(table.zones.limit);
     let zones = || 0..table.zones.count as u16;
     table.buckets().map(|bucket| zones().map(|zone| over(bucket, zone)).sum::<usize>()).sum()
+}
+
+/// Who was away gets back what it held, as far as it has room and others have too much: these copies
+/// have to be made anyway, and of its own buckets it needs only what has changed.
+fn give_back(table: &mut Table, wanted: &[u32]) {
+    for (node, bucket) in core::mem::take(&mut table.places) {
+        let has_room = table.count[usize::from(node)] < wanted[usize::from(node)];
+        if !has_room || table.held[bucket].is_empty() || table.is_target(bucket, node) {
+            continue;
+        }
+        if table.target[bucket].len() < table.copies {
+            if table.zone_has_room(bucket, node) {
+                table.add(bucket, node);
+            }
+            continue;
+        }
+        let above = |it: &Node| table.count[usize::from(*it)] > wanted[usize::from(*it)];
+        let fits = |it: &Node| above(it) && zone_has_room_after(table, bucket, *it, node);
+        let givers: Vec<Node> = table.target[bucket].iter().copied().filter(fits).collect();
+        if !givers.is_empty() {
+            let giver = fullest(table, wanted, givers.into_iter());
+            table.remove(bucket, giver);
+            table.add(bucket, node);
+        }
+    }
 }
 
 /// The nodes with room, the one with the most first.

@@ -190,3 +190,37 @@ fn lost_buckets_are_left_alone() {
     cluster.commit(&Change::Dead([NodeId(1)].into()));
     assert!(Plan::of(&cluster.map).is_empty());
 }
+
+#[test]
+fn a_node_that_was_away_gets_its_own_buckets_again_and_nothing_else_moves() {
+    for nodes in [2, 3, 5] {
+        let mut cluster = Cluster::new(Mask::M00FF);
+        for id in 2..=nodes {
+            let plan = cluster.join(member(id));
+            cluster.carry_out(&plan);
+        }
+        let away = NodeId(2);
+        let held = |cluster: &Cluster| -> Vec<Hashmask> {
+            let held = cluster.map.buckets().filter(|bucket| bucket.is_held_by(away));
+            held.map(|bucket| bucket.hashmask).collect()
+        };
+        let before = held(&cluster);
+        cluster.commit(&Change::Join(Member { weight: 0, ..member(2) }));
+        let served: Vec<_> =
+            cluster.map.buckets().filter(|it| it.primary() == Some(away)).cloned().collect();
+        for bucket in served {
+            let (node, expected) = (bucket.backups()[0], bucket.epoch);
+            cluster.commit(&Change::Promote { bucket: bucket.hashmask, node, expected });
+        }
+        cluster.commit(&Change::Away { node: away, long: core::time::Duration::from_secs(60) });
+        let plan = Plan::of(&cluster.map);
+        cluster.carry_out(&plan);
+        let plan = cluster.join(Member { boot: Boot(2), ..member(2) });
+        cluster.carry_out(&plan);
+        let again = held(&cluster);
+        assert!(again.iter().all(|bucket| before.contains(bucket)), "{nodes} nodes");
+        // Where shares are no whole numbers, another node may have the one that is over.
+        assert!(again.len() + 1 >= before.len(), "{nodes} nodes");
+        assert_eq!(plan.copies_to_make(), again.len(), "{nodes} nodes");
+    }
+}

@@ -68,6 +68,8 @@ fn name_of(entry: &LogEntry) -> Option<String> {
     entry.changes.iter().find_map(|change| match change {
         Change::Join(member) => Some(member.name.clone()),
         Change::Leave(_)
+        | Change::Away { .. }
+        | Change::Forget(_)
         | Change::Dead(_)
         | Change::AddBackup { .. }
         | Change::Promote { .. }

@@ -255,6 +255,8 @@ fn one_of_the_last_holders_brings_a_bucket_back_at_once_and_others_when_time_is_
             Change::Recreate { node, from, .. } => Some((*node, *from)),
             Change::Join(_)
             | Change::Leave(_)
+            | Change::Away { .. }
+            | Change::Forget(_)
             | Change::Dead(_)
             | Change::AddBackup { .. }
             | Change::Promote { .. }

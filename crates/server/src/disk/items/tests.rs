@@ -38,7 +38,7 @@ fn head() -> ItemsHead {
         at: Endpoints::default(),
     };
     let map = Map::found(founder, Mask::M00FF, Settings::default());
-    ItemsHead { cluster: ClusterId(9), map }
+    ItemsHead { cluster: ClusterId(9), map, held: Vec::new() }
 }
 
 /// A few thousand keys, some of which expire, and one value larger than a record.

@@ -1,0 +1,198 @@
+//! What a slot has been through while a copy of it is away: enough to bring that copy up to date by what
+//! has changed, and to see whether that can be done at all.
+//!
+//! Items tell by their version whether they are newer than a copy. What is missing for the difference is
+//! what was removed, and whether the copy stands on this slot's history: it may have had writes that
+//! nobody else ever got, under a reign that ended before them.
+
+use std::collections::BTreeMap;
+
+use store::{Effect, Recorded, Seed, SlotTable, Version};
+
+use super::Position;
+use crate::map::LogIndex;
+
+/// So many removals are remembered of any slot. Of one with more items, as many as it has: with more
+/// than that it is no dearer to send it whole.
+const GONE_MAX: usize = 64;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Past {
+    /// All that was removed since this version is in `gone`.
+    since: Version,
+    /// The reigns that have ended since, each with the version of its last change.
+    ends: Vec<(LogIndex, Version)>,
+    /// Keys that were removed, and when last.
+    gone: BTreeMap<Vec<u8>, Version>,
+}
+
+impl Past {
+    /// Remembers from here on.
+    pub fn since(version: Version) -> Past {
+        Past { since: version, ends: Vec::new(), gone: BTreeMap::new() }
+    }
+
+    /// Whether a slot that is at `now` was once at `then`, and everything since is known.
+    pub fn leads_from(&self, then: Position, now: Position) -> bool {
+        let is_within =
+            |(reign, end): (LogIndex, Version)| then.reign == reign && then.version <= end;
+        let mut reigns = self.ends.iter().copied().chain([(now.reign, now.version)]);
+        then.version >= self.since && reigns.any(is_within)
+    }
+
+    /// Takes note of a unit that the table has just taken in, the first of whose effects was made on a
+    /// change of the reign `before`, in the reign `now`.
+    pub fn note(
+        &mut self,
+        (before, now): (LogIndex, LogIndex),
+        unit: &[u8],
+        table: &SlotTable,
+        seed: &Seed,
+    ) {
+        let mut rest = unit;
+        while let Ok((recorded, behind)) = Recorded::read(rest, seed) {
+            if before != now && rest.len() == unit.len() {
+                self.ends.push((before, recorded.previous));
+            }
+            match recorded.effect {
+                Effect::Remove { key, .. } => {
+                    self.gone.insert(key.bytes().to_vec(), recorded.version);
+                }
+                Effect::Clear => self.forget(recorded.version),
+                Effect::Put { .. }
+                | Effect::Append { .. }
+                | Effect::Overwrite { .. }
+                | Effect::Expire { .. }
+                | Effect::Mark { .. } => {}
+            }
+            rest = behind;
+        }
+        if self.gone.len() > GONE_MAX.max(table.len()) {
+            self.forget(table.version());
+        }
+    }
+
+    /// What is older than this has to be sent whole.
+    fn forget(&mut self, version: Version) {
+        self.since = version;
+        self.gone.clear();
+    }
+
+    /// The keys that were removed after `version` and are not there again.
+    pub fn gone_since<'a>(
+        &'a self,
+        version: Version,
+        table: &'a SlotTable,
+        seed: &'a Seed,
+    ) -> impl Iterator<Item = &'a [u8]> {
+        let later = self.gone.iter().filter(move |(_, removed)| **removed > version);
+        let keys = later.map(|(key, _)| key.as_slice());
+        keys.filter(|key| table.peek(&seed.key(key)).is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::{Cause, NewValue, Touch, UnixMillis};
+
+    use super::*;
+
+    struct Slot {
+        table: SlotTable,
+        seed: Seed,
+        past: Past,
+        written_in: LogIndex,
+    }
+
+    impl Slot {
+        fn new() -> Slot {
+            let past = Past::since(Version::ZERO);
+            Slot { table: SlotTable::default(), seed: Seed::new(1), past, written_in: LogIndex(1) }
+        }
+
+        fn at(&self) -> Position {
+            Position { reign: self.written_in, version: self.table.version() }
+        }
+
+        fn apply(&mut self, reign: u64, effect: &Effect<'_>) -> Position {
+            let (before, version) = (self.table.version(), self.table.next_version(UnixMillis(1)));
+            let mut unit = Vec::new();
+            let slot = placement::Slot::of(b"a");
+            Recorded::write(slot, (before, version), effect, &mut unit);
+            let _ = self.table.apply(effect, version, Touch::Nothing, &self.seed);
+            self.past.note((self.written_in, LogIndex(reign)), &unit, &self.table, &self.seed);
+            self.written_in = LogIndex(reign);
+            self.at()
+        }
+
+        fn put(&mut self, reign: u64, key: &str) -> Position {
+            let seed = self.seed.clone();
+            let value = NewValue::Raw(b"v");
+            let key = seed.key(key.as_bytes());
+            self.apply(reign, &Effect::Put { key, value, expires_at: None })
+        }
+
+        fn remove(&mut self, reign: u64, key: &str) -> Position {
+            let seed = self.seed.clone();
+            let key = seed.key(key.as_bytes());
+            self.apply(reign, &Effect::Remove { key, cause: Cause::Deleted })
+        }
+
+        fn leads_from(&self, then: Position) -> bool {
+            self.past.leads_from(then, self.at())
+        }
+
+        fn gone_since(&self, then: Position) -> Vec<&[u8]> {
+            self.past.gone_since(then.version, &self.table, &self.seed).collect()
+        }
+    }
+
+    #[test]
+    fn a_slot_leads_from_wherever_it_has_been_since() {
+        let mut slot = Slot::new();
+        let first = slot.put(1, "a");
+        let second = slot.put(1, "b");
+        slot.put(7, "c");
+        assert!(slot.leads_from(first) && slot.leads_from(second));
+    }
+
+    #[test]
+    fn what_only_a_deposed_primary_had_is_not_on_the_history() {
+        let mut slot = Slot::new();
+        let last = slot.put(1, "a");
+        slot.put(7, "b");
+        // The copy has one write more of the first reign, which nobody else ever got.
+        let beyond = Position { version: Version(last.version.0 + 1), ..last };
+        assert!(slot.leads_from(last));
+        assert!(!slot.leads_from(beyond));
+        // Nor is a copy of a reign that this slot knows nothing of.
+        assert!(!slot.leads_from(Position { reign: LogIndex(3), ..last }));
+    }
+
+    #[test]
+    fn only_keys_that_are_still_gone_are_told() {
+        let mut slot = Slot::new();
+        slot.put(1, "a");
+        slot.put(1, "b");
+        let then = slot.put(1, "c");
+        slot.remove(1, "a");
+        slot.remove(1, "b");
+        slot.put(1, "a");
+        assert_eq!(slot.gone_since(then), [b"b"]);
+        assert!(slot.gone_since(slot.at()).is_empty());
+    }
+
+    #[test]
+    fn too_many_removals_or_a_slot_that_was_emptied_are_not_remembered() {
+        let mut slot = Slot::new();
+        let then = slot.put(1, "a");
+        for number in 0..=GONE_MAX {
+            slot.remove(1, &format!("k{number}"));
+        }
+        assert!(!slot.leads_from(then));
+        let then = slot.put(1, "a");
+        assert!(slot.leads_from(then));
+        slot.apply(1, &Effect::Clear);
+        assert!(!slot.leads_from(then));
+    }
+}

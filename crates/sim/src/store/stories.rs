@@ -1,0 +1,155 @@
+//! Nodes that come back, told one by one: with what they held, without it, too late, in the middle of a
+//! fill, and as the last who had it.
+
+use std::time::Duration;
+
+use cluster::control::Ask;
+use cluster::data::Plane;
+use cluster::fill::Sent;
+use cluster::map::{NodeId, Settings};
+use placement::Slot;
+use store::Version;
+
+use super::clients::KEYS;
+use super::clock::Clock;
+use super::network::Weather;
+use super::run::{come_to_rest, is_at_rest, judge};
+use super::world::{World, ms};
+
+const CLOCK: Clock = Clock { rate: 1000, wall_off: 0 };
+const AWAY: NodeId = NodeId(2);
+
+fn world(seed: u64, nodes: u64, backups: u8) -> World {
+    let weather = Weather { delay_us: (100, 2_000), lost: 0, doubled: 0, broken: 0 };
+    let mut world = World::new(seed, weather, 4);
+    let settings = Settings { min_buckets: 1, backups, ..Settings::default() };
+    world.found(settings, CLOCK);
+    (2..=nodes).for_each(|id| world.join(id, CLOCK));
+    rest(&mut world);
+    world.run_until(world.now + ms(2_000));
+    world
+}
+
+/// Until nothing is left to move; clients go on.
+fn rest(world: &mut World) {
+    let end = world.now + Duration::from_secs(60);
+    world.run_until(world.now + ms(500));
+    while !is_at_rest(world) {
+        assert!(world.now < end && world.broken.is_none(), "never at rest: {:?}", world.broken);
+        world.run_until(world.now + ms(100));
+    }
+}
+
+fn leave_for(world: &mut World, long: Duration) {
+    world.ask(AWAY, Ask::LeaveFor(long));
+    let end = world.now + Duration::from_secs(60);
+    while world.nodes.contains_key(&AWAY) {
+        assert!(world.now < end && world.broken.is_none(), "it never goes: {:?}", world.broken);
+        world.run_until(world.now + ms(20));
+    }
+}
+
+fn start_again(world: &mut World) {
+    let ended = world.ended.pop().expect("a process has ended");
+    world.restart(ended);
+}
+
+fn quiet(world: &mut World) {
+    world.is_busy = false;
+    world.run_until(world.now + ms(3_000));
+}
+
+fn sent(world: &World) -> Sent {
+    world.nodes.values().fold(Sent::default(), |mut sum, node| {
+        sum += node.mover.sent();
+        sum
+    })
+}
+
+fn end(mut world: World) {
+    come_to_rest(&mut world).unwrap_or_else(|broken| panic!("{broken}"));
+    judge(&world).unwrap_or_else(|broken| panic!("{broken}"));
+}
+
+#[test]
+fn whenever_a_node_is_back_no_history_shows_it() {
+    let mut newer = 0;
+    for seed in 0..12 {
+        let mut world = world(seed, 2 + seed % 4, 1);
+        leave_for(&mut world, Duration::from_secs(60));
+        world.run_until(world.now + ms(200 * (1 + seed)));
+        start_again(&mut world);
+        rest(&mut world);
+        newer += sent(&world).newer_slots;
+        end(world);
+    }
+    assert!(newer > 0);
+}
+
+#[test]
+fn a_node_that_is_back_without_its_copies_is_filled_anew() {
+    let mut world = world(3, 3, 1);
+    leave_for(&mut world, Duration::from_secs(60));
+    rest(&mut world);
+    world.kept.clear();
+    start_again(&mut world);
+    rest(&mut world);
+    assert_eq!(sent(&world).newer_slots, 0);
+    end(world);
+}
+
+#[test]
+fn a_node_that_is_back_too_late_is_filled_anew() {
+    let mut world = world(4, 3, 1);
+    leave_for(&mut world, Duration::from_secs(2));
+    world.run_until(world.now + ms(6_000));
+    assert_eq!(world.map().expect("there is a map").away().count(), 0);
+    start_again(&mut world);
+    rest(&mut world);
+    assert_eq!(sent(&world).newer_slots, 0);
+    end(world);
+}
+
+#[test]
+fn a_node_that_dies_while_it_catches_up_is_none_the_worse() {
+    for millis in [5, 30, 80, 200, 500] {
+        let mut world = world(millis, 3, 1);
+        leave_for(&mut world, Duration::from_secs(60));
+        start_again(&mut world);
+        world.run_until(world.now + ms(1_000 + millis));
+        let killed = world.kill(AWAY).expect("it runs");
+        world.run_until(world.now + ms(millis));
+        world.restart(killed);
+        rest(&mut world);
+        end(world);
+    }
+}
+
+/// The version of every key's slot, where it is served.
+fn versions(world: &World) -> Vec<Option<Version>> {
+    let map = world.map().expect("there is a map");
+    let of = |key: &&str| {
+        let slot = Slot::of(key.as_bytes());
+        let primary = world.nodes.get(&map.bucket_of(slot).primary()?)?;
+        Some(primary.plane.with_slot(slot, |state| state.table.version()))
+    };
+    KEYS.iter().map(of).collect()
+}
+
+#[test]
+fn the_last_holder_brings_everything_back() {
+    let mut world = world(9, 3, 0);
+    quiet(&mut world);
+    let before = versions(&world);
+    world.nodes.get_mut(&AWAY).expect("it runs").is_stopped = true;
+    world.run_until(world.now + ms(5_000));
+    let lost = world.map().expect("there is a map").lost().count();
+    assert!(lost > 0, "it has been given up");
+    world.go_on(AWAY);
+    world.run_until(world.now + ms(3_000));
+    start_again(&mut world);
+    world.run_until(world.now + ms(5_000));
+    rest(&mut world);
+    assert_eq!(world.map().expect("there is a map").lost().count(), 0);
+    assert_eq!(versions(&world), before);
+}
