@@ -30,6 +30,7 @@ mod config; //      CONFIG: the settings, read and changed.
 mod info; //        INFO.
 mod server; //      TIME, SHUTDOWN, SLOWLOG and what else concerns the node as a whole.
 pub mod cluster; //   CLUSTER, and whose a slot is.
+mod timer; //       TIMER.SET and its kin.
 mod shown; //       Arguments as others may see them.
 mod help; //        HELP of every container of subcommands.
 #[cfg(any(test, feature = "testing"))]
@@ -41,11 +42,11 @@ pub use context::{Context, Ending, Run, run};
 pub use error::Error;
 pub use glob::glob_matches;
 pub use host::{
-    ActiveExpiry, ChangeError, ClientFacts, ClientNumbers, Clients, Cluster, CommandCounts,
+    ActiveExpiry, Asked, ChangeError, ClientFacts, ClientNumbers, Clients, Cluster, CommandCounts,
     Configuration, Control, CpuTimes, Debugging, Facts, Histogram, History, Host, Identity,
     KeyspaceNumbers, LatencyEvent, LatencySample, LinkDirection, LinkFacts, Memory, MemoryFigures,
-    NodeFacts, Pause, PauseScope, Post, PubSub, SlowCommand, StallFacts, Traffic, Unblock,
-    changed_settings,
+    NodeFacts, Pause, PauseScope, Post, PubSub, SlowCommand, StallFacts, TimerKeeper, Traffic,
+    Unblock, changed_settings,
 };
 pub use keys::{Keys, Slots, Surroundings, roll};
 pub use outcome::{EffectLog, Event, Outcome};

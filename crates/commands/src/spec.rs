@@ -54,6 +54,7 @@ pub enum Group {
     Transactions,
     PubSub,
     Cluster,
+    Timers,
 }
 
 impl Group {
@@ -68,6 +69,7 @@ impl Group {
             Group::Transactions => "transactions",
             Group::PubSub => "pubsub",
             Group::Cluster => "cluster",
+            Group::Timers => "timers",
         }
     }
 }
@@ -269,6 +271,7 @@ const FAMILIES: &[&[Spec]] = &[
     crate::info::SPECS,
     crate::server::SPECS,
     crate::cluster::SPECS,
+    crate::timer::SPECS,
 ];
 
 /// Longer than any command's name; longer words are not looked up.

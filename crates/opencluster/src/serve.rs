@@ -94,6 +94,7 @@ fn start_over(node: &Node, because: &str) -> Failure {
     if !addresses.is_empty() {
         again.env("OPENCLUSTER_JOIN", addresses.join(","));
     }
+    again.envs(node.carried());
     let error = again.exec();
     refused(format!(
         "{because}, and this node cannot start over ({error}); start it again to join anew"

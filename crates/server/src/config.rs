@@ -25,6 +25,7 @@ impl ConfigChanges {
     ) -> Result<(), ChangeError> {
         let mut changed = self.0.lock();
         let settings: Settings = changed_settings(&shared.settings.load(), changes)?;
+        shared.timers.settings_changed(&settings);
         shared.settings.store(Arc::new(settings));
         changed.extend(changes.iter().filter_map(|(name, _)| Some(find(name)?.name)));
         Ok(())

@@ -18,6 +18,10 @@ impl HttpSource for Shared {
         crate::timers::routes(Arc::clone(&self.timers))
     }
 
+    fn timer_metrics(&self) -> String {
+        crate::timers::prometheus(&self.timers.stats())
+    }
+
     fn metrics(&self) -> NodeMetrics {
         let settings = self.settings.load();
         let population = self.keyspace.population();
@@ -94,7 +98,8 @@ fn class_of(spec: &Spec) -> &'static str {
             | Group::Bitmap
             | Group::Connection
             | Group::Server
-            | Group::Cluster => "other",
+            | Group::Cluster
+            | Group::Timers => "other",
         }
     }
 }

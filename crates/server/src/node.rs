@@ -77,6 +77,8 @@ pub struct Node {
     threads: Mutex<Vec<JoinHandle<()>>>,
     peers: Mutex<Option<Running>>,
     timers: Mutex<Option<timers::Service>>,
+    /// What its timers have left to the next life of this process.
+    carried: Mutex<Option<timers::Carried>>,
 }
 
 impl Node {
@@ -175,10 +177,9 @@ impl Node {
             settings: ArcSwap::from_pointee(settings),
         });
         let http = start_http(&shared)?;
-        let (threads, peers) = Default::default();
-        let password = shared.settings.load().requirepass.expose().to_owned();
-        let timers = Mutex::new(Some(timers.start(client_addr, password).map_err(failed)?));
-        let node = Node { shared, client_addr, http, threads, peers, timers };
+        let (threads, peers, carried) = Default::default();
+        let timers = Mutex::new(Some(timers.start(client_addr).map_err(failed)?));
+        let node = Node { shared, client_addr, http, threads, peers, timers, carried };
         Ok((node, Parts { polls, garbage_in, orders_in }))
     }
 
@@ -286,12 +287,20 @@ impl Node {
             peers.stop();
             peers.wait();
         }
-        // Its end keeps what nobody else has.
-        drop(self.timers.lock().take());
         let gone = match self.shared.outlook.progress() {
-            Progress::Gone(gone) => gone,
-            Progress::Joining | Progress::Linking { .. } | Progress::Ready => return None,
+            Progress::Gone(gone) => Some(gone),
+            Progress::Joining | Progress::Linking { .. } | Progress::Ready => None,
         };
+        if let Some(timers) = self.timers.lock().take() {
+            match &gone {
+                Some(Gone::Outcast | Gone::Yielded(_)) => {
+                    *self.carried.lock() = timers.start_over();
+                }
+                Some(Gone::Left | Gone::LeftFor(_) | Gone::LeftAsTheLast | Gone::Refused(_))
+                | None => timers.stop(),
+            }
+        }
+        let gone = gone?;
         match gone {
             // Nobody else has it, or this node will be back, or was in sync when all others were gone.
             Gone::LeftAsTheLast | Gone::LeftFor(_) | Gone::Outcast => keep::save(&self.shared),
@@ -299,6 +308,11 @@ impl Node {
             Gone::Left | Gone::Refused(_) => {}
         }
         Some(gone)
+    }
+
+    /// What a process that starts over says to itself: a variable of the environment, and its value.
+    pub fn carried(&self) -> Option<(&'static str, String)> {
+        self.carried.lock().as_ref().map(|carried| (timers::CARRIED, carried.name()))
     }
 
     /// Opens the port for clients that know nothing of clusters, if it is wanted.

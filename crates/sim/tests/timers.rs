@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use sim::timers::run::{Report, Run};
-use sim::timers::{Plan, Sky, Weather, World};
+use sim::timers::{checkers, Outcome, Plan, Sky, Weather, World};
 use timers::{Rule, Settings, TimerId};
 
 fn seeds(count: u64) -> std::ops::Range<u64> {
@@ -145,6 +145,93 @@ fn turns_pass_from_replica_to_replica_and_back() {
     assert_eq!(calls_since(&world, &mut seen), [(120, a, 5)]);
     world.run_for(60_000);
     assert_eq!(calls_since(&world, &mut seen), []);
+}
+
+/// From one node to five, and back to two, with one death on the way, while timers are made and pop.
+#[test]
+fn no_timer_is_lost_while_a_cluster_grows_from_one_node_and_shrinks_to_two() {
+    for seed in seeds(30) {
+        let weather = Weather { nodes: 1, ..Weather::from_seed(seed, Sky::Clear) };
+        let mut world = World::new(seed, weather, Settings::default());
+        world.run_for(2000);
+        for number in 0..400 {
+            match number {
+                50 | 100 | 150 | 200 => world.join(),
+                250 => world.crash(5),
+                300 => world.leave(4),
+                350 => world.leave(3),
+                _ => {}
+            }
+            world.create(Plan { interval: 5000, pops: 1, factor: 2 });
+            world.run_for(100);
+        }
+        world.run_for(60_000);
+        let judged = checkers::at_least_once(&world.history, world.now)
+            .and_then(|()| checkers::never_early(&world.history));
+        assert_eq!(judged, Ok(()), "OPENCLUSTER_SEED={seed}");
+        assert!(world.is_at_rest() && world.node_names() == [1, 2], "OPENCLUSTER_SEED={seed}");
+        let (calls, twice) = (world.history.called.len(), checkers::duplicates(&world.history));
+        assert!(calls >= 390 && twice * 100 < calls, "{twice} of {calls} came twice, seed {seed}");
+    }
+}
+
+/// How often each timer was called, by its place in the history.
+fn calls_of(world: &World, asked: usize) -> Vec<(u64, u32)> {
+    let id = world.history.asked[asked].id.expect("it was answered");
+    let calls = world.history.called.iter().filter(|called| called.id == id);
+    calls.map(|called| (called.by, called.sequence.0)).collect()
+}
+
+/// Two nodes part, both go on alone, and meet again minutes later: what either side was asked meanwhile is
+/// so on both, and nothing that was ended comes back.
+#[test]
+fn when_two_sides_meet_again_the_timers_of_both_survive() {
+    let mut world = quiet_cluster(2);
+    let once = |interval: u64| Plan { interval, pops: 1, factor: 2 };
+    let create =
+        |world: &mut World, interval| world.create(once(interval)).expect("a node is awake");
+    let before = create(&mut world, 400_000);
+    let deleted = create(&mut world, 400_000);
+    let both = create(&mut world, 30_000);
+    world.run_for(1000);
+    // 1) They part. Both are asked for more.
+    world.cut([2]);
+    world.run_for(3000);
+    world.take_over(2);
+    world.clients_of = Some(1);
+    let here = create(&mut world, 400_000);
+    let id = |world: &World, asked: usize| world.history.asked[asked].id.expect("answered");
+    let gone = id(&world, deleted);
+    world.delete(gone);
+    world.clients_of = Some(2);
+    let there = create(&mut world, 400_000);
+    let changed = create(&mut world, 400_000);
+    // Longer than a tombstone lives.
+    world.run_for(90_000);
+    assert_eq!(calls_of(&world, both).len(), 2, "each side has popped it");
+    // 2) They meet again.
+    world.meet_again(2);
+    world.run_for(20_000);
+    assert!(world.is_at_rest());
+    world.clients_of = Some(1);
+    let changed = id(&world, changed);
+    let answered = world.put(changed, once(500_000)).expect("a node is awake");
+    world.run_for(2000);
+    assert!(matches!(world.history.asked[answered].outcome, Outcome::Done { .. }));
+    let kept = keepers(&world);
+    for asked in [before, here, there, answered] {
+        let places = &kept[&id(&world, asked)];
+        assert_eq!(places.len(), 2, "both nodes keep it");
+    }
+    // 3) They come due.
+    world.run_for(600_000);
+    for asked in [before, here, there, answered] {
+        assert_eq!(calls_of(&world, asked).len(), 1, "{:?}", world.history.asked[asked]);
+    }
+    let set_at = world.history.asked[answered].from;
+    let called = world.history.called.iter().find(|called| called.id == changed);
+    assert!(called.expect("seen above").at >= set_at + 500_000, "as it was set the last time");
+    assert_eq!(calls_of(&world, deleted), [], "deleted on one side, forgotten on the other");
 }
 
 /// Who keeps each timer, by place.

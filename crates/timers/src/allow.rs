@@ -66,10 +66,14 @@ impl AllowRules {
         self.own = own;
     }
 
+    /// Whether nodes of the cluster listen on this port, somewhere.
+    pub fn is_own_port(&self, port: u16) -> bool {
+        self.own.iter().any(|own| own.port() == port)
+    }
+
     /// Judges what is known of a name before it is looked up: its addresses are judged after that.
     pub fn check_name(&self, port: u16) -> Result<(), Forbidden> {
-        let is_own = self.own.iter().any(|own| own.port() == port);
-        if is_own { Err(Forbidden::NamedOwnPort(port)) } else { Ok(()) }
+        if self.is_own_port(port) { Err(Forbidden::NamedOwnPort(port)) } else { Ok(()) }
     }
 
     pub fn check(&self, to: SocketAddr) -> Result<(), Forbidden> {

@@ -213,6 +213,8 @@ impl Timers {
                 Life::Pending { left, due_in, quiet_for, spec }
             }
         };
+        // What was changed on the other side of a split may have come with a later epoch.
+        let epoch = epoch.max(known.version.epoch);
         let epoch = if self.keeps(Rule::EpochFirst) { epoch } else { Default::default() };
         Record { id, version: Version { epoch, number }, sequence, life }
     }

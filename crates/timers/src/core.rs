@@ -10,7 +10,7 @@ use crate::calls::Calls;
 use crate::change::{Coordinated, Numbered};
 use crate::dead::DeadLetters;
 use crate::follow::Follower;
-use crate::ids::{Moment, NodeId, Now, Span, TimerId, Version};
+use crate::ids::{Epoch, Moment, NodeId, Now, Span, TimerId, Version};
 use crate::input::{AGAIN_AFTER, Action, CallId, Input, Rule, Settings, Wish};
 use crate::look::Looking;
 use crate::members::Members;
@@ -29,6 +29,9 @@ pub struct Timers {
     pub(crate) lease_until: Moment,
     /// When we were last sure to be in the map, before the present stay in it.
     pub(crate) departed: Moment,
+    /// What this node brought from the other side of a split and was changed there under a later epoch:
+    /// nobody here can have ended it.
+    pub(crate) parted_at: Option<Epoch>,
     pub(crate) members: Members,
     /// Counts lists of members, and stays among them: whose entries' places and truth are current.
     pub(crate) era: Era,
@@ -72,6 +75,7 @@ impl Timers {
             now,
             lease_until: Moment(0),
             departed: now.moment,
+            parted_at: None,
             members: Members::nobody(),
             era: Era::default(),
             table: Table::new(now.moment),
@@ -103,7 +107,6 @@ impl Timers {
         match input {
             Input::Members { epoch, members } => self.on_members(Members::new(epoch, &members)),
             Input::Lease { until } => self.on_lease(until),
-            Input::Reborn { me } => self.on_reborn(me),
             Input::Request { request, wish } => self.on_request(request, wish),
             Input::Peer { from, message } => self.on_message(from, message),
             Input::CallEnded { call, result } => self.on_call_ended(call, result),
@@ -124,9 +127,9 @@ impl Timers {
     }
 
     /// Whether this node holds nothing that others do not, and nobody waits for its answer: it may
-    /// leave without being missed.
+    /// leave without being missed. Where all leave at once there is nobody to hand anything to.
     pub fn is_empty_handed(&self) -> bool {
-        let keeps_none = self.table.after(None).all(|entry| !entry.is_pending());
+        let keeps_none = self.table.pending() == 0 || self.members.nobody_keeps_any();
         let awaits_none = self.coordinated.is_empty() && self.looking.is_empty();
         keeps_none && awaits_none && self.in_flight.is_empty() && self.numbered.is_empty()
     }
@@ -153,6 +156,7 @@ impl Timers {
     pub fn stats(&self) -> Stats {
         Stats {
             held: self.table.pending() as u64,
+            due: self.pops.len() as u64,
             tombstones: self.table.tombstones() as u64,
             calls_in_flight: self.calls.in_flight() as u64,
             calls_waiting: self.calls.waiting() as u64,

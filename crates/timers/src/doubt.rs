@@ -145,7 +145,8 @@ impl Timers {
     fn unsure_over(&mut self, id: TimerId, asking: &Asking) {
         let entry = self.table.get(id).expect("a pop under way has its entry");
         let remembered = entry.interval.max(TOMBSTONE_MIN);
-        let would_be_forgotten = self.moment() - self.departed >= remembered;
+        let is_from_there = self.parted_at.is_some_and(|at| entry.version.epoch > at);
+        let would_be_forgotten = self.moment() - self.departed >= remembered && !is_from_there;
         if would_be_forgotten && asking.held_by.is_empty() && !asking.unknown_to.is_empty() {
             return self.forget(id);
         }

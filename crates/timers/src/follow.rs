@@ -5,7 +5,7 @@
 //! `change.rs` waits for the first and looks at the second to know whom a change must reach.
 
 use crate::core::Timers;
-use crate::ids::{Epoch, NodeId};
+use crate::ids::{Epoch, Moment, NodeId};
 use crate::input::Rule;
 use crate::members::Members;
 use crate::message::{Hello, Message};
@@ -57,15 +57,17 @@ impl Timers {
         self.propose_all();
     }
 
-    /// The node is back in a new life, under a new boot.
-    pub(crate) fn on_reborn(&mut self, me: NodeId) {
-        self.me = me;
-        self.begin_stay();
+    fn begin_stay(&mut self) {
+        // Who never had a lease was away since before this life.
+        if self.lease_until > Moment(0) {
+            self.departed = self.lease_until.min(self.now.moment);
+        }
+        self.doubt_all();
     }
 
-    fn begin_stay(&mut self) {
+    /// Nothing that this node holds is certain any more.
+    pub(crate) fn doubt_all(&mut self) {
         self.era.stay = self.era.stay.wrapping_add(1);
-        self.departed = self.lease_until.min(self.now.moment);
         if self.table.len() > 0 {
             self.resync.doubt_all();
         }

@@ -1,5 +1,7 @@
 //! Everything that can move a node's timers, and everything they can ask for.
 
+use std::fmt;
+
 use crate::calls::CallLimits;
 use crate::dead::DeadLetter;
 use crate::ids::{Epoch, Moment, NodeId, ReplicationFactor, Sequence, Span, TimerId};
@@ -18,10 +20,6 @@ pub enum Input {
     /// The node may serve until then.
     Lease {
         until: Moment,
-    },
-    /// The node was out of the map and is back in a new life. What it holds is in doubt.
-    Reborn {
-        me: NodeId,
     },
     Request {
         request: RequestId,
@@ -87,11 +85,18 @@ pub enum Answer {
     /// Every replica has it.
     Done(TimerId),
     Timer(Option<Box<Record>>),
-    /// As many as asked for, unless there are no more; in the order of their ids.
-    Page(Seen<Vec<Record>>),
+    Page(Seen<Page>),
     Stats(Seen<Box<Stats>>),
     Dead(Seen<Vec<DeadLetter>>),
     Refused(Refusal),
+}
+
+/// Pending timers in the order of their ids, as many as asked for or as fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    pub timers: Vec<Record>,
+    /// After which to ask on. `None`: there are no more.
+    pub next: Option<TimerId>,
 }
 
 /// What was gathered, and from how many nodes there was no answer in time.
@@ -112,6 +117,19 @@ pub enum Refusal {
     Full,
     /// Some replica did not answer in time. It may have been done, or may be yet.
     Unknown,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::NotReady => "this node is not in a cluster yet; nothing was changed",
+            Refusal::Busy => "too many requests wait; nothing was changed",
+            Refusal::Full => "the node that would keep this timer is full; nothing was changed",
+            Refusal::Unknown => {
+                "a replica did not answer in time; it may have been done, or may be yet"
+            }
+        })
+    }
 }
 
 /// What an operator may set, and what the simulator breaks on purpose.

@@ -34,11 +34,11 @@ pub use dead::{DEAD_LETTERS_MAX, DeadLetter};
 pub use ids::{
     Epoch, Moment, NodeId, NotAnId, Now, ReplicationFactor, Sequence, Span, TimerId, Version,
 };
-pub use input::{Action, Answer, Call, CallId, Input, Refusal, Rule, Seen, Settings, Wish};
+pub use input::{Action, Answer, Call, CallId, Input, Page, Refusal, Rule, Seen, Settings, Wish};
 pub use members::{Member, Members};
 pub use message::{Message, RequestId, Sight};
 pub use record::{Life, Progress, Record};
-pub use snapshot::SnapshotError;
+pub use snapshot::{Parted, SnapshotError};
 pub use spec::{BODY_BYTES_MAX, Callback, Retry, Spec, Tag};
 pub use stats::{LATENESS_BOUNDS, Lateness, Stats};
 pub use table::STAGGER;

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use crate::core::Timers;
 use crate::dead::DeadLetter;
 use crate::ids::{Moment, NodeId, TimerId};
-use crate::input::{Answer, LOOK_WITHIN, PAGE_MAX, Refusal, Seen};
-use crate::message::{Look, Message, Part, RequestId, Seen as SeenBy, Sight};
+use crate::input::{Answer, LOOK_WITHIN, PAGE_MAX, Page, Refusal, Seen};
+use crate::message::{Look, Message, Part, RequestId, Rest, Seen as SeenBy, Sight};
 use crate::record::{Life, Record};
 use crate::stats::Stats;
 use crate::table::{Entry, Place};
@@ -26,6 +26,8 @@ pub(crate) struct Looking {
 #[derive(Default)]
 struct Found {
     timers: Vec<Record>,
+    /// Behind this there are timers that some node did not send.
+    known_up_to: Option<TimerId>,
     stats: Stats,
     dead: Vec<DeadLetter>,
 }
@@ -67,26 +69,30 @@ impl Timers {
     fn part(&self, at: &Sight) -> Part {
         let now = self.moment();
         match at {
-            Sight::Timer(id) => Part::Timers(
-                self.table.get(*id).map(|entry| entry.record(now)).into_iter().collect(),
-            ),
-            Sight::Page { after, limit } => Part::Timers(self.page(*after, *limit)),
+            Sight::Timer(id) => {
+                let found = self.table.get(*id).map(|entry| entry.record(now));
+                Part::Timers(found.into_iter().collect(), Rest::None)
+            }
+            Sight::Page { after, limit } => self.page(*after, *limit),
             Sight::Stats => Part::Stats(Box::new(self.stats())),
             Sight::Dead => Part::Dead(self.dead.all()),
         }
     }
 
     /// Pending timers of which this node is the primary, so that each is shown once.
-    fn page(&self, after: Option<TimerId>, limit: u32) -> Vec<Record> {
+    fn page(&self, after: Option<TimerId>, limit: u32) -> Part {
         let is_ours = |entry: &&Entry| entry.is_pending() && entry.place == Place::Replica(0);
-        let mut bytes = 0;
-        let fits = |entry: &&Entry| {
-            bytes += entry.bytes();
-            bytes < PART_BYTES_MAX || bytes == entry.bytes()
-        };
         let limit = limit.min(PAGE_MAX) as usize;
-        let entries = self.table.after(after).filter(is_ours).take(limit).take_while(fits);
-        entries.map(|entry| entry.record(self.moment())).collect()
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        for entry in self.table.after(after).filter(is_ours) {
+            bytes += entry.bytes();
+            let is_full = bytes > PART_BYTES_MAX && !records.is_empty();
+            if records.len() == limit || is_full {
+                return Part::Timers(records, Rest::More);
+            }
+            records.push(entry.record(self.moment()));
+        }
+        Part::Timers(records, Rest::None)
     }
 
     fn finish_look(&mut self, request: RequestId) {
@@ -104,10 +110,10 @@ impl Timers {
             }
             Sight::Timer(_) => Answer::Timer(found.latest().map(Box::new)),
             Sight::Page { limit, .. } => {
-                Answer::Page(Seen { found: found.first(limit.min(PAGE_MAX) as usize), silent })
+                Answer::Page(Seen { found: found.page(limit.min(PAGE_MAX) as usize), silent })
             }
             Sight::Stats => Answer::Stats(Seen { found: Box::new(found.stats), silent }),
-            Sight::Dead => Answer::Dead(Seen { found: found.dead, silent }),
+            Sight::Dead => Answer::Dead(Seen { found: found.latest_dead(), silent }),
         };
         self.answer(request, answer);
     }
@@ -121,7 +127,13 @@ impl Timers {
 impl Found {
     fn add(&mut self, part: Part) {
         match part {
-            Part::Timers(timers) => self.timers.extend(timers),
+            Part::Timers(timers, rest) => {
+                if rest == Rest::More {
+                    let last = timers.last().map(|record| record.id);
+                    self.known_up_to = [self.known_up_to, last].into_iter().flatten().min();
+                }
+                self.timers.extend(timers);
+            }
             Part::Stats(stats) => self.stats.merge(&stats),
             Part::Dead(dead) => self.dead.extend(dead),
         }
@@ -134,10 +146,21 @@ impl Found {
     }
 
     /// While members change, two nodes may both be primary of a timer in their own eyes.
-    fn first(mut self, limit: usize) -> Vec<Record> {
+    fn page(mut self, limit: usize) -> Page {
         self.timers.sort_by_key(|record| record.id);
         self.timers.dedup_by_key(|record| record.id);
+        // What lies behind a gap is shown with the next page.
+        let known_up_to = self.known_up_to;
+        self.timers.retain(|record| known_up_to.is_none_or(|last| record.id <= last));
+        let is_over = known_up_to.is_none() && self.timers.len() <= limit;
         self.timers.truncate(limit);
-        self.timers
+        let next = self.timers.last().map(|record| record.id).filter(|_| !is_over);
+        Page { timers: self.timers, next }
+    }
+
+    /// The latest first, of all nodes together.
+    fn latest_dead(mut self) -> Vec<DeadLetter> {
+        self.dead.sort_by_key(|letter| std::cmp::Reverse(letter.at));
+        self.dead
     }
 }

@@ -54,6 +54,11 @@ impl Members {
         self.all.contains(&node)
     }
 
+    /// Whether all of them are witnesses, or about to leave.
+    pub(crate) fn nobody_keeps_any(&self) -> bool {
+        self.holders.is_empty()
+    }
+
     /// Who keeps a timer, the primary first. Fewer than its factor if there are fewer holders.
     pub fn replicas(&self, id: TimerId) -> Vec<NodeId> {
         let places = self.ranking.replicas(id.number, id.factor.count());

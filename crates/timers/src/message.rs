@@ -231,11 +231,18 @@ pub struct Seen {
     pub part: Part,
 }
 
+/// Whether something was left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Rest {
+    None,
+    More,
+}
+
 /// What one node can contribute.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Part {
-    /// The timers the sender holds of those asked for.
-    Timers(Vec<Record>),
+    /// The timers the sender holds of those asked for, and whether it has more of them.
+    Timers(Vec<Record>, Rest),
     Stats(Box<Stats>),
     Dead(Vec<DeadLetter>),
 }

@@ -295,6 +295,7 @@ impl Timers {
         let is_resolved = is_over && !walk.found_some;
         if is_resolved {
             self.resync.doubts = None;
+            self.parted_at = None;
             self.resync_start(Basis::Unknown);
         } else if is_over {
             self.resync.doubts = Some(DoubtWalk::default());

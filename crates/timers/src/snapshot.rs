@@ -4,6 +4,10 @@
 //! leaves others behind has handed everything over and writes nothing; so what is in a snapshot is
 //! nobody else's. The calendar bridges the time between: what was due meanwhile is due at once.
 //!
+//! A process that was counted as dead, or that yields to another side of a split, carries its timers over
+//! into its next life in the same bytes, with a head of its own: since when it was away. Others may have
+//! changed or ended them since; so all of them are in doubt (`doubt.rs`).
+//!
 //! ~~~text
 //! "OCTM"  version (1)  calendar (8, little-endian)  records, one after the other  checksum (8)
 //! ~~~
@@ -13,7 +17,7 @@ use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::core::Timers;
-use crate::ids::Span;
+use crate::ids::{Epoch, Moment, Span};
 use crate::record::{Life, Record};
 use crate::resync::Basis;
 use crate::table::Clock;
@@ -22,6 +26,9 @@ const MAGIC: [u8; 4] = *b"OCTM";
 const VERSION: u8 = 1;
 const HEAD: usize = 13;
 const CHECKSUM: usize = 8;
+/// Before the snapshot in what is carried over: since when the process was away, and under which epoch
+/// the sides parted; 0 if they did not.
+const ABSENCE: usize = 16;
 
 /// A snapshot that cannot be used. Nothing of it was taken in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +54,16 @@ impl fmt::Display for SnapshotError {
         }
     }
 }
+
+/// When the network fell apart, and this side went on alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parted {
+    /// The last that both sides followed.
+    pub epoch: Epoch,
+    pub at: Moment,
+}
+
+impl std::error::Error for SnapshotError {}
 
 impl Timers {
     /// All that this node holds.
@@ -76,6 +93,35 @@ impl Timers {
         }
         self.resync_start(Basis::Unknown);
         Ok(self.table.pending())
+    }
+}
+
+// From one life of a process to the next.
+impl Timers {
+    /// All that this node holds, for its next life.
+    pub fn carried(&self, parted: Option<Parted>) -> Vec<u8> {
+        let since = parted.map_or(self.lease_until, |parted| parted.at).min(self.now.moment);
+        let away = self.now.moment - since;
+        let epoch = parted.map_or(Epoch::default(), |parted| parted.epoch);
+        let mut bytes = self.now.wall.saturating_sub(away.0).to_le_bytes().to_vec();
+        bytes.extend(epoch.0.to_le_bytes());
+        bytes.extend(self.snapshot());
+        bytes
+    }
+
+    /// Takes in what the last life has carried over. To be called before the node is told its first
+    /// list of members.
+    pub fn load_carried(&mut self, bytes: &[u8]) -> Result<usize, SnapshotError> {
+        let (absence, snapshot) =
+            bytes.split_at_checked(ABSENCE).ok_or(SnapshotError::NotASnapshot)?;
+        let (since, epoch) = absence.split_at(ABSENCE / 2);
+        let number = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("eight bytes"));
+        let pending = self.load(snapshot)?;
+        let away = Span(self.now.wall.saturating_sub(number(since)));
+        self.departed = Moment(self.now.moment.0.saturating_sub(away.0));
+        self.parted_at = Some(Epoch(number(epoch))).filter(|epoch| *epoch > Epoch::default());
+        self.doubt_all();
+        Ok(pending)
     }
 }
 

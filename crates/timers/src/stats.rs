@@ -29,6 +29,8 @@ pub struct Stats {
     /// Timers this node holds that have yet to pop, and those of them it is the primary of.
     pub held: u64,
     pub primary: u64,
+    /// Pops under way: their turn has come, and they are not over.
+    pub due: u64,
     /// What is left of deleted and finished timers.
     pub tombstones: u64,
     /// Callbacks that succeeded, failed, and pops given up after all retries.
@@ -80,6 +82,7 @@ impl Stats {
     pub fn merge(&mut self, other: &Stats) {
         self.held += other.held;
         self.primary += other.primary;
+        self.due += other.due;
         self.tombstones += other.tombstones;
         self.popped += other.popped;
         self.failed += other.failed;

@@ -12,7 +12,7 @@ const DIRECTIONS: [(&str, &[&str]); 7] = [
     ("placement", &[]),
     ("resp", &[]),
     ("store", &["placement"]),
-    ("commands", &["cluster", "placement", "resp", "store"]),
+    ("commands", &["cluster", "placement", "resp", "store", "timers"]),
     ("cluster", &["placement", "store"]),
     ("timers", &["placement"]),
     ("fleet", &["placement", "resp"]),

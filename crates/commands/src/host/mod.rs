@@ -11,8 +11,10 @@ mod histogram; //     How long commands took.
 mod history; //       What was slow.
 mod control; //       The end of the node.
 mod cluster; //       The other nodes.
+mod timers; //        The timers of the cluster.
 
 pub use self::cluster::{Cluster, LinkDirection, LinkFacts, StallFacts};
+pub use self::timers::{Asked, TimerKeeper};
 pub use clients::{ClientFacts, Clients, Pause, PauseScope, Unblock};
 pub use configuration::{ChangeError, Configuration, changed_settings};
 pub use control::Control;
@@ -27,12 +29,29 @@ pub use pubsub::{Post, PubSub};
 
 /// The node, as commands see it.
 pub trait Host:
-    Clients + Configuration + PubSub + Memory + Debugging + Facts + History + Control + Cluster
+    Clients
+    + Configuration
+    + PubSub
+    + Memory
+    + Debugging
+    + Facts
+    + History
+    + Control
+    + Cluster
+    + TimerKeeper
 {
 }
 
 impl<Node> Host for Node where
-    Node:
-        Clients + Configuration + PubSub + Memory + Debugging + Facts + History + Control + Cluster
+    Node: Clients
+        + Configuration
+        + PubSub
+        + Memory
+        + Debugging
+        + Facts
+        + History
+        + Control
+        + Cluster
+        + TimerKeeper
 {
 }

@@ -18,7 +18,7 @@ A node needs no configuration. What is given is taken in this order, the later o
 3. flags: `--maxmemory 1gb`
 
 While the node runs, `CONFIG SET` changes those marked so below, and `CONFIG REWRITE` writes these
-changes into the file. Names are the same everywhere; in the environment `-` is written `_`.
+changes into the file. Names are the same everywhere; in the environment `-` and `.` are written `_`.
 
 Sizes take `kb`, `mb` and `gb` (1024) or `k`, `m` and `g` (1000). Durations take `us`, `ms`, `s`,
 `m`, `h` and `d`; without one, the unit is the one given. A wrong name or value stops the start and

@@ -35,15 +35,29 @@ pub fn parse_file(text: &str) -> Result<Vec<FileEntry>, FileError> {
     let document = parse(text)?;
     let mut entries = Vec::new();
     for (name, item) in document.iter() {
-        let line = item.span().map_or(1, |span| line_of(text, span.start));
-        let value = plain_text(item).ok_or_else(|| FileError {
-            line,
-            reason: format!("{name}: must be one value, such as {name} = \"...\""),
-        })?;
-        entries.push(FileEntry { name: name.to_owned(), text: value, line });
+        match item.as_table_like() {
+            // `timers.allow-callbacks = ...`, or the same under `[timers]`.
+            Some(table) => {
+                for (rest, item) in table.iter() {
+                    entries.push(entry(text, format!("{name}.{rest}"), item)?);
+                }
+            }
+            None => entries.push(entry(text, name.to_owned(), item)?),
+        }
     }
     entries.sort_by_key(|entry| entry.line);
     Ok(entries)
+}
+
+fn entry(text: &str, name: String, item: &Item) -> Result<FileEntry, FileError> {
+    let line = item.span().map_or(1, |span| line_of(text, span.start));
+    match plain_text(item) {
+        Some(text) => Ok(FileEntry { name, text, line }),
+        None => {
+            let reason = format!("{name}: must be one value, such as {name} = \"...\"");
+            Err(FileError { line, reason })
+        }
+    }
 }
 
 /// A file with the settings in `changed` at their present values. All else stays as it was

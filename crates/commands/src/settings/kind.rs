@@ -41,6 +41,8 @@ pub enum Kind {
     Secret,
     NotifyClasses,
     OutputLimits,
+    /// Networks and addresses between commas.
+    Networks,
 }
 
 /// The unit of a duration that is given as a plain number.
@@ -98,6 +100,11 @@ impl Kind {
             Kind::Name => "1 to 64 letters, digits, dots, dashes or underscores".to_owned(),
             Kind::Path => "a path".to_owned(),
             Kind::Secret => "a text of at most 512 bytes".to_owned(),
+            Kind::Networks => {
+                "networks and addresses such as 10.0.0.0/8, 192.0.2.7 joined by commas, local, any, \
+                 or empty for none"
+                    .to_owned()
+            }
             Kind::NotifyClasses => "letters out of Ag$lshzxeKEtmdn, or empty for none".to_owned(),
             Kind::OutputLimits => {
                 "CLASS HARD SOFT SECONDS, once or more, with CLASS normal, replica or pubsub \
@@ -124,7 +131,8 @@ impl Kind {
             | Kind::Path
             | Kind::Secret
             | Kind::NotifyClasses
-            | Kind::OutputLimits => text.to_owned(),
+            | Kind::OutputLimits
+            | Kind::Networks => text.to_owned(),
         }
     }
 }

@@ -23,11 +23,11 @@ pub use kind::{Kind, Unit};
 pub use suggest::nearest;
 pub use table::{Change, Section, Setting, TABLE, find};
 pub use types::{
-    Ack, Advertise, Buckets, CrossSlot, EvictionPolicy, ExtraPort, JoinAddress, JoinAddresses,
-    NotifyClasses, OutputLimit, OutputLimits, Secret, SidePort,
+    Ack, Advertise, AllowedCallbacks, Buckets, CrossSlot, EvictionPolicy, ExtraPort, JoinAddress,
+    JoinAddresses, NotifyClasses, OutputLimit, OutputLimits, Secret, SidePort,
 };
 
-/// What a node was told, typed. The names are those of [`TABLE`] with `_` for `-`.
+/// What a node was told, typed. The names are those of [`TABLE`] with `_` for `-` and for the dot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Where clients connect. Only loopback unless told otherwise.
@@ -83,6 +83,7 @@ pub struct Settings {
     /// What `secret_file` holds. Not in the table, so that nothing ever shows it.
     pub secret: Secret,
     pub insecure: bool,
+    pub timers_allow_callbacks: AllowedCallbacks,
 
     pub notify_keyspace_events: NotifyClasses,
     /// `None`: the slow log is off. Zero: it takes every command.
@@ -128,6 +129,7 @@ impl Default for Settings {
             secret_file: None,
             secret: Secret::default(),
             insecure: false,
+            timers_allow_callbacks: AllowedCallbacks::default(),
             notify_keyspace_events: NotifyClasses::NONE,
             slowlog_log_slower_than: Some(Duration::from_millis(10)),
             slowlog_max_len: 128,

@@ -93,7 +93,7 @@ impl Setting {
 
     /// The environment variable of this setting.
     pub fn env_name(&self) -> String {
-        format!("OPENCLUSTER_{}", self.name.replace('-', "_").to_ascii_uppercase())
+        format!("OPENCLUSTER_{}", self.name.replace(['-', '.'], "_").to_ascii_uppercase())
     }
 
     /// The value a node has when nobody says anything, as `CONFIG GET` shows it.
@@ -233,6 +233,8 @@ pub static TABLE: &[Setting] = &[
         "A file that holds the password for clients"),
     row!(Security "secret-file" Start secret_file, Kind::Path,
         "A file that holds the secret shared by the nodes of a cluster"),
+    row!(Security "timers.allow-callbacks" Start timers_allow_callbacks, Kind::Networks,
+        "Where timers may call back: local for loopback and private networks, any, or networks; never the cluster's own ports"),
     row!(Security "insecure" Start insecure, Kind::YesNo,
         "Start even if anyone on the network could read and change everything"),
 

@@ -67,6 +67,37 @@ unsaid! {
     Buckets = Buckets::B256;
 }
 
+/// Where timers may call back, as it was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowedCallbacks {
+    text: String,
+    rules: timers::AllowRules,
+}
+
+impl AllowedCallbacks {
+    pub fn rules(&self) -> &timers::AllowRules {
+        &self.rules
+    }
+}
+
+impl Default for AllowedCallbacks {
+    fn default() -> AllowedCallbacks {
+        AllowedCallbacks { text: "local".to_owned(), rules: timers::AllowRules::local() }
+    }
+}
+
+impl Value for AllowedCallbacks {
+    fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
+        let rules = timers::AllowRules::parse(text)
+            .map_err(|wrong| format!("'{}' is neither a network nor an address", wrong.0))?;
+        *self = AllowedCallbacks { text: text.to_owned(), rules };
+        Ok(())
+    }
+    fn show(&self, _: &Kind) -> String {
+        self.text.clone()
+    }
+}
+
 choice! {
     /// Which keys make room when `maxmemory` is reached.
     EvictionPolicy {

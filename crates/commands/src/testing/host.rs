@@ -10,9 +10,9 @@ use store::UnixMillis;
 use super::Bus;
 use crate::settings::Settings;
 use crate::{
-    ActiveExpiry, ChangeError, ClientFacts, Clients, Cluster, CommandCounts, Configuration,
+    ActiveExpiry, Asked, ChangeError, ClientFacts, Clients, Cluster, CommandCounts, Configuration,
     Control, Debugging, Facts, History, Identity, LatencyEvent, LinkFacts, Memory, MemoryFigures,
-    NodeFacts, Pause, Session, SlowCommand, StallFacts, Unblock,
+    NodeFacts, Pause, Session, SlowCommand, StallFacts, TimerKeeper, Unblock,
 };
 
 #[derive(Default)]
@@ -38,6 +38,21 @@ pub struct TestHost {
     /// What was asked of the cluster; all of it is granted, unless there is an objection.
     pub asked: Vec<Ask>,
     pub objection: Option<String>,
+    /// What was asked of the timers, and what they answer; nothing: the asking goes on.
+    pub wishes: Vec<timers::Wish>,
+    pub timers_answer: Option<timers::Answer>,
+    /// Where callbacks may not go.
+    pub callback_objection: Option<String>,
+}
+
+impl TimerKeeper for TestHost {
+    fn ask_timers(&mut self, wish: timers::Wish) -> Asked {
+        if let Some(why) = &self.callback_objection {
+            return Asked::Forbidden(why.clone());
+        }
+        self.wishes.push(wish);
+        self.timers_answer.clone().map_or(Asked::Waiting, Asked::Answered)
+    }
 }
 
 impl Clients for TestHost {

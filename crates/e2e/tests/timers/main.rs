@@ -4,4 +4,18 @@
 mod http; //   A client of HTTP, as small as it can be.
 mod sink; //   Somebody to call back.
 mod api; //    What each request is answered with.
+mod malformed; // What is refused, and why.
+mod commands; //  TIMER.SET and its kin.
+mod restarts; //  Through a stop of the whole cluster, and through being counted as dead.
 mod churn; //  A cluster that grows, shrinks and loses a node while timers pop.
+
+use std::time::{Duration, Instant};
+
+/// Waits for something that is to become so.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

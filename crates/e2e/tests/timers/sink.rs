@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -21,7 +21,11 @@ pub(crate) struct Sink {
 
 impl Sink {
     pub(crate) fn start() -> Sink {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Sink::at(([127, 0, 0, 1], 0).into())
+    }
+
+    pub(crate) fn at(address: SocketAddr) -> Sink {
+        let listener = TcpListener::bind(address).expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
         let pops: Arc<Mutex<Vec<Pop>>> = Arc::default();
         let noted = Arc::clone(&pops);

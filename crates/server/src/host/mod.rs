@@ -9,6 +9,7 @@ mod facts; //         The node's numbers.
 mod history; //       What was slow.
 mod control; //       The end of the node.
 mod cluster; //       The other nodes.
+mod timers; //        The timers of the cluster.
 
 use commands::Spec;
 use commands::settings::NotifyClasses;
@@ -17,6 +18,7 @@ use store::UnixMillis;
 use crate::clients::ClientCard;
 use crate::pubsub::Branch;
 use crate::shared::Shared;
+use crate::timers::Question;
 
 pub(crate) struct NodeHost<'a> {
     pub shared: &'a Shared,
@@ -28,4 +30,6 @@ pub(crate) struct NodeHost<'a> {
     /// The worker's part of pub/sub.
     pub branch: &'a mut Branch,
     pub notify: NotifyClasses,
+    /// What this connection has asked the timers, until it has the answer.
+    pub question: &'a mut Option<Question>,
 }

@@ -60,6 +60,10 @@ pub trait HttpSource: Send + Sync + 'static {
     fn timers(&self) -> Router<Arc<dyn HttpSource>> {
         Router::new()
     }
+    /// Its timers, in the form of `/metrics`.
+    fn timer_metrics(&self) -> String {
+        String::new()
+    }
     fn cluster(&self) -> Status;
 }
 

@@ -60,7 +60,8 @@ async fn readyz(State(source): State<Source>) -> Response {
 }
 
 async fn metrics(State(source): State<Source>) -> Response {
-    typed("text/plain; version=0.0.4; charset=utf-8", source.metrics().prometheus())
+    let page = source.metrics().prometheus() + &source.timer_metrics();
+    typed("text/plain; version=0.0.4; charset=utf-8", page)
 }
 
 async fn api_node(State(source): State<Source>) -> Response {

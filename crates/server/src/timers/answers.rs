@@ -5,7 +5,8 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use timers::{
-    DeadLetter, LATENESS_BOUNDS, Life, Record, Refusal, Seen, Stats, TimerId, json as timer_json,
+    DeadLetter, LATENESS_BOUNDS, Life, Page, Record, Refusal, Seen, Stats, TimerId,
+    json as timer_json,
 };
 
 const REASON: HeaderName = HeaderName::from_static("reason");
@@ -22,24 +23,12 @@ pub(super) fn failed(status: StatusCode, why: &str) -> Response {
 }
 
 pub(super) fn refused(refusal: Refusal) -> Response {
-    let (status, why) = match refusal {
-        Refusal::NotReady => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "this node is not in a cluster yet; nothing was changed",
-        ),
-        Refusal::Busy => {
-            (StatusCode::SERVICE_UNAVAILABLE, "too many requests wait; nothing was changed")
-        }
-        Refusal::Full => (
-            StatusCode::INSUFFICIENT_STORAGE,
-            "the node that would keep this timer is full; nothing was changed",
-        ),
-        Refusal::Unknown => (
-            StatusCode::GATEWAY_TIMEOUT,
-            "a replica did not answer in time; it may have been done, or may be yet",
-        ),
+    let status = match refusal {
+        Refusal::NotReady | Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Full => StatusCode::INSUFFICIENT_STORAGE,
+        Refusal::Unknown => StatusCode::GATEWAY_TIMEOUT,
     };
-    failed(status, why)
+    failed(status, &refusal.to_string())
 }
 
 /// A change that every replica has.
@@ -62,11 +51,10 @@ pub(super) fn timer(record: &Record) -> Option<Value> {
     Some(value)
 }
 
-pub(super) fn page(seen: &Seen<Vec<Record>>, limit: u32) -> Response {
-    let timers: Vec<Value> = seen.found.iter().filter_map(timer).collect();
-    let is_full = seen.found.len() >= limit as usize;
-    let last = seen.found.last().filter(|_| is_full).map(|record| record.id.to_string());
-    let body = json!({ "timers": timers, "next": last, "silent-nodes": seen.silent });
+pub(super) fn page(seen: &Seen<Page>) -> Response {
+    let timers: Vec<Value> = seen.found.timers.iter().filter_map(timer).collect();
+    let next = seen.found.next.map(|id| id.to_string());
+    let body = json!({ "timers": timers, "next": next, "silent-nodes": seen.silent });
     shown(StatusCode::OK, &body)
 }
 
@@ -80,6 +68,7 @@ pub(super) fn stats(seen: &Seen<Box<Stats>>) -> Response {
     let body = json!({
         "timers": stats.primary,
         "copies": stats.held,
+        "due": stats.due,
         "tombstones": stats.tombstones,
         "popped": stats.popped,
         "failed": stats.failed,
@@ -87,6 +76,7 @@ pub(super) fn stats(seen: &Seen<Box<Stats>>) -> Response {
         "calls-in-flight": stats.calls_in_flight,
         "calls-waiting": stats.calls_waiting,
         "lateness": lateness,
+        "lateness-total-ms": stats.lateness.total_ms,
         "tags": stats.tags,
         "silent-nodes": seen.silent,
     });

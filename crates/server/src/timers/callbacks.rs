@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use super::hub::Hub;
+use super::judge::{check_address, check_target};
 
 /// Of an answer, so that its connection can be used again. More than that closes it.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -38,14 +39,14 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn new(hub: Arc<Hub>, client_addr: SocketAddr, password: String) -> Caller {
+    pub(super) fn new(hub: Arc<Hub>, client_addr: SocketAddr) -> Caller {
         let mut connector = HttpConnector::new_with_resolver(Guarded(Arc::clone(&hub)));
         connector.set_nodelay(true);
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_MAX)
             .pool_timer(TokioTimer::new())
             .build(connector);
-        let commands = Commands { at: reachable(client_addr), password: password.into() };
+        let commands = Commands { at: reachable(client_addr), hub: Arc::clone(&hub) };
         Caller { hub, client, commands }
     }
 
@@ -59,7 +60,8 @@ impl Caller {
             let made = async {
                 match &callback {
                     Callback::Http { target, opaque, .. } => {
-                        check(&hub, target)?;
+                        check_target(&hub.rules.read(), target)
+                            .map_err(|forbidden| forbidden.to_string())?;
                         post(&client, target, opaque, (id, sequence)).await
                     }
                     Callback::Publish { channel, message } => {
@@ -73,16 +75,6 @@ impl Caller {
             hub.input(Input::CallEnded { call: number, result });
         });
     }
-}
-
-/// An address that stands in the URI is not looked up: it is judged here.
-fn check(hub: &Hub, target: &HttpTarget) -> Outcome {
-    let rules = hub.rules.read();
-    let judged = match target.ip() {
-        Some(ip) => rules.check(SocketAddr::new(ip, target.port())),
-        None => rules.check_name(target.port()),
-    };
-    judged.map_err(|forbidden| forbidden.to_string())
 }
 
 async fn post(
@@ -138,7 +130,7 @@ impl Service<Name> for Guarded {
         Box::pin(async move {
             let addresses: Vec<SocketAddr> = lookup_host((name.as_str(), 0)).await?.collect();
             let rules = hub.rules.read();
-            match addresses.iter().find_map(|address| rules.check(*address).err()) {
+            match addresses.iter().find_map(|address| check_address(&rules, *address).err()) {
                 Some(forbidden) => Err(std::io::Error::other(forbidden.to_string())),
                 None => Ok(addresses.into_iter()),
             }
@@ -150,7 +142,7 @@ impl Service<Name> for Guarded {
 #[derive(Clone)]
 struct Commands {
     at: SocketAddr,
-    password: Arc<str>,
+    hub: Arc<Hub>,
 }
 
 /// A node that listens on all addresses is reached on this one.
@@ -183,8 +175,9 @@ impl Commands {
     /// The first line of the reply: enough to know whether it is an error.
     async fn run_at(&self, at: &str, words: &[String]) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(at).await?;
-        if !self.password.is_empty() {
-            stream.write_all(&command(&["AUTH", &self.password])).await?;
+        let password = self.hub.password();
+        if !password.is_empty() {
+            stream.write_all(&command(&["AUTH", password.expose()])).await?;
             let reply = first_line(&mut stream).await?;
             if reply.starts_with('-') {
                 return Ok(reply);

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cluster::map::{Map, Peer};
+use commands::settings::Secret;
 use parking_lot::{Mutex, RwLock};
 use timers::{
-    Action, AllowRules, Answer, Call, Epoch, Input, Member, Message, Moment, NodeId, Now,
-    RequestId, Settings, Timers, Wish,
+    Action, AllowRules, Answer, Call, Epoch, Input, Member, Message, Moment, NodeId, Now, Parted,
+    RequestId, Settings, Stats, Timers, Wish,
 };
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
@@ -60,7 +61,8 @@ pub(crate) struct Hub {
     pub(super) rules: RwLock<AllowRules>,
     /// Where timers are kept while no node runs.
     pub(super) file: Option<PathBuf>,
-    needs_password: bool,
+    /// What clients of the store have to know, us among them.
+    password: RwLock<Secret>,
 }
 
 struct Inner {
@@ -74,6 +76,11 @@ struct Inner {
     sleeps_until: Option<Moment>,
     /// The map's basis that the core was last told of.
     basis: u64,
+    /// How many members there were then, and how often the cluster had begun anew.
+    members: usize,
+    beginnings: u64,
+    /// When this node has taken over, if it has.
+    parted: Option<Parted>,
     /// This node leaves, and what the control thread was last told of its hands.
     leaving: Option<Hands>,
 }
@@ -105,12 +112,15 @@ impl Hub {
             queues: BTreeMap::new(),
             sleeps_until: None,
             basis: 0,
+            members: 0,
+            beginnings: 0,
+            parted: None,
             leaving: None,
         };
         let file = settings.data_dir.as_deref().map(keep::file);
-        let needs_password = !settings.requirepass.is_empty();
-        let rules = RwLock::new(AllowRules::local());
-        Hub { me, inner: Mutex::new(inner), work, control, rules, file, needs_password }
+        let password = RwLock::new(settings.requirepass.clone());
+        let rules = RwLock::new(settings.timers_allow_callbacks.rules().clone());
+        Hub { me, inner: Mutex::new(inner), work, control, rules, file, password }
     }
 
     /// Hands something to the core, and carries out what comes of it.
@@ -159,15 +169,30 @@ impl Hub {
 
     /// Asks for something on behalf of a client.
     pub(crate) async fn ask(&self, wish: Wish) -> Option<Answer> {
+        self.begin(wish).await.ok()
+    }
+
+    /// As [`Hub::ask`], for who has other things to do until the answer comes.
+    pub(crate) fn begin(&self, wish: Wish) -> oneshot::Receiver<Answer> {
         let (answer, answered) = oneshot::channel();
-        {
-            let mut inner = self.inner.lock();
-            inner.last_request += 1;
-            let request = RequestId(inner.last_request);
-            inner.waiting.insert(request, answer);
-            self.handle(&mut inner, Input::Request { request, wish });
-        }
-        answered.await.ok()
+        let mut inner = self.inner.lock();
+        inner.last_request += 1;
+        let request = RequestId(inner.last_request);
+        inner.waiting.insert(request, answer);
+        self.handle(&mut inner, Input::Request { request, wish });
+        answered
+    }
+
+    /// This node's own numbers.
+    pub(crate) fn stats(&self) -> Stats {
+        self.inner.lock().core.stats()
+    }
+
+    /// What this node holds, for its next life.
+    pub(super) fn carried(&self) -> Vec<u8> {
+        let mut inner = self.inner.lock();
+        self.handle(&mut inner, Input::Tick);
+        inner.core.carried(inner.parted)
     }
 
     /// Another map. Called by the control thread, for one after the other.
@@ -201,6 +226,7 @@ impl Hub {
         if map.basis().0 <= inner.basis {
             return; // Only buckets have moved.
         }
+        note_parting(&mut inner, map);
         inner.basis = map.basis().0;
         self.rules.write().set_own(own_ports(map));
         let member = |member: &cluster::map::Member| Member {
@@ -246,12 +272,31 @@ impl Hub {
 
     /// Whether clients of the store have to know a password.
     pub(super) fn needs_password(&self) -> bool {
-        self.needs_password
+        !self.password.read().is_empty()
+    }
+
+    pub(super) fn password(&self) -> Secret {
+        self.password.read().clone()
+    }
+
+    /// The settings have changed while the node runs.
+    pub(crate) fn settings_changed(&self, settings: &commands::settings::Settings) {
+        *self.password.write() = settings.requirepass.clone();
     }
 
     fn do_later(&self, work: Work) {
         let _ = self.work.send(work); // The thread is gone only when the node stops.
     }
+}
+
+/// A map of a later beginning in which this node is alone, and was not before: it has taken over.
+fn note_parting(inner: &mut Inner, map: &Map) {
+    let beginnings = map.generation().counter;
+    let is_alone = map.members().len() == 1 && inner.members > 1;
+    if is_alone && beginnings > inner.beginnings {
+        inner.parted = Some(Parted { epoch: Epoch(inner.basis), at: now().moment });
+    }
+    (inner.members, inner.beginnings) = (map.members().len(), beginnings);
 }
 
 pub(super) fn node_id(peer: Peer) -> NodeId {

@@ -1,11 +1,20 @@
 //! Timers through a stop of the whole cluster: a file in the data directory, written when the node
 //! stops and holds timers that nobody else has taken over, read and removed when it starts.
+//!
+//! And from one life of a process to the next: one that was counted as dead, or that yields, executes
+//! itself anew, and finds its timers in a piece of memory that it has left open.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{MemfdFlags, memfd_create};
+
 use super::hub::Hub;
+
+/// Names the open memory to the next life. Not one of the settings, which begin otherwise.
+pub(crate) const CARRIED: &str = "_OPENCLUSTER_CARRIED_TIMERS";
 
 const NAME: &str = "timers.snapshot";
 
@@ -46,6 +55,49 @@ pub(super) fn save(hub: &Hub) {
     if let Err(error) = written {
         complain(file, &error.to_string());
     }
+}
+
+/// What a process leaves to its next life.
+pub(crate) struct Carried(OwnedFd);
+
+impl Carried {
+    /// To be said in the environment, under [`CARRIED`].
+    pub(crate) fn name(&self) -> String {
+        self.0.as_raw_fd().to_string()
+    }
+}
+
+/// Leaves what this node holds where its next life finds it, whatever becomes of files.
+pub(super) fn carry(hub: &Hub) -> Option<Carried> {
+    let bytes = hub.carried();
+    let left = || -> io::Result<OwnedFd> {
+        // It stays open when the process executes itself.
+        let memory = memfd_create("opencluster-timers", MemfdFlags::empty())?;
+        let mut file = File::from(memory);
+        file.write_all(&bytes)?;
+        Ok(file.into())
+    };
+    let left = left();
+    left.map(Carried).inspect_err(|error| complain(Path::new("timers"), &error.to_string())).ok()
+}
+
+/// Takes in what the last life of this process has left.
+pub(super) fn take_carried(hub: &Hub) {
+    let Ok(name) = std::env::var(CARRIED) else { return };
+    let path = Path::new("/proc/self/fd").join(name);
+    let taken = || -> io::Result<()> {
+        let mut file = File::options().read(true).write(true).open(&path)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        if bytes.is_empty() {
+            return Ok(()); // Taken in an earlier life.
+        }
+        // The memory goes, and with it what a third life might take for its own.
+        file.set_len(0)?;
+        hub.with_core(|core| core.load_carried(&bytes)).map_err(io::Error::other)?;
+        Ok(())
+    };
+    taken().unwrap_or_else(|error| complain(&path, &error.to_string()));
 }
 
 fn complain(file: &Path, why: &str) {

@@ -11,8 +11,15 @@ mod links; //     To and from other nodes.
 mod callbacks; // Making a callback: HTTP, a message, a command.
 mod routes; //    `/timers` and what is under it.
 mod answers; //   What a client is shown.
-mod keep; //      Timers through a stop of the whole cluster.
+mod judge; //     Where callbacks may go.
+mod question; //  What a client of TIMER.* waits for.
+mod metrics; //   This node's numbers, for `/metrics`.
+mod keep; //      Timers through a stop of the whole cluster, and from one life to the next.
 
 pub(crate) use hub::Hub;
+pub(crate) use judge::judge_now;
+pub(crate) use keep::{CARRIED, Carried};
+pub(crate) use metrics::prometheus;
+pub(crate) use question::Question;
 pub(crate) use routes::routes;
 pub(crate) use service::{Service, prepare};

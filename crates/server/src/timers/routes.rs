@@ -1,29 +1,22 @@
 //! `/timers` and what is under it, on every node's HTTP port. Called by `http/routes.rs`, behind its
 //! guard.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::Response;
 use axum::routing::{get, post, put};
-use timers::{
-    Answer, BODY_BYTES_MAX, Callback, HttpTarget, ReplicationFactor, Sight, TimerId, Wish, json,
-};
-use tokio::net::lookup_host;
-use tokio::time::timeout;
+use timers::{Answer, BODY_BYTES_MAX, Callback, ReplicationFactor, Sight, TimerId, Wish, json};
 
-use super::answers;
 use super::hub::Hub;
+use super::{answers, judge};
 
 const PAGE_DEFAULT: u32 = 100;
 const PAGE_MAX: u32 = 1000;
-/// A name that takes longer is judged when the timer pops.
-const LOOK_UP_WITHIN: Duration = Duration::from_secs(1);
 
 type Shared = Arc<Hub>;
 
@@ -33,16 +26,18 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(hub: Shared) -> Router<S>
         .route("/timers/stats", get(stats))
         .route("/timers/dead", get(dead))
         .route("/timers/{id}", put(change).delete(delete).get(see))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX + 1))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(hub)
 }
 
-async fn create(State(hub): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
-    let described = match json::parse(&body) {
+type Body = Result<Bytes, BytesRejection>;
+
+async fn create(State(hub): State<Shared>, headers: HeaderMap, body: Body) -> Response {
+    let described = match described(body) {
         Ok(described) => described,
-        Err(bad) => return answers::failed(StatusCode::BAD_REQUEST, &bad.0),
+        Err(response) => return response,
     };
-    if let Err(response) = judge(&hub, &described.spec.callback).await {
+    if let Err(response) = allowed(&hub, &described.spec.callback).await {
         return response;
     }
     let factor = described.factor.unwrap_or(ReplicationFactor::DEFAULT);
@@ -53,15 +48,17 @@ async fn change(
     State(hub): State<Shared>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response {
     let Some(id) = parsed(&id) else { return not_an_id() };
-    let described = json::parse(&body).and_then(|it| it.fits(id).map(|()| it));
-    let described = match described {
+    let described = match described(body) {
         Ok(described) => described,
-        Err(bad) => return answers::failed(StatusCode::BAD_REQUEST, &bad.0),
+        Err(response) => return response,
     };
-    if let Err(response) = judge(&hub, &described.spec.callback).await {
+    if let Err(bad) = described.fits(id) {
+        return answers::failed(StatusCode::BAD_REQUEST, &bad.0);
+    }
+    if let Err(response) = allowed(&hub, &described.spec.callback).await {
         return response;
     }
     change_answered(&hub, Wish::Put { id, spec: described.spec }, &headers).await
@@ -97,7 +94,7 @@ async fn list(State(hub): State<Shared>, uri: Uri) -> Response {
         Err(why) => return answers::failed(StatusCode::BAD_REQUEST, why),
     };
     match hub.ask(Wish::See(Sight::Page { after, limit })).await {
-        Some(Answer::Page(seen)) => answers::page(&seen, limit),
+        Some(Answer::Page(seen)) => answers::page(&seen),
         other => unexpected(other.as_ref()),
     }
 }
@@ -123,37 +120,34 @@ fn unexpected(answer: Option<&Answer>) -> Response {
     }
 }
 
+/// What a body describes, or why that cannot be known.
+fn described(body: Body) -> Result<json::Described, Response> {
+    let body = body.map_err(|rejection| {
+        let status = rejection.status();
+        let why = match status {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                format!("the body is longer than {BODY_BYTES_MAX} bytes; nothing was stored")
+            }
+            _ => rejection.body_text(),
+        };
+        answers::failed(status, &why)
+    })?;
+    json::parse(&body).map_err(|bad| answers::failed(StatusCode::BAD_REQUEST, &bad.0))
+}
+
 /// Whether a callback may go where it wants to.
-async fn judge(hub: &Hub, callback: &Callback) -> Result<(), Response> {
+async fn allowed(hub: &Hub, callback: &Callback) -> Result<(), Response> {
     match callback {
-        Callback::Http { target, .. } => judge_target(hub, target).await,
+        Callback::Http { target, .. } => {
+            let judged = judge::judge(hub, target).await;
+            judged.map_err(|why| answers::failed(StatusCode::BAD_REQUEST, &why))
+        }
         Callback::Publish { .. } | Callback::Command(_) if hub.needs_password() => {
             let why =
                 "this cluster has a password: callbacks other than http are not set over HTTP";
             Err(answers::failed(StatusCode::FORBIDDEN, why))
         }
         Callback::Publish { .. } | Callback::Command(_) => Ok(()),
-    }
-}
-
-async fn judge_target(hub: &Hub, target: &HttpTarget) -> Result<(), Response> {
-    let addresses: Vec<SocketAddr> = match target.ip() {
-        Some(ip) => vec![SocketAddr::new(ip, target.port())],
-        None => match timeout(LOOK_UP_WITHIN, lookup_host((target.host(), target.port()))).await {
-            Ok(Ok(found)) => found.collect(),
-            // Perhaps it has no address yet; when it pops it is judged again.
-            Ok(Err(_)) | Err(_) => Vec::new(),
-        },
-    };
-    let rules = hub.rules.read();
-    let named = if target.ip().is_none() { rules.check_name(target.port()).err() } else { None };
-    let forbidden = addresses.into_iter().find_map(|address| rules.check(address).err());
-    match named.or(forbidden) {
-        Some(forbidden) => {
-            let why = format!("callback.http.uri: {forbidden}");
-            Err(answers::failed(StatusCode::BAD_REQUEST, &why))
-        }
-        None => Ok(()),
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::callbacks::Caller;
 use super::hub::{Hub, Work};
-use super::keep;
+use super::keep::{self, Carried};
 use super::links::Links;
 use crate::peer::ControlLine;
 
@@ -40,14 +40,15 @@ pub(crate) fn prepare(me: Peer, settings: &Settings, control: ControlLine) -> io
     let (sender, work) = mpsc::unbounded_channel();
     let hub = Arc::new(Hub::new(me, sender, settings, control));
     keep::load(&hub);
+    keep::take_carried(&hub);
     Ok(Prepared { hub, work, runtime })
 }
 
 impl Prepared {
     /// `client_addr` is where this node's own commands are run.
-    pub(crate) fn start(self, client_addr: SocketAddr, password: String) -> io::Result<Service> {
+    pub(crate) fn start(self, client_addr: SocketAddr) -> io::Result<Service> {
         let Prepared { hub, work, runtime } = self;
-        let caller = Caller::new(Arc::clone(&hub), client_addr, password);
+        let caller = Caller::new(Arc::clone(&hub), client_addr);
         let worker = Worker { hub: Arc::clone(&hub), work, caller, links: Links::default() };
         let run = move || {
             runtime.block_on(worker.run());
@@ -61,18 +62,28 @@ impl Prepared {
 
 impl Service {
     /// Ends the thread, and keeps what nobody else has if there is a data directory.
-    pub(crate) fn stop(&mut self) {
+    pub(crate) fn stop(mut self) {
+        self.end();
+        keep::save(&self.hub);
+    }
+
+    /// Ends the thread, and leaves what there is to the next life of this process.
+    pub(crate) fn start_over(mut self) -> Option<Carried> {
+        self.end();
+        keep::carry(&self.hub)
+    }
+
+    fn end(&mut self) {
         let _ = self.hub.work.send(Work::Stop);
         if let Some(thread) = self.thread.take() {
             thread.join().expect("the thread of timers panicked");
-            keep::save(&self.hub);
         }
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
-        self.stop();
+        self.end();
     }
 }
 

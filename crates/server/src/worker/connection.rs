@@ -13,6 +13,7 @@ use super::unread::Unread;
 use crate::accept::Accepted;
 use crate::clients::{ClientCard, Place, TurnEnd};
 use crate::gate::Gate;
+use crate::timers::Question;
 
 /// A client that leaves so many bytes of replies unread is not served further until it reads.
 const UNREAD_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -47,6 +48,8 @@ pub(crate) struct Connection {
     /// Requests that wait for their bucket to be handed over.
     pub parked: Vec<u8>,
     pub parked_since: Option<Instant>,
+    /// What it has asked the timers; its command waits for the answer.
+    pub question: Option<Question>,
     /// What it has been told, or is about to be, is true only if this node may serve.
     pub relies_on_lease: bool,
     pub unread: Unread,
@@ -79,6 +82,7 @@ impl Connection {
             held_back: false,
             parked: Vec::new(),
             parked_since: None,
+            question: None,
             relies_on_lease: false,
             unread: Unread::default(),
             is_cut_off: false,
@@ -88,6 +92,11 @@ impl Connection {
     /// It does not read its replies: it is not served further until it does.
     pub(crate) fn has_much_unread(&self) -> bool {
         self.output.len() >= UNREAD_BYTES_MAX
+    }
+
+    /// Its command waits for an answer that has not come yet.
+    pub(crate) fn awaits_answer(&mut self) -> bool {
+        self.question.as_mut().is_some_and(Question::is_open)
     }
 
     /// Lets others know how it is after its turn.

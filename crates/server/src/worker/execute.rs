@@ -49,7 +49,11 @@ impl<'s> Worker<'s> {
             }
             self.execute(index, (place + step, request), held, &mut output);
             if alone {
-                self.note_alone(index, request, time.end_alone());
+                let took = time.end_alone();
+                // What waits is counted when it is done.
+                if self.connections[index].parked.is_empty() {
+                    self.note_alone(index, request, took);
+                }
             }
             if self.connections[index].session.closing {
                 break;
@@ -110,7 +114,7 @@ impl<'s> Worker<'s> {
         held: &mut Held<'s>,
         (output, start): (&mut Output, Mark),
     ) {
-        let Connection { session, card, .. } = &mut self.connections[index];
+        let Connection { session, card, question, .. } = &mut self.connections[index];
         let mut reply = Reply::new(output, session.protocol);
         let stats = &self.shared.watching.commands[self.number];
         let (spec, locks) = match admit(request, session, &self.around, &mut reply) {
@@ -147,6 +151,7 @@ impl<'s> Worker<'s> {
             now: self.around.now,
             branch: &mut self.branch,
             notify: self.around.notify,
+            question: &mut *question,
         };
         let mut context = Context {
             args: request.args,
@@ -159,6 +164,10 @@ impl<'s> Worker<'s> {
         };
         if run(&mut context) == Ending::Failed {
             stats.failed(request.command);
+        }
+        if question.is_some() {
+            drop(slots);
+            return self.park_for_answer(index, request);
         }
         if self.outcome.reshaped != reshaped {
             slots.note_changes();

@@ -13,6 +13,7 @@ use resp::{Mark, Output, Reply, encode_command};
 use smallvec::SmallVec;
 
 use super::Worker;
+use super::connection::Connection;
 use crate::data;
 use crate::keyspace::LockedSlots;
 
@@ -174,9 +175,23 @@ impl Worker<'_> {
         encode_command(&mut connection.parked, &args);
     }
 
+    /// Keeps a request that waits for the timers of other nodes: no handover holds it up.
+    #[cold]
+    pub(super) fn park_for_answer(&mut self, index: usize, request: &Request<'_>) {
+        self.park(index, request);
+        self.connections[index].parked_since = None;
+    }
+
     /// Connections with parked requests, to be tried again now.
     pub(super) fn unpark(&mut self) -> Vec<usize> {
+        if self.parked.is_empty() {
+            return Vec::new();
+        }
         let parked = core::mem::take(&mut self.parked);
+        let awaits =
+            |index: &usize| self.connections.get_mut(*index).is_some_and(Connection::awaits_answer);
+        let (waiting, parked): (Vec<usize>, Vec<usize>) = parked.into_iter().partition(awaits);
+        self.parked = waiting;
         for index in &parked {
             let Some(connection) = self.connections.get_mut(*index) else { continue };
             let mut input = core::mem::take(&mut connection.parked);

@@ -33,7 +33,9 @@ impl World {
     }
 
     fn request(&mut self, id: Option<TimerId>, what: What, wish: Wish) -> Option<usize> {
-        let node = *self.rng.choose(&self.awake())?;
+        let mut nodes = self.awake();
+        nodes.retain(|node| self.clients_of.is_none_or(|wanted| node.id == wanted));
+        let node = *self.rng.choose(&nodes)?;
         self.history.asked.push(Asked { id, what, from: self.now, outcome: Outcome::Open });
         self.ask(node, wish);
         Some(self.history.asked.len() - 1)

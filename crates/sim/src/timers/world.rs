@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use timers::{
-    Action, Answer, CallId, Epoch, Input, Member, Message, Moment, NodeId, Now, Refusal, RequestId,
-    Settings, Timers, Wish,
+    Action, Answer, CallId, Epoch, Input, Member, Message, Moment, NodeId, Now, Parted, Refusal,
+    RequestId, Settings, Timers, Wish,
 };
 
 use super::history::{Called, History, Outcome, Time};
@@ -59,6 +59,8 @@ pub struct World {
     pub history: History,
     pub(crate) weather: Weather,
     pub(crate) rng: Rng,
+    /// Clients ask this node only, if one is named.
+    pub clients_of: Option<u64>,
     settings: Settings,
     events: BTreeMap<(Time, u64), Event>,
     event_count: u64,
@@ -72,6 +74,8 @@ pub struct World {
     breaks: BTreeMap<Link, u64>,
     /// Nodes on the side without the authority.
     pub(crate) cut_off: BTreeSet<u64>,
+    /// Nodes that have taken over, each by a map of its own, and when they did.
+    alone: BTreeMap<u64, Parted>,
     /// Whether the authority looks away: the map stays, and everybody has a lease.
     looks_away: bool,
     /// Requests under way: which entry of the history, and at which node.
@@ -87,6 +91,7 @@ impl World {
             history: History::default(),
             weather,
             rng: Rng::new(seed),
+            clients_of: None,
             settings,
             events: BTreeMap::new(),
             event_count: 0,
@@ -96,6 +101,7 @@ impl World {
             arrived: BTreeMap::new(),
             breaks: BTreeMap::new(),
             cut_off: BTreeSet::new(),
+            alone: BTreeMap::new(),
             looks_away: false,
             requests: BTreeMap::new(),
             next_id: 1,
@@ -333,6 +339,9 @@ impl World {
                     granted.push((node.id, Moment(now + LEASE + node.origin)));
                 }
             }
+            if self.alone.contains_key(name) {
+                granted.push((node.id, Moment(now + LEASE + node.origin)));
+            }
         }
         for (node, until) in granted {
             self.input(node, Input::Lease { until });
@@ -371,15 +380,41 @@ impl World {
         if is_current || self.nodes[&id.id].is_leaving {
             return;
         }
-        let me = NodeId { id: id.id, boot: self.next_boot };
-        self.next_boot += 1;
-        let node = self.nodes.get_mut(&id.id).expect("it was just told the list");
-        node.id = me;
-        node.granted_at = self.now;
-        self.members.push(Member { id: me, name: format!("10.0.0.{}:6379", id.id), weight: 1 });
-        self.members.sort_by_key(|member| member.id);
-        self.input(me, Input::Reborn { me });
+        self.start_over(id.id, None);
+    }
+
+    /// A process begins anew, with nothing but its timers, and joins.
+    fn start_over(&mut self, node: u64, parted: Option<Parted>) {
+        let last = &self.nodes[&node];
+        let (carried, calendar) = (last.core.carried(parted), last.calendar);
+        let id = NodeId { id: node, boot: self.next_boot };
+        self.start_node(id);
+        let next = self.nodes.get_mut(&node).expect("started above");
+        next.calendar = calendar;
+        let time = Now { moment: Moment(self.now + next.origin), wall: self.now + calendar };
+        next.core.handle(time, Input::Tick, &mut Vec::new());
+        next.core.load_carried(&carried).expect("written a moment ago");
         self.commit();
+    }
+
+    /// A node that is cut off takes over: it goes on by a map in which there is nobody else.
+    pub fn take_over(&mut self, node: u64) {
+        let entry = self.nodes.get_mut(&node).expect("only who is here can take over");
+        let at = Moment(self.now + entry.origin);
+        let parted = Parted { epoch: entry.applied, at };
+        // Its map may well be changed more often than that of the others.
+        entry.applied = Epoch(entry.applied.0 + 100);
+        let (id, epoch) = (entry.id, entry.applied);
+        self.alone.insert(node, parted);
+        let member = Member { id, name: format!("10.0.0.{node}:6379"), weight: 1 };
+        self.input(id, Input::Members { epoch, members: vec![member] });
+    }
+
+    /// It meets the others again, and yields to them.
+    pub fn meet_again(&mut self, node: u64) {
+        let parted = self.alone.remove(&node).expect("only who has taken over yields");
+        self.cut_off.remove(&node);
+        self.start_over(node, Some(parted));
     }
 
     pub fn join(&mut self) {

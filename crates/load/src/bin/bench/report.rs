@@ -20,6 +20,7 @@ use crate::memory::MemoryResults;
 use crate::node::{NodeResults, Row};
 use crate::servers::{Kind, workspace_root};
 use crate::threads::{self, ThreadsResults};
+use crate::timers::TimersResults;
 
 /// Valkey's wheel is built with libc's malloc; with jemalloc, as its own packages are, it takes
 /// this many bytes a key.
@@ -106,6 +107,10 @@ fn page() -> io::Result<String> {
         line!(page, "clients write and read; what can happen besides is in failures.md.\n");
         page += &kept.results.to_string();
     }
+    if let Some(kept) = last::<TimersResults>("timers")? {
+        heading(&mut page, "Timers", &kept);
+        page.push_str(&kept.results.section());
+    }
     if let Some(kept) = last::<FleetResults>("fleet")? {
         heading(&mut page, "The fleet's proxy", &kept);
         fleet(&mut page, &kept.results);
@@ -122,7 +127,7 @@ This page is written by the bench itself, on a release build:
 cargo xtask bench all --report
 ```
 
-In place of `all`: `node`, `memory`, `threads`, `latency`, `generator` or `fleet`. `--quick` gives
+In place of `all`: `node`, `memory`, `threads`, `latency`, `generator`, `timers` or `fleet`. `--quick` gives
 a first look in a minute, `--only GET,P16,1M` some of the cases, `--rounds 9` more rounds. The figures
 behind the tables are in `docs/bench/*.json`.
 

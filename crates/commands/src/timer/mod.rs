@@ -1,0 +1,133 @@
+//! TIMER.SET, TIMER.DEL, TIMER.GET, TIMER.LIST: the timers of the cluster, for those who have no HTTP at
+//! hand. `crates/timers` decides everything; docs/timers.md tells what is promised.
+//!
+//! A timer's replicas are other nodes, so an answer takes its time: the command is run once to ask and
+//! once more when the answer is there (`host/timers.rs`). Nothing of the store is touched.
+
+mod wish; //  Arguments to wishes.
+mod shown; // Answers to replies.
+#[cfg(test)]
+mod tests;
+
+use timers::{Answer, Refusal, Sight, Wish};
+
+use crate::context::Context;
+use crate::spec::{BLANK, Flag, Flags, Group, Spec};
+use crate::{Asked, Error};
+
+/// They wait for other nodes: not in a script, not between MULTI and EXEC.
+const FLAGS: Flags = Flags::of(&[Flag::NoScript, Flag::NoMulti, Flag::Blocking]);
+
+const TIMER: Spec = Spec { group: Group::Timers, since: "7.2.0", flags: FLAGS, ..BLANK };
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "timer.set",
+        full_name: "timer.set",
+        summary: "Makes a timer, or sets one anew, and replies its id once every replica has it.",
+        syntax: "id seconds [REPEAT seconds] [REPLICAS count] [RETRY attempts backoff] \
+                 [TIMEOUT seconds] [TAG name count [TAG name count ...]] <HTTP uri [opaque] | \
+                 PUBLISH channel message | COMMAND word [word ...]>",
+        arity: -5,
+        run: Some(set),
+        ..TIMER
+    },
+    Spec {
+        name: "timer.del",
+        full_name: "timer.del",
+        summary: "Deletes a timer; one that is not there is deleted already.",
+        syntax: "id",
+        arity: 2,
+        run: Some(del),
+        ..TIMER
+    },
+    Spec {
+        name: "timer.get",
+        full_name: "timer.get",
+        summary: "Shows a timer, and how long it has to wait.",
+        syntax: "id",
+        arity: 2,
+        run: Some(get),
+        ..TIMER
+    },
+    Spec {
+        name: "timer.list",
+        full_name: "timer.list",
+        summary: "Lists the ids of timers, a page at a time.",
+        syntax: "[AFTER id] [LIMIT count]",
+        complexity: "O(N) with N being the number of nodes times the limit",
+        arity: -1,
+        run: Some(list),
+        ..TIMER
+    },
+];
+
+fn set(context: &mut Context<'_>) -> Result<(), Error> {
+    let wish = wish::to_set(context.args)?;
+    let Some(answer) = asked(context, wish)? else { return Ok(()) };
+    if let Answer::Done(id) = answer {
+        context.reply.bulk(id.to_string().as_bytes());
+        return Ok(());
+    }
+    otherwise(context, &answer)
+}
+
+fn del(context: &mut Context<'_>) -> Result<(), Error> {
+    let wish = Wish::Delete(wish::id(context.args.at(1))?);
+    let Some(answer) = asked(context, wish)? else { return Ok(()) };
+    if let Answer::Done(_) = answer {
+        context.reply.ok();
+        return Ok(());
+    }
+    otherwise(context, &answer)
+}
+
+fn get(context: &mut Context<'_>) -> Result<(), Error> {
+    let wish = Wish::See(Sight::Timer(wish::id(context.args.at(1))?));
+    let Some(answer) = asked(context, wish)? else { return Ok(()) };
+    if let Answer::Timer(found) = answer {
+        shown::timer(found.as_deref(), &mut context.reply);
+        return Ok(());
+    }
+    otherwise(context, &answer)
+}
+
+fn list(context: &mut Context<'_>) -> Result<(), Error> {
+    let (after, limit) = wish::page(context.args)?;
+    let Some(answer) = asked(context, Wish::See(Sight::Page { after, limit }))? else {
+        return Ok(());
+    };
+    if let Answer::Page(seen) = answer {
+        shown::page(&seen.found, &mut context.reply);
+        return Ok(());
+    }
+    otherwise(context, &answer)
+}
+
+/// `None`: it is to be run again when the answer is there.
+fn asked(context: &mut Context<'_>, wish: Wish) -> Result<Option<Answer>, Error> {
+    match context.host.ask_timers(wish) {
+        Asked::Waiting => Ok(None),
+        Asked::Answered(answer) => Ok(Some(answer)),
+        Asked::Forbidden(why) => Err(Error::new(format!("ERR {why}"))),
+    }
+}
+
+/// Nothing was changed, which is an error; or nobody knows, and then there is nothing to say.
+fn otherwise(context: &mut Context<'_>, answer: &Answer) -> Result<(), Error> {
+    match answer {
+        Answer::Refused(Refusal::Unknown) => {
+            context.session.closing = true;
+            Ok(())
+        }
+        Answer::Refused(refusal @ (Refusal::NotReady | Refusal::Busy)) => {
+            Err(Error::new(format!("TRYAGAIN {refusal}")))
+        }
+        Answer::Refused(refusal @ Refusal::Full) => Err(Error::new(format!("ERR {refusal}"))),
+        Answer::Done(_)
+        | Answer::Timer(_)
+        | Answer::Page(_)
+        | Answer::Stats(_)
+        | Answer::Dead(_) => unreachable!("an answer is of the kind of its wish"),
+    }
+}
