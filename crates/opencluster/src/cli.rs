@@ -200,6 +200,7 @@ fn value_name(kind: &Kind) -> &'static str {
         Kind::Secret => "SECRET",
         Kind::NotifyClasses => "LETTERS",
         Kind::OutputLimits => "LIMITS",
+        Kind::Networks => "NETWORK[,...]",
     }
 }
 

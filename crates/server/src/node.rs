@@ -218,7 +218,10 @@ impl Node {
         self.shared.merging.link_with(running.link_maker());
         *self.peers.lock() = Some(running);
         match self.shared.outlook.wait(READY_WITHIN) {
-            Progress::Ready => Ok(()),
+            Progress::Ready => {
+                self.shared.timers.wait_for_map();
+                Ok(())
+            }
             progress @ (Progress::Joining | Progress::Linking { .. } | Progress::Gone(_)) => {
                 let seconds = READY_WITHIN.as_secs();
                 let words = progress.words();

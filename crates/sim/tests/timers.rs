@@ -2,12 +2,13 @@
 //! apart; that every rule is needed; and two stories told step by step.
 //!
 //! `OPENCLUSTER_SEED=17 cargo test -p sim --test timers storms` repeats one history;
+//! `OPENCLUSTER_TRACE=` and a timer's number shows what is said of it;
 //! `OPENCLUSTER_NIGHTLY=1` runs twenty times as many, `OPENCLUSTER_QUICK=1` a tenth.
 
 use std::collections::BTreeMap;
 
 use sim::timers::run::{Report, Run};
-use sim::timers::{checkers, Outcome, Plan, Sky, Weather, World};
+use sim::timers::{Outcome, Plan, Sky, Weather, World, checkers};
 use timers::{Rule, Settings, TimerId};
 
 fn seeds(count: u64) -> std::ops::Range<u64> {

@@ -14,7 +14,7 @@ use crate::ids::{Epoch, Moment, NodeId, Now, Span, TimerId, Version};
 use crate::input::{AGAIN_AFTER, Action, CallId, Input, Rule, Settings, Wish};
 use crate::look::Looking;
 use crate::members::Members;
-use crate::message::{Message, Propose, RequestId};
+use crate::message::{Message, Propose, RequestId, Stage};
 use crate::pop::{InFlight, Pop};
 use crate::record::{Life, Progress, Record};
 use crate::resync::Resync;
@@ -134,9 +134,9 @@ impl Timers {
         keeps_none && awaits_none && self.in_flight.is_empty() && self.numbered.is_empty()
     }
 
-    /// Whether it has handed over all that it no longer keeps, by the present list.
+    /// Whether it holds what it keeps by the present list, and nothing else.
     pub fn is_settled(&self) -> bool {
-        self.resync.is_settled()
+        self.resync.stage() == Stage::Settled
     }
 
     /// The timers this node keeps, and at which place. What it is about to hand over is not among them.
@@ -227,8 +227,7 @@ impl Timers {
         !self.coordinated.is_empty()
             || !self.numbered.is_empty()
             || !self.looking.is_empty()
-            || !self.resync.is_settled()
-            || self.resync.has_doubts()
+            || !self.is_settled()
             || self.followers.values().any(|follower| !follower.is_done(self.members.epoch()))
     }
 

@@ -1,14 +1,15 @@
 //! Who follows which epoch of the map, and what a new list of members sets in motion.
 //!
 //! Two facts are told by `Hello`: "I have entered this epoch", after which its sender accepts nothing
-//! under an earlier one; and "I am settled in it", after which it holds nothing but what it keeps.
+//! under an earlier one; and "I am settled in it", after which it holds nothing but what it keeps and
+//! knows to be true.
 //! `change.rs` waits for the first and looks at the second to know whom a change must reach.
 
 use crate::core::Timers;
 use crate::ids::{Epoch, Moment, NodeId};
 use crate::input::Rule;
 use crate::members::Members;
-use crate::message::{Hello, Message};
+use crate::message::{Hello, Message, Stage};
 use crate::resync::Basis;
 
 /// How far another member has come.
@@ -16,12 +17,16 @@ use crate::resync::Basis;
 pub(crate) struct Follower {
     entered: Epoch,
     /// In the epoch it has entered.
-    settled: bool,
+    stage: Stage,
 }
 
 impl Follower {
     pub(crate) fn is_done(self, epoch: Epoch) -> bool {
-        self.entered >= epoch && self.settled
+        self.has_reached(Stage::Settled, epoch)
+    }
+
+    fn has_reached(self, stage: Stage, epoch: Epoch) -> bool {
+        self.entered >= epoch && self.stage >= stage
     }
 }
 
@@ -34,7 +39,7 @@ impl Timers {
         // 1) What the last list had come to. Only if every member had handed over everything can we
         //    rely on each replica having what it should.
         let all_settled = self.followers.values().all(|follower| follower.is_done(epoch));
-        let base = (self.resync.is_settled() && all_settled).then(|| self.members.clone());
+        let base = (self.is_settled() && all_settled).then(|| self.members.clone());
         // 2) Whoever was away has missed things: nothing it holds is certain.
         let is_first = epoch == Epoch(0);
         if !is_first && !self.members.contains(self.me) && members.contains(self.me) {
@@ -90,7 +95,7 @@ impl Timers {
         }
         let follower = self.followers.entry(from).or_default();
         if hello.epoch >= follower.entered {
-            *follower = Follower { entered: hello.epoch, settled: hello.settled };
+            *follower = Follower { entered: hello.epoch, stage: hello.stage };
         }
         if self.all_entered() {
             self.take_parked();
@@ -116,6 +121,17 @@ impl Timers {
         others.filter(open).copied().collect()
     }
 
+    /// Whether all members have handed over what they are sure of.
+    pub(crate) fn all_handed_over(&self) -> bool {
+        let epoch = self.members.epoch();
+        let mut others = self.members.all().iter().filter(|node| **node != self.me);
+        let has = |node: &NodeId| {
+            let follower = self.followers.get(node);
+            follower.is_some_and(|follower| follower.has_reached(Stage::Doubts, epoch))
+        };
+        self.resync.stage() >= Stage::Doubts && others.all(has)
+    }
+
     /// Tells all members how far we are.
     pub(crate) fn greet(&mut self) {
         let hello = self.hello();
@@ -133,7 +149,6 @@ impl Timers {
     }
 
     fn hello(&self) -> Hello {
-        let settled = self.resync.is_settled();
-        Hello { epoch: self.members.epoch(), settled, answer: false }
+        Hello { epoch: self.members.epoch(), stage: self.resync.stage(), answer: false }
     }
 }

@@ -2,7 +2,7 @@
 //! links keep the order of what they carry; they may lose what was on its way when they break.
 //!
 //! ~~~text
-//! Following the map                 any -> all   Hello        this epoch has reached me; I have handed over all
+//! Following the map                 any -> all   Hello        this epoch has reached me; so far I am with it
 //!
 //! A change, X coordinates           X -> P       Propose      set or delete this, under epoch e
 //!                                   P -> X       LookAgain    not under my epoch
@@ -64,10 +64,21 @@ pub enum Message {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hello {
     pub epoch: Epoch,
-    /// Whether the sender has handed over all that it no longer keeps.
-    pub settled: bool,
+    pub stage: Stage,
     /// Whether the sender would like to hear the same from us.
     pub answer: bool,
+}
+
+/// How far a node is with an epoch that it has entered.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub enum Stage {
+    /// It may hold what it no longer keeps, or others may lack what it has.
+    #[default]
+    HandsOver,
+    /// All is handed over, but for what it brought from an absence and does not know to be true.
+    Doubts,
+    /// It holds what it keeps, and nothing else.
+    Settled,
 }
 
 /// What a client wants to be so.

@@ -323,12 +323,7 @@ impl Timers {
 
     pub(crate) fn on_popped(&mut self, from: NodeId, popped: &Popped) {
         let id = popped.id;
-        let Some(entry) = self.table.get(id) else {
-            if popped.left > 0 {
-                self.want(from, id);
-            }
-            return;
-        };
+        let Some(entry) = self.table.get(id) else { return self.on_popped_unknown(from, popped) };
         if entry.version < popped.progress.version {
             return self.want(from, id);
         }
@@ -343,6 +338,17 @@ impl Timers {
             entry.due = due;
             entry.era.stay = stay;
         });
+    }
+
+    /// We keep a timer that has not been handed to us yet.
+    fn on_popped_unknown(&mut self, from: NodeId, popped: &Popped) {
+        let Popped { id, progress: Progress { version, sequence }, left, due_in } = *popped;
+        if left > 0 {
+            return self.want(from, id);
+        }
+        // Whoever hands it to us may not have heard that this was its last pop.
+        let life = Life::Ended { forget_in: due_in };
+        self.adopt(&Record { id, version, sequence, life });
     }
 
     pub(crate) fn on_failed(&mut self, failed: &Failed) {
@@ -395,7 +401,8 @@ impl Timers {
                 Some(Phase::Calling(_) | Phase::Backoff | Phase::OthersTry) => {
                     waits.unwrap_or(Span::ZERO)
                 }
-                None if is_put_off => waits.unwrap_or(Span::ZERO),
+                // Put off for another reason than that somebody calls, it is nobody's but the receiver's.
+                None if is_put_off && self.is_called(id) => waits.unwrap_or(Span::ZERO),
                 Some(Phase::Asking(_) | Phase::HeldBack | Phase::Waiting) | None => Span::ZERO,
             };
         }

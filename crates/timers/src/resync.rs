@@ -12,7 +12,7 @@ use crate::core::Timers;
 use crate::ids::{Moment, NodeId, TimerId};
 use crate::input::{AGAIN_AFTER, Rule};
 use crate::members::Members;
-use crate::message::{Fill, Filled, Message, Offer, Wanted};
+use crate::message::{Fill, Filled, Message, Offer, Stage, Wanted};
 use crate::pop::Pop;
 use crate::record::{Progress, Record};
 use crate::table::{Entry, Place};
@@ -80,13 +80,12 @@ struct Page {
 }
 
 impl Resync {
-    /// Whether this node holds nothing but what it keeps, and all of that is where it should be.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.pass.is_none()
-    }
-
-    pub(crate) fn has_doubts(&self) -> bool {
-        self.doubts.is_some()
+    pub(crate) fn stage(&self) -> Stage {
+        match (&self.pass, &self.doubts) {
+            (Some(_), _) => Stage::HandsOver,
+            (None, Some(_)) => Stage::Doubts,
+            (None, None) => Stage::Settled,
+        }
     }
 
     /// The node was away: what it holds is in doubt.
@@ -275,7 +274,8 @@ impl Timers {
     /// Asks about what is in doubt, once all others have settled and so have whatever they should.
     /// What turns out to be true is then handed over like everything else.
     pub(crate) fn resolve_doubts(&mut self) {
-        let is_quiet = self.resync.is_settled() && self.unsettled().is_empty();
+        // Before we are in the map we know nobody to ask.
+        let is_quiet = self.members.contains(self.me) && self.all_handed_over();
         let Some(walk) = self.resync.doubts.as_mut().filter(|_| is_quiet) else { return };
         let stay = self.era.stay;
         let mut open: Vec<TimerId> = Vec::new();

@@ -7,7 +7,7 @@ use std::fmt;
 
 use toml_edit::{Document, DocumentMut, Item, Value};
 
-use super::{Settings, find};
+use super::{Setting, Settings, TABLE, find};
 
 /// One `name = value` of a file, with the line it stands in, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub fn parse_file(text: &str) -> Result<Vec<FileEntry>, FileError> {
     let document = parse(text)?;
     let mut entries = Vec::new();
     for (name, item) in document.iter() {
-        match item.as_table_like() {
+        match item.as_table_like().filter(|_| is_group(name)) {
             // `timers.allow-callbacks = ...`, or the same under `[timers]`.
             Some(table) => {
                 for (rest, item) in table.iter() {
@@ -47,6 +47,13 @@ pub fn parse_file(text: &str) -> Result<Vec<FileEntry>, FileError> {
     }
     entries.sort_by_key(|entry| entry.line);
     Ok(entries)
+}
+
+/// Whether the names of settings begin with this and a dot.
+fn is_group(name: &str) -> bool {
+    let rest =
+        |setting: &Setting| setting.name.strip_prefix(name).map(|rest| rest.starts_with('.'));
+    TABLE.iter().filter_map(rest).any(|is_dotted| is_dotted)
 }
 
 fn entry(text: &str, name: String, item: &Item) -> Result<FileEntry, FileError> {

@@ -33,7 +33,9 @@ impl Names {
 pub(super) async fn check(State(names): State<Names>, request: Request, next: Next) -> Response {
     match refusal(&names, request.headers()) {
         // In a header too, for who looks at nothing else.
-        Some((status, why)) => (status, [("reason", why.trim_end().to_owned())], why).into_response(),
+        Some((status, why)) => {
+            (status, [("reason", why.trim_end().to_owned())], why).into_response()
+        }
         None => next.run(request).await,
     }
 }

@@ -30,6 +30,8 @@ pub(super) const QUEUE_MAX: usize = 10_000;
 
 /// With nothing due, the thread still looks around once in a while.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
+/// A node that has a map for longer than this, and timers that do not, takes clients all the same.
+const MAP_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AT_HANDS_EVERY: Duration = Duration::from_millis(50);
 
 /// A message that waits for its link.
@@ -207,6 +209,14 @@ impl Hub {
         }
         // The rest takes longer than the control thread has time.
         self.do_later(Work::Map(Arc::clone(map)));
+    }
+
+    /// Waits until the thread of timers goes by a map: from then on timers can be set.
+    pub(crate) fn wait_for_map(&self) {
+        let until = Instant::now() + MAP_WITHIN;
+        while self.inner.lock().basis == 0 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// By the clock of leases, which is ours too. Called by the control thread.

@@ -83,12 +83,12 @@ mod tests {
     fn a_port_of_the_cluster_is_its_own_under_every_address_of_this_machine() {
         let mut rules = AllowRules::parse("any").unwrap();
         // A node that is known to others by an address that is not of this machine.
-        rules.set_own(vec!["192.0.2.1:6379".parse().unwrap()]);
+        rules.set_own(vec!["203.0.113.1:6379".parse().unwrap()]);
         let judged = |address: &str| check_address(&rules, address.parse().unwrap());
         assert!(judged("127.0.0.1:6379").is_err());
         assert!(judged("127.8.9.10:6379").is_err());
-        assert!(judged("192.0.2.1:6379").is_err());
+        assert!(judged("203.0.113.1:6379").is_err());
         assert_eq!(judged("127.0.0.1:6380"), Ok(()));
-        assert_eq!(judged("192.0.2.2:6379"), Ok(()));
+        assert_eq!(judged("203.0.113.77:6379"), Ok(()));
     }
 }

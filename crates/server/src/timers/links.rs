@@ -203,10 +203,10 @@ fn next_message(bytes: &[u8]) -> io::Result<Option<(Message, usize)>> {
 mod tests {
     use super::*;
     use timers::Epoch;
-    use timers::message::Hello;
+    use timers::message::{Hello, Stage};
 
     fn hello() -> Message {
-        Message::Hello(Hello { epoch: Epoch(7), settled: true, answer: false })
+        Message::Hello(Hello { epoch: Epoch(7), stage: Stage::Settled, answer: false })
     }
 
     #[test]

@@ -35,7 +35,7 @@ type Body = Result<Bytes, BytesRejection>;
 async fn create(State(hub): State<Shared>, headers: HeaderMap, body: Body) -> Response {
     let described = match described(body) {
         Ok(described) => described,
-        Err(response) => return response,
+        Err((status, why)) => return answers::failed(status, &why),
     };
     if let Err(response) = allowed(&hub, &described.spec.callback).await {
         return response;
@@ -53,7 +53,7 @@ async fn change(
     let Some(id) = parsed(&id) else { return not_an_id() };
     let described = match described(body) {
         Ok(described) => described,
-        Err(response) => return response,
+        Err((status, why)) => return answers::failed(status, &why),
     };
     if let Err(bad) = described.fits(id) {
         return answers::failed(StatusCode::BAD_REQUEST, &bad.0);
@@ -121,18 +121,14 @@ fn unexpected(answer: Option<&Answer>) -> Response {
 }
 
 /// What a body describes, or why that cannot be known.
-fn described(body: Body) -> Result<json::Described, Response> {
-    let body = body.map_err(|rejection| {
-        let status = rejection.status();
-        let why = match status {
-            StatusCode::PAYLOAD_TOO_LARGE => {
-                format!("the body is longer than {BODY_BYTES_MAX} bytes; nothing was stored")
-            }
-            _ => rejection.body_text(),
-        };
-        answers::failed(status, &why)
+fn described(body: Body) -> Result<json::Described, (StatusCode, String)> {
+    let body = body.map_err(|rejection| match rejection.status() {
+        status @ StatusCode::PAYLOAD_TOO_LARGE => {
+            (status, format!("the body is longer than {BODY_BYTES_MAX} bytes; nothing was stored"))
+        }
+        status => (status, rejection.body_text()),
     })?;
-    json::parse(&body).map_err(|bad| answers::failed(StatusCode::BAD_REQUEST, &bad.0))
+    json::parse(&body).map_err(|bad| (StatusCode::BAD_REQUEST, bad.0))
 }
 
 /// Whether a callback may go where it wants to.

@@ -100,7 +100,8 @@ pub fn exactly_once(history: &History) -> Verdict {
     let mut seen = BTreeMap::new();
     for called in &history.called {
         if let Some(first) = seen.insert((called.id, called.sequence), called) {
-            let what = format!("{first:?} and {called:?}");
+            let asked = history.stories().remove(&called.id).map(|story| story.asked);
+            let what = format!("{first:?} and {called:?} after {asked:?}");
             return Err(Broken { promise: "exactly once", what });
         }
     }

@@ -59,6 +59,8 @@ pub struct World {
     pub history: History,
     pub(crate) weather: Weather,
     pub(crate) rng: Rng,
+    /// What is said and done about this timer's number is printed: `OPENCLUSTER_TRACE=1280564370404161875`.
+    trace: Option<String>,
     /// Clients ask this node only, if one is named.
     pub clients_of: Option<u64>,
     settings: Settings,
@@ -91,6 +93,7 @@ impl World {
             history: History::default(),
             weather,
             rng: Rng::new(seed),
+            trace: std::env::var("OPENCLUSTER_TRACE").ok(),
             clients_of: None,
             settings,
             events: BTreeMap::new(),
@@ -169,6 +172,7 @@ impl World {
         }
         match event {
             Event::Deliver { from, message, .. } => {
+                self.tell(|| format!("{from:?} -> {to:?}: {message:?}"));
                 self.input(to, Input::Peer { from, message: *message });
             }
             Event::CallEnded { call, result, .. } => {
@@ -176,6 +180,10 @@ impl World {
             }
             Event::Members { epoch, members, .. } => {
                 node.applied = node.applied.max(epoch);
+                if self.trace.is_some() {
+                    let ids: Vec<NodeId> = members.iter().map(|member| member.id).collect();
+                    eprintln!("{} {to:?} enters {epoch:?}: {ids:?}", self.now);
+                }
                 let is_out = !members.iter().any(|member| member.id == to);
                 self.input(to, Input::Members { epoch, members });
                 if is_out {
@@ -201,7 +209,18 @@ impl World {
         actions.into_iter().for_each(|action| self.act(to, action));
     }
 
+    /// Prints what names the timer that is looked at.
+    fn tell(&self, what: impl FnOnce() -> String) {
+        if let Some(number) = &self.trace {
+            let line = what();
+            if line.contains(number) {
+                eprintln!("{} {line}", self.now);
+            }
+        }
+    }
+
     fn act(&mut self, node: NodeId, action: Action) {
+        self.tell(|| format!("{node:?} does {action:?}"));
         match action {
             Action::Send { to, message } => self.send(node, to, message),
             Action::Answer { request, answer } => self.answered(request, &answer),
