@@ -17,7 +17,7 @@ pub mod split; //   When buckets are split.
 pub use balancer::Balancer;
 pub use decide::{Decision, Rule, Step, StepKind, View};
 pub use engagement::{Engagement, Part};
-pub use levels::{Condition, LoadLevels, Readiness, Vitals};
+pub use levels::{Condition, FillProgress, LoadLevels, Readiness, Vitals};
 pub use message::{Attempt, Effect, Input, Message, Offered, Refused, Timer};
 pub use pace::Pace;
 pub use plan::{BucketPlan, NewCopy, Plan};

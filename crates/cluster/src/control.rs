@@ -18,6 +18,7 @@ mod takeover; //   Going on alone, in a new generation.
 mod generations; // Two generations meet.
 mod recreate; //   Buckets whose holders are all gone.
 mod health; //     Sick but alive.
+mod sights; //     How the others are, for whoever looks.
 mod operator; //   Leave, split, set.
 mod rule; //       What must not be left out.
 mod history; //    What has happened lately, and why.
@@ -33,6 +34,7 @@ pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
 pub use operator::objection;
 pub use recreate::{Kept, Offer};
 pub use rule::Rule;
+pub use sights::Sight;
 
 use crate::balance;
 use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, TICK};
@@ -46,6 +48,7 @@ use lease::Holder;
 use membership::{Asker, Leaving, PassedOn};
 use proposals::Proposals;
 use recreate::Offers;
+use sights::Sights;
 use takeover::Hearing;
 
 /// A node that was stopped for longer makes up for the last moments only.
@@ -93,6 +96,7 @@ pub struct Control {
     /// Set once this process ends in favour of another generation: it never serves again, hands over
     /// what the other side lacks, and goes.
     yielding: Option<Yielding>,
+    sights: Sights,
     offers: Offers,
     history: History,
     broken: Option<Rule>,
@@ -123,6 +127,7 @@ impl Control {
             hearing: Hearing::default(),
             health: Health::default(),
             yielding: None,
+            sights: Sights::default(),
             offers: Offers::default(),
             history: History::default(),
             broken: None,
@@ -162,6 +167,7 @@ impl Control {
             Input::HandsFull(full) => self.balancing.hands_full = full,
             Input::Sizes(sizes) => self.on_sizes(sizes),
             Input::Unreachable(node) => self.on_unreachable(node),
+            Input::LookAround => self.on_look_around(),
             Input::Ask { id, ask } => self.on_ask(id, ask),
         }
     }
@@ -169,6 +175,7 @@ impl Control {
     fn on_message(&mut self, from: Peer, message: Message) {
         self.note_heard();
         self.note_reached(from.id);
+        self.note_spoken(from.id);
         match message {
             Message::Raft { generation, message } => self.on_raft(from.id, generation, &message),
             Message::LeaseAsk { number, applied, is_cut_off } => {
@@ -191,6 +198,8 @@ impl Control {
             Message::JoinAnswer { number, answer } => self.on_join_answer(number, answer),
             Message::Sizes(sizes) => self.on_sizes_of(sizes),
             Message::Sick => self.on_sick(from.id),
+            Message::Look => self.on_look(from.id),
+            Message::Sight(sight) => self.on_sight(from.id, *sight),
             Message::Offer(offers) => self.on_offer(from, offers),
             Message::Yielding(handed) => self.on_yielding(from.id, handed),
             Message::Farewell => {

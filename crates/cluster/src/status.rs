@@ -15,7 +15,8 @@ pub use picture::{BUCKETS_MAX, picture, role, summary, total};
 pub use settings::{SettingError, duration as parse_duration, parse_setting, settings};
 
 use crate::balance::share::shares;
-use crate::balance::{Condition, Engagement, LoadLevels, Offered, Part, Rule};
+use crate::balance::{Condition, Engagement, LoadLevels, Offered, Part, Rule, Vitals};
+use crate::control::Sight;
 use crate::fill::Sent;
 use crate::map::{Away, Bucket, Map, Member, NodeId};
 use crate::merge::Tally;
@@ -43,6 +44,9 @@ pub struct Status {
     pub moves: Vec<MoveStatus>,
     /// The last changes of the map, the newest first.
     pub changes: Vec<ChangeStatus>,
+    /// Who was a member lately and is none any more, the last one first.
+    #[serde(default)]
+    pub gone: Vec<GoneStatus>,
     pub settings: BTreeMap<String, String>,
     /// What became of keys that another side of the cluster had changed and that this node serves.
     #[serde(default)]
@@ -75,6 +79,9 @@ pub struct MemberStatus {
     pub last_received: Option<String>,
     /// What it last said of itself. `None` if this node has not asked it.
     pub levels: Option<LevelsStatus>,
+    /// For how long it has said nothing though it should have; `None` if all is well.
+    #[serde(default)]
+    pub silent_millis: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -95,6 +102,9 @@ pub struct LevelsStatus {
     pub busy: bool,
     /// It should get nothing more.
     pub sick: bool,
+    /// What its backups have not acknowledged yet.
+    #[serde(default)]
+    pub lag_bytes: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -174,9 +184,36 @@ pub struct ChangeStatus {
     pub why: String,
 }
 
+/// A member that is none any more.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct GoneStatus {
+    pub name: String,
+    /// When this node learned of it, in milliseconds since 1970.
+    pub at: u64,
+    pub how: Going,
+    /// What it held at the end.
+    pub primaries: u32,
+    pub backups: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Going {
+    /// It handed everything on first.
+    Left,
+    /// Its lease ran out.
+    Dead,
+}
+
 impl Status {
     /// What the map says, as told by one of its nodes.
     pub fn of(map: &Map, me: NodeId) -> Status {
+        let buckets = map.buckets().map(|bucket| bucket_status(map, bucket)).collect();
+        Status { buckets, ..Status::without_buckets(map, me) }
+    }
+
+    /// The same without the buckets, which are many.
+    pub fn without_buckets(map: &Map, me: NodeId) -> Status {
         Status {
             cluster: String::new(),
             generation: map.generation().counter,
@@ -184,11 +221,12 @@ impl Status {
             node: name(map, me),
             leader: None,
             members: members(map),
-            buckets: map.buckets().map(|bucket| bucket_status(map, bucket)).collect(),
+            buckets: Vec::new(),
             away: map.away().map(|(_, away)| AwayStatus::of(away)).collect(),
             fills: FillStatus::default(),
             moves: Vec::new(),
             changes: Vec::new(),
+            gone: Vec::new(),
             settings: settings(map.settings()),
             merged: Tally::default(),
             estranged: map.estranged().iter().map(|member| member.name.clone()).collect(),
@@ -198,19 +236,54 @@ impl Status {
 
     /// Adds what a member has said of itself.
     pub fn add_levels(&mut self, node: NodeId, levels: &LoadLevels) {
+        if let Some(member) = self.member_mut(node) {
+            member.levels = Some(LevelsStatus::of(&levels.vitals, levels.busy));
+        }
+    }
+
+    /// Adds what a member has said to whoever looks; a move that several tell of is told once.
+    pub fn add_sight(&mut self, node: NodeId, sight: &Sight) {
+        if let Some(member) = self.member_mut(node) {
+            member.levels = Some(LevelsStatus::of(&sight.vitals, sight.moving.is_some()));
+        }
+        let Some(told) = &sight.moving else { return };
+        let same = |it: &&mut MoveStatus| it.bucket == told.bucket && it.taker == told.taker;
+        match self.moves.iter_mut().find(same) {
+            Some(known) => known.complete(told),
+            None => self.moves.push(told.clone()),
+        }
+    }
+
+    pub fn member_mut(&mut self, node: NodeId) -> Option<&mut MemberStatus> {
         let id = digits(node);
-        if let Some(member) = self.members.iter_mut().find(|member| member.id == id) {
-            member.levels = Some(LevelsStatus {
-                bytes: levels.vitals.bytes,
-                ops_per_second: levels.vitals.ops_per_second,
-                busy: levels.busy,
-                sick: levels.vitals.condition == Condition::Sick,
-            });
+        self.members.iter_mut().find(|member| member.id == id)
+    }
+}
+
+impl LevelsStatus {
+    fn of(vitals: &Vitals, busy: bool) -> LevelsStatus {
+        LevelsStatus {
+            bytes: vitals.bytes,
+            ops_per_second: vitals.ops_per_second,
+            busy,
+            sick: vitals.condition == Condition::Sick,
+            lag_bytes: vitals.lag_bytes,
         }
     }
 }
 
 impl MoveStatus {
+    /// Takes over what another node that takes part knows better: the giver the rule, the source how far
+    /// it is.
+    fn complete(&mut self, other: &MoveStatus) {
+        if self.rule.is_empty() && !other.rule.is_empty() {
+            self.rule.clone_from(&other.rule);
+            self.kind.clone_from(&other.kind);
+        }
+        self.sent_bytes = self.sent_bytes.max(other.sent_bytes);
+        self.percent = self.percent.max(other.percent);
+    }
+
     /// A move that a node takes part in. Only the giver knows by which rule.
     pub fn of(map: &Map, engagement: &Engagement, rule: Option<Rule>) -> MoveStatus {
         let primary = map.bucket(engagement.bucket).and_then(Bucket::primary);
@@ -283,6 +356,7 @@ fn member_status(map: &Map, member: &Member, ideal: u32) -> MemberStatus {
         ideal,
         last_received: load.last_received.map(|hashmask| hashmask.to_string()),
         levels: None,
+        silent_millis: None,
     }
 }
 

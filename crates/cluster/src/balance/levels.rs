@@ -1,5 +1,6 @@
 //! Load levels: what a node tells another about itself when asked.
 
+use placement::Hashmask;
 use serde::{Deserialize, Serialize};
 
 use crate::map::{Epoch, Load};
@@ -21,6 +22,19 @@ pub struct Vitals {
     pub bytes: u64,
     pub ops_per_second: u64,
     pub condition: Condition,
+    /// Sent to backups and not acknowledged yet.
+    pub lag_bytes: u64,
+    /// The bucket that is being copied from here, if one is.
+    pub fill: Option<FillProgress>,
+}
+
+/// How far the copying of a bucket is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FillProgress {
+    pub bucket: Hashmask,
+    pub sent_bytes: u64,
+    /// By slots.
+    pub percent: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

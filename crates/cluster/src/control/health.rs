@@ -32,11 +32,17 @@ impl Control {
         self.health.mine = vitals.condition;
         let condition = self.condition();
         self.balancing.balancer.set_vitals(Vitals { condition, ..vitals });
+        self.note_vitals(Vitals { condition, ..vitals });
     }
 
     pub(super) fn on_unreachable(&mut self, node: NodeId) {
         self.consensus.report_unreachable(node);
         self.health.unreachable.entry(node).or_insert(self.now);
+    }
+
+    /// Since when the link to a node has been broken.
+    pub(super) fn unreachable_since(&self, node: NodeId) -> Option<Duration> {
+        self.health.unreachable.get(&node).copied()
     }
 
     pub(super) fn note_reached(&mut self, node: NodeId) {

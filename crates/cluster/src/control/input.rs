@@ -62,6 +62,8 @@ pub enum Input {
     HandsFull(bool),
     /// The bytes in the buckets that this node serves.
     Sizes(Vec<(Hashmask, u64)>),
+    /// Somebody looks at the cluster through this node: the others are asked how they are.
+    LookAround,
     /// The control link to a node has broken.
     Unreachable(NodeId),
     /// Somebody wants something and waits for `Effect::Answer` with the same id.

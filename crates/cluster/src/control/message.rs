@@ -9,6 +9,7 @@ use placement::{Hashmask, Mask};
 use serde::{Deserialize, Serialize};
 
 use super::recreate::Offer;
+use super::sights::Sight;
 use crate::balance::{self, Attempt};
 use crate::consensus::{LogEntry, RaftMessage};
 use crate::map::{Ack, ClusterId, Epoch, Generation, LogIndex, Member};
@@ -92,6 +93,9 @@ pub enum Message {
     Yielding(Handed),
     /// You have left, and nothing waits for you any more.
     Farewell,
+    /// Somebody looks at the cluster: how are you?
+    Look,
+    Sight(Box<Sight>),
 }
 
 /// How far a process is that hands over what another side lacks.

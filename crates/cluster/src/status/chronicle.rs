@@ -5,16 +5,20 @@ use std::collections::VecDeque;
 
 use placement::Hashmask;
 
-use super::{ChangeStatus, name};
+use super::{ChangeStatus, Going, GoneStatus, name};
 use crate::map::{Change, DropReason, Map, NodeId, Outcome, Source};
 
 /// How many changes a chronicle remembers.
 pub const CHANGES_KEPT: usize = 256;
+/// How many who are gone it remembers.
+const GONE_KEPT: usize = 16;
 
 #[derive(Default, Debug)]
 pub struct Chronicle {
     /// The oldest first.
     changes: VecDeque<ChangeStatus>,
+    /// The last one first.
+    gone: VecDeque<GoneStatus>,
 }
 
 impl Chronicle {
@@ -29,11 +33,34 @@ impl Chronicle {
     ) {
         let applied = changes.iter().zip(outcomes).filter(|(_, is)| **is == Outcome::Applied);
         for (change, _) in applied {
+            self.note_gone(before, change, at);
             let (what, why) = told(before, after, change);
             self.changes.push_back(ChangeStatus { epoch: after.epoch().0, at, what, why });
         }
         let surplus = self.changes.len().saturating_sub(CHANGES_KEPT);
         self.changes.drain(..surplus);
+    }
+
+    fn note_gone(&mut self, before: &Map, change: &Change, at: u64) {
+        let mut note = |node: NodeId, how| {
+            let (name, load) = (name(before, node), before.load(node));
+            let (primaries, backups) = (load.primaries, load.backups);
+            self.gone.retain(|gone| gone.name != name);
+            self.gone.push_front(GoneStatus { name, at, how, primaries, backups });
+        };
+        if let Change::Leave(node) = change {
+            note(*node, Going::Left);
+        } else if let Change::Dead(nodes) = change {
+            nodes.iter().for_each(|node| note(*node, Going::Dead));
+        }
+        self.gone.truncate(GONE_KEPT);
+    }
+
+    /// Who went since this moment and has not come back, the last one first.
+    pub fn gone(&self, map: &Map, since: u64) -> Vec<GoneStatus> {
+        let is_back =
+            |gone: &GoneStatus| map.members().iter().any(|member| member.name == gone.name);
+        self.gone.iter().filter(|gone| gone.at >= since && !is_back(gone)).cloned().collect()
     }
 
     /// What happened last, the newest first.
@@ -200,6 +227,12 @@ mod tests {
             ]
         );
         assert_eq!(chronicle.latest(1).len(), 1);
+        let gone = chronicle.gone(&map, 1_005);
+        let held: Vec<_> = gone.iter().map(|it| (&*it.name, it.how, it.primaries)).collect();
+        assert_eq!(held, [("B", Going::Dead, 16)], "the bucket it served had been split");
+        assert!(chronicle.gone(&map, 1_006).is_empty());
+        map.apply_entry(LogIndex(9), None, &[Change::Join(member(3, "B"))]);
+        assert!(chronicle.gone(&map, 0).is_empty(), "it is back under its name");
     }
 
     #[test]

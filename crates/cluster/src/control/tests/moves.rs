@@ -228,3 +228,41 @@ fn a_node_that_reaches_hardly_anybody_cannot_drop_its_backups() {
     let after = t.map().bucket(state.hashmask).unwrap().clone();
     assert!(after.is_held_by(node), "the copy that others reach stays: {after:?}");
 }
+
+#[test]
+fn whoever_looks_around_sees_how_the_others_are_and_who_is_silent() {
+    let mut t = World::of(3);
+    let vitals = Vitals { ops_per_second: 7, lag_bytes: 9, ..Vitals::default() };
+    t.give(NodeId(2), Input::Vitals(vitals));
+    assert!(t.node(1).control.sights().is_empty(), "nobody has looked");
+    t.give(NodeId(1), Input::LookAround);
+    t.run(ms(100));
+    assert_eq!(t.node(1).control.sights()[&NodeId(2)].vitals, vitals);
+    assert_eq!(t.node(1).control.sights().len(), 2);
+    t.cut_off(&[3]);
+    t.give(NodeId(1), Input::LookAround);
+    t.run(ms(500));
+    assert_eq!(t.node(1).control.silence_of(NodeId(3)), None, "not yet");
+    t.run(ms(600));
+    assert!(t.node(1).control.silence_of(NodeId(3)) >= Some(ms(1_000)));
+    assert_eq!(t.node(1).control.silence_of(NodeId(2)), None);
+}
+
+#[test]
+fn a_move_is_told_by_those_who_take_part_in_it() {
+    let mut t = World::of(1);
+    t.join(2);
+    t.hold_drains(1);
+    t.run_until(|t| !t.node(1).drains.is_empty());
+    t.give(NodeId(2), Input::LookAround);
+    t.run(ms(50));
+    let sight = t.node(2).control.sights()[&NodeId(1)].clone();
+    let told = sight.moving.expect("it is in the middle of a move");
+    assert_eq!((&*told.giver, &*told.taker), ("n1", "n2"));
+    assert!(!told.rule.is_empty(), "the giver knows why: {told:?}");
+    t.release_drains(1);
+    t.settle();
+    t.give(NodeId(2), Input::LookAround);
+    t.run(ms(50));
+    assert_eq!(t.node(2).control.sights()[&NodeId(1)].moving, None);
+}

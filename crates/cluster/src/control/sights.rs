@@ -1,0 +1,88 @@
+//! What members tell of themselves to whoever looks at the cluster: how they are, and the move each
+//! takes part in. They are asked only while somebody looks (`Input::LookAround`), and nothing is decided
+//! by it: the console and `status` show it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Control, Message};
+use crate::balance::Vitals;
+use crate::map::NodeId;
+use crate::status::MoveStatus;
+
+/// What one member says of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Sight {
+    pub vitals: Vitals,
+    /// It takes part in a move: this one.
+    pub moving: Option<MoveStatus>,
+}
+
+#[derive(Default)]
+pub(super) struct Sights {
+    mine: Vitals,
+    seen: BTreeMap<NodeId, Sight>,
+    /// Since when questions to these have had no answer.
+    unanswered: BTreeMap<NodeId, Duration>,
+}
+
+impl Control {
+    /// What the others said when they were last asked. Empty if nobody has looked.
+    pub fn sights(&self) -> &BTreeMap<NodeId, Sight> {
+        &self.sights.seen
+    }
+
+    /// For how long nothing has come from a member that should have spoken; `None` if all is well.
+    pub fn silence_of(&self, node: NodeId) -> Option<Duration> {
+        let since = [self.sights.unanswered.get(&node).copied(), self.unreachable_since(node)];
+        let silent = self.now.saturating_sub(since.into_iter().flatten().min()?);
+        let pending_after = self.map.as_ref()?.settings().pending_after;
+        (silent >= pending_after).then_some(silent)
+    }
+
+    pub(super) fn on_look_around(&mut self) {
+        let others: Vec<NodeId> = self.others().collect();
+        self.sights.seen.retain(|node, _| others.contains(node));
+        self.sights.unanswered.retain(|node, _| others.contains(node));
+        for node in &others {
+            self.sights.unanswered.entry(*node).or_insert(self.now);
+        }
+        self.send_all(others, &Message::Look);
+    }
+
+    pub(super) fn on_look(&mut self, from: NodeId) {
+        let sight = Sight { vitals: self.sights.mine, moving: self.moving() };
+        self.send(from, Message::Sight(Box::new(sight)));
+    }
+
+    pub(super) fn on_sight(&mut self, from: NodeId, sight: Sight) {
+        if self.others().any(|node| node == from) {
+            self.sights.seen.insert(from, sight);
+        }
+    }
+
+    pub(super) fn note_vitals(&mut self, vitals: Vitals) {
+        self.sights.mine = vitals;
+    }
+
+    /// Whatever a member says, it is not silent.
+    pub(super) fn note_spoken(&mut self, node: NodeId) {
+        self.sights.unanswered.remove(&node);
+    }
+
+    /// The move this node takes part in, as far as it is known here.
+    pub fn moving(&self) -> Option<MoveStatus> {
+        let (map, engagement) = (self.map.as_ref()?, self.engagement()?);
+        let decided = self.history.decisions().map(|(_, decision)| decision);
+        let mut mine = decided.filter(|decision| decision.step.giver == self.me.id);
+        let decision = mine.find(|decision| decision.step.bucket == engagement.bucket);
+        let mut told = MoveStatus::of(map, engagement, decision.map(|decision| decision.rule));
+        let fill = self.sights.mine.fill.filter(|fill| fill.bucket == engagement.bucket);
+        if let Some(fill) = fill {
+            (told.sent_bytes, told.percent) = (fill.sent_bytes, fill.percent);
+        }
+        Some(told)
+    }
+}
