@@ -48,8 +48,13 @@ pub(crate) mod testing {
             leader: Some("A".to_owned()),
             ..Status::of(&map, NodeId(1))
         };
-        let levels =
-            LevelsStatus { bytes: 5 << 20, ops_per_second: 12_345, busy: true, sick: false };
+        let levels = LevelsStatus {
+            bytes: 5 << 20,
+            ops_per_second: 12_345,
+            busy: true,
+            sick: false,
+            lag_bytes: 0,
+        };
         status.members[0].levels = Some(levels);
         status.members[0].vote = Vote::Voter;
         status.moves.push(MoveStatus {

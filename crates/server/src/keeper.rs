@@ -18,7 +18,7 @@ use crate::news;
 use crate::pubsub::Outbox;
 use crate::shared::{Shared, count};
 use crate::surroundings::surroundings;
-use crate::watching::{LATENCY_EVENTS, Totals};
+use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
 
 /// How often it looks for keys that are due. A key is gone, and its event sent, at most this much
 /// and the time of one sweep too late.
@@ -42,6 +42,7 @@ pub(crate) struct Keeper {
     outbox: Outbox,
     memory_due: Instant,
     condition_due: Instant,
+    sample_due: Instant,
     evictor: Evictor,
     /// How many commands there were when one was last asked, and when that was.
     asked: (u64, Instant),
@@ -62,6 +63,7 @@ impl Keeper {
             outbox,
             memory_due: Instant::now(),
             condition_due: Instant::now(),
+            sample_due: Instant::now(),
             evictor: Evictor::default(),
             asked: (0, Instant::now()),
             later: Later::default(),
@@ -90,6 +92,10 @@ impl Keeper {
                 if self.condition_due <= tick {
                     self.condition_due = tick + CONDITION_EVERY;
                     report_condition(&self.shared);
+                }
+                if self.sample_due <= tick {
+                    self.sample_due = tick + SAMPLE_EVERY;
+                    self.shared.watching.hour.sample(&self.shared);
                 }
             }
             self.evict(tick + TICK / 2);

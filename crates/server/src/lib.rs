@@ -30,8 +30,9 @@ mod memory; //     How much memory is in use.
 mod merge; //      Two sides of the cluster become one again.
 mod surroundings; // What is true for all commands of a round.
 mod metrics; //    The node's numbers, for HTTP.
+mod console; //    The node, as its console sees it.
 mod clock; //      The time of day, read in one place.
-pub mod http; //   Health checks, metrics and the start page.
+pub mod http; //   Health checks, metrics and the console.
 
 pub use cluster::control::Gone;
 pub use memory::MemoryProbe;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cluster::balance::{Engagement, LoadLevels, Rule};
-use cluster::control::{Ask, Control, MapChanged, objection};
+use cluster::balance::LoadLevels;
+use cluster::control::{Ask, Control, Input, MapChanged, Sight, objection};
 use cluster::map::{ClusterId, Map, NodeId};
 use cluster::status::{Chronicle, MoveStatus, Status, Vote, digits, name};
 use commands::cluster::MAP_CHANNEL;
@@ -21,11 +21,25 @@ use crate::shared::Shared;
 
 /// Of the changes it remembers, so many are told.
 const CHANGES_TOLD: usize = 32;
+/// Who is gone is told for so long.
+const GONE_TOLD_FOR: Duration = Duration::from_secs(15 * 60);
+/// Whoever has asked for the status is taken to look for so long.
+const LOOKS_FOR: Duration = Duration::from_secs(5);
+const ASKS_EVERY: Duration = Duration::from_millis(900);
 
 #[derive(Default)]
 pub(crate) struct News {
     chronicle: Mutex<Chronicle>,
     known: Mutex<Known>,
+    looks: Mutex<Looks>,
+}
+
+/// Who looks at the cluster through this node.
+#[derive(Default)]
+struct Looks {
+    last: Option<Instant>,
+    /// When the others were last asked for that reason.
+    asked: Option<Instant>,
 }
 
 /// What the control plane knew when it was last looked at.
@@ -36,15 +50,19 @@ struct Known {
     voters: BTreeSet<NodeId>,
     /// What the others last said of themselves.
     levels: BTreeMap<NodeId, LoadLevels>,
-    engaged: Option<Engaged>,
+    sights: BTreeMap<NodeId, Sight>,
+    silent: BTreeMap<NodeId, Duration>,
+    /// The move this node takes part in.
+    moving: Option<MoveStatus>,
+    /// Since when the moves that are known have been.
+    since: BTreeMap<MoveName, Instant>,
 }
 
-/// The move this node takes part in.
-struct Engaged {
-    engagement: Engagement,
-    /// Why, if this node has decided on it.
-    rule: Option<Rule>,
-    since: Instant,
+/// Bucket and taker: there is one move of a bucket to a node at a time.
+type MoveName = (String, String);
+
+fn move_name(it: &MoveStatus) -> MoveName {
+    (it.bucket.clone(), it.taker.clone())
 }
 
 /// Passes on what an operator wants. It is carried out in the control plane's own time; what is plainly
@@ -62,8 +80,23 @@ pub(crate) fn ask(shared: &Shared, ask: Ask) -> Result<(), String> {
 
 /// Looks at the control plane again. Called every so often; nobody waits for it.
 pub(crate) fn refresh(shared: &Arc<Shared>) {
+    if shared.news.looks.lock().is_time_to_ask() {
+        shared.control.tell(Input::LookAround);
+    }
     let from = Arc::clone(shared);
     shared.control.look(move |control| from.news.known.lock().update(control));
+}
+
+impl Looks {
+    /// While somebody looks, the others are asked every so often.
+    fn is_time_to_ask(&mut self) -> bool {
+        let within = |time: Option<Instant>, long| time.is_some_and(|at| at.elapsed() < long);
+        let due = within(self.last, LOOKS_FOR) && !within(self.asked, ASKS_EVERY);
+        if due {
+            self.asked = Some(Instant::now());
+        }
+        due
+    }
 }
 
 /// The node goes by another map now: that is remembered, and told to those who watch.
@@ -88,26 +121,38 @@ impl Known {
         self.leader = control.leader();
         self.voters.clone_from(&control.configuration().voters);
         self.levels.clone_from(control.heard());
-        let before = self.engaged.take();
-        self.engaged = control.engagement().map(|engagement| {
-            let same = before.filter(|before| before.engagement.attempt == engagement.attempt);
-            let decided = control.history().decisions().map(|(_, decision)| decision);
-            let mut mine = decided.filter(|decision| decision.step.giver == control.me().id);
-            let decision = mine.find(|decision| decision.step.bucket == engagement.bucket);
-            Engaged {
-                engagement: engagement.clone(),
-                rule: decision.map(|decision| decision.rule),
-                since: same.map_or_else(Instant::now, |same| same.since),
-            }
-        });
+        self.sights.clone_from(control.sights());
+        self.moving = control.moving();
+        let members = control.map().map(|map| map.members()).unwrap_or_default();
+        let silent = members.iter().filter_map(|it| Some((it.id, control.silence_of(it.id)?)));
+        self.silent = silent.collect();
+        let others = self.sights.values().filter_map(|sight| sight.moving.as_ref());
+        let moves: BTreeSet<MoveName> = self.moving.iter().chain(others).map(move_name).collect();
+        self.since.retain(|name, _| moves.contains(name));
+        for name in moves {
+            self.since.entry(name).or_insert_with(Instant::now);
+        }
     }
 }
 
 /// All there is to tell.
 pub(crate) fn status(shared: &Shared) -> Status {
     let view = shared.cluster.load_full();
-    let (map, me) = (view.map(), view.me());
-    let mut status = Status::of(map, me);
+    let status = Status::of(view.map(), view.me());
+    completed(shared, view.map(), status)
+}
+
+/// The same without the buckets, for who has them already.
+pub(crate) fn status_without_buckets(shared: &Shared) -> Status {
+    let view = shared.cluster.load_full();
+    let status = Status::without_buckets(view.map(), view.me());
+    completed(shared, view.map(), status)
+}
+
+/// With what the map does not say.
+fn completed(shared: &Shared, map: &Map, mut status: Status) -> Status {
+    shared.news.looks.lock().last = Some(Instant::now());
+    let me = shared.data.me;
     let known = shared.news.known.lock();
     status.cluster = known.cluster.map_or_else(String::new, |id| format!("{:016x}", id.0));
     status.leader = known.leader.map(|leader| name(map, leader));
@@ -118,35 +163,32 @@ pub(crate) fn status(shared: &Shared) -> Status {
             member.vote = if votes { Vote::Voter } else { Vote::Learner };
         }
     }
-    status.moves = known.engaged.iter().map(|engaged| engaged.told(shared, map)).collect();
-    let busy = known.engaged.is_some();
     known.levels.iter().for_each(|(node, levels)| status.add_levels(*node, levels));
+    known.sights.iter().for_each(|(node, sight)| status.add_sight(*node, sight));
+    let mut mine = Sight { vitals: vitals(shared), moving: known.moving.clone() };
+    if let (Some(told), Some(fill)) = (&mut mine.moving, mine.vitals.fill)
+        && told.bucket == fill.bucket.to_string()
+    {
+        (told.sent_bytes, told.percent) = (fill.sent_bytes, fill.percent);
+    }
+    status.add_sight(me, &mine);
+    for (node, silent) in &known.silent {
+        if let Some(member) = status.member_mut(*node) {
+            member.silent_millis = Some(millis(*silent));
+        }
+    }
+    status.moves.iter_mut().for_each(|it| {
+        let since = known.since.get(&move_name(it));
+        it.millis = since.map_or(0, |since| millis(since.elapsed()));
+    });
     drop(known);
-    status.add_levels(me, &levels(shared, map, busy));
     status.merged = merged(shared);
     status.yields |= shared.merging.yields().is_some();
     status.fills = (*shared.data.sent.lock()).into();
-    status.changes = shared.news.chronicle.lock().latest(CHANGES_TOLD);
+    let chronicle = shared.news.chronicle.lock();
+    status.changes = chronicle.latest(CHANGES_TOLD);
+    status.gone = chronicle.gone(map, clock::now().0.saturating_sub(millis(GONE_TOLD_FOR)));
     status
-}
-
-impl Engaged {
-    fn told(&self, shared: &Shared, map: &Map) -> MoveStatus {
-        let mut told = MoveStatus::of(map, &self.engagement, self.rule);
-        told.millis = millis(self.since.elapsed());
-        if let Some(progress) = shared.data.progress(self.engagement.bucket) {
-            told.sent_bytes = progress.sent_bytes;
-            told.percent = progress.percent;
-        }
-        told
-    }
-}
-
-/// What this node says of itself.
-fn levels(shared: &Shared, map: &Map, busy: bool) -> LoadLevels {
-    let load = map.load(shared.data.me);
-    let (primaries, backups) = (load.primaries, load.backups);
-    LoadLevels { epoch: map.epoch(), primaries, backups, vitals: vitals(shared), busy }
 }
 
 fn millis(time: Duration) -> u64 {

@@ -382,7 +382,8 @@ fn start_http(shared: &Arc<Shared>) -> Result<Option<HttpServer>, StartError> {
     let Some(port) = settings.effective_http_port() else { return Ok(None) };
     let addr = SocketAddr::new(settings.bind, port);
     let host_names = settings.advertise.iter().map(|advertise| advertise.host.clone()).collect();
-    let options = HttpOptions { addr, host_names };
+    let admin_token = settings.admin_token.clone();
+    let options = HttpOptions { addr, host_names, admin_token };
     let server = http::start(options, Arc::clone(shared) as Arc<dyn http::HttpSource>);
     server.map(Some).map_err(|error| StartError::Address { addr, error })
 }

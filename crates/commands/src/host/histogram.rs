@@ -39,6 +39,14 @@ impl Histogram {
         Duration::from_nanos(((STEPS + within + 1) << doubling) - 1)
     }
 
+    /// Takes over what another has counted.
+    pub fn add(&mut self, other: &Histogram) {
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
+        for (sum, count) in self.counts.iter_mut().zip(&other.counts) {
+            *sum += count;
+        }
+    }
+
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -107,6 +115,10 @@ mod tests {
         assert_eq!(histogram.percentile(500), Duration::from_nanos(511));
         assert_eq!(histogram.percentile(990), Duration::from_nanos(3_071));
         assert_eq!(histogram.cumulative_micros(), [(1, 90), (4, 100)]);
+        let mut sum = Histogram::default();
+        sum.add(&histogram);
+        sum.add(&histogram);
+        assert_eq!((sum.total(), sum.percentile(990)), (200, histogram.percentile(990)));
         assert_eq!(Histogram::default().percentile(500), Duration::ZERO);
         assert!(Histogram::default().cumulative_micros().is_empty());
     }

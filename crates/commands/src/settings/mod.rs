@@ -82,6 +82,9 @@ pub struct Settings {
     pub secret_file: Option<PathBuf>,
     /// What `secret_file` holds. Not in the table, so that nothing ever shows it.
     pub secret: Secret,
+    pub admin_token_file: Option<PathBuf>,
+    /// What `admin_token_file` holds; empty if nobody may operate the cluster over HTTP. Not in the table.
+    pub admin_token: Secret,
     pub insecure: bool,
     pub timers_allow_callbacks: AllowedCallbacks,
 
@@ -128,6 +131,8 @@ impl Default for Settings {
             requirepass_file: None,
             secret_file: None,
             secret: Secret::default(),
+            admin_token_file: None,
+            admin_token: Secret::default(),
             insecure: false,
             timers_allow_callbacks: AllowedCallbacks::default(),
             notify_keyspace_events: NotifyClasses::NONE,

@@ -172,7 +172,7 @@ pub static TABLE: &[Setting] = &[
     row!(Network "port" Start port, PORT,
         "The port for clients; 0 takes a free one"),
     row!(Network "http-port" Start http_port, Kind::SidePort { offset: SidePort::HTTP_OFFSET },
-        "The port for the start page, metrics and health checks"),
+        "The port for the console, metrics, health checks and timers"),
     row!(Network "peer-port" Start peer_port, Kind::SidePort { offset: SidePort::PEER_OFFSET },
         "The port for other nodes; off for a node that stays alone"),
     row!(Network "any-port" Start any_port, Kind::ExtraPort,
@@ -235,6 +235,8 @@ pub static TABLE: &[Setting] = &[
         "A file that holds the secret shared by the nodes of a cluster"),
     row!(Security "timers.allow-callbacks" Start timers_allow_callbacks, Kind::Networks,
         "Where timers may call back: local for loopback and private networks, any, or networks; never the cluster's own ports"),
+    row!(Security "admin-token-file" Start admin_token_file, Kind::Path,
+        "A file that holds the token with which the console may operate the cluster; without it, it only shows"),
     row!(Security "insecure" Start insecure, Kind::YesNo,
         "Start even if anyone on the network could read and change everything"),
 

@@ -23,6 +23,9 @@ pub(crate) fn fill_in(settings: &mut Settings) -> Result<(), Failure> {
     if let Some(path) = settings.secret_file.clone() {
         settings.secret = read_secret("secret-file", &path)?;
     }
+    if let Some(path) = settings.admin_token_file.clone() {
+        settings.admin_token = read_secret("admin-token-file", &path)?;
+    }
     if settings.io_threads == 0 {
         let cores = available_parallelism().map_or(1, usize::from);
         settings.io_threads = u16::try_from(cores).unwrap_or(u16::MAX).min(IO_THREADS_DEFAULT_MAX);

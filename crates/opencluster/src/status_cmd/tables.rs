@@ -262,7 +262,8 @@ mod tests {
     #[test]
     fn what_is_sick_or_lost_is_red_and_a_primary_green() {
         let mut status = status(Mask::M000F);
-        let sick = LevelsStatus { bytes: 0, ops_per_second: 0, busy: false, sick: true };
+        let sick =
+            LevelsStatus { bytes: 0, ops_per_second: 0, busy: false, sick: true, lag_bytes: 0 };
         status.members[1].levels = Some(sick);
         status.buckets[3].holders.clear();
         let text = told(&status, Duration::ZERO);
@@ -278,8 +279,13 @@ mod tests {
     #[test]
     fn a_small_cluster_is_shown_as_a_picture() {
         let mut status = status(Mask::M000F);
-        let levels =
-            LevelsStatus { bytes: 5 << 20, ops_per_second: 12_345, busy: true, sick: false };
+        let levels = LevelsStatus {
+            bytes: 5 << 20,
+            ops_per_second: 12_345,
+            busy: true,
+            sick: false,
+            lag_bytes: 0,
+        };
         status.members[0].levels = Some(levels);
         status.members[0].vote = Vote::Voter;
         status.moves.push(MoveStatus {

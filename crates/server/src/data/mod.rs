@@ -26,11 +26,11 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use cluster::data::{Intake, Order, Outgoing, Progress};
+use cluster::balance::FillProgress;
+use cluster::data::{Intake, Order, Outgoing};
 use cluster::fill::Sent;
 use cluster::map::{Boot, NodeId, Peer};
 use parking_lot::Mutex;
-use placement::Hashmask;
 use store::Seed;
 
 pub(crate) use condition::report_condition;
@@ -103,11 +103,14 @@ impl Data {
         Arc::clone(self.intakes.lock().entry(from).or_default())
     }
 
-    /// How far the fill of a bucket from here is, if there is one.
-    pub(crate) fn progress(&self, bucket: Hashmask) -> Option<Progress> {
-        let outgoing = self.outgoing.lock();
-        let outgoing = outgoing.as_ref().filter(|outgoing| outgoing.bucket == bucket);
-        outgoing.map(|outgoing| outgoing.progress)
+    /// How far the copying of a bucket from here is, if there is one. Whoever asks may hold slots that
+    /// the mover waits for, and so does not wait for the mover.
+    pub(crate) fn filling(&self) -> Option<FillProgress> {
+        self.outgoing.try_lock()?.as_ref().map(|outgoing| FillProgress {
+            bucket: outgoing.bucket,
+            sent_bytes: outgoing.progress.sent_bytes,
+            percent: outgoing.progress.percent,
+        })
     }
 
     /// The processes from which anything came.

@@ -1,4 +1,4 @@
-//! A node's HTTP surface: health checks, metrics and the start page, on a thread of its own.
+//! A node's HTTP surface: health checks, metrics and the console, on a thread of its own.
 //!
 //! Started by `Node::start`; the numbers come from whoever implements [`HttpSource`]. Nothing here
 //! is on the way of a command: a slow or hostile HTTP client costs one of a bounded number of
@@ -7,6 +7,8 @@
 mod routes; //  Start here: which path answers what.
 mod guard; //   Host and Origin: which requests are meant for us.
 mod metrics; // The numbers, and how Prometheus and the page want them.
+mod console; // The page that shows the cluster, and what it asks for.
+mod patient; // A socket whose writes must move on.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use axum::Router;
 use cluster::status::Status;
+use commands::settings::Secret;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -23,7 +26,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
+pub use console::{ConsoleSource, Sample};
 pub use metrics::{CommandClass, MemoryMetrics, NodeMetrics, Readiness};
+
+use console::Console;
+use patient::Patient;
 
 /// How much of us one client, or all of them, may take.
 #[derive(Clone, Copy)]
@@ -32,9 +39,14 @@ struct Limits {
     connections: u32,
     /// For one request's head, and for a kept-alive connection to send its next one.
     head_within: Duration,
+    /// The same once three quarters of the connections are taken: whoever holds many of them without
+    /// saying anything does not keep the others out.
+    crowded_head_within: Duration,
     /// A connection is closed after this even when it behaves, so that none is held for ever by a
     /// client that reads one byte a minute.
     connection_for: Duration,
+    /// For a client to take something of what waits for it.
+    take_within: Duration,
     /// For a connection to finish what it is doing once it was told to close.
     close_within: Duration,
 }
@@ -42,9 +54,19 @@ struct Limits {
 const LIMITS: Limits = Limits {
     connections: 512,
     head_within: Duration::from_secs(5),
+    crowded_head_within: Duration::from_millis(500),
     connection_for: Duration::from_secs(120),
+    take_within: Duration::from_secs(10),
     close_within: Duration::from_secs(2),
 };
+
+impl Limits {
+    /// For one more connection, when there are so many places left.
+    fn head_within(&self, places_left: usize) -> Duration {
+        let is_crowded = places_left < self.connections as usize / 4;
+        if is_crowded { self.crowded_head_within } else { self.head_within }
+    }
+}
 
 /// The head of a request: our own are a few hundred bytes, a browser's with cookies a few thousand.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -53,7 +75,7 @@ const HEADERS_MAX: usize = 64;
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Who knows the node's numbers. Called on the HTTP thread, once a request.
-pub trait HttpSource: Send + Sync + 'static {
+pub trait HttpSource: ConsoleSource {
     fn metrics(&self) -> NodeMetrics;
     fn readiness(&self) -> Readiness;
     /// What is served under `/timers`.
@@ -72,6 +94,8 @@ pub struct HttpOptions {
     pub addr: SocketAddr,
     /// Host names besides `localhost` and addresses under which this node may be asked.
     pub host_names: Vec<String>,
+    /// With it the console may operate the cluster; empty for nobody.
+    pub admin_token: Secret,
 }
 
 /// The running surface. Dropping it stops it.
@@ -96,7 +120,9 @@ fn start_within(
     let addr = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (stop, stopped) = watch::channel(());
-    let router = routes::router(source, guard::Names::new(options.host_names));
+    let console = Console::new(Arc::clone(&source), options.admin_token, stopped.clone());
+    let names = guard::Names::new(options.host_names);
+    let router = routes::router(source, console, names);
     let surface = Surface { router, limits, stopped };
     let serve = async move {
         surface.accept(TcpListener::from_std(listener)?).await;
@@ -149,7 +175,8 @@ impl Surface {
             };
             match stream {
                 Ok((stream, _)) => {
-                    tokio::spawn(self.clone().connection(stream, place));
+                    let head_within = self.limits.head_within(places.available_permits());
+                    tokio::spawn(self.clone().connection(stream, head_within, place));
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_AGAIN_AFTER).await,
             }
@@ -161,11 +188,17 @@ impl Surface {
     }
 
     /// Serves one connection until it ends, its time is up or the node stops.
-    async fn connection(mut self, stream: TcpStream, _place: OwnedSemaphorePermit) {
+    async fn connection(
+        mut self,
+        stream: TcpStream,
+        head_within: Duration,
+        _place: OwnedSemaphorePermit,
+    ) {
         let _ = stream.set_nodelay(true); // Only speed depends on it.
+        let stream = Patient::new(stream, self.limits.take_within);
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.limits.head_within)
+            .header_read_timeout(head_within)
             .max_buf_size(HEAD_BYTES_MAX)
             .max_headers(HEADERS_MAX)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router));

@@ -9,18 +9,19 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
+use super::console::Console;
 use super::guard::{self, Names};
 use super::{HttpSource, Readiness};
 
 type Source = Arc<dyn HttpSource>;
 
-pub(super) fn router(source: Source, names: Names) -> Router {
+pub(super) fn router(source: Source, console: Console, names: Names) -> Router {
     let guarded = Router::new()
-        .route("/", get(start_page))
         .route("/metrics", get(metrics))
         .route("/api/node", get(api_node))
         .route("/api/cluster", get(api_cluster))
         .merge(source.timers())
+        .merge(console.router())
         .fallback(not_found)
         .layer(middleware::from_fn_with_state(names, guard::check));
     // Health checks come from machines that use whatever name they like, and give nothing away.
@@ -29,20 +30,6 @@ pub(super) fn router(source: Source, names: Names) -> Router {
         .route("/readyz", get(readyz))
         .merge(guarded)
         .with_state(source)
-}
-
-async fn start_page() -> Response {
-    const PAGE: &str = include_str!("page.html");
-    // The page brings all it needs and may talk to nobody but this node.
-    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
-                          script-src 'unsafe-inline'; connect-src 'self'; img-src data:; \
-                          base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    let headers = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ];
-    (headers, typed("text/html; charset=utf-8", PAGE.to_owned())).into_response()
 }
 
 /// The process is alive: it says so.
@@ -75,7 +62,8 @@ async fn api_cluster(State(source): State<Source>) -> Response {
 }
 
 async fn not_found() -> (StatusCode, &'static str) {
-    let known = "not found; there are /, /healthz, /readyz, /metrics, /api/node and /api/cluster\n";
+    let known = "not found; there are /, /healthz, /readyz, /metrics, /timers, /api/node, \
+                 /api/cluster, /api/map, /api/events, /api/history and /api/slowlog\n";
     (StatusCode::NOT_FOUND, known)
 }
 

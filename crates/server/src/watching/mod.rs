@@ -2,6 +2,7 @@
 //! told, what was slow, who wants to see every command. INFO, SLOWLOG, LATENCY and MONITOR ask here.
 mod command_stats; // Calls and times, by command; each worker its own.
 mod error_stats; //   Errors, by code.
+mod hour; //          The last hour, for charts.
 mod latency; //       Events that took too long.
 mod monitors; //      Connections that see every command.
 mod rates; //         How much of what happens in a second.
@@ -14,8 +15,11 @@ use parking_lot::Mutex;
 
 pub(crate) use command_stats::CommandStats;
 pub(crate) use error_stats::ErrorStats;
+pub use hour::Sample;
+pub(crate) use hour::{Hour, SAMPLE_EVERY};
 pub(crate) use latency::{LATENCY_EVENTS, LatencyMonitor};
 pub(crate) use monitors::{Monitor, Monitors, line as monitor_line};
+use rates::per_second;
 pub(crate) use rates::{Rates, Totals};
 pub(crate) use slow_log::{Slow, SlowLog};
 
@@ -26,6 +30,7 @@ pub(crate) struct Watching {
     pub commands: Vec<CommandStats>,
     pub errors: ErrorStats,
     pub rates: Rates,
+    pub hour: Hour,
     pub slow_log: SlowLog,
     pub latency: LatencyMonitor,
     pub monitors: Monitors,
@@ -94,6 +99,7 @@ impl Watching {
             commands: (0..workers).map(|_| CommandStats::new(table)).collect(),
             errors: ErrorStats::default(),
             rates: Rates::default(),
+            hour: Hour::default(),
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),
             monitors: Monitors::default(),

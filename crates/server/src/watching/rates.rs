@@ -45,7 +45,7 @@ impl Rates {
     }
 }
 
-fn per_second(count: u64, over: Duration) -> u64 {
+pub(super) fn per_second(count: u64, over: Duration) -> u64 {
     let micros = over.as_micros();
     if micros == 0 {
         return 0;

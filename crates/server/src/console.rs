@@ -1,0 +1,45 @@
+//! The node, as its console sees it.
+
+use std::sync::Arc;
+
+use cluster::control::Ask;
+use cluster::map::Map;
+use cluster::status::Status;
+use commands::SlowCommand;
+
+use crate::http::{ConsoleSource, Sample};
+use crate::news;
+use crate::shared::Shared;
+
+/// Of the slow log, so much is shown.
+const SLOW_COMMANDS_SHOWN: usize = 64;
+
+impl ConsoleSource for Shared {
+    fn map(&self) -> Arc<Map> {
+        Shared::map(self)
+    }
+
+    fn cluster_without_buckets(&self) -> Status {
+        news::status_without_buckets(self)
+    }
+
+    fn hour(&self) -> Vec<Sample> {
+        self.watching.hour.samples()
+    }
+
+    fn latest_sample(&self) -> Option<Sample> {
+        self.watching.hour.latest()
+    }
+
+    fn slow_commands(&self) -> Vec<SlowCommand> {
+        self.watching.slow_log.newest(SLOW_COMMANDS_SHOWN)
+    }
+
+    fn needs_password(&self) -> bool {
+        !self.settings.load().requirepass.is_empty()
+    }
+
+    fn ask(&self, ask: Ask) -> Result<(), String> {
+        news::ask(self, ask)
+    }
+}

@@ -1,0 +1,132 @@
+//! What an operator may do from the console: let this node leave, split buckets, change settings of the
+//! cluster. Only with the token of `admin-token-file`, only by POST, only from this node's own page.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use cluster::control::Ask;
+use cluster::status::parse_setting;
+use serde_json::{Value, json};
+use subtle::ConstantTimeEq;
+use tokio::time::sleep;
+
+use super::Console;
+
+pub(super) const BODY_BYTES_MAX: usize = 4 * 1024;
+/// Whoever guesses tokens waits for each.
+const WRONG_TOKEN_TAKES: Duration = Duration::from_secs(1);
+
+type Shared = Arc<Console>;
+
+pub(super) async fn leave(
+    State(console): State<Shared>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    match admit(&console, &headers, &body).await {
+        Ok(_) => begin(&console, Ask::Leave, "this node hands everything on, and goes"),
+        Err(refusal) => refusal,
+    }
+}
+
+pub(super) async fn split(
+    State(console): State<Shared>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let wanted = match admit(&console, &headers, &body).await {
+        Ok(wanted) => wanted,
+        Err(refusal) => return refusal,
+    };
+    match wanted.get("bucket").and_then(Value::as_str).map(str::parse) {
+        None => begin(&console, Ask::Split(None), "the largest buckets are split"),
+        Some(Ok(bucket)) => begin(&console, Ask::Split(Some(bucket)), "the bucket is split"),
+        Some(Err(error)) => failed(StatusCode::BAD_REQUEST, &format!("{error}")),
+    }
+}
+
+pub(super) async fn set(
+    State(console): State<Shared>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    match admit(&console, &headers, &body).await {
+        Ok(wanted) => set_to(&console, &wanted),
+        Err(refusal) => refusal,
+    }
+}
+
+fn set_to(console: &Console, wanted: &Value) -> Response {
+    let text = |name: &str| wanted.get(name).and_then(Value::as_str);
+    let (Some(name), Some(value)) = (text("name"), text("value")) else {
+        let why = "a setting is changed by {\"name\": ..., \"value\": ...}, both texts";
+        return failed(StatusCode::BAD_REQUEST, why);
+    };
+    match parse_setting(name, value) {
+        Ok(setting) => begin(console, Ask::Set(setting), "all nodes will know in a moment"),
+        Err(error) => failed(StatusCode::BAD_REQUEST, &error.to_string()),
+    }
+}
+
+/// Whether a request comes with the token of this node.
+pub(super) fn has_token(console: &Console, headers: &HeaderMap) -> bool {
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+    let wanted = console.token.expose().as_bytes();
+    // In constant time, so that the time of a refusal does not tell how much of a guess was right.
+    !wanted.is_empty() && bool::from(wanted.ct_eq(given.as_bytes()))
+}
+
+/// The order, if whoever sends it may give any.
+async fn admit(console: &Console, headers: &HeaderMap, body: &[u8]) -> Result<Value, Response> {
+    let is = |name: &str, wanted: &str| {
+        headers.get(name).is_none_or(|value| value.as_bytes() == wanted.as_bytes())
+    };
+    // The guard has looked at Host and Origin; browsers say this as well.
+    if !is("sec-fetch-site", "same-origin") {
+        let why = "orders are taken from this node's own page only; nothing was changed";
+        return Err(failed(StatusCode::FORBIDDEN, why));
+    }
+    if console.token.is_empty() {
+        let why = "this node only shows; to operate the cluster from here, start it with \
+                   --admin-token-file FILE (or use the command line: opencluster leave, split, \
+                   settings)";
+        return Err(failed(StatusCode::FORBIDDEN, why));
+    }
+    // Another site's form cannot send this type without asking first, and we never say yes.
+    if headers.get(header::CONTENT_TYPE).is_none_or(|value| value != "application/json") {
+        let why = "an order is sent as application/json; nothing was changed";
+        return Err(failed(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+    }
+    if !has_token(console, headers) {
+        sleep(WRONG_TOKEN_TAKES).await;
+        let why = "the token is missing or wrong; nothing was changed";
+        let mut refusal = failed(StatusCode::UNAUTHORIZED, why);
+        let wanted = HeaderValue::from_static("Bearer");
+        refusal.headers_mut().insert(header::WWW_AUTHENTICATE, wanted);
+        return Err(refusal);
+    }
+    let order: Option<Value> = serde_json::from_slice(body).ok();
+    let why = "the body is no JSON object; nothing was changed";
+    order.filter(Value::is_object).ok_or_else(|| failed(StatusCode::BAD_REQUEST, why))
+}
+
+fn begin(console: &Console, ask: Ask, told: &str) -> Response {
+    match console.source.ask(ask) {
+        Ok(()) => answer(StatusCode::ACCEPTED, &json!({ "begun": told })),
+        Err(why) => failed(StatusCode::CONFLICT, &why),
+    }
+}
+
+fn failed(status: StatusCode, why: &str) -> Response {
+    answer(status, &json!({ "error": why }))
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    (status, headers, format!("{body}\n")).into_response()
+}

@@ -1,0 +1,95 @@
+//! The last hour and the slow log as JSON. The hour goes in columns: names are said once.
+
+use commands::SlowCommand;
+use serde_json::{Value, json};
+
+use super::Sample;
+
+/// How much of a slow command is told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    Arguments,
+    /// The command only: keys and values are for those who know the password.
+    NamesOnly,
+}
+
+pub(super) fn hour(samples: &[Sample]) -> String {
+    let column = |of: &dyn Fn(&Sample) -> u64| -> Value {
+        samples.iter().map(|sample| Value::from(of(sample))).collect()
+    };
+    json!({
+        "at": column(&|sample| sample.at),
+        "reads": column(&|sample| sample.reads),
+        "writes": column(&|sample| sample.writes),
+        "others": column(&|sample| sample.others),
+        "in": column(&|sample| sample.bytes_in),
+        "out": column(&|sample| sample.bytes_out),
+        "read_p50": column(&|sample| sample.read_nanos[0]),
+        "read_p99": column(&|sample| sample.read_nanos[1]),
+        "write_p50": column(&|sample| sample.write_nanos[0]),
+        "write_p99": column(&|sample| sample.write_nanos[1]),
+        "memory": column(&|sample| sample.memory_bytes),
+        "clients": column(&|sample| sample.clients),
+    })
+    .to_string()
+}
+
+pub(super) fn slow_log(commands: &[SlowCommand], detail: Detail) -> String {
+    let entries: Vec<Value> = commands.iter().map(|command| entry(command, detail)).collect();
+    json!({ "entries": entries, "arguments": detail == Detail::Arguments }).to_string()
+}
+
+fn entry(command: &SlowCommand, detail: Detail) -> Value {
+    let args = command.args.args();
+    let told = match detail {
+        Detail::Arguments => args.len(),
+        Detail::NamesOnly => args.len().min(1),
+    };
+    let text = |place: usize| String::from_utf8_lossy(args.at(place)).into_owned();
+    json!({
+        "id": command.id,
+        "at": command.unix_seconds * 1_000,
+        "micros": command.micros,
+        "args": (0..told).map(text).collect::<Vec<_>>(),
+        "more": args.len() - told,
+        "client": command.client_address,
+        "name": String::from_utf8_lossy(&command.client_name),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use commands::OwnedArgs;
+
+    #[test]
+    fn arguments_are_told_only_to_those_who_may_see_them() {
+        let slow = SlowCommand {
+            id: 7,
+            unix_seconds: 1_000,
+            micros: 12_345,
+            args: OwnedArgs::new([&b"SET"[..], b"key", b"\xff"]),
+            client_address: "127.0.0.1:5".to_owned(),
+            client_name: Vec::new(),
+        };
+        let told = |detail| -> Value {
+            serde_json::from_str(&slow_log(std::slice::from_ref(&slow), detail)).unwrap()
+        };
+        let open = told(Detail::Arguments);
+        assert_eq!(open["entries"][0]["args"], json!(["SET", "key", "\u{fffd}"]));
+        let closed = told(Detail::NamesOnly);
+        assert_eq!(closed["entries"][0]["args"], json!(["SET"]));
+        assert_eq!(closed["entries"][0]["more"], 2);
+        assert_eq!(closed["arguments"], false);
+    }
+
+    #[test]
+    fn an_hour_is_told_in_columns_that_fit_each_other() {
+        let samples: Vec<Sample> =
+            (0..3).map(|at| Sample { at, reads: at * 2, ..Sample::default() }).collect();
+        let told: Value = serde_json::from_str(&hour(&samples)).unwrap();
+        assert_eq!(told["reads"], json!([0, 2, 4]));
+        let columns = told.as_object().unwrap().values();
+        assert!(columns.clone().all(|column| column.as_array().unwrap().len() == 3));
+    }
+}
