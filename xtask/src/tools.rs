@@ -1,5 +1,6 @@
 //! What the tests need from outside, and how it comes onto the machine: a Redis server to compare
-//! with and its tools (from the system's packages), redis-py and ioredis (in target/tools).
+//! with and its tools and Chromium (from the system's packages), redis-py, ioredis and what drives the
+//! browser (in target/tools).
 //!
 //! Called first by `check.rs`. Nothing here is needed to build or run a node.
 use std::path::{Path, PathBuf};
@@ -9,10 +10,11 @@ use crate::workspace::{on_path, run, tools_dir};
 
 const REDIS_PY: &str = "redis==8.1.0";
 const IOREDIS: &str = "ioredis@5.8.2";
+const PLAYWRIGHT: &str = "playwright-core@1.65.0";
 
 /// Installs whatever is missing. What cannot be installed is named, with the command to type.
 pub(crate) fn install() -> Result<(), String> {
-    let wanted = [redis(), redis_py(), ioredis()];
+    let wanted = [redis(), redis_py(), node("ioredis", IOREDIS), browser()];
     let failures: Vec<String> = wanted.into_iter().filter_map(Result::err).collect();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
@@ -37,15 +39,22 @@ fn redis_py() -> Result<(), String> {
     run(Command::new(&python).args(["-m", "pip", "install", "--quiet", REDIS_PY]))
 }
 
-fn ioredis() -> Result<(), String> {
+/// Chromium from the system's packages, and what drives it.
+fn browser() -> Result<(), String> {
+    packaged(&["chromium"], &["chromium"])?;
+    node("playwright-core", PLAYWRIGHT)
+}
+
+/// A package for Node.
+fn node(name: &str, package: &str) -> Result<(), String> {
     let dir = tools_dir().join("node");
-    if dir.join("node_modules/ioredis/package.json").is_file() {
+    if dir.join("node_modules").join(name).join("package.json").is_file() {
         return packaged(&["node"], &["nodejs"]);
     }
     packaged(&["node", "npm"], &["nodejs", "npm"])?;
     std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let quiet = ["--silent", "--no-audit", "--no-fund", "--no-package-lock"];
-    run(Command::new("npm").args(["install", "--prefix"]).arg(&dir).args(quiet).arg(IOREDIS))
+    run(Command::new("npm").args(["install", "--prefix"]).arg(&dir).args(quiet).arg(package))
 }
 
 /// Sees to it that `programs` are on the PATH, through the system's `packages` if need be.

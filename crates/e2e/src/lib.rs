@@ -7,7 +7,7 @@
 mod server; // a node, or a Redis server, for one test
 mod cluster; // several nodes, for one test
 mod client; // a blocking client that shows every byte
-mod tools; //  redis-cli, Python and Node, and where they are
+mod tools; //  redis-cli, Python, Node and Chromium, and where they are
 mod effort; // how much work a test does
 mod rng; //    chance that can be repeated
 pub mod chaos; // a cluster that is broken at random, and what it promises
@@ -17,4 +17,4 @@ pub use cluster::{Cluster, Share};
 pub use effort::Effort;
 pub use rng::Rng;
 pub use server::{Server, free_ports, node_binary, opencluster, raise_fd_limit};
-pub use tools::{IOREDIS, PYTHON, REDIS_BENCHMARK, REDIS_CLI, Tool};
+pub use tools::{CHROMIUM, NODE, PYTHON, REDIS_BENCHMARK, REDIS_CLI, Tool};

@@ -1,5 +1,5 @@
 //! Programs of others that the tests drive: redis-cli, redis-benchmark, Python with redis-py, Node
-//! with ioredis. One that is missing fails its test with the way to get it.
+//! with ioredis, Chromium. One that is missing fails its test with the way to get it.
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -17,8 +17,9 @@ pub const REDIS_CLI: Tool = Tool { program: "redis-cli", inside_tools: "" };
 pub const REDIS_BENCHMARK: Tool = Tool { program: "redis-benchmark", inside_tools: "" };
 pub(crate) const REDIS_SERVER: Tool = Tool { program: "redis-server", inside_tools: "" };
 pub const PYTHON: Tool = Tool { program: "python", inside_tools: "python/bin" };
-/// Node, with ioredis to be found.
-pub const IOREDIS: Tool = Tool { program: "node", inside_tools: "" };
+/// Node, with ioredis and playwright-core to be found.
+pub const NODE: Tool = Tool { program: "node", inside_tools: "" };
+pub const CHROMIUM: Tool = Tool { program: "chromium", inside_tools: "" };
 
 /// Longer than any program of ours should take, so that a hanging one fails its test.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,5 +1,5 @@
 //! Clients that know clusters, and three nodes: they find every key, whichever node they first ask.
-use e2e::{Cluster, IOREDIS, PYTHON, REDIS_BENCHMARK, REDIS_CLI};
+use e2e::{Cluster, NODE, PYTHON, REDIS_BENCHMARK, REDIS_CLI};
 
 use crate::run;
 
@@ -46,7 +46,7 @@ fn redis_py_finds_all_keys_of_a_cluster() {
 fn ioredis_finds_all_keys_of_a_cluster() {
     let cluster = Cluster::of(3, &[]);
     let port = cluster.nodes[0].port().to_string();
-    let said = IOREDIS.output(&[IOREDIS_STORY, &port], b"");
+    let said = NODE.output(&[IOREDIS_STORY, &port], b"");
     assert_eq!(said, "ioredis: all told\n");
 }
 

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use e2e::{IOREDIS, PYTHON, REDIS_BENCHMARK, REDIS_CLI, Server, Tool};
+use e2e::{NODE, PYTHON, REDIS_BENCHMARK, REDIS_CLI, Server, Tool};
 
 const REDIS_PY_STORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/redis_py.py");
 const HINTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/hints.py");
@@ -125,7 +125,7 @@ fn redis_py_tells_its_story() {
 #[test]
 fn ioredis_tells_its_story() {
     let node = Server::node();
-    let said = IOREDIS.output(&[IOREDIS_STORY, &node.port().to_string()], b"");
+    let said = NODE.output(&[IOREDIS_STORY, &node.port().to_string()], b"");
     assert_eq!(said, "ioredis: all told\n");
 }
 
