@@ -9,7 +9,7 @@ use std::process::{Command, exit};
 use std::sync::{Arc, OnceLock};
 
 use commands::settings::{Settings, SidePort};
-use server::{Gone, Node, NodeOptions, StartError};
+use server::{Gone, Node, NodeOptions, StartError, log};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -32,8 +32,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let layers = config::layers(args)?;
     let mut settings = config::settings(&layers)?;
     config::fill_in(&mut settings)?;
+    log::set(settings.log_level, settings.log_format);
     if let Some(warning) = config::refuse_exposure(&settings)? {
-        anstream::eprintln!("opencluster: {warning}");
+        log::warn("start", &warning);
     }
     // 2) Signals first, so that none that comes while we start is lost or kills us half way.
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
@@ -81,7 +82,7 @@ fn end_with(parent: u32) -> Result<(), Failure> {
 /// The others go on without this process, and it is alive: it begins again as one that holds nothing, in
 /// this very process. Returns only if that fails.
 fn start_over(node: &Node, because: &str) -> Failure {
-    anstream::eprintln!("opencluster: {because}; this node empties itself and joins anew");
+    log::warn("cluster", &format!("{because}; this node empties itself and joins anew"));
     let mut arguments = std::env::args_os();
     let program = arguments.next();
     let program = std::env::current_exe().ok().map(Into::into).or(program).unwrap_or_default();
@@ -141,13 +142,14 @@ fn stop_on_signal(running: Arc<OnceLock<Arc<Node>>>, mut signals: Signals) {
         // A terminal that goes away is no reason to lose what is only in memory.
         for _ in signals.forever().filter(|signal| *signal != SIGHUP) {
             let Some(node) = running.get().filter(|_| !asked) else {
-                anstream::eprintln!("opencluster: stopped at once");
+                log::info("stop", "stopped at once");
                 exit(EXIT_INTERRUPTED);
             };
             asked = true;
             if node.members() > 1 {
-                anstream::eprintln!(
-                    "opencluster: handing everything to the other nodes; once more to stop at once"
+                log::info(
+                    "stop",
+                    "handing everything to the other nodes; once more to stop at once",
                 );
             }
             node.leave();

@@ -135,7 +135,8 @@ fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, Strin
             }
             Err(line) if !settings.join.0.is_empty() => return Err(line),
             Err(line) => {
-                eprintln!("opencluster: {line}; going on with what the data directory has");
+                let line = format!("{line}; going on with what the data directory has");
+                crate::log::warn("join", &line);
             }
         }
     }

@@ -18,6 +18,7 @@ use placement::{Hashmask, Slot};
 use store::{DecodedItem, Version};
 
 use crate::disk::{DiskError, ItemsHead, SharedDirectory, TakeItems};
+use crate::log;
 use crate::shared::Shared;
 
 /// For a decision that needs nobody else.
@@ -124,11 +125,11 @@ pub(crate) fn bring_back(shared: &Shared, found: Option<&Found>) -> Result<(), S
     }
     let from = match found {
         Some(Found { items, .. }) => {
-            eprintln!("opencluster: back from the data directory, keys: {items}");
+            log::info("data", &format!("back from the data directory, keys: {items}"));
             Source::OwnData
         }
         None => {
-            eprintln!("opencluster: this node did not stop in good order: what it held is gone");
+            log::warn("data", "this node did not stop in good order: what it held is gone");
             Source::Empty
         }
     };
@@ -144,7 +145,7 @@ pub(crate) fn bring_back(shared: &Shared, found: Option<&Found>) -> Result<(), S
 pub(crate) fn begin_anew(shared: &Shared) {
     let Some(directory) = &shared.kept.directory else { return };
     if let Err(error) = directory.lock().begin_anew() {
-        eprintln!("opencluster: the data directory: {error}");
+        log::error("data", &format!("the data directory: {error}"));
     }
 }
 
@@ -154,8 +155,8 @@ pub(crate) fn save(shared: &Shared) {
     let cluster = directory.lock().cluster();
     let Some(cluster) = cluster else { return };
     match try_save(shared, directory, cluster) {
-        Ok(count) => eprintln!("opencluster: kept in the data directory, keys: {count}"),
-        Err(error) => eprintln!("opencluster: nothing could be kept: {error}"),
+        Ok(count) => log::info("data", &format!("kept in the data directory, keys: {count}")),
+        Err(error) => log::error("data", &format!("nothing could be kept: {error}")),
     }
 }
 

@@ -32,6 +32,7 @@ mod surroundings; // What is true for all commands of a round.
 mod metrics; //    The node's numbers, for HTTP.
 mod console; //    The node, as its console sees it.
 mod clock; //      The time of day, read in one place.
+pub mod log; //    What it says of itself on standard error.
 pub mod http; //   Health checks, metrics and the console.
 
 pub use cluster::control::Gone;

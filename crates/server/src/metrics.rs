@@ -2,12 +2,16 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use cluster::status::Status;
-use commands::{Flag, Group, Spec};
+use cluster::status::{Status, name};
+use commands::{Flag, Group, Histogram, Spec};
 
-use crate::http::{CommandClass, HttpSource, MemoryMetrics, NodeMetrics, Readiness};
+use crate::http::{
+    ClassDurations, ClusterMetrics, CommandClass, HttpSource, LinkMetrics, MemoryMetrics,
+    NodeMetrics, Readiness,
+};
 use crate::merge::merged;
 use crate::news;
 use crate::peer::Progress;
@@ -67,11 +71,75 @@ impl HttpSource for Shared {
     fn cluster(&self) -> Status {
         news::status(self)
     }
+
+    fn cluster_metrics(&self) -> ClusterMetrics {
+        let status = news::status(self);
+        let mine = status.members.iter().find(|member| member.name == status.node);
+        let holders = |count: fn(usize) -> bool| {
+            status.buckets.iter().filter(|bucket| count(bucket.holders.len())).count() as u64
+        };
+        let (fills, waits) = (&self.data.fills, &self.data.parked);
+        ClusterMetrics {
+            epoch: status.epoch,
+            generation: status.generation,
+            members: status.members.len() as u64,
+            leads: status.leader.as_ref() == Some(&status.node),
+            lease_valid: self.data.lease.is_valid(),
+            lease_left: self.data.lease.left(),
+            primaries: mine.map_or(0, |member| u64::from(member.primaries)),
+            backups: mine.map_or(0, |member| u64::from(member.backups)),
+            buckets: status.buckets.len() as u64,
+            buckets_without_backup: holders(|count| count < 2),
+            buckets_lost: holders(|count| count == 0),
+            moves: status.moves.len() as u64,
+            fill_sent_bytes: status.moves.iter().map(|this| this.sent_bytes).sum(),
+            fills_done: fills.done.load(Relaxed),
+            fills_failed: fills.failed.load(Relaxed),
+            handover_waits: waits.count.load(Relaxed),
+            handover_waited: Duration::from_micros(waits.total_micros.load(Relaxed)),
+            handover_longest: Duration::from_micros(waits.longest_micros.load(Relaxed)),
+            links: links(self),
+            durations: class_durations(self),
+        }
+    }
 }
+
+/// How far each other node is behind.
+fn links(shared: &Shared) -> Vec<LinkMetrics> {
+    let map = shared.map();
+    let all = shared.data.links.all();
+    let living = all.iter().filter(|link| !link.is_gone());
+    let told = living.map(|link| LinkMetrics {
+        to: name(&map, link.peer.id),
+        bytes: link.kept_bytes() as u64,
+        frames: link.last().0.saturating_sub(link.acked().0),
+    });
+    told.collect()
+}
+
+/// The times of all commands of a class together.
+fn class_durations(shared: &Shared) -> Vec<ClassDurations> {
+    let new = |class| ClassDurations {
+        class,
+        total: Duration::ZERO,
+        histogram: Histogram { counts: vec![0; Histogram::STEPS] },
+    };
+    let mut classes = CLASSES.map(new);
+    for counts in shared.watching.totals(&shared.table) {
+        let name = class_of(counts.spec);
+        let class = classes.iter_mut().find(|class| class.class == name).expect("one of them");
+        class.total += counts.time;
+        for (sum, more) in class.histogram.counts.iter_mut().zip(&counts.histogram.counts) {
+            *sum += more;
+        }
+    }
+    classes.into()
+}
+
+const CLASSES: [&str; 6] = ["read", "write", "pubsub", "transaction", "admin", "other"];
 
 /// What was asked for, by class, all of them even if nothing was.
 fn command_classes(shared: &Shared) -> Vec<CommandClass> {
-    const CLASSES: [&str; 6] = ["read", "write", "pubsub", "transaction", "admin", "other"];
     let mut classes = CLASSES.map(|class| CommandClass { class, calls: 0, failed: 0 });
     for counts in shared.watching.totals(&shared.table) {
         let name = class_of(counts.spec);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cluster::balance::LoadLevels;
 use cluster::control::{Ask, Control, Input, MapChanged, Sight, objection};
-use cluster::map::{ClusterId, Map, NodeId};
+use cluster::map::{Change, ClusterId, Map, NodeId, Outcome};
 use cluster::status::{Chronicle, MoveStatus, Status, Vote, digits, name};
 use commands::cluster::MAP_CHANNEL;
 use commands::{Post, Space};
@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use crate::clock;
 use crate::data::vitals;
+use crate::log;
 use crate::merge::merged;
 use crate::pubsub::Outbox;
 use crate::shared::Shared;
@@ -104,7 +105,9 @@ pub(crate) fn map_changed(shared: &Shared, before: &Map, changed: &MapChanged) {
     let map = &changed.map;
     if let Some(entry) = &changed.entry {
         let (changes, outcomes) = (&entry.changes, &changed.outcomes);
-        shared.news.chronicle.lock().note((before, map), changes, outcomes, clock::now().0);
+        let mut chronicle = shared.news.chronicle.lock();
+        chronicle.note((before, map), changes, outcomes, clock::now().0);
+        say(&chronicle, changes, outcomes);
     }
     let mut outbox = Outbox::new(shared.mailboxes.len());
     let epoch = map.epoch().to_string();
@@ -112,6 +115,25 @@ pub(crate) fn map_changed(shared: &Shared, before: &Map, changed: &MapChanged) {
     let post = Post { space: Space::Global, channel, payload: epoch.as_bytes() };
     if outbox.publish_here(&shared.exchange, None, post) > 0 {
         outbox.post(shared, None);
+    }
+}
+
+/// What happens to members is said; what happens to buckets only to who wants to hear it.
+fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[Outcome]) {
+    let applied = changes.iter().zip(outcomes).filter(|(_, is)| **is == Outcome::Applied);
+    let applied: Vec<&Change> = applied.map(|(change, _)| change).collect();
+    // The newest comes first there.
+    for (told, change) in chronicle.latest(applied.len()).iter().rev().zip(applied) {
+        let line = format!("{}: {}", told.what, told.why);
+        match change {
+            Change::AddBackup { .. } | Change::Promote { .. } | Change::DropBackup { .. } => {
+                log::debug("map", &line);
+            }
+            Change::Dead(_) | Change::Recreate { .. } | Change::Yield(_) => log::warn("map", &line),
+            Change::Join(_) | Change::Leave(_) | Change::Split(_) | Change::Set(_) => {
+                log::info("map", &line);
+            }
+        }
     }
 }
 

@@ -65,6 +65,12 @@ impl Histogram {
         Duration::ZERO
     }
 
+    /// How many runs surely took at most so long.
+    pub fn within(&self, limit: Duration) -> u64 {
+        let steps = self.counts.iter().enumerate();
+        steps.take_while(|(step, _)| Self::upper(*step) <= limit).map(|(_, count)| count).sum()
+    }
+
     /// How many runs took at most so many microseconds, for each power of two up to the longest run
     /// at which that number grows.
     pub fn cumulative_micros(&self) -> Vec<(u64, u64)> {
@@ -73,10 +79,7 @@ impl Histogram {
         let mut last = 0;
         for power in 0..=42u32 {
             let micros = 1u64 << power;
-            let within = |step: usize| Self::upper(step) <= Duration::from_micros(micros);
-            let steps = self.counts.iter().enumerate();
-            let count: u64 =
-                steps.take_while(|(step, _)| within(*step)).map(|(_, count)| count).sum();
+            let count = self.within(Duration::from_micros(micros));
             if count > last {
                 lines.push((micros, count));
                 last = count;

@@ -24,7 +24,7 @@ pub use suggest::nearest;
 pub use table::{Change, Section, Setting, TABLE, find};
 pub use types::{
     Ack, Advertise, AllowedCallbacks, Buckets, CrossSlot, EvictionPolicy, ExtraPort, JoinAddress,
-    JoinAddresses, NotifyClasses, OutputLimit, OutputLimits, Secret, SidePort,
+    JoinAddresses, LogFormat, LogLevel, NotifyClasses, OutputLimit, OutputLimits, Secret, SidePort,
 };
 
 /// What a node was told, typed. The names are those of [`TABLE`] with `_` for `-` and for the dot.
@@ -88,6 +88,8 @@ pub struct Settings {
     pub insecure: bool,
     pub timers_allow_callbacks: AllowedCallbacks,
 
+    pub log_level: LogLevel,
+    pub log_format: LogFormat,
     pub notify_keyspace_events: NotifyClasses,
     /// `None`: the slow log is off. Zero: it takes every command.
     pub slowlog_log_slower_than: Option<Duration>,
@@ -135,6 +137,8 @@ impl Default for Settings {
             admin_token: Secret::default(),
             insecure: false,
             timers_allow_callbacks: AllowedCallbacks::default(),
+            log_level: LogLevel::Info,
+            log_format: LogFormat::Text,
             notify_keyspace_events: NotifyClasses::NONE,
             slowlog_log_slower_than: Some(Duration::from_millis(10)),
             slowlog_max_len: 128,

@@ -2,7 +2,7 @@
 //! lists settings: flags, `CONFIG GET` patterns, the documentation.
 
 use super::kind::{Kind, Unit, Value};
-use super::types::{Ack, Buckets, CrossSlot, EvictionPolicy, SidePort};
+use super::types::{Ack, Buckets, CrossSlot, EvictionPolicy, LogFormat, LogLevel, SidePort};
 use super::{SettingError, Settings};
 
 /// One row: what the setting is called, what it takes, and where its value is kept.
@@ -240,6 +240,10 @@ pub static TABLE: &[Setting] = &[
     row!(Security "insecure" Start insecure, Kind::YesNo,
         "Start even if anyone on the network could read and change everything"),
 
+    row!(Watching "log-level" Start log_level, Kind::OneOf(LogLevel::WORDS),
+        "What goes to standard error: this and what is worse"),
+    row!(Watching "log-format" Start log_format, Kind::OneOf(LogFormat::WORDS),
+        "Lines of the log as text, or as JSON"),
     row!(Watching "notify-keyspace-events" RunTime notify_keyspace_events, Kind::NotifyClasses,
         "Events about keys to publish: K or E for the channel, then classes, A for all"),
     row!(Watching "slowlog-log-slower-than" RunTime slowlog_log_slower_than,
@@ -253,7 +257,7 @@ pub static TABLE: &[Setting] = &[
     row!(Compatibility "databases" Fixed "1", COUNT, "There is database 0 and no other, as in Redis Cluster"),
     row!(Compatibility "save" Fixed "", Kind::Path, "Data is in memory only"),
     row!(Compatibility "appendonly" Fixed "no", Kind::YesNo, "Data is in memory only"),
-    row!(Compatibility "loglevel" Fixed "notice", Kind::Name, "A node says its first and last words and what went wrong, and has no other log"),
+    row!(Compatibility "loglevel" Fixed "notice", Kind::Name, "log-level says what is logged"),
     row!(Compatibility "hz" Fixed "10", COUNT, "Nothing here runs by a fixed beat"),
     row!(Compatibility "active-expire-effort" Fixed "1", COUNT, "Keys expire when they are due, without searching for them"),
     row!(Compatibility "activedefrag" Fixed "no", Kind::YesNo, "Memory is not defragmented"),

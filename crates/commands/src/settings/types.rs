@@ -133,6 +133,30 @@ choice! {
 }
 
 choice! {
+    /// How much a node says of what happens.
+    LogLevel {
+        /// What went wrong here.
+        Error = "error",
+        /// What is wrong elsewhere, or may become so.
+        Warn = "warn",
+        /// Who came and went.
+        Info = "info",
+        /// Every change of the map.
+        Debug = "debug",
+    }
+}
+
+choice! {
+    /// How a line of the log is written.
+    LogFormat {
+        /// For people.
+        Text = "text",
+        /// An object a line, for programs.
+        Json = "json",
+    }
+}
+
+choice! {
     /// How many buckets a new cluster begins with. They are split when there are too few of them.
     Buckets {
         B16 = "16",

@@ -28,4 +28,10 @@ impl Lease {
         let until = self.0.load(Ordering::Acquire);
         until == FOR_EVER || now().as_nanos() < u128::from(until)
     }
+
+    /// Until it runs out; `None` for one that does not.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let until = self.0.load(Ordering::Acquire);
+        (until != FOR_EVER).then(|| Duration::from_nanos(until).saturating_sub(now()))
+    }
 }

@@ -45,7 +45,7 @@ pub(crate) use link::Link;
 pub(crate) use links::{Links, ship_effects as ship};
 pub(crate) use mover::run_mover;
 pub(crate) use plane::{Notice, incoming, outgoing};
-pub(crate) use stalls::Stalls;
+pub(crate) use stalls::{Fills, Stalls};
 
 /// What the threads of a node share about the other nodes.
 pub(crate) struct Data {
@@ -75,6 +75,7 @@ pub(crate) struct Data {
     pub parked: Stalls,
     /// What fills from here have sent.
     pub sent: Mutex<Sent>,
+    pub fills: Fills,
 }
 
 impl Data {
@@ -95,6 +96,7 @@ impl Data {
             pausing: AtomicBool::new(false),
             parked: Stalls::default(),
             sent: Mutex::default(),
+            fills: Fills::default(),
         }
     }
 

@@ -40,6 +40,9 @@ impl Data {
     }
 
     pub(crate) fn notify(&self, notice: Notice) {
+        if let Notice::Moved(report) = &notice {
+            self.fills.note(report);
+        }
         if let Some(notify) = self.notice.get() {
             notify(notice);
         }

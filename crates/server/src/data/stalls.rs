@@ -1,7 +1,9 @@
-//! How long commands had to wait because their bucket was being handed over.
+//! How long commands had to wait because their bucket was being handed over, and how fills ended.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+
+use cluster::data::Report;
 
 #[derive(Default)]
 pub(crate) struct Stalls {
@@ -16,5 +18,22 @@ impl Stalls {
         self.count.fetch_add(1, Relaxed);
         self.total_micros.fetch_add(micros, Relaxed);
         self.longest_micros.fetch_max(micros, Relaxed);
+    }
+}
+
+/// Fills from this node, by how they ended.
+#[derive(Default)]
+pub(crate) struct Fills {
+    pub done: AtomicU64,
+    pub failed: AtomicU64,
+}
+
+impl Fills {
+    pub(crate) fn note(&self, report: &Report) {
+        match report {
+            Report::FillDone { .. } => self.done.fetch_add(1, Relaxed),
+            Report::FillFailed { .. } => self.failed.fetch_add(1, Relaxed),
+            Report::Drained { .. } | Report::OutOfSync { .. } => 0,
+        };
     }
 }

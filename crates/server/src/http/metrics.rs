@@ -1,12 +1,18 @@
 //! The numbers of a node as plain data, and the two forms they go out in: Prometheus's text for
-//! `/metrics` and JSON for `/api/node`. Filled by whoever implements `HttpSource`.
+//! `/metrics` and JSON for `/api/node`. Filled by whoever implements `HttpSource`. What the cluster adds
+//! is in `metrics/cluster.rs`. docs/metrics.md is written from what a node tells here.
 
-use std::fmt::Write;
+mod cluster; // The map, leases, links and moves, and how long commands took.
+mod page; //    The text format.
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cluster::merge::Tally;
+use ::cluster::merge::Tally;
 use serde_json::{Value, json};
+
+pub use self::cluster::{ClassDurations, ClusterMetrics, LinkMetrics};
+use self::page::Page;
 
 /// Whether clients should be sent here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +75,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 impl NodeMetrics {
     /// The text format of Prometheus, version 0.0.4.
     pub(super) fn prometheus(&self) -> String {
-        let mut page = Page(String::with_capacity(4096));
+        let mut page = Page::default();
         page.family("info", "gauge", "What runs here; always 1.");
         page.labelled("info", &[("version", VERSION), ("name", &self.name)], 1);
         page.family("uptime_seconds", "gauge", "Seconds since the process started.");
@@ -80,7 +86,7 @@ impl NodeMetrics {
         self.prometheus_keys(&mut page);
         self.prometheus_memory(&mut page);
         self.prometheus_merged(&mut page);
-        page.0
+        page.text()
     }
 
     fn prometheus_clients(&self, page: &mut Page) {
@@ -170,38 +176,4 @@ impl NodeMetrics {
             },
         })
     }
-}
-
-/// A page of metrics as it grows. Every name gets the same prefix.
-struct Page(String);
-
-impl Page {
-    fn gauge(&mut self, name: &str, help: &str, value: u64) {
-        self.family(name, "gauge", help);
-        self.value(name, format_args!("{value}"));
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: u64) {
-        self.family(name, "counter", help);
-        self.value(name, format_args!("{value}"));
-    }
-
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.0, "# HELP opencluster_{name} {help}");
-        let _ = writeln!(self.0, "# TYPE opencluster_{name} {kind}");
-    }
-
-    fn value(&mut self, name: &str, value: std::fmt::Arguments<'_>) {
-        let _ = writeln!(self.0, "opencluster_{name} {value}");
-    }
-
-    fn labelled(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
-        let labels: Vec<String> =
-            labels.iter().map(|(label, text)| format!("{label}=\"{}\"", escape(text))).collect();
-        let _ = writeln!(self.0, "opencluster_{name}{{{}}} {value}", labels.join(","));
-    }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }

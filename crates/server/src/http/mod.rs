@@ -27,7 +27,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
 pub use console::{ConsoleSource, Sample};
-pub use metrics::{CommandClass, MemoryMetrics, NodeMetrics, Readiness};
+pub use metrics::{
+    ClassDurations, ClusterMetrics, CommandClass, LinkMetrics, MemoryMetrics, NodeMetrics,
+    Readiness,
+};
 
 use console::Console;
 use patient::Patient;
@@ -87,6 +90,10 @@ pub trait HttpSource: ConsoleSource {
         String::new()
     }
     fn cluster(&self) -> Status;
+    /// Numbers about the cluster, and how long commands took.
+    fn cluster_metrics(&self) -> ClusterMetrics {
+        ClusterMetrics::default()
+    }
 }
 
 /// What to listen on, and under which names.

@@ -47,7 +47,8 @@ async fn readyz(State(source): State<Source>) -> Response {
 }
 
 async fn metrics(State(source): State<Source>) -> Response {
-    let page = source.metrics().prometheus() + &source.timer_metrics();
+    let cluster = source.cluster_metrics().prometheus();
+    let page = source.metrics().prometheus() + &cluster + &source.timer_metrics();
     typed("text/plain; version=0.0.4; charset=utf-8", page)
 }
 

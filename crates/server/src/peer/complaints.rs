@@ -22,7 +22,7 @@ impl Complaints {
     pub(super) fn say(&self, line: &str) {
         if let Some(unsaid) = self.may_say(Instant::now()) {
             let more = if unsaid > 0 { format!(" (and {unsaid} more)") } else { String::new() };
-            eprintln!("opencluster: {line}{more}");
+            crate::log::warn("peers", &format!("{line}{more}"));
         }
     }
 

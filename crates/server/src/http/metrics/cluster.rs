@@ -1,0 +1,180 @@
+//! What a node knows of its cluster, as numbers, and how long its commands took.
+
+use std::time::Duration;
+
+use commands::Histogram;
+
+use super::page::Page;
+
+/// Upper ends of the steps in which durations are told, in microseconds: 1 us to 1 s.
+const BOUNDS_MICROS: [u64; 11] =
+    [1, 4, 16, 64, 256, 1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000];
+
+/// The cluster, as this node sees it.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterMetrics {
+    pub epoch: u64,
+    pub generation: u64,
+    pub members: u64,
+    /// This node keeps the log of map changes.
+    pub leads: bool,
+    pub lease_valid: bool,
+    /// Until the lease runs out; `None` for a node that needs none.
+    pub lease_left: Option<Duration>,
+    pub primaries: u64,
+    pub backups: u64,
+    pub buckets: u64,
+    /// Fewer copies than two.
+    pub buckets_without_backup: u64,
+    /// No copy at all.
+    pub buckets_lost: u64,
+    /// Moves that this node takes part in.
+    pub moves: u64,
+    /// What the fill under way from here has sent.
+    pub fill_sent_bytes: u64,
+    pub fills_done: u64,
+    pub fills_failed: u64,
+    /// Commands that waited for a handover, all their waits and the longest.
+    pub handover_waits: u64,
+    pub handover_waited: Duration,
+    pub handover_longest: Duration,
+    pub links: Vec<LinkMetrics>,
+    pub durations: Vec<ClassDurations>,
+}
+
+/// What waits to be acknowledged by another node.
+#[derive(Clone, Debug)]
+pub struct LinkMetrics {
+    pub to: String,
+    pub bytes: u64,
+    pub frames: u64,
+}
+
+/// How long the commands of a class took.
+#[derive(Clone, Debug)]
+pub struct ClassDurations {
+    pub class: &'static str,
+    pub total: Duration,
+    pub histogram: Histogram,
+}
+
+impl ClusterMetrics {
+    pub(crate) fn prometheus(&self) -> String {
+        let mut page = Page::default();
+        self.durations(&mut page);
+        self.map(&mut page);
+        self.lease(&mut page);
+        self.moves(&mut page);
+        self.replication(&mut page);
+        page.text()
+    }
+
+    fn durations(&self, page: &mut Page) {
+        const NAME: &str = "command_duration_seconds";
+        let help = "Time to run a command, by class, without its wait for a turn or a backup.";
+        page.family(NAME, "histogram", help);
+        for ClassDurations { class, total, histogram } in &self.durations {
+            for micros in BOUNDS_MICROS {
+                let bound = format!("{}", micros as f64 / 1e6);
+                let count = histogram.within(Duration::from_micros(micros));
+                let labels = [("class", *class), ("le", bound.as_str())];
+                page.labelled(&format!("{NAME}_bucket"), &labels, count);
+            }
+            let count = histogram.total();
+            page.labelled(&format!("{NAME}_bucket"), &[("class", *class), ("le", "+Inf")], count);
+            let seconds = format!("{:.9}", total.as_secs_f64());
+            page.labelled(&format!("{NAME}_sum"), &[("class", *class)], seconds);
+            page.labelled(&format!("{NAME}_count"), &[("class", *class)], count);
+        }
+    }
+
+    fn map(&self, page: &mut Page) {
+        page.gauge("map_epoch", "Changes of the map so far.", self.epoch);
+        page.gauge("map_generation", "1, and more after each takeover.", self.generation);
+        page.gauge("members", "Nodes in the map.", self.members);
+        page.gauge("leader", "1 if this node keeps the log of map changes.", u64::from(self.leads));
+        page.gauge("buckets", "Buckets of the cluster.", self.buckets);
+        page.family("buckets_held", "gauge", "Buckets that this node has a copy of, by role.");
+        page.labelled("buckets_held", &[("role", "primary")], self.primaries);
+        page.labelled("buckets_held", &[("role", "backup")], self.backups);
+        let help = "Buckets of the cluster with one copy or none.";
+        page.gauge("buckets_without_backup", help, self.buckets_without_backup);
+        page.gauge("buckets_lost", "Buckets that nobody holds.", self.buckets_lost);
+    }
+
+    fn lease(&self, page: &mut Page) {
+        let valid = "1 while this node may serve.";
+        page.gauge("lease_valid", valid, u64::from(self.lease_valid));
+        let left = "Until the lease runs out, if it is not renewed; +Inf for a node alone.";
+        page.family("lease_left_seconds", "gauge", left);
+        match self.lease_left {
+            Some(left) => {
+                page.value("lease_left_seconds", format_args!("{:.3}", left.as_secs_f64()));
+            }
+            None => page.value("lease_left_seconds", format_args!("+Inf")),
+        }
+    }
+
+    fn moves(&self, page: &mut Page) {
+        page.gauge("moves", "Moves of buckets that this node takes part in.", self.moves);
+        let sent = "Bytes sent by the fill under way from this node.";
+        page.gauge("fill_sent_bytes", sent, self.fill_sent_bytes);
+        page.family("fills_total", "counter", "Fills from this node, by how they ended.");
+        page.labelled("fills_total", &[("result", "done")], self.fills_done);
+        page.labelled("fills_total", &[("result", "failed")], self.fills_failed);
+        let waits = "Commands that waited because their bucket was being handed over.";
+        page.counter("handover_waits_total", waits, self.handover_waits);
+        let waited = self.handover_waited.as_secs_f64();
+        page.family("handover_wait_seconds_total", "counter", "What they waited, together.");
+        page.value("handover_wait_seconds_total", format_args!("{waited:.6}"));
+        let longest = self.handover_longest.as_secs_f64();
+        page.family("handover_wait_longest_seconds", "gauge", "The longest of these waits.");
+        page.value("handover_wait_longest_seconds", format_args!("{longest:.6}"));
+    }
+
+    fn replication(&self, page: &mut Page) {
+        let help = "Bytes sent to another node and not acknowledged yet.";
+        page.family("replication_lag_bytes", "gauge", help);
+        for link in &self.links {
+            page.labelled("replication_lag_bytes", &[("to", &link.to)], link.bytes);
+        }
+        let help = "Frames sent to another node and not acknowledged yet.";
+        page.family("replication_lag_frames", "gauge", help);
+        for link in &self.links {
+            page.labelled("replication_lag_frames", &[("to", &link.to)], link.frames);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_told_in_steps_that_grow_to_the_count() {
+        let mut histogram = Histogram { counts: vec![0; Histogram::STEPS] };
+        histogram.counts[Histogram::step(500)] = 90;
+        histogram.counts[Histogram::step(3_000)] = 10;
+        let total = Duration::from_micros(75);
+        let durations = vec![ClassDurations { class: "read", total, histogram }];
+        let text = ClusterMetrics { durations, ..ClusterMetrics::default() }.prometheus();
+        for wanted in [
+            "# TYPE opencluster_command_duration_seconds histogram\n",
+            "_bucket{class=\"read\",le=\"0.000001\"} 90\n",
+            "_bucket{class=\"read\",le=\"0.000004\"} 100\n",
+            "_bucket{class=\"read\",le=\"+Inf\"} 100\n",
+            "_sum{class=\"read\"} 0.000075000\n",
+            "_count{class=\"read\"} 100\n",
+        ] {
+            assert!(text.contains(wanted), "{wanted} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_node_alone_needs_no_lease_and_a_link_is_named_after_its_end() {
+        let links = vec![LinkMetrics { to: "b".to_owned(), bytes: 7, frames: 1 }];
+        let text = ClusterMetrics { links, ..ClusterMetrics::default() }.prometheus();
+        assert!(text.contains("\nopencluster_lease_left_seconds +Inf\n"), "{text}");
+        assert!(text.contains("\nopencluster_replication_lag_bytes{to=\"b\"} 7\n"), "{text}");
+    }
+}
