@@ -63,7 +63,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         herd.wait_for_the_last(&stop)?;
     }
     let live = Live::watch(herd.reachable());
-    let load = Load::start(herd.reachable(), args.rate);
+    let load = Load::start(&herd.reachable(), args.rate);
     let mut stage = Stage { herd, live, load };
     let seen = if args.no_tty || !std::io::stdout().is_terminal() {
         tour::run(&mut stage, std::time::Duration::from_secs(args.seconds), &stop)

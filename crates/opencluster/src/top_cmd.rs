@@ -1,7 +1,8 @@
 //! `opencluster top`: a cluster on a screen, live. The same words as `status`; `live.rs` looks, `screen/`
 //! draws.
 
-mod view; // What the screen shows.
+mod view; //    What the screen shows.
+mod latency; // How long commands take on each member.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -16,6 +17,7 @@ use crate::Failure;
 use crate::live::{Live, Seen};
 use crate::status_cmd;
 use crate::talk::NodeArgs;
+use latency::Latencies;
 use view::View;
 
 const DRAW_EVERY: Duration = Duration::from_millis(250);
@@ -41,11 +43,17 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let live = Live::watch(nodes);
     let mut terminal = ratatui::try_init()
         .map_err(|error| Failure::Refused(format!("cannot draw on this terminal: {error}")))?;
-    let mut past = Past::default();
+    let (mut past, latencies) = (Past::default(), Latencies::start());
     let watched = loop {
         let seen = live.latest();
         past.note(seen.as_ref());
-        match draw(&mut terminal, seen.as_ref(), &past).and_then(|()| is_quit()) {
+        if let Some(seen) = &seen {
+            let at = |member| args.node.at(status_cmd::address(member)).within(PATIENCE);
+            let members = seen.status.members.iter();
+            latencies.ask(members.map(|member| (member.name.clone(), at(member))).collect());
+        }
+        let shown = (&past, &latencies.told());
+        match draw(&mut terminal, seen.as_ref(), shown).and_then(|()| is_quit()) {
             Ok(false) => {}
             Ok(true) => break Ok(()),
             Err(error) => break Err(Failure::Refused(format!("the terminal is gone: {error}"))),
@@ -58,11 +66,11 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
 fn draw(
     terminal: &mut ratatui::DefaultTerminal,
     seen: Option<&Seen>,
-    past: &Past,
+    (past, latencies): (&Past, &BTreeMap<String, latency::Latency>),
 ) -> io::Result<()> {
     let Some(seen) = seen else { return Ok(()) };
     let (now, age) = (status_cmd::now(), seen.at.elapsed());
-    let view = View { status: &seen.status, age, ops: &past.ops, now };
+    let view = View { status: &seen.status, age, ops: &past.ops, latencies, now };
     terminal.draw(|frame| view::draw(frame, &view))?;
     Ok(())
 }

@@ -59,11 +59,11 @@ pub(super) struct Latency {
 }
 
 impl Load {
-    pub(super) fn start(nodes: Reachable, rate: u32) -> Load {
+    pub(super) fn start(nodes: &Reachable, rate: u32) -> Load {
         let shared = Arc::new(Shared::default());
         let pace = Duration::from_secs(1) * u32::try_from(WRITERS).unwrap_or(1) / rate;
         let writers = (0..WRITERS).map(|number| {
-            let (shared, nodes) = (Arc::clone(&shared), Arc::clone(&nodes));
+            let (shared, nodes) = (Arc::clone(&shared), Arc::clone(nodes));
             let work = move || Writer::new(number, nodes, &shared).work(pace);
             let thread = thread::Builder::new().name(format!("writer-{number}")).spawn(work);
             thread.expect("a process can start a handful of threads")

@@ -105,12 +105,15 @@ impl Play<'_> {
         if !event::poll(DRAW_EVERY)? {
             return Ok(Next::GoOn);
         }
-        match event::read()? {
-            Event::Key(key) if key.kind == KeyEventKind::Press => Ok(self.on_key(key)),
-            _ => Ok(Next::GoOn),
+        if let Event::Key(key) = event::read()?
+            && key.kind == KeyEventKind::Press
+        {
+            return Ok(self.on_key(key));
         }
+        Ok(Next::GoOn)
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn on_key(&mut self, key: KeyEvent) -> Next {
         let last = self.stage.herd.nodes.len().saturating_sub(1);
         match key.code {

@@ -10,6 +10,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
+use super::latency::Latency;
 use crate::screen;
 use crate::status_cmd::figures::thousands;
 
@@ -25,6 +26,7 @@ pub(super) struct View<'a> {
     pub(super) age: Duration,
     /// Operations of each member in each of the last seconds.
     pub(super) ops: &'a BTreeMap<String, Vec<u64>>,
+    pub(super) latencies: &'a BTreeMap<String, Latency>,
     /// Since 1970.
     pub(super) now: Duration,
 }
@@ -79,21 +81,28 @@ fn draw_middle(frame: &mut Frame<'_>, view: &View<'_>, area: Rect) {
     draw_ops(frame, view, ops);
 }
 
-/// A line for each member: its name, what it does now, and the last minutes.
+/// A line for each member: its name, what it does now, how long that takes, and the last minutes.
 fn draw_ops(frame: &mut Frame<'_>, view: &View<'_>, area: Rect) {
-    let block = screen::panel("operations a second");
+    let block = screen::panel("operations a second, and how long they run");
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let label = view.status.members.iter().map(|member| member.name.len()).max().unwrap_or(0);
     for (row, member) in inner.rows().zip(&view.status.members) {
         let past = view.ops.get(&member.name).map(Vec::as_slice).unwrap_or_default();
-        let words = format!("{:label$} {:>11} ", member.name, thousands(now(member)));
+        let latency = view.latencies.get(&member.name).map_or_else(String::new, took);
+        let ops = thousands(now(member));
+        let words = format!("{:label$} {ops:>11}  {latency:31} ", member.name);
         let width = u16::try_from(words.len()).unwrap_or(u16::MAX);
         let columns = [Constraint::Length(width), Constraint::Min(0)];
         let [name, chart] = Layout::horizontal(columns).areas(row);
         frame.render_widget(Line::from(words), name);
         frame.render_widget(screen::sparkline(past, chart.width), chart);
     }
+}
+
+fn took(latency: &Latency) -> String {
+    let Latency { command, p50, p99 } = latency;
+    format!("{command}: p50 {p50:.1} us, p99 {p99:.1} us")
 }
 
 fn now(member: &MemberStatus) -> u64 {
@@ -108,7 +117,10 @@ mod tests {
 
     fn shown(status: &Status, age: Duration) -> String {
         let ops = BTreeMap::from([("A".to_owned(), vec![1, 5, 12_345])]);
-        let view = View { status, age, ops: &ops, now: Duration::from_secs(13) };
+        let get = Latency { command: "get".to_owned(), p50: 1.5, p99: 12.0 };
+        let latencies = BTreeMap::from([("A".to_owned(), get)]);
+        let now = Duration::from_secs(13);
+        let view = View { status, age, ops: &ops, latencies: &latencies, now };
         drawn(120, 40, |frame| draw(frame, &view))
     }
 
@@ -121,7 +133,7 @@ mod tests {
             "A     10.0.0.1:6379       1         16        0     16  5.0 MiB  12,345  votes, busy",
             "│#0     P        +",
             "000F/0000  fill  A -> B",
-            "│A      12,345 ",
+            "│A      12,345  get: p50 1.5 us, p99 12.0 us",
             "3.0 s ago  B joins  it was started with our address",
             "q quits",
         ] {
