@@ -21,7 +21,7 @@ Every chore of the workspace.
   cargo xtask tidy [--shrink]                 only the rules; --shrink lowers ratchet entries that fell
   cargo xtask fuzz [--seconds N] [TARGET]...  fuzz each target for N seconds (60)
   cargo xtask sim [--seeds N] [--calm]        N histories of whole clusters with faults (2000)
-  cargo xtask bench NAME [ARGS]...            a benchmark of crates/load
+  cargo xtask bench NAME [ARGS]...            a benchmark of crates/load; `report` only writes docs/benchmarks.md
   cargo xtask chaos [--minutes N] [--seed S] [--nodes 3]   break a cluster at random, check its promises
   cargo xtask chaos --figures [PART] [--report]            how fast a cluster recovers
 ";

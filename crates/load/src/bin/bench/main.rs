@@ -14,6 +14,7 @@ mod fleet; //     The fleet's proxy beside twemproxy, and a migration under load
 mod measure; //   One measured run, and the middle of several.
 mod servers; //   The servers: found, installed, started, stopped.
 mod report; //    docs/benchmarks.md and the JSON beside it.
+mod plots; //     The plots in it.
 
 use std::io;
 use std::path::PathBuf;
@@ -53,8 +54,9 @@ enum Part {
     Fleet,
     /// All of the above.
     All,
-    /// Nothing new: only docs/benchmarks.md anew from the last kept results.
-    Page,
+    /// Nothing new: only docs/benchmarks.md and its plots anew from the last kept results.
+    #[command(alias = "page")]
+    Report,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -92,6 +94,9 @@ fn main() -> ExitCode {
 }
 
 fn run(part: Part, options: &Options) -> io::Result<()> {
+    if matches!(part, Part::Report) {
+        return report::write_page();
+    }
     if cfg!(debug_assertions) {
         return Err(io::Error::other("built without --release, the load would be the slower side"));
     }
@@ -116,7 +121,7 @@ fn run(part: Part, options: &Options) -> io::Result<()> {
             run_generator(&tools, options)?;
             run_fleet(&tools, options)
         }
-        Part::Page => report::write_page(),
+        Part::Report => Ok(()), // Written above: it measures nothing.
     }
 }
 

@@ -18,6 +18,7 @@ use crate::generator::GeneratorResults;
 use crate::latency::LatencyResults;
 use crate::memory::MemoryResults;
 use crate::node::{NodeResults, Row};
+use crate::plots;
 use crate::servers::{Kind, workspace_root};
 use crate::threads::{self, ThreadsResults};
 use crate::timers::TimersResults;
@@ -64,8 +65,16 @@ pub(crate) fn keep<T: Serialize>(
     write_page()
 }
 
+/// docs/benchmarks.md and the plots in it, anew from what was kept.
 pub(crate) fn write_page() -> io::Result<()> {
-    fs::write(workspace_root().join("docs/benchmarks.md"), page()?)
+    let docs = workspace_root().join("docs");
+    if let Some(kept) = last::<NodeResults>("node")? {
+        fs::write(docs.join("bench/node.svg"), plots::node(&kept.results))?;
+    }
+    if let Some(kept) = last::<MemoryResults>("memory")? {
+        fs::write(docs.join("bench/memory.svg"), plots::memory(&kept.results))?;
+    }
+    fs::write(docs.join("benchmarks.md"), page()?)
 }
 
 fn last<T: DeserializeOwned>(part: &str) -> io::Result<Option<Kept<T>>> {
@@ -80,10 +89,12 @@ fn page() -> io::Result<String> {
     let mut page = String::from(INTRODUCTION);
     if let Some(kept) = last::<NodeResults>("node")? {
         heading(&mut page, "One node beside Valkey and Redis", &kept);
+        line!(page, "![Server CPU for an operation](bench/node.svg)\n");
         node(&mut page, &kept.results);
     }
     if let Some(kept) = last::<MemoryResults>("memory")? {
         heading(&mut page, "Bytes per key", &kept);
+        line!(page, "![Bytes a key](bench/memory.svg)\n");
         memory(&mut page, &kept.results);
     }
     if let Some(kept) = last::<ThreadsResults>("threads")? {
@@ -124,7 +135,8 @@ const INTRODUCTION: &str = "\
 This page is written by the bench itself, on a release build:
 
 ```
-cargo xtask bench all --report
+cargo xtask bench all --report    # measures anew
+cargo xtask bench report          # only writes the page and its plots from what was measured
 ```
 
 In place of `all`: `node`, `memory`, `threads`, `latency`, `generator`, `timers` or `fleet`. `--quick` gives
@@ -366,6 +378,18 @@ mod tests {
         node(&mut page, &results(0.6, 1.0));
         assert!(page.contains("| 0.60 | 0.65 |"));
         assert!(page.contains("| 1000, 0.50 / 0.90 | 1000, 0.50 / 0.90 | - |"));
+    }
+
+    #[test]
+    fn the_page_and_its_plots_are_what_the_kept_results_give() {
+        let read =
+            |name: &str| fs::read_to_string(workspace_root().join("docs").join(name)).unwrap();
+        let again = "write them again with `cargo xtask bench report`";
+        assert!(read("benchmarks.md") == page().unwrap(), "docs/benchmarks.md: {again}");
+        let kept = last::<NodeResults>("node").unwrap().expect("it was measured");
+        assert!(read("bench/node.svg") == plots::node(&kept.results), "node.svg: {again}");
+        let kept = last::<MemoryResults>("memory").unwrap().expect("it was measured");
+        assert!(read("bench/memory.svg") == plots::memory(&kept.results), "memory.svg: {again}");
     }
 
     #[test]
