@@ -153,12 +153,13 @@ impl Writer<'_> {
             due = due.max(Instant::now().checked_sub(BEHIND_MAX).unwrap_or(due)) + pace;
             thread::sleep(due.saturating_duration_since(Instant::now()));
             // A stride without a common divisor reaches every key, neighbours far apart.
-            let place = turn / 2 * 101 % KEYS;
-            let begun = Instant::now();
+            let place = |count: usize| count * 101 % KEYS;
+            let (count, begun) = (turn / 2, Instant::now());
             if turn % 2 == 0 {
-                self.write(place, turn as u64 + 1);
+                self.write(place(count), turn as u64 + 1);
             } else {
-                self.read((place + KEYS / 2) % KEYS);
+                // One that was written a while ago, from the first moment on.
+                self.read(place(count / 2));
             }
             let mut took = self.shared.took.lock().unwrap_or_else(PoisonError::into_inner);
             took.push(begun.elapsed());
