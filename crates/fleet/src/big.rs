@@ -6,9 +6,11 @@
 //! meanwhile; writers wait for the marker. `big/elements.rs` knows how each type is read and written.
 //!
 //! Made by `write.rs` and by the migrator for keys over [`crate::write::BIG_BYTES`], and for keys
-//! that the new place will not take as a dump. Types with inner state (streams) travel whole.
+//! that the new place will not take as a dump. Types we do not know travel whole, and streams with
+//! groups (`big/stream.rs` says why).
 
 mod elements;
+mod stream;
 
 use resp::Value;
 
@@ -18,6 +20,7 @@ use crate::moving::{MARKER_MS, MoveJob, Outcome, RETRY_MS, Token, milliseconds};
 use crate::names;
 use crate::view::Route;
 use elements::Elements;
+use stream::Facts;
 
 /// How long what is gathered outlives its mover.
 const DATA_MS: u64 = 60_000;
@@ -38,6 +41,8 @@ pub struct BigMoveJob {
 #[derive(Clone, PartialEq, Debug)]
 enum Stage {
     Look,
+    /// It is a stream: with groups or without?
+    LookAtStream,
     /// A type that travels whole.
     Whole(Box<MoveJob>),
     Mark,
@@ -115,7 +120,25 @@ impl BigMoveJob {
         if kind == b"none" {
             return self.end(Outcome::Gone);
         }
+        if kind == b"stream" {
+            self.stage = Stage::LookAtStream;
+            let mut batch = Batch::default();
+            Facts::ask(&self.key, &mut batch);
+            return batch.ask(self.route.from);
+        }
         self.elements = Elements::of_type(kind);
+        self.by_elements_or_whole()
+    }
+
+    fn on_looked_at_stream(&mut self, answers: &[Value]) -> Step {
+        let Some(facts) = answers.first().and_then(Facts::read) else {
+            return unexpected(self.route.from, answers.first());
+        };
+        self.elements = Elements::of_stream(facts);
+        self.by_elements_or_whole()
+    }
+
+    fn by_elements_or_whole(&mut self) -> Step {
         if self.elements.is_some() {
             return self.mark();
         }
@@ -244,6 +267,7 @@ impl BigMoveJob {
         let mut digits = itoa::Buffer::new();
         let mut batch = Batch::default();
         batch.push(&[b"MULTI"]);
+        self.elements.as_ref().expect("its type is known").finish(&data, &mut batch);
         batch.push(&[b"RENAMENX", &data, &self.key]);
         match self.expires_ms {
             None => batch.push(&[b"PERSIST", &self.key]),
@@ -257,7 +281,7 @@ impl BigMoveJob {
     fn on_renamed(&mut self, answers: &[Value]) -> Step {
         match items(answers.last()) {
             // Aborted, or what was gathered has expired.
-            None | Some([Value::Error(_), ..]) => self.start_over(),
+            None | Some([.., Value::Error(_), _, _]) => self.start_over(),
             Some(_) => self.unlink(),
         }
     }
@@ -265,6 +289,11 @@ impl BigMoveJob {
     /// What the new place will not take stays where it is, and nobody waits for our marker.
     fn on_error(&mut self, server: Server, answer: &Value) -> Step {
         match (&self.stage, answer) {
+            // Gone meanwhile: looked at again, it will be nothing.
+            (Stage::LookAtStream, Value::Error(_)) => self.start_over(),
+            (Stage::Add, Value::Error(text)) if text.starts_with(b"ERR unknown command") => {
+                self.unmark(Outcome::Refused("its new server does not hold this type".to_owned()))
+            }
             (Stage::Add | Stage::Rename, Value::Error(text)) => {
                 self.unmark(Outcome::Refused(String::from_utf8_lossy(text).into_owned()))
             }
@@ -300,7 +329,9 @@ impl Job for BigMoveJob {
             return self.whole(Input::Answers(answers));
         }
         let server = match self.stage {
-            Stage::Look | Stage::Read | Stage::Unlink | Stage::Whole(_) => self.route.from,
+            Stage::Look | Stage::LookAtStream | Stage::Read | Stage::Unlink | Stage::Whole(_) => {
+                self.route.from
+            }
             Stage::Mark | Stage::Watch(_) | Stage::Add | Stage::Rename | Stage::Unmark => {
                 self.route.to
             }
@@ -310,6 +341,7 @@ impl Job for BigMoveJob {
         }
         match self.stage.clone() {
             Stage::Look => self.on_looked(answers),
+            Stage::LookAtStream => self.on_looked_at_stream(answers),
             Stage::Mark => self.on_marked(answers),
             Stage::Read => self.on_read(answers),
             Stage::Watch(then) => self.on_watched(&then, answers),

@@ -3,6 +3,7 @@
 
 use resp::Value;
 
+use super::stream::{self, Facts};
 use crate::job::{Batch, items};
 
 /// A chunk is about this large: some milliseconds of a server's time.
@@ -19,13 +20,14 @@ pub(super) struct Elements {
     count: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum Kind {
     String,
     List,
     Set,
     Hash,
     Sorted,
+    Stream(Facts),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,6 +35,8 @@ enum At {
     /// Bytes of a string, or elements of a list.
     Index(usize),
     Cursor(Vec<u8>),
+    /// The first id of a stream that was not read yet.
+    Id(Vec<u8>),
     End,
 }
 
@@ -50,6 +54,12 @@ impl Elements {
         Some(Elements { kind, at, count: COUNT_FIRST })
     }
 
+    /// A stream of which this is known; `None` if it has to travel whole.
+    pub(super) fn of_stream(facts: Facts) -> Option<Elements> {
+        let at = At::Id(b"-".to_vec());
+        facts.is_plain().then_some(Elements { kind: Kind::Stream(facts), at, count: COUNT_FIRST })
+    }
+
     pub(super) fn at_end(&self) -> bool {
         self.at == At::End
     }
@@ -62,17 +72,21 @@ impl Elements {
             let last = digits.1.format(index + count - 1).as_bytes();
             batch.push(&[name, key, first, last]);
         };
-        match (&self.at, self.kind) {
+        match (&self.at, &self.kind) {
             (At::Index(index), Kind::String) => range(b"GETRANGE", *index, CHUNK_BYTES),
             (At::Index(index), _) => range(b"LRANGE", *index, self.count),
             (At::Cursor(cursor), kind) => {
                 let name: &[u8] = match kind {
                     Kind::Set => b"SSCAN",
                     Kind::Hash => b"HSCAN",
-                    Kind::Sorted | Kind::String | Kind::List => b"ZSCAN",
+                    Kind::Sorted | Kind::String | Kind::List | Kind::Stream(_) => b"ZSCAN",
                 };
                 let count = digits.0.format(self.count).as_bytes();
                 batch.push(&[name, key, cursor, b"COUNT", count]);
+            }
+            (At::Id(from), _) => {
+                let count = digits.0.format(self.count).as_bytes();
+                batch.push(&[b"XRANGE", key, from, b"+", b"COUNT", count]);
             }
             // Nothing is left; an empty range says so once more.
             (At::End, _) => batch.push(&[b"LRANGE", b"", b"1", b"0"]),
@@ -94,6 +108,16 @@ impl Elements {
                 let cursor = cursor.text()?;
                 self.at = if cursor == b"0" { At::End } else { At::Cursor(cursor.to_vec()) };
                 texts(elements)?
+            }
+            At::Id(_) => {
+                let entries = items(Some(answer))?;
+                let next = entries.last().map(stream::next_id);
+                let chunk = stream::flat(entries)?;
+                self.at = match next {
+                    Some(id) => At::Id(id?),
+                    None => At::End,
+                };
+                chunk
             }
         };
         self.adapt(&chunk);
@@ -128,6 +152,7 @@ impl Elements {
             Kind::Set => b"SADD",
             Kind::Hash => b"HSET",
             Kind::Sorted => b"ZADD",
+            Kind::Stream(_) => return stream::add(data, chunk, batch),
         };
         let mut args: Vec<&[u8]> = vec![name, data];
         match self.kind {
@@ -137,11 +162,18 @@ impl Elements {
                     args.extend(pair.iter().rev().map(Vec::as_slice));
                 }
             }
-            Kind::String | Kind::List | Kind::Set | Kind::Hash => {
+            Kind::String | Kind::List | Kind::Set | Kind::Hash | Kind::Stream(_) => {
                 args.extend(chunk.iter().map(Vec::as_slice));
             }
         }
         batch.push(&args);
+    }
+
+    /// What is to be said of the whole when all elements are there.
+    pub(super) fn finish(&self, data: &[u8], batch: &mut Batch) {
+        if let Kind::Stream(facts) = &self.kind {
+            facts.set(data, batch);
+        }
     }
 }
 
