@@ -1,12 +1,14 @@
-//! The proxy's small HTTP face: `GET|PUT|DELETE /keys/KEY`, on a thread of its own.
+//! The proxy's small HTTP face: `GET|PUT|DELETE /keys/KEY` and what an operator's tools ask for
+//! (`metrics.rs`), on a thread of its own.
 //!
-//! Each request becomes a command to our own port (`inside.rs`), so that it goes the same way as every
+//! Each request on a key becomes a command to our own port (`inside.rs`), so that it goes the same way as every
 //! other: to the right server, by the rules for keys on their way. `keys.rs` has what a request means,
 //! `guard.rs` which ones are meant for us.
 
 mod guard;
 mod inside;
 mod keys;
+mod metrics;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,6 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use self::inside::Inside;
+use crate::shared::Shared;
 
 /// Connections at a time. More wait in the kernel's queue until one of these ends.
 const CONNECTIONS_MAX: usize = 128;
@@ -42,7 +45,7 @@ pub(crate) struct Http {
 pub(crate) struct Behind {
     /// Where the proxy itself listens.
     pub proxy: SocketAddr,
-    pub password: Option<String>,
+    pub shared: Arc<Shared>,
 }
 
 impl Http {
@@ -53,7 +56,7 @@ impl Http {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = watch::channel(());
         let serve = async move {
-            let inside = Inside::new(reachable(behind.proxy), behind.password);
+            let inside = Inside::new(reachable(behind.proxy), behind.shared);
             accept(TcpListener::from_std(listener)?, Arc::new(inside), stopped).await;
             io::Result::Ok(())
         };

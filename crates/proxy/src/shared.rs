@@ -27,8 +27,19 @@ pub(crate) struct Shared {
     pub next_client: AtomicU64,
     pub commands: Vec<AtomicU64>,
     pub next_token: AtomicU64,
+    pub counts: Counts,
     /// The watcher should look at once: a worker has met something newer than it knows.
     pub look_again: Mutex<Option<std::thread::Thread>>,
+}
+
+/// What is counted for `/metrics` besides requests. All of it is rare.
+#[derive(Default)]
+pub(crate) struct Counts {
+    /// Requests on keys that were on their way.
+    pub moving_reads: AtomicU64,
+    pub moving_writes: AtomicU64,
+    /// Connections to servers that broke.
+    pub links_lost: AtomicU64,
 }
 
 /// The fleet as the first server tells of it.

@@ -2,13 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use resp::{ReplyParser, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+use crate::shared::Shared;
 
 /// Connections kept while nobody needs them.
 const KEPT_MAX: usize = 32;
@@ -18,13 +20,17 @@ const READ_BYTES: usize = 64 * 1024;
 
 pub(super) struct Inside {
     address: SocketAddr,
-    pub(super) password: Option<String>,
+    pub(super) shared: Arc<Shared>,
     kept: Mutex<Vec<TcpStream>>,
 }
 
 impl Inside {
-    pub(super) fn new(address: SocketAddr, password: Option<String>) -> Inside {
-        Inside { address, password, kept: Mutex::new(Vec::new()) }
+    pub(super) fn new(address: SocketAddr, shared: Arc<Shared>) -> Inside {
+        Inside { address, shared, kept: Mutex::new(Vec::new()) }
+    }
+
+    pub(super) fn password(&self) -> Option<&str> {
+        self.shared.options.password.as_deref()
     }
 
     /// Runs one command. A connection that failed is not kept.
@@ -45,7 +51,7 @@ impl Inside {
     async fn connect(&self) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
-        if let Some(password) = &self.password {
+        if let Some(password) = self.password() {
             exchange(&mut stream, &[b"AUTH", password.as_bytes()]).await?;
         }
         Ok(stream)

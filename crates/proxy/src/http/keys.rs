@@ -12,6 +12,7 @@ use resp::Value;
 
 use super::guard::refusal;
 use super::inside::Inside;
+use super::metrics;
 
 /// The largest value to PUT.
 const VALUE_BYTES_MAX: usize = 16 << 20;
@@ -22,12 +23,22 @@ pub(super) fn router(inside: Arc<Inside>) -> Router {
 }
 
 async fn answer(State(inside): State<Arc<Inside>>, request: Request) -> Response {
-    if let Some(refusal) = refusal(request.headers(), inside.password.as_deref()) {
+    // Health checks come from machines that use whatever name they like, and give nothing away.
+    match (request.method(), request.uri().path()) {
+        (&Method::GET, "/healthz") => return metrics::healthz(),
+        (&Method::GET, "/readyz") => return metrics::readyz(&inside.shared),
+        _ => {}
+    }
+    if let Some(refusal) = refusal(request.headers(), inside.password()) {
         return refusal.into_response();
+    }
+    if (request.method(), request.uri().path()) == (&Method::GET, "/metrics") {
+        return metrics::metrics(&inside.shared);
     }
     let Some(path) = request.uri().path().strip_prefix(PREFIX).filter(|path| !path.is_empty())
     else {
-        return (StatusCode::NOT_FOUND, "only /keys/KEY is here\n").into_response();
+        return (StatusCode::NOT_FOUND, "there are /keys/KEY, /metrics, /healthz and /readyz\n")
+            .into_response();
     };
     let Some(key) = decoded(path) else {
         return (StatusCode::BAD_REQUEST, "the key is not percent-encoded as it should be\n")

@@ -23,6 +23,35 @@ fn ask(address: SocketAddr, head: &str, body: &str) -> (u16, String) {
 }
 
 #[test]
+fn operators_tools_are_told_how_the_proxy_and_its_fleet_are() {
+    let fleet = Fleet::with(2, |options| {
+        options.http = Some(([127, 0, 0, 1], 0).into());
+        options.password = Some("secret".to_owned());
+    });
+    let http = fleet.proxy.http_address().unwrap();
+    assert_eq!(ask(http, "GET /healthz", ""), (200, "ok\n".to_owned()));
+    assert_eq!(ask(http, "GET /readyz", ""), (200, "ready\n".to_owned()));
+    assert_eq!(ask(http, "GET /metrics", "").0, 401, "numbers are for those with the password");
+    let head = "GET /metrics HTTP/1.1\r\nAuthorization: Bearer secret\r\nX:";
+    let (status, page) = ask(http, head, "");
+    assert_eq!(status, 200, "{page}");
+    for line in [
+        "opencluster_fleet_epoch 1",
+        "opencluster_fleet_migration_status 0",
+        "opencluster_fleet_ready 1",
+        "opencluster_fleet_moving_requests_total{kind=\"write\"} 0",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} in {page}");
+    }
+    assert_eq!(page.matches("server_weight{map=\"current\"").count(), 2, "{page}");
+    fleet.servers[0].client().run("DEL server.config.current");
+    let begun = std::time::Instant::now();
+    while ask(http, "GET /readyz", "").0 != 503 {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "it never notices");
+    }
+}
+
+#[test]
 fn keys_are_put_got_and_deleted_where_they_live() {
     let fleet = Fleet::with(3, |options| options.http = Some(([127, 0, 0, 1], 0).into()));
     let http = fleet.proxy.http_address().unwrap();
