@@ -175,6 +175,12 @@ impl Config {
         })
     }
 
+    /// Whether this is the fleet of these servers, the first of which are named.
+    pub fn begins_with(&self, servers: &[Address]) -> bool {
+        let same = self.servers.iter().zip(servers).all(|(ours, named)| ours.is_at(named));
+        same && servers.len() <= self.servers.len()
+    }
+
     /// Whether a server has a share of the keys in some map that counts. One that has none may be
     /// away: nobody needs it.
     pub fn needs(&self, server: Server) -> bool {
@@ -224,19 +230,65 @@ fn wrong(key: &'static str, text: &str) -> ConfigError {
     ConfigError::Wrong { key, text: text.to_owned() }
 }
 
-/// `HOST:PORT` of a server, as everybody who talks to it writes it.
+/// `HOST:PORT` of a server, as everybody who talks to it writes it. `HOST:PORT+HOST:PORT/cluster` is a
+/// cluster, by some of its nodes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Address {
     pub host: String,
     pub port: u16,
+    pub kind: Kind,
+    /// Of a cluster: more of its nodes, for when the first is gone.
+    pub others: Vec<Address>,
 }
 
+/// What stands behind an address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Kind {
+    /// One server, which holds all that is sent to it.
+    Plain,
+    /// A node of an OpenCluster, which tells where a key is.
+    Cluster,
+}
+
+const CLUSTER: &str = "/cluster";
+/// More nodes of a cluster that its address names.
+const OTHERS_MAX: usize = 4;
+
 impl Address {
+    /// Of one server.
+    pub fn plain(host: &str, port: u16) -> Address {
+        Address { host: host.to_owned(), port, kind: Kind::Plain, others: Vec::new() }
+    }
+
+    /// The cluster to which the server at this address belongs.
+    #[must_use]
+    pub fn as_cluster(&self) -> Address {
+        Address { kind: Kind::Cluster, ..self.clone() }
+    }
+
+    /// The same cluster by more of its nodes: as many as are worth writing down.
+    #[must_use]
+    pub fn with_nodes(&self, nodes: impl IntoIterator<Item = Address>) -> Address {
+        let new = nodes.into_iter().filter(|node| !node.is_at(self));
+        Address { others: new.take(OTHERS_MAX).collect(), ..self.clone() }
+    }
+
+    /// The nodes a cluster is named by.
+    pub fn nodes(&self) -> impl Iterator<Item = Address> {
+        let first = Address::plain(&self.host, self.port);
+        std::iter::once(first).chain(self.others.iter().cloned())
+    }
+
+    /// Whether both lead to the same socket.
+    pub fn is_at(&self, other: &Address) -> bool {
+        (&self.host, self.port) == (&other.host, other.port)
+    }
+
     /// Reads `host:port,host:port`: at least one, none twice.
     pub fn list(text: &str) -> Result<Vec<Address>, AddressError> {
         let addresses: Vec<Address> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
         for (index, address) in addresses.iter().enumerate() {
-            if addresses[..index].contains(address) {
+            if addresses[..index].iter().any(|other| other.is_at(address)) {
                 return Err(AddressError::Twice(address.clone()));
             }
         }
@@ -247,9 +299,17 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
-            return write!(f, "[{}]:{}", self.host, self.port);
+            write!(f, "[{}]:{}", self.host, self.port)?;
+        } else {
+            write!(f, "{}:{}", self.host, self.port)?;
         }
-        write!(f, "{}:{}", self.host, self.port)
+        match self.kind {
+            Kind::Plain => Ok(()),
+            Kind::Cluster => {
+                self.others.iter().try_for_each(|other| write!(f, "+{other}"))?;
+                f.write_str(CLUSTER)
+            }
+        }
     }
 }
 
@@ -258,14 +318,18 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Address, AddressError> {
         let wrong = || AddressError::Wrong(text.to_owned());
+        if let Some(nodes) = text.strip_suffix(CLUSTER) {
+            let nodes: Vec<Address> = nodes.split('+').map(str::parse).collect::<Result<_, _>>()?;
+            return Ok(nodes[0].as_cluster().with_nodes(nodes));
+        }
         let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let host = bare.unwrap_or(host);
         let plain = !host.is_empty()
-            && !host.contains(|letter: char| letter.is_whitespace() || letter == '/')
+            && !host.contains(|letter: char| letter.is_whitespace() || "/+".contains(letter))
             && (bare.is_some() || !host.contains(':'));
         let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
-        if plain { Ok(Address { host: host.to_owned(), port }) } else { Err(wrong()) }
+        if plain { Ok(Address::plain(host, port)) } else { Err(wrong()) }
     }
 }
 

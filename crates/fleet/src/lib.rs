@@ -29,13 +29,14 @@ pub mod write; //   A write of keys on their way.
 pub mod moving; //  Keys from one server to another.
 pub mod big; //     A large key, element by element.
 pub mod switch; //  From one map to the next.
+pub mod cluster; // A cluster as one of the servers.
 
 #[cfg(test)]
 mod races; // Every order of everybody's steps.
 
 pub use big::BigMoveJob;
 pub use command::Command;
-pub use config::{Address, Config, Epoch, Server, Status};
+pub use config::{Address, Config, Epoch, Kind, Server, Status};
 pub use job::{Answer, Ask, Job, Lane, Step};
 pub use known::{Knowledge, Known};
 pub use moving::{MoveJob, Outcome, Token};

@@ -2,7 +2,7 @@
 //!
 //! ~~~text
 //! to    SET marker token NX PX     whose it is to move this key
-//! from  MULTI DUMP PTTL TIME EXEC  the value, and when it expires
+//! from  TIME; DUMP, PTTL           the value, and when it expires
 //! to    WATCH marker; MGET marker  is it still ours?
 //! to    MULTI RESTORE; DEL marker; EXEC
 //! from  UNLINK key
@@ -20,6 +20,7 @@
 
 use std::collections::BTreeMap;
 
+use placement::Slot;
 use resp::Value;
 
 use crate::job::{Answer, Batch, Job, Lane, Step, error, items, unexpected};
@@ -67,6 +68,18 @@ pub struct MoveJob {
     stage: Stage,
     /// After an aborted transaction: one key at a time, so that one cannot spoil it for others.
     singly: bool,
+    transactions: Transactions,
+    /// Those that are being put in place.
+    placing: Vec<Vec<u8>>,
+}
+
+/// How many keys may share a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Transactions {
+    /// All of them.
+    Whole,
+    /// Those of one slot: one of the two servers is a cluster.
+    BySlot,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -118,7 +131,16 @@ impl MoveJob {
             keys: keys.into_iter().map(|key| (key, State::Waiting)).collect(),
             stage: Stage::Mark,
             singly: false,
+            transactions: Transactions::Whole,
+            placing: Vec::new(),
         }
+    }
+
+    /// For a route from or to a cluster: no transaction has keys of two slots.
+    #[must_use]
+    pub fn by_slot(mut self) -> MoveJob {
+        self.transactions = Transactions::BySlot;
+        self
     }
 
     #[must_use]
@@ -158,6 +180,32 @@ impl MoveJob {
 
     fn set(&mut self, key: &[u8], state: State) {
         *self.keys.get_mut(key).expect("it is one of ours") = state;
+    }
+
+    /// Keys that may share a transaction, put together.
+    fn groups(&self, keys: Vec<Vec<u8>>) -> Vec<Vec<Vec<u8>>> {
+        match self.transactions {
+            Transactions::Whole => vec![keys],
+            Transactions::BySlot => {
+                let mut groups: BTreeMap<Slot, Vec<Vec<u8>>> = BTreeMap::new();
+                for key in keys {
+                    groups.entry(Slot::of(&key)).or_default().push(key);
+                }
+                groups.into_values().collect()
+            }
+        }
+    }
+
+    /// A command that takes any number of keys, for as many of them as may be.
+    fn push_for_all(&self, batch: &mut Batch, name: &'static [u8], keys: &[Vec<u8>]) {
+        let at_once = match self.transactions {
+            Transactions::Whole => keys.len().max(1),
+            Transactions::BySlot => 1,
+        };
+        for keys in keys.chunks(at_once) {
+            let name = std::iter::once(name);
+            batch.push(&name.chain(keys.iter().map(Vec::as_slice)).collect::<Vec<_>>());
+        }
     }
 
     /// Goes to the first stage that has something to do.
@@ -215,25 +263,27 @@ impl MoveJob {
     fn copy(&mut self) -> Step {
         self.stage = Stage::Copy;
         let mut batch = Batch::default();
-        batch.push(&[b"MULTI"]);
+        // The time first: whatever comes between, the key never lives longer than it would have.
         batch.push(&[b"TIME"]);
-        for key in self.those(|state| matches!(state, State::Marked)) {
+        for key in self.marked() {
             batch.push(&[b"DUMP", &key]);
             batch.push(&[b"PTTL", &key]);
         }
-        batch.push(&[b"EXEC"]);
         batch.ask(self.route.from)
     }
 
+    fn marked(&self) -> Vec<Vec<u8>> {
+        self.those(|state| matches!(state, State::Marked))
+    }
+
     fn on_copied(&mut self, answers: &[Value]) -> Step {
-        let Some([time, copies @ ..]) = items(answers.last()) else {
-            return unexpected(self.route.from, answers.last());
+        let [time, copies @ ..] = answers else {
+            return unexpected(self.route.from, answers.first());
         };
         let Some(now_ms) = milliseconds(time) else {
             return unexpected(self.route.from, Some(time));
         };
-        let keys = self.those(|state| matches!(state, State::Marked));
-        for (key, copy) in keys.iter().zip(copies.chunks(2)) {
+        for (key, copy) in self.marked().iter().zip(copies.chunks(2)) {
             match copied(now_ms, &copy[0], &copy[1]) {
                 Some(state) => self.set(key, state),
                 None => return unexpected(self.route.from, Some(&copy[0])),
@@ -246,7 +296,9 @@ impl MoveJob {
 
     fn watch(&mut self) -> Step {
         self.stage = Stage::Watch;
-        let markers: Vec<Vec<u8>> = self.copied().iter().map(|key| names::marker(key)).collect();
+        let copied = self.those(|state| matches!(state, State::Copied { .. }));
+        self.placing = self.groups(copied).swap_remove(0);
+        let markers: Vec<Vec<u8>> = self.placing.iter().map(|key| names::marker(key)).collect();
         let with = |name: &'static [u8]| -> Vec<&[u8]> {
             std::iter::once(name).chain(markers.iter().map(Vec::as_slice)).collect()
         };
@@ -256,15 +308,17 @@ impl MoveJob {
         batch.ask_on(self.route.to, Lane::Own)
     }
 
-    fn copied(&self) -> Vec<Vec<u8>> {
-        self.those(|state| matches!(state, State::Copied { .. }))
+    /// Of those that are being put in place, the ones whose permission was not gone when we looked.
+    fn permitted(&self) -> Vec<Vec<u8>> {
+        let copied = |key: &&Vec<u8>| matches!(self.keys[*key], State::Copied { .. });
+        self.placing.iter().filter(copied).cloned().collect()
     }
 
     fn on_watched(&mut self, answers: &[Value]) -> Step {
         let Some(tokens) = items(answers.last()) else {
             return unexpected(self.route.to, answers.last());
         };
-        for (key, token) in self.copied().iter().zip(tokens) {
+        for (key, token) in self.permitted().iter().zip(tokens) {
             let ours = token.text() == Some(self.token.bytes());
             if !ours && self.safeguards.check_token {
                 self.set(key, State::Waiting);
@@ -282,8 +336,8 @@ impl MoveJob {
         batch.push(&[b"MULTI"]);
         let mut digits = itoa::Buffer::new();
         let mut markers = Vec::new();
-        for (key, state) in &self.keys {
-            let State::Copied { dump, expires_ms } = state else { continue };
+        for key in &self.permitted() {
+            let State::Copied { dump, expires_ms } = &self.keys[key] else { continue };
             let at = digits.format(expires_ms.unwrap_or(0)).as_bytes();
             match expires_ms {
                 // A TTL of 0 is none at all, whatever ABSTTL says.
@@ -306,7 +360,7 @@ impl MoveJob {
             // Refused before it ran (out of memory, a replica): nothing was done.
             return unexpected(self.route.to, Some(first));
         }
-        let keys = self.copied();
+        let keys = self.permitted();
         let Some(restored) = items(exec) else {
             // A marker has changed: the copies may be old. Begin anew, one by one.
             self.singly = true;
@@ -333,11 +387,8 @@ impl MoveJob {
 
     fn unlink(&mut self) -> Step {
         self.stage = Stage::Unlink;
-        let keys = self.placed();
-        let name = std::iter::once(b"UNLINK".as_slice());
-        let args: Vec<&[u8]> = name.chain(keys.iter().map(Vec::as_slice)).collect();
         let mut batch = Batch::default();
-        batch.push(&args);
+        self.push_for_all(&mut batch, b"UNLINK", &self.placed());
         batch.ask(self.route.from)
     }
 
@@ -346,8 +397,8 @@ impl MoveJob {
     }
 
     fn on_unlinked(&mut self, answers: &[Value]) -> Step {
-        if !matches!(answers, [Value::Integer(_)]) {
-            return unexpected(self.route.from, answers.first());
+        if let Some(wrong) = answers.iter().find(|answer| !matches!(answer, Value::Integer(_))) {
+            return unexpected(self.route.from, Some(wrong));
         }
         for state in self.keys.values_mut() {
             if let State::Placed { bytes } = *state {
@@ -363,16 +414,14 @@ impl MoveJob {
         self.stage = Stage::Unmark;
         let keys = self.those(|state| matches!(state, State::MarkerLeft));
         let markers: Vec<Vec<u8>> = keys.iter().map(|key| names::marker(key)).collect();
-        let name = std::iter::once(b"DEL".as_slice());
-        let args: Vec<&[u8]> = name.chain(markers.iter().map(Vec::as_slice)).collect();
         let mut batch = Batch::default();
-        batch.push(&args);
+        self.push_for_all(&mut batch, b"DEL", &markers);
         batch.ask(self.route.to)
     }
 
     fn on_unmarked(&mut self, answers: &[Value]) -> Step {
-        if !matches!(answers, [Value::Integer(_)]) {
-            return unexpected(self.route.to, answers.first());
+        if let Some(wrong) = answers.iter().find(|answer| !matches!(answer, Value::Integer(_))) {
+            return unexpected(self.route.to, Some(wrong));
         }
         for state in self.keys.values_mut() {
             if *state == State::MarkerLeft {
@@ -423,7 +472,8 @@ pub(crate) fn milliseconds(time: &Value) -> Option<u64> {
 /// What DUMP and PTTL say together; `None` if that is nonsense.
 fn copied(now_ms: u64, dump: &Value, ttl: &Value) -> Option<State> {
     match (dump, ttl) {
-        (Value::Null, _) => Some(State::MarkerLeft),
+        // Not there, or expired since.
+        (Value::Null, _) | (_, Value::Integer(-2)) => Some(State::MarkerLeft),
         (Value::Bulk(dump), Value::Integer(ttl)) => {
             let expires_ms = u64::try_from(*ttl).ok().map(|ttl| now_ms + ttl);
             Some(State::Copied { dump: dump.clone(), expires_ms })

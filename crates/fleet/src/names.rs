@@ -1,35 +1,74 @@
 //! Names that belong to the fleet on its servers: keys under `server.config.`, and the names of
 //! connections, by which a switch of maps knows who still acts on an older one.
 
-use crate::config::Epoch;
+use placement::{Slot, hash_tag};
+
+use crate::config::{Epoch, KEYS};
 
 /// Keys that begin so are the fleet's own: hidden from SCAN, KEYS and DBSIZE, refused to clients.
 pub const RESERVED: &[u8] = b"server.config.";
+/// So they begin in a cluster, where keys that change together must share a slot.
+const RESERVED_IN_CLUSTER: &[u8] = b"{server.config}.";
 
 /// The pattern of such keys, for SCAN and KEYS.
 pub const RESERVED_PATTERN: &[u8] = b"server.config.*";
 
 const MARKER: &[u8] = b"server.config.move.";
-const DATA: &[u8] = b".data";
+const DATA: &[u8] = b"server.config.data.";
 const CONNECTION: &str = "fleet:";
 
 pub fn is_reserved(key: &[u8]) -> bool {
-    key.starts_with(RESERVED)
+    key.starts_with(RESERVED) || key.starts_with(RESERVED_IN_CLUSTER)
+}
+
+/// What one of the configuration's keys is called in a cluster; `None` for any other key.
+pub fn in_cluster(key: &[u8]) -> Option<Vec<u8>> {
+    let ours = KEYS.iter().any(|name| name.as_bytes() == key);
+    ours.then(|| [RESERVED_IN_CLUSTER, &key[RESERVED.len()..]].concat())
 }
 
 /// The key at the taker whose value is the token of whoever is moving `key` just now.
 pub fn marker(key: &[u8]) -> Vec<u8> {
-    [MARKER, key].concat()
+    beside(MARKER, key)
 }
 
 /// The key at the taker where the elements of a large `key` are gathered.
 pub fn data(key: &[u8]) -> Vec<u8> {
-    [MARKER, key, DATA].concat()
+    beside(DATA, key)
+}
+
+/// A name with this beginning in the slot of `key`. Two keys may share one (`k` and `{k}`): then one
+/// move waits for the other.
+fn beside(prefix: &[u8], key: &[u8]) -> Vec<u8> {
+    if hash_tag(key).len() < key.len() {
+        return [prefix, key].concat();
+    }
+    if !key.is_empty() && !key.contains(&b'}') {
+        return [prefix, b"{", key, b"}"].concat();
+    }
+    // A brace that closes nothing: the key cannot be its own tag, so some number is.
+    let slot = Slot::of(key);
+    let tag = (0..u32::MAX).map(|number| number.to_string());
+    let tag = tag.into_iter().find(|tag| Slot::of(tag.as_bytes()) == slot);
+    let tag = tag.expect("numbers lead to every slot");
+    [prefix, b"{", tag.as_bytes(), b"}", key].concat()
 }
 
 /// The name of a connection that acts on the map of `epoch`. Epoch 0 is "has not looked yet".
 pub fn connection(id: &str, epoch: Epoch) -> String {
     format!("{CONNECTION}{id}:{}", epoch.number())
+}
+
+/// The epoch in a connection's name, if it is one of the fleet's that acts on maps.
+pub fn epoch_of(name: &str) -> Option<Epoch> {
+    let (_, epoch) = name.strip_prefix(CONNECTION)?.rsplit_once(':')?;
+    epoch.parse().ok().map(Epoch::new)
+}
+
+/// The same name for a connection that has not looked yet.
+pub fn without_epoch(name: &[u8]) -> Vec<u8> {
+    let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    [&name[..name.len() - digits], Epoch::NONE.number().to_string().as_bytes()].concat()
 }
 
 /// A connection of the fleet, as `CLIENT LIST` of a server tells of it.
@@ -80,5 +119,29 @@ mod tests {
             assert!(is_reserved(&key));
         }
         assert!(!is_reserved(b"server.configuration"));
+        for key in KEYS {
+            let name = in_cluster(key.as_bytes()).unwrap();
+            assert!(is_reserved(&name));
+            assert_eq!(Slot::of(&name), Slot::of(b"server.config"));
+        }
+        assert_eq!(in_cluster(b"server.config.move.k"), None);
+    }
+
+    #[test]
+    fn what_belongs_to_a_key_lies_in_its_slot() {
+        for key in [&b"k"[..], b"{tag}k", b"a{tag}", b"{}k", b"a}b", b"a{b", b"}{", b"", b"{k}"] {
+            for name in [marker(key), data(key)] {
+                assert_eq!(Slot::of(&name), Slot::of(key), "{}", key.escape_ascii());
+            }
+        }
+        assert_ne!(marker(b"k.data"), data(b"k"));
+    }
+
+    #[test]
+    fn a_name_is_told_apart_from_its_epoch() {
+        let name = connection("a:b", Epoch::new(12));
+        assert_eq!(epoch_of(&name), Some(Epoch::new(12)));
+        assert_eq!(without_epoch(name.as_bytes()), connection("a:b", Epoch::NONE).as_bytes());
+        assert_eq!(epoch_of("fleet-listener:a"), None);
     }
 }

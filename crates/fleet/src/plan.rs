@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use placement::Slot;
+
 use crate::command::{Access, Command, Merge, Places, Runs};
 use crate::config::Server;
 use crate::known::{Knowledge, Known};
@@ -249,9 +251,14 @@ fn scattered<A: AsRef<[u8]>>(view: &View, known: &Known, which: Scattered, args:
             Err(plan) => return plan,
         };
         // Keys at rest on one server go together; a moving key goes alone.
-        let same =
-            parts.iter_mut().find(|part| part.run == run && matches!(run, PartRun::Forward(_)));
-        match same {
+        let fits = |part: &&mut Part| match run {
+            PartRun::Forward(server) if view.is_cluster(server) => {
+                part.run == run && Slot::of(args[part.keys[0]].as_ref()) == Slot::of(key)
+            }
+            PartRun::Forward(_) => part.run == run,
+            PartRun::Read(_) | PartRun::Write { .. } => false,
+        };
+        match parts.iter_mut().find(fits) {
             Some(part) => part.keys.push(place),
             None => parts.push(Part { keys: vec![place], step: places.step(), run }),
         }

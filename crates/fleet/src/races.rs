@@ -15,3 +15,17 @@ mod moves;
 mod maps;
 mod large;
 mod long;
+
+use crate::config::{Address, Config, Server, Status};
+use crate::view::{Route, View};
+
+const ROUTE: Route = Route { from: Server(0), to: Server(1) };
+
+/// All keys move from server 0 to server 1.
+fn view() -> View {
+    let servers = Address::list("a:1,b:1").unwrap();
+    let mut config = Config::first(servers, "0.1".parse().unwrap());
+    config.previous = "1.0".parse().unwrap();
+    config.status = Status::InProgress;
+    View::of(&config)
+}

@@ -6,13 +6,13 @@ use std::cmp::Ordering;
 
 use placement::ServerMap;
 
-use crate::config::{Config, Epoch, Server, Status, weight};
+use crate::config::{Config, Epoch, Kind, Server, Status, weight};
 
 /// The maps of one epoch. A command runs from its beginning to its end under one view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct View {
     epoch: Epoch,
-    servers: usize,
+    servers: Vec<Kind>,
     current: ServerMap,
     phase: Phase,
 }
@@ -56,7 +56,7 @@ impl View {
             (_, Some(next)) => Phase::Announced { next: next.clone() },
             (_, None) => Phase::Settled,
         };
-        let servers = config.servers.len();
+        let servers = config.servers.iter().map(|address| address.kind).collect();
         View { epoch: config.epoch, servers, current: config.current.clone(), phase }
     }
 
@@ -95,6 +95,10 @@ impl View {
         }
     }
 
+    pub fn is_cluster(&self, server: Server) -> bool {
+        self.servers.get(server.0) == Some(&Kind::Cluster)
+    }
+
     /// Where a channel's messages go: the same server for a name whatever is under way, so that
     /// those who publish and those who listen meet. Listeners move over at the switch.
     pub fn channel(&self, channel: &[u8]) -> Server {
@@ -111,7 +115,7 @@ impl View {
             Phase::Settled | Phase::Announced { .. } => &self.current,
         };
         let weights = |server: Server| (weight(previous, server), weight(&self.current, server));
-        let mut servers: Vec<Server> = (0..self.servers).map(Server).collect();
+        let mut servers: Vec<Server> = (0..self.servers.len()).map(Server).collect();
         servers.retain(|server| weights(*server) != (0, 0));
         servers.sort_by(|left, right| growth(weights(*left), weights(*right)));
         servers

@@ -184,7 +184,7 @@ impl BringJob {
 fn big_or_failed(step: Step, outcome: Option<&Outcome>) -> Step {
     match (step, outcome) {
         (Step::Done(_), Some(Outcome::Refused(why))) => {
-            Step::Failed(format!("ERR the key cannot be moved to its server: {why}"))
+            Step::Failed(format!("ERR the key can only be read where it is: {why}"))
         }
         (step, _) => step,
     }
@@ -263,16 +263,16 @@ impl WriteJob {
     }
 
     fn on_ran(&mut self, answers: &[Value]) -> Step {
-        let [_, _, queued, exec] = answers else {
+        let [_, _, _, exec] = answers else {
             return unexpected(self.bring.to, answers.first());
         };
         if items(Some(exec)).is_some() {
             self.stage = WriteStage::Ran;
             return Step::Done(Answer::Picked { answer: 3, item: Some(1) });
         }
-        // Refused before it ran; the server's words say why.
-        let answer = if matches!(queued, Value::Error(_)) { 2 } else { 3 };
-        Step::Done(Answer::Picked { answer, item: None })
+        // Refused before it ran; the first of the server's words say why.
+        let first = answers.iter().position(|answer| matches!(answer, Value::Error(_)));
+        Step::Done(Answer::Picked { answer: first.unwrap_or(3), item: None })
     }
 }
 

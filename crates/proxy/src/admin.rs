@@ -10,5 +10,5 @@ pub use check::{CheckOptions, CheckReport, Finding, Mend, check};
 pub use look::{AdminError, Facts, Look, Seen};
 pub use status::{ServerStatus, StatusReport, status};
 
-pub(crate) use look::{PATIENCE, look_at_new, refused_at};
+pub(crate) use look::{Info, PATIENCE, list, look_at_new, refused_at, refused_info, unsuitable};
 pub(crate) use walk::{Go, pages};

@@ -15,7 +15,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::http::{Behind, Http};
 use crate::options::Options;
 use crate::servers::resolve;
-use crate::shared::{Fleet, Known, Shared};
+use crate::shared::{Counts, Fleet, Known, Shared};
 use crate::start::{StartError, look_at_servers};
 use crate::watcher::Watcher;
 use crate::worker::{self, Worker};
@@ -57,6 +57,7 @@ impl Proxy {
             next_client: AtomicU64::new(1),
             commands: counters(),
             next_token: AtomicU64::new(1),
+            counts: Counts::default(),
             look_again: Mutex::new(None),
             options,
         });
@@ -78,7 +79,7 @@ impl Proxy {
     fn start_http(&mut self) -> Result<(), StartError> {
         let options = &self.shared.options;
         let Some(address) = options.http else { return Ok(()) };
-        let behind = Behind { proxy: self.address, password: options.password.clone() };
+        let behind = Behind { proxy: self.address, shared: Arc::clone(&self.shared) };
         let http = Http::start(address, behind);
         let failed = |error: io::Error| StartError::Listen { address, why: error.to_string() };
         self.http = Some(http.map_err(failed)?);

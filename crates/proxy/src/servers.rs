@@ -12,4 +12,5 @@ pub use access::{Access, AccessError, Credentials, TlsFiles};
 pub use control::Control;
 pub use runner::Runner;
 
+pub(crate) use access::Learnt;
 pub(crate) use control::{resolve, tls_connection};

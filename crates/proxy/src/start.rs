@@ -7,10 +7,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use fleet::switch::{Agreement, ChangeJob};
-use fleet::{Address, Config, Server};
+use fleet::{Address, Config, Kind, Server};
 use placement::ServerMap;
 use resp::Value;
 
+use crate::admin::{Info, list, refused_info, unsuitable};
 use crate::options::Options;
 use crate::servers::{Control, Runner};
 use crate::watcher::read_config;
@@ -89,7 +90,7 @@ pub(crate) fn look_at_servers(options: &Options) -> Result<Found, StartError> {
 
 /// Whether the servers' list and map are what was asked for.
 fn check_wishes(config: &Config, options: &Options) -> Result<(), StartError> {
-    if !config.servers.starts_with(&options.servers) {
+    if !config.begins_with(&options.servers) {
         let (said, asked) = (list(&config.servers), list(&options.servers));
         let why = format!("the servers belong to a fleet of {said}, not of {asked}");
         return Err(StartError::Disagree(why));
@@ -122,6 +123,7 @@ fn agree(first: &Config, seen: &Seen) -> Result<(), StartError> {
 /// Writes the first configuration of a fleet, the first server's first.
 fn found_fleet(first: &Seen, options: &Options) -> Result<Found, StartError> {
     let mut keys = first.keys;
+    let mut servers = vec![first.address.clone()];
     for address in &options.servers[1..] {
         let seen = look_at(address, options)?;
         if seen.config.is_some() {
@@ -129,8 +131,9 @@ fn found_fleet(first: &Seen, options: &Options) -> Result<Found, StartError> {
             return Err(StartError::Disagree(why));
         }
         keys += seen.keys;
+        servers.push(seen.address);
     }
-    let config = Config::first(options.servers.clone(), first_map(options)?);
+    let config = Config::first(servers, first_map(options)?);
     write_first(&first.address, &config, options)?;
     let servers: Vec<Server> = (1..config.servers.len()).map(Server).collect();
     let access = options.access.clone();
@@ -205,47 +208,28 @@ fn look_at(address: &Address, options: &Options) -> Result<Seen, Unfit> {
     let mut control = Control::connect(address, &options.access, PATIENCE).map_err(failed)?;
     let info = control.call(&["INFO"]).map_err(failed)?;
     if let Value::Error(text) = &info {
-        return Err(wrong(refused(text)));
+        return Err(wrong(refused_info(text)));
     }
-    if let Some(why) = unsuitable(&String::from_utf8_lossy(info.text().unwrap_or_default())) {
+    let text = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+    let info = Info(&text);
+    if let Some(why) = unsuitable(&info) {
         return Err(wrong(why));
+    }
+    match (address.kind, info.kind()) {
+        (Kind::Plain, Kind::Cluster) => return look_at(&address.as_cluster(), options),
+        (Kind::Cluster, Kind::Plain) => {
+            return Err(wrong("it is one server, and no cluster".to_owned()));
+        }
+        (Kind::Plain, Kind::Plain) | (Kind::Cluster, Kind::Cluster) => {}
     }
     let config = read_config(&mut control).map_err(failed)?.map_err(wrong)?;
     let size = control.call(&["DBSIZE"]).map_err(failed)?;
     let Value::Integer(keys) = size else {
         return Err(wrong(format!("it answers DBSIZE with {size}")));
     };
-    Ok(Seen { address: address.clone(), config, keys })
-}
-
-fn refused(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    if text.starts_with("NOAUTH") {
-        return "it wants a password, and none was given".to_owned();
-    }
-    format!("it answers INFO with: {text}")
-}
-
-/// What INFO tells that speaks against a server.
-fn unsuitable(info: &str) -> Option<String> {
-    let field = |name: &str| {
-        let line = info.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|rest| rest.strip_prefix(':')).map(str::trim)
+    let address = match address.kind {
+        Kind::Plain => address.clone(),
+        Kind::Cluster => address.with_nodes(options.access.learnt.nodes(address)),
     };
-    if field("redis_version").is_none() && field("opencluster_version").is_none() {
-        return Some("it is not a Redis server".to_owned());
-    }
-    if field("role") == Some("slave") {
-        let of = field("master_host").unwrap_or("another server");
-        return Some(format!("it is a replica of {of}; a fleet is made of primaries"));
-    }
-    let ours = field("opencluster_version").is_some();
-    if field("cluster_enabled") == Some("1") && !ours {
-        return Some("it runs in cluster mode; a fleet is made of plain servers".to_owned());
-    }
-    None
-}
-
-fn list(servers: &[Address]) -> String {
-    servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    Ok(Seen { address, config, keys })
 }

@@ -1,13 +1,24 @@
-//! A socket to a server that never waits, with or without TLS. Called by the workers' links.
+//! A connection to a server that never waits: a socket, with or without TLS, or as many as a cluster
+//! has nodes. Called by the workers' links.
+
+mod cluster;
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
 
+use fleet::Address;
 use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
 use rustls::ClientConnection;
+use socket2::SockRef;
+
+pub(crate) use self::cluster::ClusterStream;
+use crate::servers::{Access, tls_connection};
 
 pub(crate) enum Stream {
     Plain(TcpStream),
     Tls(Box<Tls>),
+    Cluster(Box<ClusterStream>),
 }
 
 pub(crate) struct Tls {
@@ -16,17 +27,48 @@ pub(crate) struct Tls {
 }
 
 impl Stream {
-    pub(crate) fn new(tcp: TcpStream, connection: Option<ClientConnection>) -> Stream {
-        match connection {
+    /// One socket, which is still being connected.
+    pub(crate) fn connect_plain(
+        to: SocketAddr,
+        address: &Address,
+        access: &Access,
+    ) -> io::Result<Stream> {
+        let tcp = TcpStream::connect(to)?;
+        let reference = SockRef::from(&tcp);
+        reference.set_tcp_nodelay(true)?;
+        reference.set_keepalive(true)?;
+        Ok(match &access.tls {
             None => Stream::Plain(tcp),
-            Some(connection) => Stream::Tls(Box::new(Tls { tcp, connection })),
+            Some(config) => {
+                let connection = tls_connection(config, address)?;
+                Stream::Tls(Box::new(Tls { tcp, connection }))
+            }
+        })
+    }
+
+    /// A cluster's sockets are registered as they are made.
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        match self {
+            Stream::Plain(_) | Stream::Tls(_) => registry.register(self.tcp(), token, interest),
+            Stream::Cluster(_) => Ok(()),
         }
     }
 
-    pub(crate) fn tcp(&mut self) -> &mut TcpStream {
+    pub(crate) fn deregister(&mut self, registry: &Registry) {
+        match self {
+            Stream::Plain(_) | Stream::Tls(_) => {
+                let _ = registry.deregister(self.tcp()); // It is gone either way.
+            }
+            Stream::Cluster(cluster) => cluster.deregister(),
+        }
+    }
+
+    fn tcp(&mut self) -> &mut TcpStream {
         match self {
             Stream::Plain(tcp) => tcp,
             Stream::Tls(tls) => &mut tls.tcp,
+            Stream::Cluster(_) => unreachable!("it has several, which it looks after itself"),
         }
     }
 
@@ -35,6 +77,7 @@ impl Stream {
         match self {
             Stream::Plain(tcp) => retried(|| tcp.read(into)),
             Stream::Tls(tls) => tls.read(into),
+            Stream::Cluster(cluster) => cluster.read(into),
         }
     }
 
@@ -48,16 +91,66 @@ impl Stream {
         match self {
             Stream::Plain(tcp) => retried(|| tcp.write(from)),
             Stream::Tls(tls) => tls.write(from),
+            Stream::Cluster(cluster) => cluster.write(from),
         }
     }
 
-    /// Sends what TLS itself has to say, and what it still holds of earlier writes.
+    /// Sends what TLS itself has to say, and what is still held of earlier writes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Stream::Plain(_) => Ok(()),
             Stream::Tls(tls) => tls.flush(),
+            Stream::Cluster(cluster) => cluster.flush(),
         }
     }
+}
+
+/// Bytes to be sent, and how far that has come.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+/// What an empty buffer keeps of its memory.
+const KEPT_BYTES_MAX: usize = 256 * 1024;
+
+impl Outbox {
+    /// What is to be sent is put behind these.
+    #[inline]
+    pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Bytes that were not taken yet.
+    #[inline]
+    pub(crate) fn unsent(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
+    /// Sends what the stream takes.
+    pub(crate) fn flush(&mut self, stream: &mut Stream) -> io::Result<()> {
+        while self.sent < self.bytes.len() {
+            match stream.write(&self.bytes[self.sent..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => self.sent += count,
+                Err(error) if must_wait(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES_MAX);
+        self.sent = 0;
+        match stream.flush() {
+            Err(error) if !must_wait(&error) => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// A connection that is not made yet is one that takes and gives nothing yet.
+pub(crate) fn must_wait(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
 }
 
 impl Tls {

@@ -20,6 +20,13 @@ impl Fleet {
         fleet
     }
 
+    /// Two proxies before servers that others started.
+    pub(crate) fn over(ports: &[u16], map: &str) -> Fleet {
+        let list = ports.iter().map(|port| address(*port)).collect::<Vec<_>>().join(",");
+        let proxies = vec![Proxy::start(&list, &["--map", map]), Proxy::start(&list, &[])];
+        Fleet { servers: Vec::new(), proxies }
+    }
+
     pub(crate) fn list(&self) -> String {
         let names = self.servers.iter().map(|server| address(server.port()));
         names.collect::<Vec<_>>().join(",")

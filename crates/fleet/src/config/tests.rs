@@ -87,3 +87,17 @@ fn addresses_are_checked() {
     }
     assert_eq!(error("a:1,b:1,a:1"), "the server a:1 is named twice");
 }
+
+#[test]
+fn a_cluster_is_named_by_some_of_its_nodes() {
+    let text = "a:1,b:2+c:3/cluster";
+    let servers = Address::list(text).unwrap();
+    assert_eq!((servers[0].kind, servers[1].kind), (Kind::Plain, Kind::Cluster));
+    let nodes: Vec<Address> = servers[1].nodes().collect();
+    assert_eq!(nodes, [Address::plain("b", 2), Address::plain("c", 3)]);
+    let shown: Vec<String> = servers.iter().map(ToString::to_string).collect();
+    assert_eq!(shown.join(","), text);
+    for wrong in ["a:1+b:2", "/cluster", "a:1+/cluster"] {
+        assert!(wrong.parse::<Address>().is_err(), "{wrong}");
+    }
+}

@@ -1,20 +1,9 @@
 //! Large keys, element by element: all elements arrive, and the races are the same.
 
 use super::world::{Actor, AnyJob, Deed, Fate, World, words};
+use super::{ROUTE, view};
 use crate::big::BigMoveJob;
-use crate::config::{Address, Config, Server, Status};
 use crate::moving::{MARKER_MS, Outcome, Token};
-use crate::view::{Route, View};
-
-const ROUTE: Route = Route { from: Server(0), to: Server(1) };
-
-fn view() -> View {
-    let servers = Address::list("a:1,b:1").unwrap();
-    let mut config = Config::first(servers, "0.1".parse().unwrap());
-    config.previous = "1.0".parse().unwrap();
-    config.status = Status::InProgress;
-    View::of(&config)
-}
 
 fn mover() -> Actor {
     Actor::new([Deed::Job(AnyJob::Big(BigMoveJob::new(ROUTE, Token::new("m"), b"k".to_vec())))])

@@ -2,22 +2,13 @@
 //! time passing. Too many orders to try them all; some hundred are drawn from seeds.
 
 use super::world::{Actor, AnyJob, Deed, Draws, Fate, World};
+use super::{ROUTE, view};
 use crate::big::BigMoveJob;
-use crate::config::{Address, Config, Server, Status};
 use crate::moving::{MARKER_MS, MoveJob, Safeguards, Token};
-use crate::view::{Route, View};
 
 const SEEDS: u64 = 200;
 const CLIENTS: usize = 3;
 const COMMANDS: usize = 3;
-
-fn view() -> View {
-    let servers = Address::list("a:1,b:1").unwrap();
-    let mut config = Config::first(servers, "0.1".parse().unwrap());
-    config.previous = "1.0".parse().unwrap();
-    config.status = Status::InProgress;
-    View::of(&config)
-}
 
 fn client(draws: &mut Draws) -> Actor {
     let commands =
@@ -28,7 +19,7 @@ fn client(draws: &mut Draws) -> Actor {
 
 fn story(seed: u64, safeguards: Safeguards) -> World {
     let mut draws = Draws::new(seed);
-    let route = Route { from: Server(0), to: Server(1) };
+    let route = ROUTE;
     let key = || b"k".to_vec();
     let small = |token: &str| {
         let job = MoveJob::new(route, Token::new(token), [key()]).with_safeguards(safeguards);

@@ -2,20 +2,8 @@
 //! single server would have shown them. And what happens when a safeguard is left out.
 
 use super::world::{Actor, AnyJob, Deed, Fate, Found, World};
-use crate::config::{Address, Config, Server, Status};
+use super::{ROUTE, view};
 use crate::moving::{MARKER_MS, MoveJob, Safeguards, Token};
-use crate::view::{Route, View};
-
-const ROUTE: Route = Route { from: Server(0), to: Server(1) };
-
-/// All keys move from server 0 to server 1.
-fn view() -> View {
-    let servers = Address::list("a:1,b:1").unwrap();
-    let mut config = Config::first(servers, "0.1".parse().unwrap());
-    config.previous = "1.0".parse().unwrap();
-    config.status = Status::InProgress;
-    View::of(&config)
-}
 
 fn client(lines: &[&str]) -> Actor {
     Actor::client(&view(), lines)

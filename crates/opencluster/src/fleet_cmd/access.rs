@@ -51,12 +51,12 @@ impl AccessArgs {
         let user = self.server_user.clone();
         let credentials = password.map(|password| Credentials { user, password });
         let Some(authorities) = self.tls_ca.clone() else {
-            return Ok(Access { credentials, tls: None });
+            return Ok(Access::new(credentials, None));
         };
         let identity = self.tls_cert.clone().zip(self.tls_key.clone());
         let loaded = TlsFiles { authorities, identity }.load();
         let tls = loaded.map_err(|error| Failure::Refused(error.to_string()))?;
-        Ok(Access { credentials, tls: Some(tls) })
+        Ok(Access::new(credentials, Some(tls)))
     }
 }
 

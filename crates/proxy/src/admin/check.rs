@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fleet::view::{Place, Route};
-use fleet::{Address, BigMoveJob, Config, Epoch, MoveJob, Outcome, Server, Status, Token, View};
+use fleet::{Address, BigMoveJob, Config, Epoch, Outcome, Server, Status, Token, View};
 use resp::Value;
 
 use super::look::{AdminError, Look, refused_at};
@@ -237,7 +237,7 @@ impl Mender {
     fn bring(&mut self, route: Route, keys: &[Vec<u8>], lanes: &mut Lanes) -> Result<u64, Broken> {
         self.count += 1;
         let token = Token::new(format!("{}-{}", self.id, self.count));
-        let mut job = MoveJob::new(route, token.clone(), keys.to_vec());
+        let mut job = lanes.mover(route, &token, keys.to_vec());
         lanes.run(&mut job, || true)?;
         let mut mended = 0;
         for (key, outcome) in job.outcomes() {

@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use fleet::switch::Agreement;
-use fleet::{Address, Config, Server};
+use fleet::{Address, Config, Kind, Server};
 use resp::Value;
 
 use crate::servers::{Access, Control};
@@ -64,6 +64,8 @@ pub struct Facts {
     pub keys: u64,
     pub memory_bytes: u64,
     pub version: String,
+    /// What stands behind its address, whatever was thought before.
+    pub kind: Kind,
     /// What speaks against it as a server of a fleet.
     pub unsuitable: Option<String>,
     pub warnings: Vec<String>,
@@ -73,10 +75,8 @@ impl Look {
     /// Looks at the fleet to which the first of these servers belongs.
     pub fn at(servers: &[Address], access: &Access) -> Result<Look, AdminError> {
         let first = servers.first().ok_or_else(|| bad("no server was named"))?;
-        let facts = look_at(first, access).map_err(|why| refused_at(first, &why))?;
-        if let Some(why) = &facts.unsuitable {
-            return Err(refused_at(first, why));
-        }
+        let (first, facts) = look_at_new(first, access)?;
+        let first = &first;
         let config = facts.config.clone().map_err(|why| refused_at(first, &why))?;
         let Some(config) = config else {
             return Err(refused_at(
@@ -84,7 +84,7 @@ impl Look {
                 "it belongs to no fleet yet; `opencluster fleet proxy` makes one",
             ));
         };
-        if !config.servers.starts_with(servers) {
+        if !config.begins_with(servers) {
             let (said, asked) = (list(&config.servers), list(servers));
             let why = format!("the servers belong to a fleet of {said}, not of {asked}");
             return Err(AdminError::Refused(why));
@@ -139,13 +139,25 @@ impl Look {
     }
 }
 
-/// A server that shall become part of a fleet.
-pub(crate) fn look_at_new(address: &Address, access: &Access) -> Result<Facts, AdminError> {
+/// A server that an operator has named; a node of a cluster stands for the whole of it.
+pub(crate) fn look_at_new(
+    address: &Address,
+    access: &Access,
+) -> Result<(Address, Facts), AdminError> {
     let facts = look_at(address, access).map_err(|why| refused_at(address, &why))?;
     if let Some(why) = &facts.unsuitable {
         return Err(refused_at(address, why));
     }
-    Ok(facts)
+    match (address.kind, facts.kind) {
+        (Kind::Plain, Kind::Cluster) => look_at_new(&address.as_cluster(), access),
+        (Kind::Cluster, Kind::Plain) => {
+            Err(refused_at(address, "it is one server, and no cluster"))
+        }
+        (Kind::Plain, Kind::Plain) => Ok((address.clone(), facts)),
+        (Kind::Cluster, Kind::Cluster) => {
+            Ok((address.with_nodes(access.learnt.nodes(address)), facts))
+        }
+    }
 }
 
 fn look_at(address: &Address, access: &Access) -> Result<Facts, String> {
@@ -153,18 +165,17 @@ fn look_at(address: &Address, access: &Access) -> Result<Facts, String> {
     let mut control = Control::connect(address, access, PATIENCE).map_err(failed)?;
     let answer = control.call(&["INFO"]).map_err(failed)?;
     if let Value::Error(text) = &answer {
-        let text = String::from_utf8_lossy(text);
-        return Err(match text.starts_with("NOAUTH") {
-            true => "it wants a password, and none was given".to_owned(),
-            false => format!("it answers INFO with: {text}"),
-        });
+        return Err(refused_info(text));
     }
     let info = String::from_utf8_lossy(answer.text().unwrap_or_default()).into_owned();
     let info = Info(&info);
     let unsuitable = unsuitable(&info);
     // A server that is no plain one refuses what follows.
+    let kind = info.kind();
     let config = match unsuitable {
         Some(_) => Ok(None),
+        // A cluster has to be talked to as one.
+        None if kind != address.kind => Ok(None),
         None => crate::watcher::read_config(&mut control).map_err(failed)?,
     };
     let size = control.call(&["DBSIZE"]).map_err(failed)?;
@@ -174,18 +185,27 @@ fn look_at(address: &Address, access: &Access) -> Result<Facts, String> {
         keys,
         memory_bytes: info.field("used_memory").and_then(|text| text.parse().ok()).unwrap_or(0),
         version: info.version(),
+        kind,
         unsuitable,
         warnings: warnings(&info),
     })
 }
 
 /// The text of INFO.
-struct Info<'a>(&'a str);
+pub(crate) struct Info<'a>(pub(crate) &'a str);
 
 impl Info<'_> {
     fn field(&self, name: &str) -> Option<&str> {
         let line = self.0.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|rest| rest.strip_prefix(':')).map(str::trim)
+    }
+
+    /// A node of an OpenCluster stands for the whole of it.
+    pub(crate) fn kind(&self) -> Kind {
+        match self.field("opencluster_version") {
+            Some(_) => Kind::Cluster,
+            None => Kind::Plain,
+        }
     }
 
     fn version(&self) -> String {
@@ -200,7 +220,8 @@ impl Info<'_> {
     }
 }
 
-fn unsuitable(info: &Info<'_>) -> Option<String> {
+/// What INFO tells that speaks against a server.
+pub(crate) fn unsuitable(info: &Info<'_>) -> Option<String> {
     let Some(version) = info.field("redis_version") else {
         return Some("it is not a Redis server".to_owned());
     };
@@ -208,14 +229,22 @@ fn unsuitable(info: &Info<'_>) -> Option<String> {
         let of = info.field("master_host").unwrap_or("another server");
         return Some(format!("it is a replica of {of}; a fleet is made of primaries"));
     }
-    let ours = info.field("opencluster_version").is_some();
-    if info.field("cluster_enabled") == Some("1") && !ours {
+    if info.field("cluster_enabled") == Some("1") && info.kind() == Kind::Plain {
         return Some("it runs in cluster mode; a fleet is made of plain servers".to_owned());
     }
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let numbers = [0; 3].map(|zero: u32| parts.next().unwrap_or(zero));
     (numbers < VERSION_MIN)
         .then(|| format!("it is Redis {version}; keys move safely from 6.0.9 on"))
+}
+
+/// What it means that a server refuses INFO.
+pub(crate) fn refused_info(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    if text.starts_with("NOAUTH") {
+        return "it wants a password, and none was given".to_owned();
+    }
+    format!("it answers INFO with: {text}")
 }
 
 fn warnings(info: &Info<'_>) -> Vec<String> {
@@ -235,6 +264,6 @@ pub(crate) fn refused_at(address: &Address, why: &str) -> AdminError {
     AdminError::Refused(format!("server {address}: {why}"))
 }
 
-fn list(servers: &[Address]) -> String {
+pub(crate) fn list(servers: &[Address]) -> String {
     servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

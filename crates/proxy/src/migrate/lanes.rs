@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use fleet::{Address, Ask, Epoch, Job, Lane, Server, Step, names};
+use fleet::{Address, Ask, Epoch, Job, Kind, Lane, MoveJob, Route, Server, Step, Token, names};
 use resp::Value;
 
 use crate::servers::{Access, Control};
@@ -41,6 +41,13 @@ impl Lanes {
             epoch,
             connections: BTreeMap::new(),
         }
+    }
+
+    /// The job that moves these keys, as its two servers allow it.
+    pub(crate) fn mover(&self, route: Route, token: &Token, keys: Vec<Vec<u8>>) -> MoveJob {
+        let job = MoveJob::new(route, token.clone(), keys);
+        let is_cluster = |server: Server| self.servers[server.0].kind == Kind::Cluster;
+        if is_cluster(route.from) || is_cluster(route.to) { job.by_slot() } else { job }
     }
 
     /// Runs a job; `go_on` is asked before each of its steps.

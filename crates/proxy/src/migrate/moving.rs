@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use fleet::config::weight;
 use fleet::view::{Place, Route};
 use fleet::write::BIG_BYTES;
-use fleet::{BigMoveJob, Config, MoveJob, Outcome, Server, Token, View};
+use fleet::{BigMoveJob, Config, Outcome, Server, Token, View};
 use parking_lot::Mutex;
 use resp::Value;
 
@@ -29,6 +29,9 @@ const CARRIERS: usize = 4;
 /// A batch is small, so that a server is held up for well under a millisecond.
 const BATCH_KEYS: usize = 64;
 const BATCH_BYTES: u64 = 256 * 1024;
+/// So much the threads that move keys give way to whatever else runs on this machine: applications
+/// and, perhaps, the servers themselves.
+const NICENESS: i32 = 10;
 /// Walks after which keys that do not go away are left to `--resume`.
 const WALKS_MAX: usize = 5;
 
@@ -116,6 +119,7 @@ impl Mover<'_> {
         if walked.away.lock().contains_key(&server) {
             return;
         }
+        give_way();
         let view = View::of(self.config);
         let mut lanes = self.lanes("walk");
         let result = lanes.on(server, |control| {
@@ -147,7 +151,11 @@ impl Mover<'_> {
         let command =
             |(key, _): &(Vec<u8>, Route)| vec![b"MEMORY".to_vec(), b"USAGE".to_vec(), key.clone()];
         let commands: Vec<Vec<Vec<u8>>> = keys.iter().map(command).collect();
-        let sizes = control.pipeline(&commands)?;
+        let mut sizes = Vec::with_capacity(keys.len());
+        // All at once would hold the server up for as long as a whole page takes.
+        for commands in commands.chunks(BATCH_KEYS) {
+            sizes.extend(control.pipeline(commands)?);
+        }
         let mut cargo = Vec::new();
         let mut open: BTreeMap<Route, (Vec<Vec<u8>>, u64)> = BTreeMap::new();
         for ((key, route), size) in keys.into_iter().zip(sizes) {
@@ -181,6 +189,7 @@ impl Mover<'_> {
     // Carrying.
 
     fn carry(&self, number: usize, walked: &Walked, cargo: &Mutex<Receiver<Cargo>>, pace: &Pace) {
+        give_way();
         let mut lanes = self.lanes("carry");
         let mut count = 0_u64;
         loop {
@@ -207,7 +216,7 @@ impl Mover<'_> {
         match cargo {
             Cargo::Big { route, key } => self.carry_big(lanes, route, key, token),
             Cargo::Batch { route, keys } => {
-                let mut job = MoveJob::new(route, token.clone(), keys);
+                let mut job = lanes.mover(route, token, keys);
                 lanes.run(&mut job, || true)?;
                 let (mut keys, mut bytes, mut refused) = (0, 0, Vec::new());
                 for (key, outcome) in job.outcomes() {
@@ -276,6 +285,11 @@ impl Mover<'_> {
             }
         }
     }
+}
+
+/// Lowers this thread's priority. Where that is not allowed, nothing is lost but some courtesy.
+fn give_way() {
+    let _ = rustix::process::nice(NICENESS);
 }
 
 impl Cargo {

@@ -49,14 +49,19 @@ fn plan_map(
     let config = &look.config;
     if config.status == Status::InProgress {
         let (from, to) = (&config.previous, &config.current);
-        let why = format!(
-            "a migration from {from} to {to} is in progress; --resume goes on with it, --abort goes back"
-        );
+        let between = format!("a migration from {from} to {to}");
         // Without a lock nobody is at work on it, and waiting would be in vain.
-        let wrap = if config.lock.is_some() { AdminError::Busy } else { AdminError::Refused };
-        return Err(wrap(why));
+        return Err(match &config.lock {
+            Some(lock) => AdminError::Busy(format!(
+                "{between} is running: {}; --wait waits for its end",
+                lock.holder
+            )),
+            None => AdminError::Refused(format!(
+                "{between} is in progress; --resume goes on with it, --abort goes back"
+            )),
+        });
     }
-    let servers = all_servers(options, config)?;
+    let mut servers = all_servers(options, config)?;
     if map.weights().len() != servers.len() {
         let (weights, count) = (map.weights().len(), servers.len());
         return Err(AdminError::BadInput(format!(
@@ -68,8 +73,10 @@ fn plan_map(
     }
     let mut present = look.present();
     let mut warnings = warnings(look);
-    for (number, address) in servers.iter().enumerate().skip(config.servers.len()) {
-        warnings.extend(check_new(address, options)?);
+    for (number, address) in servers.iter_mut().enumerate().skip(config.servers.len()) {
+        let (found, lines) = check_new(address, options)?;
+        *address = found;
+        warnings.extend(lines);
         present.push(Server(number));
     }
     for (number, address) in servers.iter().enumerate() {
@@ -87,7 +94,7 @@ fn plan_map(
 fn all_servers(options: &MigrateOptions, config: &Config) -> Result<Vec<Address>, AdminError> {
     let mut servers = config.servers.clone();
     for address in &options.add {
-        if servers.contains(address) {
+        if servers.iter().any(|server| server.is_at(address)) {
             let why = format!("{address} is part of the fleet already");
             return Err(AdminError::BadInput(why));
         }
@@ -97,18 +104,22 @@ fn all_servers(options: &MigrateOptions, config: &Config) -> Result<Vec<Address>
 }
 
 /// A server that joins must be empty: what it held would be taken for newer than the fleet's own.
-fn check_new(address: &Address, options: &MigrateOptions) -> Result<Vec<String>, AdminError> {
-    let facts = look_at_new(address, &options.access)?;
+fn check_new(
+    address: &Address,
+    options: &MigrateOptions,
+) -> Result<(Address, Vec<String>), AdminError> {
+    let (address, facts) = look_at_new(address, &options.access)?;
     match &facts.config {
         Ok(None) => {}
         Ok(Some(_)) | Err(_) => {
-            return Err(refused_at(address, "it belongs to another fleet"));
+            return Err(refused_at(&address, "it belongs to another fleet"));
         }
     }
     if facts.keys > 0 {
-        return Err(refused_at(address, &format!("it holds {} keys already", facts.keys)));
+        return Err(refused_at(&address, &format!("it holds {} keys already", facts.keys)));
     }
-    Ok(facts.warnings.iter().map(|line| format!("server {address}: {line}")).collect())
+    let lines = facts.warnings.iter().map(|line| format!("server {address}: {line}")).collect();
+    Ok((address, lines))
 }
 
 fn must_be_in_place(estimate: &Estimate, config: &Config) -> Result<(), AdminError> {

@@ -1,9 +1,12 @@
 //! What the servers want to know of us before they talk: a password, and how TLS is done.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fleet::Address;
+use parking_lot::Mutex;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -14,9 +17,53 @@ pub struct Access {
     pub credentials: Option<Credentials>,
     /// With this, servers are talked to in TLS only.
     pub tls: Option<Arc<ClientConfig>>,
+    /// What clusters have told of their nodes.
+    pub(crate) learnt: Arc<Learnt>,
+}
+
+/// The nodes of clusters beside those that were named: whoever was named may be gone one day.
+#[derive(Debug, Default)]
+pub(crate) struct Learnt(Mutex<BTreeMap<Address, VecDeque<Address>>>);
+
+impl Learnt {
+    /// A node of this cluster to begin with.
+    pub(crate) fn seed(&self, cluster: &Address) -> Address {
+        let mut known = self.0.lock();
+        let known = known.entry(cluster.clone()).or_insert_with(|| cluster.nodes().collect());
+        known.front().cloned().expect("a cluster is named by a node")
+    }
+
+    /// All that are known of this cluster.
+    pub(crate) fn nodes(&self, cluster: &Address) -> Vec<Address> {
+        self.0.lock().get(cluster).map(|known| known.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// What a node tells of its cluster; those it does not name are gone, but for the named ones.
+    pub(crate) fn learn<'a>(&self, cluster: &Address, nodes: impl Iterator<Item = &'a Address>) {
+        let mut known = self.0.lock();
+        let known = known.entry(cluster.clone()).or_default();
+        let nodes: Vec<&Address> = nodes.collect();
+        known.retain(|node| nodes.contains(&node) || cluster.nodes().any(|named| named == *node));
+        for node in nodes {
+            if !known.contains(node) {
+                known.push_back(node.clone());
+            }
+        }
+    }
+
+    /// The node we began with was of no use: it is the last one to be tried again.
+    pub(crate) fn pass_over(&self, cluster: &Address) {
+        if let Some(known) = self.0.lock().get_mut(cluster) {
+            known.rotate_left(1);
+        }
+    }
 }
 
 impl Access {
+    pub fn new(credentials: Option<Credentials>, tls: Option<Arc<ClientConfig>>) -> Access {
+        Access { credentials, tls, learnt: Arc::default() }
+    }
+
     /// The AUTH command to begin with, if there is one.
     pub fn auth_command(&self) -> Option<Vec<&[u8]>> {
         let credentials = self.credentials.as_ref()?;

@@ -4,14 +4,16 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use fleet::Address;
+use fleet::{Address, Kind};
+use mio::{Events, Poll, Token};
 use resp::{ReplyParser, Value};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::access::Access;
+use crate::stream::ClusterStream;
 
 /// How much is read from the socket at once.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -28,20 +30,53 @@ pub struct Control {
 enum Stream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Cluster(Box<Waiting>),
+}
+
+/// A connection to a cluster, waited for.
+struct Waiting {
+    stream: crate::stream::Stream,
+    poll: Poll,
+    events: Events,
+    patience: Duration,
+}
+
+impl Waiting {
+    fn connect(address: &Address, access: &Access, patience: Duration) -> io::Result<Waiting> {
+        let poll = Poll::new()?;
+        let place = (poll.registry().try_clone()?, Token(0));
+        let stream = ClusterStream::connect(address, access, place)?;
+        let stream = crate::stream::Stream::Cluster(Box::new(stream));
+        Ok(Waiting { stream, poll, events: Events::with_capacity(16), patience })
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let until = Instant::now() + self.patience;
+        loop {
+            self.stream.flush()?;
+            match self.stream.read(into) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            match self.poll.poll(&mut self.events, Some(left)) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
 }
 
 impl Control {
     /// Connects and shows who we are. `patience` is for connecting, and for each answer after it.
     pub fn connect(address: &Address, access: &Access, patience: Duration) -> io::Result<Control> {
-        let tcp = TcpStream::connect_timeout(&resolve(address)?, patience)?;
-        tcp.set_nodelay(true)?;
-        tcp.set_read_timeout(Some(patience))?;
-        tcp.set_write_timeout(Some(patience))?;
-        let stream = match &access.tls {
-            None => Stream::Plain(tcp),
-            Some(config) => {
-                let connection = tls_connection(config, address)?;
-                Stream::Tls(Box::new(StreamOwned::new(connection, tcp)))
+        let stream = match address.kind {
+            Kind::Plain => connect_plain(address, access, patience)?,
+            Kind::Cluster => {
+                Stream::Cluster(Box::new(Waiting::connect(address, access, patience)?))
             }
         };
         let mut control =
@@ -78,6 +113,8 @@ impl Control {
         match &mut self.stream {
             Stream::Plain(tcp) => tcp.write_all(bytes),
             Stream::Tls(tls) => tls.write_all(bytes).and_then(|()| tls.flush()),
+            // It takes all there is.
+            Stream::Cluster(cluster) => cluster.stream.write(bytes).map(drop),
         }
         .map_err(explained)
     }
@@ -112,6 +149,7 @@ impl Control {
         let read = match &mut self.stream {
             Stream::Plain(tcp) => tcp.read(&mut self.input[old..]),
             Stream::Tls(tls) => tls.read(&mut self.input[old..]),
+            Stream::Cluster(cluster) => cluster.read(&mut self.input[old..]),
         };
         self.input.truncate(old + *read.as_ref().unwrap_or(&0));
         match read.map_err(explained)? {
@@ -119,6 +157,20 @@ impl Control {
             _ => Ok(()),
         }
     }
+}
+
+fn connect_plain(address: &Address, access: &Access, patience: Duration) -> io::Result<Stream> {
+    let tcp = TcpStream::connect_timeout(&resolve(address)?, patience)?;
+    tcp.set_nodelay(true)?;
+    tcp.set_read_timeout(Some(patience))?;
+    tcp.set_write_timeout(Some(patience))?;
+    Ok(match &access.tls {
+        None => Stream::Plain(tcp),
+        Some(config) => {
+            let connection = tls_connection(config, address)?;
+            Stream::Tls(Box::new(StreamOwned::new(connection, tcp)))
+        }
+    })
 }
 
 /// A socket's time limit shows as "would block"; people are told what it means.

@@ -10,7 +10,7 @@ use fleet::{Config, Epoch};
 use resp::{Protocol, ReplyParser, Value};
 
 use super::Worker;
-use super::link::{Awaiter, Hello, LinkState, Purpose};
+use super::link::{Awaiter, Hello, Link, LinkState, Purpose};
 
 impl Worker<'_> {
     pub(super) fn greet(&mut self, index: usize) {
@@ -34,9 +34,13 @@ impl Worker<'_> {
         }
         say(&[b"CLIENT", b"SETNAME", name.as_bytes()], Hello::Name);
         say(&[b"CLIENT", b"ID"], Hello::Id);
+        if self.listens_to_cluster(index) {
+            return self.touch_link(index);
+        }
+        let link = &mut self.links[index];
         let mut keys: Vec<&[u8]> = vec![b"MGET"];
         keys.extend(fleet::config::KEYS.iter().map(|key| key.as_bytes()));
-        say(&keys, Hello::Config);
+        link.push_command(now, &keys, Awaiter::Greeting(Hello::Config));
         self.touch_link(index);
     }
 
@@ -49,8 +53,13 @@ impl Worker<'_> {
         let value = value_of(reply)?;
         match (hello, value) {
             // Older servers have no number for it; then its commands cannot be interrupted.
-            (Hello::Id, Value::Integer(id)) => self.links[index].client_id = Some(id),
-            (Hello::Id, _) => {}
+            (Hello::Id, id) => {
+                let number = if let Value::Integer(number) = id { Some(number) } else { None };
+                self.links[index].client_id = number;
+                if self.listens_to_cluster(index) {
+                    self.come_up(index);
+                }
+            }
             (Hello::Config, value) => return self.on_config(index, &value),
             (Hello::Protocol, Value::Error(_)) => {
                 return Err("it does not speak RESP3".to_owned());
@@ -61,6 +70,12 @@ impl Worker<'_> {
             (Hello::Auth | Hello::Name | Hello::Protocol, _) => {}
         }
         Ok(())
+    }
+
+    /// One of its nodes need not have the configuration, and a link that only listens need not know it.
+    fn listens_to_cluster(&self, index: usize) -> bool {
+        let Link { server, purpose, .. } = self.links[index];
+        purpose == Purpose::Listening && self.fleet.view.is_cluster(server)
     }
 
     fn on_config(&mut self, index: usize, answer: &Value) -> Result<(), String> {

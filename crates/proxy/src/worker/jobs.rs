@@ -11,6 +11,7 @@ mod task;
 pub(crate) use self::task::Task;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use fleet::command::Access;
@@ -188,6 +189,9 @@ impl Worker<'_> {
 
     pub(super) fn begin_job(&mut self, client: usize, task: Task, waiter: Waiter) {
         let keys = task.keys();
+        let counts = &self.shared.counts;
+        let count = if task.writes() { &counts.moving_writes } else { &counts.moving_reads };
+        count.fetch_add(1, Relaxed);
         let behind = task.writes() && self.jobs.is_written(&keys);
         let job = self.jobs.running.insert(Running {
             task,

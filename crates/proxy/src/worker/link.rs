@@ -4,14 +4,14 @@
 //! (`greeting.rs`) and takes commands only when it is up; `deliver.rs` hands its answers on.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::time::Instant;
 
 use fleet::{Epoch, Server};
 use resp::{Protocol, ReplySkipper};
 
 use super::replies::Ticket;
-use crate::stream::Stream;
+use crate::stream::{Outbox, Stream};
 
 /// Who gets an answer.
 #[derive(Clone, Copy, Debug)]
@@ -84,8 +84,7 @@ pub(crate) struct Link {
     /// The server's number for this connection, if it told: for CLIENT UNBLOCK.
     pub client_id: Option<i64>,
     pub awaiting: VecDeque<Awaiter>,
-    output: Vec<u8>,
-    sent: usize,
+    output: Outbox,
     /// The beginning of an answer whose end has not come yet.
     pub input: Vec<u8>,
     pub skipper: ReplySkipper,
@@ -100,9 +99,6 @@ pub(crate) struct Link {
     pub patient: bool,
 }
 
-/// What an empty buffer keeps of its memory.
-const KEPT_BYTES_MAX: usize = 256 * 1024;
-
 impl Link {
     pub(crate) fn new(stream: Stream, to: LinkTo, now: Instant) -> Link {
         Link {
@@ -116,8 +112,7 @@ impl Link {
             holder: None,
             client_id: None,
             awaiting: VecDeque::new(),
-            output: Vec::new(),
-            sent: 0,
+            output: Outbox::default(),
             input: Vec::new(),
             skipper: ReplySkipper::default(),
             readable: false,
@@ -134,7 +129,7 @@ impl Link {
         if self.awaiting.is_empty() {
             self.since = now;
         }
-        self.output.extend_from_slice(bytes);
+        self.output.bytes().extend_from_slice(bytes);
         self.awaiting.push_back(awaiter);
     }
 
@@ -142,7 +137,7 @@ impl Link {
         if self.awaiting.is_empty() {
             self.since = now;
         }
-        resp::encode_command(&mut self.output, args);
+        resp::encode_command(self.output.bytes(), args);
         self.awaiting.push_back(awaiter);
     }
 
@@ -156,43 +151,24 @@ impl Link {
         if self.awaiting.is_empty() {
             self.since = now;
         }
-        self.output.extend_from_slice(bytes);
+        self.output.bytes().extend_from_slice(bytes);
         self.awaiting.extend(std::iter::repeat_n(awaiter, count));
     }
 
     /// A command on a listening link, where answers tell themselves what they are about.
     pub(crate) fn push_unanswered(&mut self, args: &[&[u8]]) {
-        resp::encode_command(&mut self.output, args);
+        resp::encode_command(self.output.bytes(), args);
     }
 
     /// Bytes the server has not taken.
     pub(crate) fn unsent(&self) -> usize {
-        self.output.len() - self.sent
+        self.output.unsent()
     }
 
     /// Sends what the socket takes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        while self.sent < self.output.len() {
-            match self.stream.write(&self.output[self.sent..]) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(count) => self.sent += count,
-                Err(error) if would_wait(&error) => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-        self.output.clear();
-        self.output.shrink_to(KEPT_BYTES_MAX);
-        self.sent = 0;
-        match self.stream.flush() {
-            Err(error) if !would_wait(&error) => Err(error),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        self.output.flush(&mut self.stream)
     }
-}
-
-/// A connection that is not made yet is one that takes nothing yet.
-fn would_wait(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
 }
 
 /// Where a link leads.

@@ -2,18 +2,15 @@
 //! opened again with growing patience. `greeting.rs` has what a new one says.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use fleet::{Epoch, Server};
-use mio::Interest;
-use mio::net::TcpStream;
+use fleet::{Epoch, Kind, Server};
 use resp::Protocol;
-use socket2::SockRef;
 
 use super::link::{Awaiter, Hello, Link, LinkState, LinkTo, Purpose};
 use super::{Worker, link_token};
-use crate::servers::tls_connection;
-use crate::stream::Stream;
+use crate::stream::{ClusterStream, Stream};
 
 /// How long connecting and greeting may take.
 const GREETING_MAX: Duration = Duration::from_secs(2);
@@ -129,22 +126,24 @@ impl Worker<'_> {
     pub(super) fn open_link(&mut self, to: LinkTo) -> Result<usize, String> {
         let fleet = Arc::clone(&self.fleet);
         let known = fleet.servers.get(to.server.0).ok_or("it is not in the list of servers")?;
-        let socket = known.socket.ok_or("its name stands for no address")?;
         let text = |error: std::io::Error| error.to_string();
-        let tcp = TcpStream::connect(socket).map_err(text)?;
-        let reference = SockRef::from(&tcp);
-        reference.set_tcp_nodelay(true).map_err(text)?;
-        reference.set_keepalive(true).map_err(text)?;
-        let tls = self.shared.options.access.tls.as_ref();
-        let tls = tls.map(|config| tls_connection(config, &known.address));
-        let stream = Stream::new(tcp, tls.transpose().map_err(text)?);
-        let mut link = Link::new(stream, to, self.now);
+        let (access, registry) = (&self.shared.options.access, self.poll.registry());
         let entry = self.links.vacant_entry();
         let index = entry.key();
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        let registry = self.poll.registry();
-        registry.register(link.stream.tcp(), link_token(index), interest).map_err(text)?;
-        entry.insert(link);
+        let mut stream = match (known.address.kind, to.purpose) {
+            // Any node hears what is published at any other.
+            (Kind::Plain, _) | (Kind::Cluster, Purpose::Listening) => {
+                let socket = known.socket.ok_or("its name stands for no address")?;
+                Stream::connect_plain(socket, &known.address, access).map_err(text)?
+            }
+            (Kind::Cluster, Purpose::Shared | Purpose::Own) => {
+                let place = (registry.try_clone().map_err(text)?, link_token(index));
+                let stream = ClusterStream::connect(&known.address, access, place);
+                Stream::Cluster(Box::new(stream.map_err(text)?))
+            }
+        };
+        stream.register(registry, link_token(index)).map_err(text)?;
+        entry.insert(Link::new(stream, to, self.now));
         self.greet(index);
         Ok(index)
     }
@@ -162,7 +161,10 @@ impl Worker<'_> {
     /// A link is of no use any more. Whoever awaits an answer there is told.
     pub(super) fn lose_link(&mut self, index: usize, why: &str) {
         let mut link = self.links.remove(index);
-        let _ = self.poll.registry().deregister(link.stream.tcp());
+        if link.state == LinkState::Up && link.holder.is_some() | !link.awaiting.is_empty() {
+            self.shared.counts.links_lost.fetch_add(1, Relaxed);
+        }
+        link.stream.deregister(self.poll.registry());
         match link.purpose {
             Purpose::Shared => self.close_door(link.server, link.protocol, why),
             Purpose::Own => self.own_is_lost(index),

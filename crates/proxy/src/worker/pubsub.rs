@@ -96,6 +96,10 @@ impl Worker<'_> {
         }
         let names: Vec<Name> =
             args[1..].iter().map(|name| Name { kind, text: name.to_vec() }).collect();
+        if names.iter().any(|name| self.servers_of(name).is_empty()) {
+            let text = "ERR its server is a cluster, whose sharded channels cannot be heard through the proxy; SUBSCRIBE can";
+            return self.refuse(index, text);
+        }
         for name in &names {
             self.pubsub.topics.entry(name.clone()).or_default().clients.insert(index);
             self.listen_for(name);
@@ -115,12 +119,15 @@ impl Worker<'_> {
         }
         let at = |map: &placement::ServerMap| Server(map.server_of(&name.text));
         let here = view.channel(&name.text);
-        match view.phase() {
+        let mut servers: BTreeSet<Server> = match view.phase() {
             Phase::Settled => [here].into(),
             Phase::Announced { next: other }
             | Phase::Migrating { previous: other }
             | Phase::TurningBack { previous: other } => [here, at(other)].into(),
-        }
+        };
+        // The node we listen to hears all channels of its cluster, but sharded ones only of its own.
+        servers.retain(|server| name.kind != Kind::Sharded || !view.is_cluster(*server));
+        servers
     }
 
     /// Makes sure that a name is listened to where it should be.

@@ -29,8 +29,7 @@ impl Fleet {
     }
 
     fn addresses(&self) -> Vec<Address> {
-        let address =
-            |server: &Server| Address { host: "127.0.0.1".to_owned(), port: server.port() };
+        let address = |server: &Server| Address::plain("127.0.0.1", server.port());
         self.servers.iter().map(address).collect()
     }
 

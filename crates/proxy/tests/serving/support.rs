@@ -33,7 +33,7 @@ impl Fleet {
 
 /// A proxy with one thread on a free port.
 pub(crate) fn options(servers: &[Server]) -> Options {
-    let address = |server: &Server| Address { host: "127.0.0.1".to_owned(), port: server.port() };
+    let address = |server: &Server| Address::plain("127.0.0.1", server.port());
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
     Options { threads: 1, ..Options::new(listen, servers.iter().map(address).collect()) }
 }
