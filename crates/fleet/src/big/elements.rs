@@ -27,7 +27,7 @@ enum Kind {
     Set,
     Hash,
     Sorted,
-    Stream(Facts),
+    Stream(Box<Facts>),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,7 +57,11 @@ impl Elements {
     /// A stream of which this is known; `None` if it has to travel whole.
     pub(super) fn of_stream(facts: Facts) -> Option<Elements> {
         let at = At::Id(b"-".to_vec());
-        facts.is_plain().then_some(Elements { kind: Kind::Stream(facts), at, count: COUNT_FIRST })
+        facts.is_plain().then_some(Elements {
+            kind: Kind::Stream(Box::new(facts)),
+            at,
+            count: COUNT_FIRST,
+        })
     }
 
     pub(super) fn at_end(&self) -> bool {

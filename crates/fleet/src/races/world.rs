@@ -78,6 +78,7 @@ impl Job for PlainJob {
 
 /// What an actor does, one after the other.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a test has a handful of them")]
 pub(super) enum Deed {
     /// A client's command through the actor's proxy.
     Command(Args),

@@ -91,8 +91,7 @@ impl ClusterStream {
     fn hear(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; CHUNK_BYTES];
         for node in 0..self.sockets.len() {
-            loop {
-                let Some(socket) = &mut self.sockets[node] else { break };
+            while let Some(socket) = &mut self.sockets[node] {
                 match socket.stream.read(&mut buffer) {
                     Ok(0) => self.lose(node, "it closed the connection")?,
                     Ok(count) => self.heard(node, count, &buffer)?,
