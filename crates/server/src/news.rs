@@ -130,9 +130,12 @@ fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[Outcome]) {
                 log::debug("map", &line);
             }
             Change::Dead(_) | Change::Recreate { .. } | Change::Yield(_) => log::warn("map", &line),
-            Change::Join(_) | Change::Leave(_) | Change::Split(_) | Change::Set(_) => {
-                log::info("map", &line);
-            }
+            Change::Join(_)
+            | Change::Leave(_)
+            | Change::Away { .. }
+            | Change::Forget(_)
+            | Change::Split(_)
+            | Change::Set(_) => log::info("map", &line),
         }
     }
 }

@@ -204,9 +204,10 @@ pub fn receive_gone(
     keys: &[u8],
     mut applied: impl FnMut(Applied),
 ) -> Result<(), DecodeError> {
+    let at = receiver.table.version(); // Where the primary is: nothing says when each went.
     let mut rest = keys;
     while !rest.is_empty() {
-        rest = take_gone(receiver, rest, &mut applied)?;
+        rest = take_gone(receiver, at, rest, &mut applied)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 import { $, h, sync, text } from "./dom.js";
 import { on, state } from "./live.js";
-import { ago, bytes, many, span } from "./format.js";
+import { ago, bytes, count, many, span } from "./format.js";
 
 const HISTORY_MAX = 400;
 const ROWS_MAX = 60;
@@ -85,17 +85,25 @@ function showHistory() {
   });
 }
 
-/** Reports of generations that met again: present only if that has happened. */
-function showMerges() {
-  const merges = state.status.merges ?? [];
-  $("merges").hidden = merges.length === 0;
-  sync($("merges-body"), merges, {
-    key: (it) => JSON.stringify(it),
-    make: (it) => h("dl", { class: "facts" }, ...Object.entries(it).flatMap(([name, value]) => [h("div", {}, h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, shown(name, value)))])),
-  });
-}
+const MERGED = [
+  ["taken", "taken over", "nobody here had touched them"],
+  ["same", "the same", "both sides had come to the same"],
+  ["lost_here", "ours lost", "both had changed them, and what was here was older"],
+  ["lost_there", "theirs lost", "both had changed them, and what was here stands"],
+  ["unsure", "unsure", "not here, and nobody remembers whether they were taken away"],
+];
 
-function shown(name, value) {
-  if (name === "at") return new Date(value).toLocaleString();
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+/** Two sides that went on apart: who is looked for, and what became of keys when they met again. */
+function showMerges() {
+  const { merged = {}, estranged = [], yields } = state.status;
+  const all = MERGED.reduce((sum, [name]) => sum + (merged[name] ?? 0), 0);
+  $("merges").hidden = !all && !estranged.length && !yields;
+  if ($("merges").hidden) return;
+  const words = [
+    yields && "This side ends in favour of another, and hands over what it wrote.",
+    estranged.length && `Still looked for: ${estranged.join(", ")}.`,
+    all && "Keys that another side had changed and that this node serves (CLUSTER CONFLICTS lists conflicts):",
+  ];
+  const facts = MERGED.map(([name, label, why]) => h("div", { title: why }, h("dt", {}, label), h("dd", {}, count(merged[name] ?? 0))));
+  $("merges-body").replaceChildren(h("p", { class: "soft" }, words.filter(Boolean).join(" ")), all ? h("dl", { class: "facts" }, ...facts) : "");
 }
