@@ -16,10 +16,8 @@ const WITHIN: Duration = Duration::from_secs(90);
 fn status(node: &Server) -> Option<Json> {
     let mut client = Client::try_connect(node.port()).ok()?;
     client.send(&["CLUSTER", "STATUS"]).ok()?;
-    match client.receive_within(Duration::from_secs(3)).ok()??.value {
-        Value::Bulk(text) | Value::Verbatim { text, .. } => serde_json::from_slice(&text).ok(),
-        _ => None,
-    }
+    let reply = client.receive_within(Duration::from_secs(3)).ok()??.value;
+    serde_json::from_slice(reply.text()?).ok()
 }
 
 fn members(status: &Json) -> usize {
@@ -86,7 +84,7 @@ fn is_whole(nodes: &[&Server]) -> bool {
 }
 
 fn get(connection: &mut redis::cluster::ClusterConnection, key: &str) -> Option<String> {
-    redis::cmd("GET").arg(key).query(connection).unwrap()
+    redis::cmd("GET").arg(key).query(connection).expect("an answer")
 }
 
 /// How many keys the nodes have merged in this way.
@@ -186,18 +184,18 @@ fn conflicts_are_told(nodes: &[&Server], paths: &[String], count: usize) {
     });
     let lines: Vec<Json> = reports
         .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
-        .map(|line| serde_json::from_str(&line).unwrap())
+        .map(|line| serde_json::from_str(&line).expect("a line of JSON"))
         .collect();
     assert_eq!(lines.len(), count, "every one of them is in the file");
-    let line = lines.iter().find(|line| line["key"] == "50").unwrap();
+    let line = lines.iter().find(|line| line["key"] == "50").expect("a conflict of 50");
     let (standing, yielding) = (&line["standing"], &line["yielding"]);
     assert_eq!((&standing["bytes"], &yielding["bytes"]), (&3.into(), &3.into()));
     let later = standing["version"].as_u64() > yielding["version"].as_u64();
     let winner = if later { "the side that stands" } else { "the side that yielded" };
     assert_eq!(line["winner"], winner);
-    let told = nodes.iter().map(|node| match node.client().run("CLUSTER CONFLICTS") {
-        Value::Array(all) => all.len(),
-        other => panic!("{other:?}"),
+    let told = nodes.iter().map(|node| {
+        let Value::Array(all) = node.client().run("CLUSTER CONFLICTS") else { panic!("a list") };
+        all.len()
     });
     assert_eq!(told.sum::<usize>(), count);
 }
