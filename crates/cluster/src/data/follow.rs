@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use placement::Hashmask;
+use placement::{Hashmask, Slot};
 use store::{Applied, Version};
 
 use super::settle::must_settle;
@@ -29,6 +29,9 @@ pub fn follow<P: Plane>(
             if then.as_ref().is_none_or(|then| now.differs(then, bucket)) {
                 follow_bucket(plane, (&now, bucket), *outgoing, &mut applied);
                 settle_if_inherited(plane, bucket, then.as_ref());
+            } else if then.as_ref().is_some_and(|then| now.recalls_otherwise(then, bucket)) {
+                let slots = slots_of(bucket.hashmask);
+                slots.for_each(|slot| recall(plane, slot, (&now, bucket), &mut applied));
             }
         }
         if map.is_forked() || before.is_some_and(Map::is_forked) {
@@ -51,13 +54,15 @@ impl Outlook<'_> {
         Outlook { map, me: me_in(map, plane), leavers: map.leavers() }
     }
 
-    /// Whether anything that a slot of the bucket goes by is another than it was.
+    /// Whether what this node is to the bucket may be another than it was. A slot that stays what it is
+    /// must not be touched: it may be paused, or refuse.
     fn differs(&self, then: &Outlook<'_>, bucket: &Bucket) -> bool {
-        let Some(known) = then.map.bucket(bucket.hashmask) else { return true };
-        known != bucket
-            || self.me != then.me
-            || self.is_missed(bucket) != then.is_missed(known)
-            || self.keeps(bucket) != then.keeps(known)
+        then.map.bucket(bucket.hashmask) != Some(bucket) || self.me != then.me
+    }
+
+    /// Whether more or less is to be remembered of the bucket than before.
+    fn recalls_otherwise(&self, then: &Outlook<'_>, bucket: &Bucket) -> bool {
+        self.is_missed(bucket) != then.is_missed(bucket) || self.keeps(bucket) != then.keeps(bucket)
     }
 
     /// Whether removals from the bucket are to be remembered, for a copy that is away.
@@ -81,30 +86,47 @@ fn follow_bucket<P: Plane>(
     plane.forget_refusals(&bucket.hashmask.slots());
     let backups = bucket.backups().iter().filter_map(|node| plane.link_to(*node));
     let wanted: Vec<LinkId> = backups.chain(feed_to_keep(bucket, outgoing)).collect();
-    let (is_missed, keeps) = (outlook.is_missed(bucket), outlook.keeps(bucket));
     for slot in slots_of(bucket.hashmask) {
         plane.with_slot(slot, |state| {
             match outlook.me {
                 Some(me) => state.duty.follow(bucket, me, |node| plane.link_to(node)),
                 None => state.duty.stand_aside(bucket),
             }
-            if state.duty.role == Role::Kept && !keeps {
-                state.duty.role = Role::Absent;
-            }
             if state.duty.is_primary() {
                 state.duty.feeds.retain(|feed| wanted.contains(&feed.link));
             } else if state.duty.role == Role::Absent {
-                applied(state.table.begin_copy(Version::ZERO, plane.seed()));
-                state.duty.written_in = LogIndex(0);
-            }
-            if is_missed {
-                remember(state);
-            } else {
-                state.duty.past = None;
+                empty(state, plane, applied);
             }
             plane.note(slot, state);
         });
+        recall(plane, slot, (outlook, bucket), applied);
     }
+}
+
+/// What is remembered of a slot: its past while a copy is away, and what an earlier time has left here
+/// while that may be of use.
+fn recall<P: Plane>(
+    plane: &P,
+    slot: Slot,
+    (outlook, bucket): (&Outlook<'_>, &Bucket),
+    applied: &mut impl FnMut(Applied),
+) {
+    plane.with_slot(slot, |state| {
+        if state.duty.role == Role::Kept && !outlook.keeps(bucket) {
+            state.duty.role = Role::Absent;
+            empty(state, plane, applied);
+        }
+        if outlook.is_missed(bucket) {
+            remember(state);
+        } else {
+            state.duty.past = None;
+        }
+    });
+}
+
+fn empty(state: &mut SlotState, plane: &impl Plane, applied: &mut impl FnMut(Applied)) {
+    applied(state.table.begin_copy(Version::ZERO, plane.seed()));
+    state.duty.written_in = LogIndex(0);
 }
 
 /// As long as another side of the cluster may have gone on, every slot remembers where the histories

@@ -10,10 +10,7 @@ use crate::sink::Sink;
 use crate::wait_until;
 
 fn text(value: &Value) -> String {
-    match value {
-        Value::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        other => panic!("no text: {other}"),
-    }
+    String::from_utf8_lossy(value.text().expect("a text")).into_owned()
 }
 
 /// The ids of all timers, page by page.
@@ -41,7 +38,7 @@ fn a_timer_is_set_seen_and_deleted_by_commands_on_any_node() {
     for client in &mut clients {
         let shown = client.run(&format!("TIMER.GET {id}")).to_string();
         assert!(shown.contains(&id) && shown.contains(&uri) && shown.contains("hello"), "{shown}");
-        assert_eq!(listed(client), [id.clone()]);
+        assert_eq!(listed(client), std::slice::from_ref(&id));
     }
     let seen = ask(cluster.nodes[1].http_port(), "GET", &format!("/timers/{id}"), "").json();
     assert_eq!(seen["callback"]["http"]["opaque"], "hello");
