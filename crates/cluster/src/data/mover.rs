@@ -424,12 +424,22 @@ impl Mover {
     fn look_whether_drained(&mut self, plane: &impl Plane) {
         let Some(Pausing { bucket, epoch }) = self.pausing else { return };
         plane.flush();
-        let mut settled = slots_of(bucket).map(|slot| {
-            plane.with_slot(slot, |state| {
-                state.duty.unsettled(|link| plane.acked_for(link, slot)).is_empty()
-            })
+        let is_drained = plane.with_moves(|_| {
+            let map = plane.map();
+            let is_at_hand = map.bucket(bucket).is_some_and(|known| known.epoch == epoch);
+            is_at_hand
+                && slots_of(bucket).all(|slot| {
+                    plane.with_slot(slot, |state| {
+                        // A bucket that had to settle when it was asked for is paused when it has.
+                        if state.duty.role == Role::Serving {
+                            state.duty.role = Role::Paused;
+                        }
+                        let unsettled = state.duty.unsettled(|link| plane.acked_for(link, slot));
+                        state.duty.role != Role::Settling && unsettled.is_empty()
+                    })
+                })
         });
-        if settled.all(|settled| settled) {
+        if is_drained {
             self.pausing = None;
             plane.report(Report::Drained { bucket, epoch });
         }
