@@ -119,22 +119,28 @@ fn accept(listener: &TcpListener, node: SocketAddr, state: &Arc<State>) {
         match listener.accept() {
             Ok((outside, _)) => {
                 let state = Arc::clone(state);
+                // A break from here on is one of this connection, too.
+                let breaks = state.breaks.load(Ordering::Relaxed);
                 // Without its node a connection ends, as the node's own would.
-                thread::spawn(move || connect(outside, node, &state));
+                thread::spawn(move || connect(outside, node, &state, breaks));
             }
             Err(_) => thread::sleep(LOOK_EVERY),
         }
     }
 }
 
-fn connect(outside: TcpStream, node: SocketAddr, state: &Arc<State>) -> io::Result<()> {
+fn connect(
+    outside: TcpStream,
+    node: SocketAddr,
+    state: &Arc<State>,
+    breaks: u64,
+) -> io::Result<()> {
     let inside = TcpStream::connect_timeout(&node, CONNECT_WITHIN)?;
     for stream in [&outside, &inside] {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_WITHIN))?;
     }
-    let breaks = state.breaks.load(Ordering::Relaxed);
     let pairs = [
         (outside.try_clone()?, inside.try_clone()?, Direction::ToNode),
         (inside, outside, Direction::FromNode),

@@ -24,6 +24,9 @@ const MARK: &str = "@end-of-command:";
 /// The ports of a first node and the ones after it, and how many of them a page may use.
 const FAMILIES: [u16; 3] = [6379, 7379, 16_379];
 const FAMILY: u16 = 4;
+/// From where on, and how many runs of ports there are to choose from.
+const FIRST_BASE: u16 = 11_000;
+const BASES: u32 = 2_500;
 
 pub(crate) struct Shell {
     bash: Child,
@@ -183,17 +186,18 @@ fn write_programs(dir: &Path, base: u16) {
     }
 }
 
-/// A port that can stand for 6379: the others of a page's nodes are free beside it.
+/// A port that can stand for 6379: the others of a page's nodes are free beside it. All are below those
+/// that the system gives to clients, which may be taken by the thousand.
 fn free_base() -> u16 {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
     let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    for _ in 0..200 {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
-        let base = listener.local_addr().expect("it is bound").port();
-        drop(listener);
-        let all = FAMILIES.into_iter().flat_map(|first| {
-            (0..FAMILY).map(move |place| base.checked_add(first - FAMILIES[0] + place))
-        });
-        if all.into_iter().all(|port| port.is_some_and(is_free)) {
+    for _ in 0..BASES {
+        let number = (std::process::id() + TRIED.fetch_add(1, Ordering::Relaxed)) % BASES;
+        let base = FIRST_BASE + u16::try_from(number).expect("there are few") * FAMILY;
+        let mut all = FAMILIES
+            .into_iter()
+            .flat_map(|first| (0..FAMILY).map(move |place| base + first - FAMILIES[0] + place));
+        if all.all(is_free) {
             return base;
         }
     }
