@@ -7,6 +7,8 @@
 mod server; // a node, or a Redis server, for one test
 mod cluster; // several nodes, for one test
 mod client; // a blocking client that shows every byte
+pub mod http; // a client of HTTP, as small as it can be
+mod wait; //   for what becomes so by itself
 mod tools; //  redis-cli, Python, Node and Chromium, and where they are
 mod effort; // how much work a test does
 mod rng; //    chance that can be repeated
@@ -18,3 +20,4 @@ pub use effort::Effort;
 pub use rng::Rng;
 pub use server::{Server, free_ports, node_binary, opencluster, raise_fd_limit};
 pub use tools::{CHROMIUM, NODE, PYTHON, REDIS_BENCHMARK, REDIS_CLI, Tool};
+pub use wait::wait_until;

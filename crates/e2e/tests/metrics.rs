@@ -2,11 +2,10 @@
 //! there is, and what deploy/ names exists. After a change: `UPDATE_DOCS=1 cargo test -p e2e --test metrics`.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::{Read, Write as _};
-use std::net::TcpStream;
+
 use std::path::PathBuf;
 
-use e2e::{Cluster, Server};
+use e2e::{Cluster, Server, http};
 
 const INTRODUCTION: &str = "\
 # Metrics
@@ -153,14 +152,7 @@ fn names_in(text: &str) -> BTreeSet<String> {
 }
 
 fn get(node: &Server, path: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", node.http_port())).expect("it listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers in text");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    body.to_owned()
+    http::get(node.http_port(), path)
 }
 
 fn root() -> PathBuf {

@@ -227,8 +227,12 @@ fn a_cluster_that_was_stopped_as_a_whole_has_its_keys_when_it_starts_again() {
     let first = Node::start(&["--data-dir", &one, "--join", &second.address()]);
     eventually("both hold a part again", || first.is_balanced(2));
     let sum = |nodes: [&Node; 2]| -> u32 {
-        let size = |node: &Node| node.ask("DBSIZE")[1..].parse::<u32>().expect("a number");
+        let size = |node: &Node| {
+            let reply = node.ask("DBSIZE");
+            reply[1..].parse::<u32>().unwrap_or_else(|_| panic!("no number: {reply}"))
+        };
         nodes.into_iter().map(size).sum()
     };
-    assert_eq!(sum([&first, &second]), 100);
+    // While buckets move, one may be counted on neither node or on both.
+    eventually("all keys are counted", || sum([&first, &second]) == 100);
 }

@@ -62,6 +62,7 @@ impl HttpSource for Shared {
             _ if self.is_stopping() => Readiness::NotReady("stopping"),
             Progress::Joining => Readiness::NotReady("joining the cluster"),
             Progress::Linking { .. } => Readiness::NotReady("connecting to the other nodes"),
+            Progress::Leaseless => Readiness::NotReady("waiting for a lease"),
             Progress::Gone(_) => Readiness::NotReady("it has left the cluster"),
             Progress::Ready if self.data.lease.is_valid() => Readiness::Ready,
             Progress::Ready => Readiness::NotReady("cut off from the cluster"),

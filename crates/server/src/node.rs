@@ -36,6 +36,7 @@ use crate::http::{self, HttpOptions, HttpServer};
 use crate::keep::{self, Kept};
 use crate::keeper::Keeper;
 use crate::keyspace::Keyspace;
+use crate::log;
 use crate::mailbox::Mail;
 use crate::memory::{MemoryGauge, MemoryProbe};
 use crate::merge::Merging;
@@ -222,7 +223,10 @@ impl Node {
                 self.shared.timers.wait_for_map();
                 Ok(())
             }
-            progress @ (Progress::Joining | Progress::Linking { .. } | Progress::Gone(_)) => {
+            progress @ (Progress::Joining
+            | Progress::Linking { .. }
+            | Progress::Leaseless
+            | Progress::Gone(_)) => {
                 let seconds = READY_WITHIN.as_secs();
                 let words = progress.words();
                 Err(StartError::Refused(format!("not ready within {seconds} s: {words}")))
@@ -236,7 +240,7 @@ impl Node {
             Ok(found) => Ok(found),
             Err(error) if identity.is_alone() => Err(error.to_string()),
             Err(error) => {
-                eprintln!("opencluster: {error}; the other nodes send everything anew");
+                log::warn("data", &format!("{error}; the other nodes send everything anew"));
                 Ok(None)
             }
         }
@@ -292,7 +296,10 @@ impl Node {
         }
         let gone = match self.shared.outlook.progress() {
             Progress::Gone(gone) => Some(gone),
-            Progress::Joining | Progress::Linking { .. } | Progress::Ready => None,
+            Progress::Joining
+            | Progress::Linking { .. }
+            | Progress::Leaseless
+            | Progress::Ready => None,
         };
         if let Some(timers) = self.timers.lock().take() {
             match &gone {

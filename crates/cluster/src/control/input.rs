@@ -11,6 +11,7 @@ use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::Offer;
 use crate::balance::{Attempt, Decision, Vitals};
 use crate::consensus::{LogEntry, Persist};
+use crate::data::Report;
 use crate::map::{Epoch, Generation, LogIndex, Map, NodeId, Outcome, Peer, Setting, Source};
 
 #[derive(Clone, Debug)]
@@ -71,6 +72,18 @@ pub enum Input {
         id: u64,
         ask: Ask,
     },
+}
+
+/// What the data plane has done or found.
+impl From<Report> for Input {
+    fn from(report: Report) -> Input {
+        match report {
+            Report::FillDone { attempt, epoch } => Input::FillDone { attempt, epoch },
+            Report::FillFailed { attempt } => Input::FillFailed { attempt },
+            Report::Drained { bucket, epoch } => Input::Drained { bucket, epoch },
+            Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
+        }
+    }
 }
 
 /// What an operator can ask of any node, and a process that wants to join of any member.

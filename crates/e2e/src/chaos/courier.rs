@@ -25,7 +25,6 @@ const AGAIN_AFTER: Duration = Duration::from_millis(10);
 const REFRESH_EVERY: Duration = Duration::from_millis(200);
 /// A node that did not answer is left alone for so long, if there are others.
 const SUSPECT_FOR: Duration = Duration::from_secs(2);
-const SLOTS: usize = 16_384;
 
 /// Where clients reach the nodes that are there now.
 #[derive(Clone, Default, Debug)]
@@ -66,7 +65,7 @@ pub struct Courier {
 
 impl Courier {
     pub fn new(town: Town, book: Arc<Book>, rng: Rng) -> Courier {
-        let (places, lines) = (vec![None; SLOTS], BTreeMap::new());
+        let (places, lines) = (vec![None; usize::from(Slot::COUNT)], BTreeMap::new());
         let suspects = BTreeMap::new();
         Courier { town, book, rng, places, lines, suspects, refreshed: None }
     }
@@ -208,7 +207,7 @@ fn range(row: &Value) -> Option<(usize, usize, SocketAddr)> {
     let (first, last) = (usize::try_from(*first).ok()?, usize::try_from(*last).ok()?);
     let host = std::str::from_utf8(host).ok()?.parse().ok()?;
     let at = SocketAddr::new(host, u16::try_from(*port).ok()?);
-    (first <= last && last < SLOTS).then_some((first, last, at))
+    (first <= last && last < usize::from(Slot::COUNT)).then_some((first, last, at))
 }
 
 #[cfg(test)]

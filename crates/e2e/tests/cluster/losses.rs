@@ -1,6 +1,6 @@
 //! More is gone than a cluster can make good, or as much as it just can: a witness, lost buckets.
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use e2e::{Client, Cluster, Server};
 use placement::Slot;
@@ -13,12 +13,8 @@ const KEYS: u64 = 300;
 const SOON: Duration = Duration::from_secs(60);
 
 /// Waits until something is so.
-fn soon(claim: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < SOON, "{claim}");
-        thread::sleep(Duration::from_millis(100));
-    }
+fn soon(claim: &str, holds: impl FnMut() -> bool) {
+    e2e::wait_until(claim, SOON, holds);
 }
 
 fn fill(cluster: &Cluster) {

@@ -1,9 +1,7 @@
 //! What an operator does with a cluster: look at it, change its settings, split it, take a node out.
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use e2e::{Cluster, Server, opencluster};
+use e2e::{Cluster, Server, http, opencluster};
 use resp::Value;
 
 fn address(node: &Server) -> String {
@@ -25,22 +23,8 @@ fn refused(args: &[&str]) -> (Option<i32>, String) {
 }
 
 /// Waits for what will be true soon.
-fn soon(claim: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{claim}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn http_get(node: &Server, path: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", node.http_port())).expect("it listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers in text");
-    let (_, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-    body.to_owned()
+fn soon(claim: &str, holds: impl FnMut() -> bool) {
+    e2e::wait_until(claim, Duration::from_secs(20), holds);
 }
 
 #[test]
@@ -67,7 +51,7 @@ fn the_cluster_is_shown_as_tables_and_as_a_document() {
     let document = told(node, &["status", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
     let served: serde_json::Value =
-        serde_json::from_str(&http_get(node, "/api/cluster")).expect("JSON");
+        serde_json::from_str(&http::get(node.http_port(), "/api/cluster")).expect("JSON");
     for part in ["cluster", "epoch", "node", "buckets", "changes", "settings"] {
         assert_eq!(document[part], served[part], "{part}");
     }

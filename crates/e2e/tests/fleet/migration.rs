@@ -75,12 +75,8 @@ fn maps_change_under_load_while_a_migrator_and_a_proxy_are_killed() {
     assert!(report.contains("0 in the wrong place, 0 there twice"), "{report}");
 }
 
-fn wait_until(mut ready: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !ready() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it never came to that");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn wait_until(ready: impl FnMut() -> bool) {
+    e2e::wait_until("it comes to that", Duration::from_secs(60), ready);
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use e2e::{Cluster, Server};
 use serde_json::{Value, json};
 
-use crate::http::ask;
 use crate::sink::Sink;
 use crate::wait_until;
+use e2e::http::ask;
 
 pub(crate) fn timer(interval: f64, callback: &Value) -> String {
     json!({ "timing": { "interval": interval }, "callback": callback }).to_string()

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use e2e::{Cluster, Effort, Server};
 use serde_json::json;
 
-use crate::http::try_ask;
 use crate::sink::Sink;
+use e2e::http::try_ask;
 
 const INTERVAL: Duration = Duration::from_secs(5);
 

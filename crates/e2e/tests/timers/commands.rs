@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use e2e::{Client, Cluster, Server};
 use resp::Value;
 
-use crate::http::ask;
 use crate::sink::Sink;
 use crate::wait_until;
+use e2e::http::ask;
 
 fn text(value: &Value) -> String {
     String::from_utf8_lossy(value.text().expect("a text")).into_owned()

@@ -1,7 +1,6 @@
 //! Timers on real processes: what a client of `/timers` sees, and what it is called back with while
 //! nodes come, leave and die.
 
-mod http; //   A client of HTTP, as small as it can be.
 mod sink; //   Somebody to call back.
 mod api; //    What each request is answered with.
 mod malformed; // What is refused, and why.
@@ -9,13 +8,9 @@ mod commands; //  TIMER.SET and its kin.
 mod restarts; //  Through a stop of the whole cluster, and through being counted as dead.
 mod churn; //  A cluster that grows, shrinks and loses a node while timers pop.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Waits for something that is to become so.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    e2e::wait_until(what, Duration::from_secs(60), is_so);
 }

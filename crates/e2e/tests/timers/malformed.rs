@@ -3,7 +3,7 @@
 use e2e::Server;
 use serde_json::{Value, json};
 
-use crate::http::ask;
+use e2e::http::ask;
 
 /// A request that is right but for what `wrong` makes of it.
 fn with(path: &str, wrong: Value) -> String {

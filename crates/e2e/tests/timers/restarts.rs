@@ -7,9 +7,9 @@ use e2e::{Cluster, Server};
 use serde_json::{Value, json};
 
 use crate::api::{http, timer};
-use crate::http::ask;
 use crate::sink::Sink;
 use crate::wait_until;
+use e2e::http::ask;
 
 /// A place for a node's data, which goes with the value.
 struct DataDir(PathBuf);

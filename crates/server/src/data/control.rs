@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cluster::balance::Attempt;
 use cluster::control::{Gone, Input, MapChanged};
-use cluster::data::{Order, Report};
+use cluster::data::Order;
 use cluster::map::{Endpoints, Epoch, Generation, Map, NodeId, Peer};
 use cluster::merge::{Question, Reply, Taker};
 use placement::Hashmask;
@@ -106,12 +106,7 @@ pub(crate) fn report_to(shared: &Shared, line: ControlLine) {
         Notice::ClientTurned => line.tell(Input::ClientTurned),
         Notice::Vitals(vitals) => line.tell(Input::Vitals(vitals)),
         Notice::Sizes(sizes) => line.tell(Input::Sizes(sizes)),
-        Notice::Moved(report) => line.tell(match report {
-            Report::FillDone { attempt, epoch } => Input::FillDone { attempt, epoch },
-            Report::FillFailed { attempt } => Input::FillFailed { attempt },
-            Report::Drained { bucket, epoch } => Input::Drained { bucket, epoch },
-            Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
-        }),
+        Notice::Moved(report) => line.tell(report.into()),
     };
     // There is one control thread, and it is told of once.
     let _ = shared.data.notice.set(Box::new(tell));

@@ -10,6 +10,7 @@ use cluster::control::Input;
 use cluster::map::{Endpoints, Generation};
 use cluster::merge::{Course, Giver};
 
+use crate::log;
 use crate::peer::MergeLink;
 use crate::shared::Shared;
 
@@ -24,11 +25,12 @@ const LATER_MAX: u32 = 500;
 pub(crate) fn give(shared: &Shared, to: Generation) {
     let mut giver = Giver::new(&shared.map(), shared.data.me);
     let mut places = places(shared);
-    eprintln!(
-        "opencluster: another side of the cluster stands (generation {}); this one serves nobody any \
-         more and hands over what it wrote since they parted",
+    let told = format!(
+        "another side of the cluster stands (generation {}); this one serves nobody any more and hands \
+         over what it wrote since they parted",
         to.counter
     );
+    log::warn("merge", &told);
     // Without anything to hand over nobody has to be reached.
     while giver.question(shared).is_some() {
         if shared.is_stopping() {
@@ -51,14 +53,15 @@ pub(crate) fn give(shared: &Shared, to: Generation) {
         }
     }
     let tally = giver.tally();
-    eprintln!(
-        "opencluster: handed over, keys: {} taken, {} the same on both sides, {} in conflict, of which \
+    let told = format!(
+        "handed over, keys: {} taken, {} the same on both sides, {} in conflict, of which \
          the other side's stood in {}",
         tally.taken,
         tally.same,
         tally.conflicts(),
         tally.lost_there + tally.unsure
     );
+    log::info("merge", &told);
     shared.merging.is_given.store(true, Ordering::Release);
     shared.control.tell(Input::Merged);
 }

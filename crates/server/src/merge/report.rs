@@ -10,6 +10,7 @@ use cluster::merge::{Conflict, Side, Tally};
 use serde_json::{Value, json};
 
 use crate::clock;
+use crate::log;
 use crate::shared::Shared;
 
 const FILE: &str = "conflicts";
@@ -34,10 +35,11 @@ pub(crate) fn report_conflicts(shared: &Shared, conflicts: &[Conflict]) {
         return;
     };
     if let Err(error) = append(directory, conflicts) {
-        eprintln!(
-            "opencluster: conflicts cannot be written to {}: {error}; CLUSTER CONFLICTS tells them",
+        let told = format!(
+            "conflicts cannot be written to {}: {error}; CLUSTER CONFLICTS tells them",
             directory.join(FILE).display()
         );
+        log::error("merge", &told);
     }
 }
 

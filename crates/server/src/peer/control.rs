@@ -284,11 +284,13 @@ impl ControlThread {
 
     /// Says how far this node has come.
     fn look_around(&mut self) {
-        self.dials.look_for(boottime::now(), self.control.estranged());
+        let now = boottime::now();
+        self.dials.look_for(now, self.control.estranged());
         let (up, of) = self.dials.standing();
         self.outlook.set(match (self.control.is_member(), up == of) {
             (false, _) => Progress::Joining,
             (true, false) => Progress::Linking { up, of },
+            (true, true) if self.lease_until <= now => Progress::Leaseless,
             (true, true) => Progress::Ready,
         });
         self.give_up_leaving();

@@ -15,6 +15,8 @@ pub(crate) enum Progress {
         up: usize,
         of: usize,
     },
+    /// All links stand, but nobody has granted it a lease: it could only refuse what clients ask.
+    Leaseless,
     /// Once it is, it stays so: that a link breaks later is for the cluster to judge.
     Ready,
     Gone(Gone),
@@ -26,6 +28,7 @@ impl Progress {
         match self {
             Progress::Joining => "no other node of its cluster has sent the map".to_owned(),
             Progress::Linking { up, of } => format!("{up} of {of} links to the others stand"),
+            Progress::Leaseless => "no lease: the others have not agreed on a leader".to_owned(),
             Progress::Ready => "ready".to_owned(),
             Progress::Gone(gone) => gone_words(gone).to_owned(),
         }
@@ -61,7 +64,7 @@ impl Outlook {
     pub(super) fn set(&self, progress: Progress) {
         let mut known = self.progress.lock();
         let may_follow = match *known {
-            Progress::Joining | Progress::Linking { .. } => true,
+            Progress::Joining | Progress::Linking { .. } | Progress::Leaseless => true,
             Progress::Ready => matches!(progress, Progress::Gone(_)),
             Progress::Gone(_) => false,
         };
@@ -75,7 +78,7 @@ impl Outlook {
     pub(crate) fn wait(&self, limit: Duration) -> Progress {
         let until = Instant::now() + limit;
         let mut progress = self.progress.lock();
-        while matches!(*progress, Progress::Joining | Progress::Linking { .. }) {
+        while !matches!(*progress, Progress::Ready | Progress::Gone(_)) {
             if self.changed.wait_until(&mut progress, until).timed_out() {
                 break;
             }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::hub::Hub;
+use crate::log;
 
 /// Names the open memory to the next life. Not one of the settings, which begin otherwise.
 pub(crate) const CARRIED: &str = "_OPENCLUSTER_CARRIED_TIMERS";
@@ -101,5 +102,5 @@ pub(super) fn take_carried(hub: &Hub) {
 }
 
 fn complain(file: &Path, why: &str) {
-    eprintln!("opencluster: {}: {why}", file.display());
+    log::error("timers", &format!("{}: {why}", file.display()));
 }

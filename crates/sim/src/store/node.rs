@@ -496,32 +496,18 @@ fn bend_rules(sabotage: Option<Sabotage>, plane: &SimPlane, frame: &Frame<'_>) {
     let Frame::Effects { reign, written_in, unit } = *frame else { return };
     let (Some(sabotage), Some(slot)) = (sabotage, slot_of_unit(unit)) else { return };
     let Ok((recorded, _)) = Recorded::read(unit, plane.seed()) else { return };
-    plane.with_slot(slot, |state| match sabotage {
-        Sabotage::NoReignCheck if reign < state.duty.reign && !state.duty.is_primary() => {
+    plane.with_slot(slot, |state| {
+        let bends_reign = sabotage == Sabotage::NoReignCheck
+            && reign < state.duty.reign
+            && !state.duty.is_primary();
+        let bends_position =
+            sabotage == Sabotage::NoPositionCheck && state.table.version() < recorded.previous;
+        if bends_reign {
             state.duty.reign = reign;
+        }
+        if bends_reign || bends_position {
             state.duty.written_in = written_in;
             state.table.advance_to(recorded.previous);
         }
-        Sabotage::NoPositionCheck if state.table.version() < recorded.previous => {
-            state.duty.written_in = written_in;
-            state.table.advance_to(recorded.previous);
-        }
-        Sabotage::Control(_)
-        | Sabotage::LeaseFromReceipt
-        | Sabotage::ServesWhilePaused
-        | Sabotage::NoWaitSet
-        | Sabotage::TakerFreesAfterEnd
-        | Sabotage::NoReignCheck
-        | Sabotage::NoPositionCheck
-        | Sabotage::RestartKeepsPlace
-        | Sabotage::NoComparison
-        | Sabotage::BackupExpires
-        | Sabotage::ErrorForUnacked
-        | Sabotage::RepliesAtOnce
-        | Sabotage::NoLeaseCheck
-        | Sabotage::MergeAfterDeath
-        | Sabotage::LastComeWins
-        | Sabotage::NoTombs
-        | Sabotage::GoesBeforeMerged => {}
     });
 }

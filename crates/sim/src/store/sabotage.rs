@@ -71,24 +71,10 @@ impl Sabotage {
 /// Its name in small letters with dashes: `no-wait-set`.
 impl fmt::Display for Sabotage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self {
-            Sabotage::Control(rule) => format!("{rule:?}"),
-            Sabotage::LeaseFromReceipt
-            | Sabotage::ServesWhilePaused
-            | Sabotage::NoWaitSet
-            | Sabotage::TakerFreesAfterEnd
-            | Sabotage::NoReignCheck
-            | Sabotage::NoPositionCheck
-            | Sabotage::NoComparison
-            | Sabotage::BackupExpires
-            | Sabotage::RestartKeepsPlace
-            | Sabotage::ErrorForUnacked
-            | Sabotage::RepliesAtOnce
-            | Sabotage::NoLeaseCheck
-            | Sabotage::MergeAfterDeath
-            | Sabotage::LastComeWins
-            | Sabotage::NoTombs
-            | Sabotage::GoesBeforeMerged => format!("{self:?}"),
+        let name = if let Sabotage::Control(rule) = self {
+            format!("{rule:?}")
+        } else {
+            format!("{self:?}")
         };
         for (place, letter) in name.char_indices() {
             if letter.is_uppercase() && place > 0 {

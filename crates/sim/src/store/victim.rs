@@ -10,8 +10,7 @@ use cluster::consensus::{Begin, Configuration, LogPlace, Persist, Saved, Snapsho
 use cluster::control::{Control, Effect, Input, Message, Start};
 use cluster::data::Plane;
 use cluster::map::{
-    Boot, Change, ClusterId, DropReason, Endpoints, LogIndex, Map, Member, NodeId, Outcome, Peer,
-    Settings, Zone,
+    Boot, Change, ClusterId, DropReason, LogIndex, Map, Member, NodeId, Outcome, Peer, Settings,
 };
 use cluster::replication::Role;
 use placement::{Mask, Slot};
@@ -126,14 +125,7 @@ fn liar() -> Peer {
 }
 
 fn member(id: u64) -> Member {
-    Member {
-        id: NodeId(id),
-        boot: Boot(id * 10),
-        name: format!("n{id}"),
-        weight: 1,
-        zone: Zone::default(),
-        at: Endpoints { host: "here".into(), client: 6379, peer: 16379, http: 0 },
-    }
+    super::world::member(id, Boot(id * 10))
 }
 
 /// Bucket b has node b mod 3 + 1 as primary and the next as backup.

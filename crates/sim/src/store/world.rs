@@ -10,7 +10,7 @@ use cluster::control::{
     Answer as ControlAnswer, Ask, Control, Effect, Gone, Input, JoinAnswer, JoinRequest,
     MapChanged, Message, PROTOCOL_VERSION, Start, Welcome,
 };
-use cluster::data::{Order, Report};
+use cluster::data::Order;
 use cluster::map::{Boot, ClusterId, Endpoints, Map, Member, NodeId, Peer, Settings, Zone};
 use cluster::merge::{Question, Reply};
 use cluster::replication::FrameNumber;
@@ -18,10 +18,9 @@ use placement::Mask;
 
 use super::Sabotage;
 use super::checkers::Checkers;
-use super::clients::{Clients, PATIENCE, Request, Told};
+use super::clients::{Clients, Request, Told};
 use super::clock::Clock;
 use super::keeping::Copies;
-use super::linear::Op;
 use super::network::{Network, StreamId, Way, Weather};
 use super::node::Node;
 use super::plane::Link;
@@ -122,6 +121,23 @@ macro_rules! tell {
 }
 pub(super) use tell;
 
+/// A process of the node with this number.
+pub(super) fn member(id: u64, boot: Boot) -> Member {
+    Member {
+        id: NodeId(id),
+        boot,
+        name: format!("n{id}"),
+        weight: 1,
+        zone: Zone::default(),
+        at: Endpoints {
+            host: "here".into(),
+            client: 6379,
+            peer: u16::try_from(id).unwrap_or(0),
+            http: 0,
+        },
+    }
+}
+
 impl World {
     pub(super) fn new(seed: u64, weather: Weather, clients: usize) -> World {
         World {
@@ -187,19 +203,7 @@ impl World {
 
     fn member(&mut self, id: u64) -> Member {
         self.last_boot += 1;
-        Member {
-            id: NodeId(id),
-            boot: Boot(self.last_boot),
-            name: format!("n{id}"),
-            weight: 1,
-            zone: Zone::default(),
-            at: Endpoints {
-                host: "here".into(),
-                client: 6379,
-                peer: u16::try_from(id).unwrap_or(0),
-                http: 0,
-            },
-        }
+        member(id, Boot(self.last_boot))
     }
 
     fn start(&mut self, me: &Member, begin: Begin, welcome: Option<Welcome>, clock: Clock) {
@@ -543,12 +547,7 @@ impl World {
         if let Some(broken) = node.broken.take() {
             self.broken.get_or_insert(format!("{id}: {broken}"));
         }
-        inputs.extend(reports.into_iter().map(|report| match report {
-            Report::FillDone { attempt, epoch } => Input::FillDone { attempt, epoch },
-            Report::FillFailed { attempt } => Input::FillFailed { attempt },
-            Report::Drained { bucket, epoch } => Input::Drained { bucket, epoch },
-            Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
-        }));
+        inputs.extend(reports.into_iter().map(Input::from));
         for (stream, bytes) in sent {
             self.send_bytes(me, (stream, Way::Out), bytes);
         }
@@ -680,96 +679,6 @@ impl World {
         } else {
             self.break_stream(stream);
         }
-    }
-
-    // ---- Clients.
-
-    fn begin(&mut self, client: usize) {
-        if !self.is_busy {
-            return;
-        }
-        let request = self.clients.begin(client, &mut self.rng);
-        self.issue(client, request);
-    }
-
-    /// A client reads a key.
-    pub(super) fn read(&mut self, client: usize, key: &'static str) {
-        let request = self.clients.begin_with(client, key, Op::Get);
-        self.issue(client, request);
-    }
-
-    fn issue(&mut self, client: usize, request: Option<Request>) {
-        let Some(request) = request else {
-            return self.push(ms(200), Event::Begin { client });
-        };
-        let number = request.number;
-        self.push(PATIENCE, Event::GiveUp { client, number });
-        self.ask_somebody(request);
-    }
-
-    fn ask_somebody(&mut self, request: Request) {
-        let known = self.clients.all[request.client].asks;
-        let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
-        let stays = self.rng.below(4) > 0;
-        let known = known.filter(|node| stays && self.nodes.contains_key(node));
-        if let Some(to) = known.or_else(|| self.rng.choose(&nodes).copied()) {
-            let delay = Duration::from_micros(100 + self.rng.below(900));
-            self.push(delay, Event::Request { to, request });
-        }
-    }
-
-    /// Somebody asks this node.
-    pub(super) fn request(&mut self, to: NodeId, request: Request) {
-        self.push(ms(1), Event::Request { to, request });
-    }
-
-    fn on_request(&mut self, to: NodeId, request: Request) {
-        let Some(node) = self.nodes.get_mut(&to) else {
-            return self.push(ms(1), Event::Told { request, told: Told::NotNow });
-        };
-        if node.is_stopped {
-            return node.requests.push(request);
-        }
-        node.plane.now.set(node.clock.at(self.now));
-        node.execute(self.now, request);
-        if node.has_parked() {
-            node.mover_due = node.mover_due.min(self.now + ms(2));
-        }
-        self.after(to);
-    }
-
-    fn on_told(&mut self, request: &Request, told: Told) {
-        let Request { client, number, .. } = *request;
-        if let Some(heard) = &mut self.heard {
-            return heard.push((number, told));
-        }
-        if self.clients.waiting(client, number).is_none() {
-            return;
-        }
-        match told {
-            Told::Moved(node) => {
-                self.clients.all[client].asks = Some(node);
-                let delay = Duration::from_micros(200 + self.rng.below(2000));
-                return self.push(delay, Event::Request { to: node, request: request.clone() });
-            }
-            Told::NotNow => {
-                self.clients.all[client].asks = None;
-                let delay = ms(10 + self.rng.below(60));
-                let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
-                if let Some(to) = self.rng.choose(&nodes).copied() {
-                    self.push(delay, Event::Request { to, request: request.clone() });
-                }
-                return;
-            }
-            Told::Answer(answer) => {
-                tell!(self, "client {client}: {} {:?} -> {answer:?}", request.key, request.op);
-                self.clients.end(client, number, Some(answer));
-            }
-            Told::NotDone => self.clients.void(client, number),
-            Told::Closed => self.clients.end(client, number, None),
-        }
-        let pause = ms(1 + self.rng.below(120));
-        self.push(pause, Event::Begin { client });
     }
 
     /// The map of whoever has applied most.

@@ -2,7 +2,8 @@
 
 use placement::{Hashmask, Mask};
 
-use super::world::{World, member, ms, request};
+use super::rules::of_two_with_a_third_in_the_log;
+use super::world::{World, ms};
 use crate::control::{Answer, Ask, Input, Kept, Offer};
 use crate::map::{Change, NodeId, Setting, Source};
 
@@ -77,14 +78,7 @@ fn of_three_nobody_goes_on_alone() {
 
 #[test]
 fn it_does_not_if_a_third_stands_in_its_log_though_undecided() {
-    let mut t = World::of(2);
-    let leader = t.leader().unwrap();
-    let other = 3 - leader;
-    // The other hears that a third joins, and its answer does not come back.
-    t.cut.insert((NodeId(other), NodeId(leader)));
-    let ask = Ask::Join(Box::new(request(member(3))));
-    t.give(NodeId(leader), Input::Ask { id: 3000, ask });
-    t.run(ms(20));
+    let (mut t, leader, other) = of_two_with_a_third_in_the_log();
     t.kill(leader);
     t.run(ms(5_000));
     assert!(t.control(other).consensus.undecided().next().is_some());

@@ -62,17 +62,23 @@ fn a_late_question_of_a_condemned_node_is_not_answered() {
     assert!(is_served_twice(Some(Rule::NoGrantToTheCondemned)));
 }
 
+/// Two nodes, the leader first. The other has heard that a third joins, and its answer has not come back.
+pub(super) fn of_two_with_a_third_in_the_log() -> (World, u64, u64) {
+    let mut t = World::of(2);
+    let leader = t.leader().expect("two that stand have one");
+    let other = 3 - leader;
+    t.cut.insert((NodeId(other), NodeId(leader)));
+    let ask = Ask::Join(Box::new(request(member(3))));
+    t.give(NodeId(leader), Input::Ask { id: 3000, ask });
+    t.run(ms(20));
+    (t, leader, other)
+}
+
 #[test]
 fn who_has_a_third_in_its_log_does_not_split_a_cluster_of_three() {
     let goes_on_alone = |rule: Option<Rule>| {
-        let mut t = World::of(2);
+        let (mut t, leader, other) = of_two_with_a_third_in_the_log();
         t.break_rule(rule);
-        let leader = t.leader().unwrap();
-        let other = 3 - leader;
-        t.cut.insert((NodeId(other), NodeId(leader)));
-        let ask = Ask::Join(Box::new(request(member(3))));
-        t.give(NodeId(leader), Input::Ask { id: 3000, ask });
-        t.run(ms(20));
         t.cut_off(&[leader]);
         t.run(ms(5_000));
         t.client_turns_to(other);

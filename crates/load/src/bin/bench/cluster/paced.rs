@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use load::keys::Rng;
+use placement::Slot;
 use resp::{ReplyParser, Value};
 
 /// Connections to each node; one alone could not keep the rate if an answer took a millisecond.
@@ -57,13 +59,12 @@ fn work(
     let value = "v".repeat(value_bytes);
     let mut due = Instant::now();
     let mut samples = Vec::new();
-    let mut chance = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut chance = Rng::new(number);
     while !stop.load(Ordering::Relaxed) {
         due += every;
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let key = format!("key:{}", (chance >> 33) % keys);
-        let reads = chance >> 60 & 1 == 0;
+        let key = format!("key:{}", chance.below(keys));
+        let reads = chance.below(2) == 0;
         let words: &[&str] = if reads { &["GET", &key] } else { &["SET", &key, &value] };
         client.call(&key, words)?;
         samples.push((due, due.elapsed()));
@@ -99,11 +100,7 @@ struct Node {
 
 impl ClusterClient {
     fn new(seed: SocketAddr) -> ClusterClient {
-        ClusterClient { seed, places: vec![None; 16_384], nodes: BTreeMap::new() }
-    }
-
-    fn slot(key: &str) -> usize {
-        usize::from(crc16(key.as_bytes()) % 16_384)
+        ClusterClient { seed, places: vec![None; usize::from(Slot::COUNT)], nodes: BTreeMap::new() }
     }
 
     fn node(&mut self, at: SocketAddr) -> io::Result<&mut Node> {
@@ -119,7 +116,7 @@ impl ClusterClient {
     }
 
     fn call(&mut self, key: &str, words: &[&str]) -> io::Result<()> {
-        let slot = ClusterClient::slot(key);
+        let slot = Slot::of(key.as_bytes()).index();
         for _ in 0..MOVES_MAX {
             let at = self.places[slot].unwrap_or(self.seed);
             let node = self.node(at)?;
@@ -154,7 +151,7 @@ impl ClusterClient {
     fn set_all(&mut self, keys: &[String], value: &str) -> io::Result<()> {
         let mut by_place: BTreeMap<SocketAddr, Vec<&String>> = BTreeMap::new();
         for key in keys {
-            let at = self.places[ClusterClient::slot(key)].unwrap_or(self.seed);
+            let at = self.places[Slot::of(key.as_bytes()).index()].unwrap_or(self.seed);
             by_place.entry(at).or_default().push(key);
         }
         for (at, keys) in by_place {
@@ -166,7 +163,7 @@ impl ClusterClient {
             let mut again = Vec::new();
             for key in keys {
                 if let Value::Error(text) = self.node(at)?.receive()? {
-                    self.follow(ClusterClient::slot(key), &text)?;
+                    self.follow(Slot::of(key.as_bytes()).index(), &text)?;
                     again.push(key);
                 }
             }
@@ -200,22 +197,5 @@ impl Node {
                 count => self.unread.extend_from_slice(&chunk[..count]),
             }
         }
-    }
-}
-
-/// CRC16-XMODEM, bit by bit: this is a client, and not in a hurry.
-fn crc16(bytes: &[u8]) -> u16 {
-    let shift = |crc: u16| if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 };
-    bytes.iter().fold(0, |crc, byte| (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| shift(crc)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slots_are_those_of_redis_cluster() {
-        assert_eq!(crc16(b"123456789"), 0x31C3);
-        assert_eq!(ClusterClient::slot("abc"), 7638);
     }
 }

@@ -6,25 +6,26 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub(crate) struct Reply {
+#[derive(Debug)]
+pub struct Reply {
     pub status: u16,
     pub head: String,
     pub body: String,
 }
 
 impl Reply {
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body))
     }
 
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 }
 
 /// Asks, and is answered; `None` if the node is gone or does not answer in time.
-pub(crate) fn try_ask(port: u16, method: &str, path: &str, body: &str) -> Option<Reply> {
+pub fn try_ask(port: u16, method: &str, path: &str, body: &str) -> Option<Reply> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(15))).ok()?;
     let length = body.len();
@@ -43,6 +44,13 @@ pub(crate) fn try_ask(port: u16, method: &str, path: &str, body: &str) -> Option
     Some(Reply { status, head: head.to_owned(), body: body.to_owned() })
 }
 
-pub(crate) fn ask(port: u16, method: &str, path: &str, body: &str) -> Reply {
+pub fn ask(port: u16, method: &str, path: &str, body: &str) -> Reply {
     try_ask(port, method, path, body).unwrap_or_else(|| panic!("{method} {path}: no answer"))
+}
+
+/// What a page says, which must be there.
+pub fn get(port: u16, path: &str) -> String {
+    let reply = ask(port, "GET", path, "");
+    assert_eq!(reply.status, 200, "{path}: {}", reply.head);
+    reply.body
 }

@@ -1,0 +1,99 @@
+//! The world as clients use it: they ask, are sent elsewhere, and hear an answer or nothing.
+
+use std::time::Duration;
+
+use cluster::map::NodeId;
+
+use super::clients::{PATIENCE, Request, Told};
+use super::linear::Op;
+use super::world::{Event, World, ms, tell};
+
+impl World {
+    pub(super) fn begin(&mut self, client: usize) {
+        if !self.is_busy {
+            return;
+        }
+        let request = self.clients.begin(client, &mut self.rng);
+        self.issue(client, request);
+    }
+
+    /// A client reads a key.
+    pub(super) fn read(&mut self, client: usize, key: &'static str) {
+        let request = self.clients.begin_with(client, key, Op::Get);
+        self.issue(client, request);
+    }
+
+    fn issue(&mut self, client: usize, request: Option<Request>) {
+        let Some(request) = request else {
+            return self.push(ms(200), Event::Begin { client });
+        };
+        let number = request.number;
+        self.push(PATIENCE, Event::GiveUp { client, number });
+        self.ask_somebody(request);
+    }
+
+    fn ask_somebody(&mut self, request: Request) {
+        let known = self.clients.all[request.client].asks;
+        let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
+        let stays = self.rng.below(4) > 0;
+        let known = known.filter(|node| stays && self.nodes.contains_key(node));
+        if let Some(to) = known.or_else(|| self.rng.choose(&nodes).copied()) {
+            let delay = Duration::from_micros(100 + self.rng.below(900));
+            self.push(delay, Event::Request { to, request });
+        }
+    }
+
+    /// Somebody asks this node.
+    pub(super) fn request(&mut self, to: NodeId, request: Request) {
+        self.push(ms(1), Event::Request { to, request });
+    }
+
+    pub(super) fn on_request(&mut self, to: NodeId, request: Request) {
+        let Some(node) = self.nodes.get_mut(&to) else {
+            return self.push(ms(1), Event::Told { request, told: Told::NotNow });
+        };
+        if node.is_stopped {
+            return node.requests.push(request);
+        }
+        node.plane.now.set(node.clock.at(self.now));
+        node.execute(self.now, request);
+        if node.has_parked() {
+            node.mover_due = node.mover_due.min(self.now + ms(2));
+        }
+        self.after(to);
+    }
+
+    pub(super) fn on_told(&mut self, request: &Request, told: Told) {
+        let Request { client, number, .. } = *request;
+        if let Some(heard) = &mut self.heard {
+            return heard.push((number, told));
+        }
+        if self.clients.waiting(client, number).is_none() {
+            return;
+        }
+        match told {
+            Told::Moved(node) => {
+                self.clients.all[client].asks = Some(node);
+                let delay = Duration::from_micros(200 + self.rng.below(2000));
+                return self.push(delay, Event::Request { to: node, request: request.clone() });
+            }
+            Told::NotNow => {
+                self.clients.all[client].asks = None;
+                let delay = ms(10 + self.rng.below(60));
+                let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
+                if let Some(to) = self.rng.choose(&nodes).copied() {
+                    self.push(delay, Event::Request { to, request: request.clone() });
+                }
+                return;
+            }
+            Told::Answer(answer) => {
+                tell!(self, "client {client}: {} {:?} -> {answer:?}", request.key, request.op);
+                self.clients.end(client, number, Some(answer));
+            }
+            Told::NotDone => self.clients.void(client, number),
+            Told::Closed => self.clients.end(client, number, None),
+        }
+        let pause = ms(1 + self.rng.below(120));
+        self.push(pause, Event::Begin { client });
+    }
+}
