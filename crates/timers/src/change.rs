@@ -72,7 +72,9 @@ impl Timers {
         let Some(asked) = self.coordinated.get(&request) else { return };
         let Some(primary) = self.members.replicas(asked.id).first().copied() else { return };
         let epoch = self.members.epoch();
-        let propose = Propose { request, epoch, id: asked.id, change: asked.change.clone() };
+        let open_from = *self.coordinated.keys().next().expect("this one is open");
+        let (id, change) = (asked.id, asked.change.clone());
+        let propose = Propose { request, open_from, epoch, id, change };
         if primary == self.me {
             self.on_propose(self.me, propose);
         } else {
@@ -96,6 +98,11 @@ impl Timers {
     }
 
     pub(crate) fn on_done(&mut self, done: &Done) {
+        if done.epoch != self.members.epoch() {
+            // It is proposed again already, and will be carried out again: not after the client was
+            // told that it is over.
+            return;
+        }
         let Some(asked) = self.coordinated.remove(&done.request) else { return };
         match done.result {
             ChangeResult::Kept => self.answer(done.request, Answer::Done(asked.id)),
@@ -141,6 +148,10 @@ impl Timers {
         if self.under_way.contains(&(from, propose.request)) {
             return; // Asked again because our answer takes its time.
         }
+        self.finished.forget(from, propose.open_from);
+        if let Some(result) = self.finished.result(from, propose.request) {
+            return self.say_done(from, propose.request, result);
+        }
         if self.all_entered() {
             return self.number(from, propose);
         }
@@ -174,10 +185,10 @@ impl Timers {
         if known.is_none() {
             // Whatever there is of a timer is here too, once all is handed over.
             if change == Change::Delete && self.unsettled().is_empty() && self.has_lease() {
-                return self.say_done(coordinator, Done { request, result: ChangeResult::Kept });
+                return self.say_done(coordinator, request, ChangeResult::Kept);
             }
             if self.table.len() >= self.settings.timers_max {
-                return self.say_done(coordinator, Done { request, result: ChangeResult::Full });
+                return self.say_done(coordinator, request, ChangeResult::Full);
             }
         }
         let record = self.next_record(id, known.unwrap_or_default(), change);
@@ -255,9 +266,9 @@ impl Timers {
     }
 
     /// A holder had come further than we knew: the timer goes on from there, so that no sequence
-    /// number is used twice.
+    /// number is used twice. A tombstone goes on, too: the timer may be set again under its id.
     fn number_anew(&mut self, id: TimerId, known: Sequence) {
-        let Some(entry) = self.table.get(id).filter(|entry| entry.is_pending()) else { return };
+        let Some(entry) = self.table.get(id) else { return };
         if entry.sequence >= known {
             return;
         }
@@ -299,7 +310,7 @@ impl Timers {
             let numbered = self.numbered.remove(&key).expect("just seen");
             for (coordinator, request) in numbered.asked_by {
                 self.under_way.remove(&(coordinator, request));
-                self.say_done(coordinator, Done { request, result: ChangeResult::Kept });
+                self.say_done(coordinator, request, ChangeResult::Kept);
             }
         }
     }
@@ -314,6 +325,7 @@ impl Timers {
     pub(crate) fn abandon_numbered(&mut self) {
         self.numbered.clear();
         self.parked.clear();
+        self.finished.clear();
         for (coordinator, request) in std::mem::take(&mut self.under_way) {
             if coordinator != self.me {
                 self.say_look_again(coordinator, request);
@@ -345,8 +357,13 @@ impl Timers {
         }
     }
 
-    fn say_done(&mut self, to: NodeId, done: Done) {
-        if to == self.me { self.on_done(&done) } else { self.send(to, Message::Done(done)) }
+    fn say_done(&mut self, to: NodeId, request: RequestId, result: ChangeResult) {
+        let done = Done { request, epoch: self.members.epoch(), result };
+        if to == self.me {
+            return self.on_done(&done);
+        }
+        self.finished.add(to, request, result);
+        self.send(to, Message::Done(done));
     }
 }
 
@@ -376,3 +393,6 @@ fn mixed(seed: u64, drawn: u64) -> u64 {
     let state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     state ^ (state >> 31)
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::calls::Calls;
 use crate::change::{Coordinated, Numbered};
 use crate::dead::DeadLetters;
+use crate::finished::Finished;
 use crate::follow::Follower;
 use crate::ids::{Epoch, Moment, NodeId, Now, Span, TimerId, Version};
 use crate::input::{AGAIN_AFTER, Action, CallId, Input, Rule, Settings, Wish};
@@ -44,6 +45,8 @@ pub struct Timers {
     pub(crate) numbered: BTreeMap<(TimerId, Version), Numbered>,
     /// Whose they are, and those of `parked`.
     pub(crate) under_way: BTreeSet<(NodeId, RequestId)>,
+    /// Changes that it has answered and may be asked for again.
+    pub(crate) finished: Finished,
     /// Proposals that wait until every member has entered the epoch.
     pub(crate) parked: Vec<(NodeId, Propose)>,
     /// Timers in the middle of a pop.
@@ -83,6 +86,7 @@ impl Timers {
             coordinated: BTreeMap::new(),
             numbered: BTreeMap::new(),
             under_way: BTreeSet::new(),
+            finished: Finished::default(),
             parked: Vec::new(),
             pops: BTreeMap::new(),
             told_lately: VecDeque::new(),

@@ -8,6 +8,7 @@ mod core; //     Start here: one input in, actions out.
 mod input; //    Everything that can move it, and all it can ask for.
 pub mod message; // What nodes say to each other, with arrows.
 mod change; //   A timer is made, changed, deleted: coordinator, primary, replicas.
+mod finished; // What was answered and may be asked for again.
 mod pop; //      It comes due: the call, telling the others, what follows a failure.
 mod doubt; //    Asking before popping, where something may have been missed.
 mod resync; //   Handing over when members change.

@@ -91,6 +91,8 @@ pub enum Change {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Propose {
     pub request: RequestId,
+    /// The first of the sender's requests that is not over.
+    pub open_from: RequestId,
     pub epoch: Epoch,
     pub id: TimerId,
     pub change: Change,
@@ -105,6 +107,8 @@ pub struct LookAgain {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Done {
     pub request: RequestId,
+    /// The one it was proposed under.
+    pub epoch: Epoch,
     pub result: ChangeResult,
 }
 

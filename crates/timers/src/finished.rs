@@ -1,0 +1,62 @@
+//! Requests that this node has answered as primary, for as long as their coordinator may ask again.
+//!
+//! A coordinator that waits repeats its proposal. A repetition can arrive after the answer has left, and
+//! after another client's change that came in between; carried out then, it would undo that change. So
+//! `change.rs` looks here first, and gives the same answer again. Each proposal says which requests of
+//! its coordinator are still open; links keep their order, so nothing before those comes again.
+
+use std::collections::BTreeMap;
+
+use crate::ids::NodeId;
+use crate::message::{ChangeResult, RequestId};
+
+/// Beyond this the first are forgotten: their coordinators have given them up long ago, or nearly.
+const FINISHED_MAX: usize = 200_000;
+
+#[derive(Default)]
+pub(crate) struct Finished {
+    results: BTreeMap<(NodeId, RequestId), ChangeResult>,
+}
+
+impl Finished {
+    pub(crate) fn add(&mut self, coordinator: NodeId, request: RequestId, result: ChangeResult) {
+        if self.results.len() >= FINISHED_MAX {
+            self.results.pop_first();
+        }
+        self.results.insert((coordinator, request), result);
+    }
+
+    pub(crate) fn result(&self, coordinator: NodeId, request: RequestId) -> Option<ChangeResult> {
+        self.results.get(&(coordinator, request)).copied()
+    }
+
+    /// The coordinator waits for nothing before this request.
+    pub(crate) fn forget(&mut self, coordinator: NodeId, before: RequestId) {
+        let first = (coordinator, RequestId(0));
+        let closed = self.results.extract_if(first..(coordinator, before), |_, _| true);
+        closed.for_each(drop);
+    }
+
+    /// A new list of members: all that is open is proposed anew.
+    pub(crate) fn clear(&mut self) {
+        self.results.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_coordinator_no_longer_waits_for_is_forgotten_and_nothing_else() {
+        let node = |id| NodeId { id, boot: 1 };
+        let mut finished = Finished::default();
+        for (id, request) in [(1, 9), (2, 1), (2, 2), (2, 3), (3, 1)] {
+            finished.add(node(id), RequestId(request), ChangeResult::Kept);
+        }
+        finished.forget(node(2), RequestId(3));
+        let known = |id, request| finished.result(node(id), RequestId(request)).is_some();
+        assert!(known(1, 9) && known(2, 3) && known(3, 1));
+        assert!(!known(2, 1) && !known(2, 2));
+    }
+}
