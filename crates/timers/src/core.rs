@@ -131,9 +131,10 @@ impl Timers {
     }
 
     /// Whether this node holds nothing that others do not, and nobody waits for its answer: it may
-    /// leave without being missed. Where all leave at once there is nobody to hand anything to.
+    /// leave without being missed. Tombstones would be: a timer set again under its id goes on counting
+    /// from there. Where all leave at once there is nobody to hand anything to.
     pub fn is_empty_handed(&self) -> bool {
-        let keeps_none = self.table.pending() == 0 || self.members.nobody_keeps_any();
+        let keeps_none = self.table.len() == 0 || self.members.nobody_keeps_any();
         let awaits_none = self.coordinated.is_empty() && self.looking.is_empty();
         keeps_none && awaits_none && self.in_flight.is_empty() && self.numbered.is_empty()
     }
@@ -154,6 +155,11 @@ impl Timers {
 
     pub fn pending(&self) -> usize {
         self.table.pending()
+    }
+
+    /// Whether there is anything to hand over: timers, or tombstones.
+    pub fn holds_any(&self) -> bool {
+        self.table.len() > 0
     }
 
     /// This node's own numbers.

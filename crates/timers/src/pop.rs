@@ -324,11 +324,14 @@ impl Timers {
     pub(crate) fn on_popped(&mut self, from: NodeId, popped: &Popped) {
         let id = popped.id;
         let Some(entry) = self.table.get(id) else { return self.on_popped_unknown(from, popped) };
-        if entry.version < popped.progress.version {
-            return self.want(from, id);
-        }
         if entry.progress() >= popped.progress {
             return; // Popped by us too, or changed since.
+        }
+        // What we do not have as the sender does: another version of it; or, where each went on alone for
+        // a while and what was missed there counts for less, what has ended here and goes on there.
+        let has_ended_here = !entry.is_pending() && popped.left > 0;
+        if entry.version < popped.progress.version || has_ended_here {
+            return self.want(from, id);
         }
         let (due, stay) = (self.moment() + popped.due_in, self.era.stay);
         self.pops.remove(&id);

@@ -203,7 +203,7 @@ impl Hub {
         let leaves = map.member(self.me.id).is_some_and(|member| member.weight == 0);
         let mut inner = self.inner.lock();
         if leaves && inner.leaving.is_none() {
-            let hands = if inner.core.pending() > 0 { Hands::Full } else { Hands::Empty };
+            let hands = if inner.core.holds_any() { Hands::Full } else { Hands::Empty };
             inner.leaving = Some(hands);
             self.control.tell(cluster::control::Input::HandsFull(hands == Hands::Full));
         }

@@ -8,7 +8,7 @@ use crate::calls::CallLimits;
 use crate::ids::{Epoch, ReplicationFactor, Sequence};
 use crate::input::{Answer, Call, Refusal, Seen};
 use crate::members::Member;
-use crate::message::Sight;
+use crate::message::{Popped, Sight, Want};
 use crate::spec::{Callback, Retry, Spec, Tag};
 use crate::stats::LATENESS_BOUNDS;
 use crate::target::HttpTarget;
@@ -251,6 +251,42 @@ fn a_slow_callback_is_not_made_by_the_next_replica_too() {
     cluster.create(spec(5 * SECOND, 1));
     cluster.pass(4 * SECOND);
     assert_eq!(cluster.pass(4 * SECOND).len(), 1);
+}
+
+#[test]
+fn a_timer_that_has_ended_here_and_goes_on_elsewhere_is_asked_for_and_not_made_up() {
+    let mut cluster = Cluster::new(2);
+    let id = cluster.create(spec(SECOND, 1));
+    assert_eq!(cluster.pass(SECOND), [(1000, 0)]);
+    let version = cluster.nodes[1].table.get(id).expect("a tombstone").version;
+    let progress = Progress { version, sequence: Sequence(2) };
+    let popped = Popped { id, progress, left: 3, due_in: Span(SECOND) };
+    let heard = Input::Peer { from: node_id(0), message: Message::Popped(popped) };
+    let mut actions = Vec::new();
+    let now = Now { moment: Moment(cluster.now), wall: cluster.now };
+    cluster.nodes[1].handle(now, heard, &mut actions);
+    let wanted = Message::Want(Want { id });
+    assert_eq!(actions, [Action::Send { to: node_id(0), message: wanted }]);
+    assert_eq!(cluster.pass(10 * SECOND), []);
+}
+
+#[test]
+fn a_node_that_holds_only_tombstones_hands_them_over_before_it_leaves() {
+    let mut cluster = Cluster::new(2);
+    let id = cluster.create(spec(SECOND, 1));
+    cluster.pass(SECOND);
+    assert!(cluster.nodes.iter().all(|node| node.pending() == 0 && !node.is_empty_handed()));
+    // The other one may have to be asked whether it has it.
+    let member = |node, weight| Member { id: node_id(node), name: format!("node-{node}"), weight };
+    let members = vec![member(0, 1), member(1, 0)];
+    for node in [0, 1] {
+        let members = members.clone();
+        cluster.input(node, Input::Members { epoch: Epoch(2), members });
+    }
+    cluster.pass(SECOND);
+    assert!(cluster.nodes[1].is_empty_handed());
+    cluster.ask(Wish::Put { id, spec: spec(SECOND, 1) });
+    assert_eq!(cluster.pass(2 * SECOND).iter().map(|(_, number)| *number).collect::<Vec<_>>(), [1]);
 }
 
 #[test]
