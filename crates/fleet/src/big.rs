@@ -36,6 +36,10 @@ pub struct BigMoveJob {
     /// Carried over so far.
     bytes: usize,
     outcome: Option<Outcome>,
+    /// Its type, as the old place names it.
+    kind: Vec<u8>,
+    /// The new place has no such type.
+    foreign: bool,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -73,11 +77,17 @@ impl BigMoveJob {
             expires_ms: None,
             bytes: 0,
             outcome: None,
+            kind: Vec::new(),
+            foreign: false,
         }
     }
 
     pub fn key(&self) -> &[u8] {
         &self.key
+    }
+
+    pub(crate) fn route(&self) -> Route {
+        self.route
     }
 
     /// How much has been carried over so far.
@@ -88,6 +98,12 @@ impl BigMoveJob {
     /// What became of the key, once the job is done.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
+    }
+
+    /// The key's type, if it was refused since the new place knows nothing of that type: then no copy of
+    /// such a key can ever be put in place there, whoever holds one.
+    pub(crate) fn foreign_type(&self) -> Option<&[u8]> {
+        self.foreign.then_some(self.kind.as_slice())
     }
 
     fn end(&mut self, outcome: Outcome) -> Step {
@@ -117,6 +133,7 @@ impl BigMoveJob {
             return unexpected(self.route.from, answers.last());
         };
         self.expires_ms = u64::try_from(*ttl).ok().map(|ttl| now_ms + ttl);
+        self.kind = kind.to_vec();
         if kind == b"none" {
             return self.end(Outcome::Gone);
         }
@@ -194,6 +211,10 @@ impl BigMoveJob {
         };
         if exists == &Value::Integer(0) {
             return self.unmark(Outcome::Gone);
+        }
+        if matches!(chunk, Value::Error(text) if text.starts_with(b"WRONGTYPE")) {
+            // A key of a type that cannot move is written where it is, and this one has become another.
+            return self.unmark_and_look_again();
         }
         let elements = self.elements.as_mut().expect("its type is known");
         match elements.take(chunk) {
@@ -292,6 +313,7 @@ impl BigMoveJob {
             // Gone meanwhile: looked at again, it will be nothing.
             (Stage::LookAtStream, Value::Error(_)) => self.start_over(),
             (Stage::Add, Value::Error(text)) if text.starts_with(b"ERR unknown command") => {
+                self.foreign = true;
                 self.unmark(Outcome::Refused("its new server does not hold this type".to_owned()))
             }
             (Stage::Add | Stage::Rename, Value::Error(text)) => {
@@ -311,8 +333,17 @@ impl BigMoveJob {
     }
 
     fn unmark(&mut self, outcome: Outcome) -> Step {
-        self.stage = Stage::Unmark;
         self.outcome = Some(outcome);
+        self.delete_marker()
+    }
+
+    fn unmark_and_look_again(&mut self) -> Step {
+        self.outcome = None;
+        self.delete_marker()
+    }
+
+    fn delete_marker(&mut self) -> Step {
+        self.stage = Stage::Unmark;
         let mut batch = Batch::default();
         batch.push(&[b"DEL", &names::marker(&self.key)]);
         batch.ask(self.route.to)
@@ -348,6 +379,7 @@ impl Job for BigMoveJob {
             Stage::Add => self.on_added(answers),
             Stage::Rename => self.on_renamed(answers),
             Stage::Unlink => self.unmark(Outcome::Moved { bytes: self.bytes }),
+            Stage::Unmark if self.outcome.is_none() => self.look(),
             Stage::Unmark => Step::Done(Answer::Nothing),
             Stage::Whole(_) => unreachable!("it was sent on above"),
         }

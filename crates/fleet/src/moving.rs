@@ -2,8 +2,8 @@
 //!
 //! ~~~text
 //! to    SET marker token NX PX     whose it is to move this key
+//! to    WATCH marker; MGET marker  is it ours?
 //! from  TIME; DUMP, PTTL           the value, and when it expires
-//! to    WATCH marker; MGET marker  is it still ours?
 //! to    MULTI RESTORE; DEL marker; EXEC
 //! from  UNLINK key
 //! ~~~
@@ -14,6 +14,9 @@
 //! Deleting a marker is therefore always safe, whoever does it; it costs its owner a new beginning.
 //! For the same reason the marker may go with the RESTORE: what is left to do is to take the old
 //! copy away, which needs no permission.
+//!
+//! The first two lines travel together. Where a server is a cluster they cannot, since what is watched
+//! must be of one slot; there each slot's keys are watched just before their transaction.
 //!
 //! Run by the migrator for its batches and by `write.rs` for the keys of one command. Keys too large
 //! for one DUMP go through `big.rs`.
@@ -215,7 +218,7 @@ impl MoveJob {
             return self.copy();
         }
         if has(|state| matches!(state, State::Copied { .. })) {
-            return self.watch();
+            return self.place();
         }
         if has(|state| matches!(state, State::Placed { .. })) {
             return self.unlink();
@@ -236,11 +239,19 @@ impl MoveJob {
         let mut batch = Batch::default();
         let mut digits = itoa::Buffer::new();
         let lifetime = digits.format(MARKER_MS).as_bytes();
-        for key in self.marking() {
-            let marker = names::marker(&key);
-            batch.push(&[b"SET", &marker, self.token.bytes(), b"NX", b"PX", lifetime]);
+        let markers = markers(&self.marking());
+        for marker in &markers {
+            batch.push(&[b"SET", marker, self.token.bytes(), b"NX", b"PX", lifetime]);
         }
-        batch.ask(self.route.to)
+        match self.transactions {
+            Transactions::BySlot => batch.ask(self.route.to),
+            Transactions::Whole => {
+                // What was watched in vain before is not watched any longer.
+                batch.push(&[b"UNWATCH"]);
+                push_watch(&mut batch, &markers);
+                batch.ask_on(self.route.to, Lane::Own)
+            }
+        }
     }
 
     fn marking(&self) -> Vec<Vec<u8>> {
@@ -252,10 +263,29 @@ impl MoveJob {
     }
 
     fn on_marked(&mut self, answers: &[Value]) -> Step {
-        for (key, answer) in self.marking().iter().zip(answers) {
+        let keys = self.marking();
+        for (key, answer) in keys.iter().zip(answers) {
             self.set(key, if *answer == Value::Null { State::Waiting } else { State::Marked });
         }
+        if self.transactions == Transactions::Whole {
+            let Some(tokens) = items(answers.last()) else {
+                return unexpected(self.route.to, answers.last());
+            };
+            self.forget_unpermitted(&keys, tokens);
+        }
         self.go_on()
+    }
+
+    /// Of these, the ones whose marker carries another token have to begin anew.
+    fn forget_unpermitted(&mut self, keys: &[Vec<u8>], tokens: &[Value]) {
+        if !self.safeguards.check_token {
+            return;
+        }
+        for (key, token) in keys.iter().zip(tokens) {
+            if token.text() != Some(self.token.bytes()) {
+                self.set(key, State::Waiting);
+            }
+        }
     }
 
     // 2) Copy it, with the moment it expires.
@@ -294,17 +324,19 @@ impl MoveJob {
 
     // 3) Put it in place, if nobody has taken the permission away.
 
-    fn watch(&mut self) -> Step {
-        self.stage = Stage::Watch;
+    fn place(&mut self) -> Step {
         let copied = self.those(|state| matches!(state, State::Copied { .. }));
         self.placing = self.groups(copied).swap_remove(0);
-        let markers: Vec<Vec<u8>> = self.placing.iter().map(|key| names::marker(key)).collect();
-        let with = |name: &'static [u8]| -> Vec<&[u8]> {
-            std::iter::once(name).chain(markers.iter().map(Vec::as_slice)).collect()
-        };
+        match self.transactions {
+            Transactions::Whole => self.restore(),
+            Transactions::BySlot => self.watch(),
+        }
+    }
+
+    fn watch(&mut self) -> Step {
+        self.stage = Stage::Watch;
         let mut batch = Batch::default();
-        batch.push(&with(b"WATCH"));
-        batch.push(&with(b"MGET"));
+        push_watch(&mut batch, &markers(&self.placing));
         batch.ask_on(self.route.to, Lane::Own)
     }
 
@@ -318,12 +350,7 @@ impl MoveJob {
         let Some(tokens) = items(answers.last()) else {
             return unexpected(self.route.to, answers.last());
         };
-        for (key, token) in self.permitted().iter().zip(tokens) {
-            let ours = token.text() == Some(self.token.bytes());
-            if !ours && self.safeguards.check_token {
-                self.set(key, State::Waiting);
-            }
-        }
+        self.forget_unpermitted(&self.permitted(), tokens);
         self.restore()
     }
 
@@ -413,16 +440,17 @@ impl MoveJob {
     fn unmark(&mut self) -> Step {
         self.stage = Stage::Unmark;
         let keys = self.those(|state| matches!(state, State::MarkerLeft));
-        let markers: Vec<Vec<u8>> = keys.iter().map(|key| names::marker(key)).collect();
         let mut batch = Batch::default();
-        self.push_for_all(&mut batch, b"DEL", &markers);
-        batch.ask(self.route.to)
+        self.push_for_all(&mut batch, b"DEL", &markers(&keys));
+        if self.transactions == Transactions::BySlot {
+            return batch.ask(self.route.to);
+        }
+        // They are still watched if nothing was restored.
+        batch.push(&[b"UNWATCH"]);
+        batch.ask_on(self.route.to, Lane::Own)
     }
 
-    fn on_unmarked(&mut self, answers: &[Value]) -> Step {
-        if let Some(wrong) = answers.iter().find(|answer| !matches!(answer, Value::Integer(_))) {
-            return unexpected(self.route.to, Some(wrong));
-        }
+    fn on_unmarked(&mut self) -> Step {
         for state in self.keys.values_mut() {
             if *state == State::MarkerLeft {
                 *state = State::Ended(Outcome::Gone);
@@ -452,12 +480,24 @@ impl Job for MoveJob {
             Stage::Watch => self.on_watched(answers),
             Stage::Restore => self.on_restored(answers),
             Stage::Unlink => self.on_unlinked(answers),
-            Stage::Unmark => self.on_unmarked(answers),
+            Stage::Unmark => self.on_unmarked(),
         }
     }
 
     fn on_waited(&mut self) -> Step {
         self.mark()
+    }
+}
+
+fn markers(keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    keys.iter().map(|key| names::marker(key)).collect()
+}
+
+/// Watches markers, and asks whose they are.
+fn push_watch(batch: &mut Batch, markers: &[Vec<u8>]) {
+    for name in [b"WATCH".as_slice(), b"MGET"] {
+        let name = std::iter::once(name);
+        batch.push(&name.chain(markers.iter().map(Vec::as_slice)).collect::<Vec<_>>());
     }
 }
 

@@ -5,7 +5,7 @@
 //! possible next step of every actor, remembers the states it has seen, and asks `history.rs` at each
 //! end whether what the clients saw could have happened on one server. The jobs are those of
 //! production. `moves.rs` has the table of races during a migration, `maps.rs` those of a switch,
-//! `large.rs` those of large keys. What is too long to be tried in every order is in `long.rs`, drawn
+//! `large.rs` those of large keys, `foreign.rs` those of keys that cannot move. What is too long to be tried in every order is in `long.rs`, drawn
 //! from seeds.
 
 mod server;
@@ -14,6 +14,7 @@ mod world;
 mod moves;
 mod maps;
 mod large;
+mod foreign;
 mod long;
 
 use crate::config::{Address, Config, Server, Status};

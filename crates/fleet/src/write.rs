@@ -5,11 +5,17 @@
 //! A key that the old place has no more needs no move: whatever happens, it never comes back there.
 //! The write then goes in one transaction with the deletion of the key's marker, so that nobody who
 //! copied the key earlier can still put that copy in place.
+//!
+//! A key of a type that its new place does not hold stays where it was, and a command on this key alone
+//! runs there (`write/stays.rs` says why that is safe).
+
+mod stays;
 
 use std::collections::BTreeMap;
 
 use resp::Value;
 
+use self::stays::Stays;
 use crate::big::BigMoveJob;
 use crate::config::Server;
 use crate::job::{Answer, Batch, Input, Job, Step, error, items, unexpected};
@@ -59,13 +65,22 @@ enum Stage {
 impl BringJob {
     /// All of `wanted` live at `to` by the current map. The token is nobody else's.
     pub fn new(to: Server, token: Token, wanted: Vec<Wanted>) -> BringJob {
-        let mut unsure: BTreeMap<Server, Vec<Vec<u8>>> = BTreeMap::new();
-        for key in wanted.iter().filter(|key| key.known == Knowledge::Nothing) {
-            unsure.entry(key.from).or_default().push(key.key.clone());
-        }
-        let safeguards = Safeguards::ALL;
-        let stage = Stage::Unmarking;
+        let (safeguards, stage, unsure) = (Safeguards::ALL, Stage::Unmarking, unsure(&wanted));
         BringJob { to, token, safeguards, wanted, unsure, present: Vec::new(), stage }
+    }
+
+    /// As at the beginning: what was seen has changed since.
+    fn begin_anew(&mut self) {
+        self.unsure = unsure(&self.wanted);
+        self.present.clear();
+        self.stage = Stage::Unmarking;
+    }
+
+    /// Where the key is and its type, if it stays there since its new place does not hold that type.
+    fn stays(&self) -> Option<Stays> {
+        let Stage::MovingBig(job) = &self.stage else { return None };
+        let kind = job.foreign_type()?.to_vec();
+        Some(Stays { at: job.route().from, key: job.key().to_vec(), kind })
     }
 
     #[must_use]
@@ -136,7 +151,7 @@ impl BringJob {
                 let step = job.take(input);
                 (step, job.refused().map(|(key, _)| (job.route(), key.to_vec())))
             }
-            Stage::MovingBig(job) => return big_or_failed(job.take(input), job.outcome()),
+            Stage::MovingBig(job) => return big_or_failed(job.take(input), job),
             Stage::Looking(_) | Stage::Unmarking => unreachable!("a move is under way"),
         };
         match (step, refused) {
@@ -181,8 +196,20 @@ impl BringJob {
     }
 }
 
-fn big_or_failed(step: Step, outcome: Option<&Outcome>) -> Step {
-    match (step, outcome) {
+/// The keys of which it is not known that their old place has lost them, by that place.
+fn unsure(wanted: &[Wanted]) -> BTreeMap<Server, Vec<Vec<u8>>> {
+    let mut unsure: BTreeMap<Server, Vec<Vec<u8>>> = BTreeMap::new();
+    for key in wanted.iter().filter(|key| key.known == Knowledge::Nothing) {
+        unsure.entry(key.from).or_default().push(key.key.clone());
+    }
+    unsure
+}
+
+fn big_or_failed(step: Step, job: &BigMoveJob) -> Step {
+    match (step, job.outcome()) {
+        (Step::Done(_), Some(Outcome::Refused(_))) if job.foreign_type().is_some() => {
+            Step::Failed(stays::REFUSAL.to_owned())
+        }
         (Step::Done(_), Some(Outcome::Refused(why))) => {
             Step::Failed(format!("ERR the key can only be read where it is: {why}"))
         }
@@ -224,12 +251,16 @@ pub struct WriteJob {
     stage: WriteStage,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum WriteStage {
     Bringing,
     Running,
     /// The transaction has run, so the markers are deleted.
     Ran,
+    /// The key stays where it was: looking whether it still is what it was.
+    LookingAtOld(Stays),
+    LeavingOld,
+    RunningAtOld(Stays),
 }
 
 impl WriteJob {
@@ -243,7 +274,10 @@ impl WriteJob {
     /// What is known of the keys once the job is done.
     pub fn learnt(&self) -> impl Iterator<Item = (&[u8], Knowledge)> {
         let known = match self.stage {
-            WriteStage::Bringing => Knowledge::Nothing,
+            WriteStage::Bringing
+            | WriteStage::LookingAtOld(_)
+            | WriteStage::LeavingOld
+            | WriteStage::RunningAtOld(_) => Knowledge::Nothing,
             WriteStage::Running => Knowledge::Gone,
             WriteStage::Ran => Knowledge::Settled,
         };
@@ -282,20 +316,22 @@ impl Job for WriteJob {
     }
 
     fn on_answers(&mut self, answers: &[Value]) -> Step {
-        if self.stage == WriteStage::Running {
-            return self.on_ran(answers);
-        }
-        match self.bring.on_gone_answers(answers) {
-            Ok(()) => self.run(),
-            Err(step) => step,
+        match self.stage.clone() {
+            WriteStage::Bringing => {
+                let brought = self.bring.on_gone_answers(answers);
+                self.run_where_it_is(brought)
+            }
+            WriteStage::Running => self.on_ran(answers),
+            WriteStage::LookingAtOld(stays) => self.on_looked_at_old(&stays, answers),
+            WriteStage::LeavingOld => self.begin_anew(),
+            WriteStage::RunningAtOld(stays) => self.on_ran_at_old(&stays, answers),
+            WriteStage::Ran => unreachable!("nothing is asked behind the end"),
         }
     }
 
     fn on_waited(&mut self) -> Step {
         let step = self.bring.with_move(Input::Waited);
-        match self.bring.advance(step) {
-            Ok(()) => self.run(),
-            Err(step) => step,
-        }
+        let brought = self.bring.advance(step);
+        self.run_where_it_is(brought)
     }
 }

@@ -41,8 +41,10 @@ pub(crate) fn banner(facts: &Facts<'_>) -> String {
     line(&mut text, "memory", &memory(facts.settings));
     text.push('\n');
     let target = target(facts);
-    line(&mut text, "try", &format!("redis-cli{target} set hello world"));
-    line(&mut text, "", &format!("redis-benchmark{target} -t set,get -P 16 -q"));
+    // With -c it works just as well once there are more nodes.
+    line(&mut text, "try", &format!("redis-cli -c{target} set hello world"));
+    let cluster = if facts.members > 1 { " --cluster" } else { "" };
+    line(&mut text, "", &format!("redis-benchmark{cluster}{target} -t set,get -P 16 -q"));
     if let Some(page) = &page {
         line(&mut text, "", &format!("curl {page}metrics"));
     }
@@ -138,7 +140,7 @@ OpenCluster {}, node pc-6379
   threads   2
   memory    no limit (--maxmemory sets one)
 
-  try       redis-cli set hello world
+  try       redis-cli -c set hello world
             redis-benchmark -t set,get -P 16 -q
             curl http://127.0.0.1:7379/metrics
   grow      opencluster --port 6380 --join 127.0.0.1:6379
@@ -162,6 +164,7 @@ OpenCluster {}, node pc-6379
         let client_addr = "127.0.0.1:6379".parse().expect("an address");
         let facts = Facts { settings: &settings, client_addr, http_addr: None, members: 3 };
         let handed = banner(&facts);
+        assert!(handed.contains("redis-benchmark --cluster -t"), "{handed}");
         assert!(handed.contains("of 3 nodes") && handed.contains("hands its data to the others"));
     }
 
@@ -170,11 +173,11 @@ OpenCluster {}, node pc-6379
         let mut settings = Settings { maxmemory: 3 << 29, ..Settings::default() };
         settings.set("requirepass", "sesame").expect("a password");
         let everywhere = words(&settings, "0.0.0.0:7000", None);
-        assert!(everywhere.contains("redis-cli -p 7000 -a PASSWORD set hello world"));
+        assert!(everywhere.contains("redis-cli -c -p 7000 -a PASSWORD set hello world"));
         assert!(everywhere.contains("at most 1.5 GiB, noeviction"));
         assert!(!everywhere.contains("http") && !everywhere.contains("sesame"));
         let one = words(&settings, "10.1.2.3:6379", Some("10.1.2.3:7379"));
-        assert!(one.contains("redis-cli -h 10.1.2.3 -a PASSWORD"));
-        assert!(words(&settings, "[::]:6379", None).contains("redis-cli -h ::1 "));
+        assert!(one.contains("redis-cli -c -h 10.1.2.3 -a PASSWORD"));
+        assert!(words(&settings, "[::]:6379", None).contains("redis-cli -c -h ::1 "));
     }
 }

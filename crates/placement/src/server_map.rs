@@ -38,15 +38,41 @@ impl ServerMap {
     /// The index of the server that keeps this key.
     pub fn server_of(&self, key: &[u8]) -> usize {
         let tag = hash_tag(key);
-        let mut best = (0, f64::NEG_INFINITY);
+        let mut best: Option<(usize, Draw)> = None;
         for (server, weight) in self.weights.iter().enumerate().filter(|(_, weight)| **weight > 0) {
-            let score = f64::from(*weight) / -ln_of_unit(xxh3_64_with_seed(tag, server as u64));
-            if score > best.1 {
-                best = (server, score);
+            let draw = Draw { weight: *weight, hash: xxh3_64_with_seed(tag, server as u64) };
+            if best.is_none_or(|(_, best)| draw.beats(best)) {
+                best = Some((server, draw));
             }
         }
-        best.0
+        best.map_or(0, |(server, _)| server)
     }
+}
+
+/// A server's part in the draw for one key.
+#[derive(Clone, Copy)]
+struct Draw {
+    weight: u32,
+    hash: u64,
+}
+
+impl Draw {
+    /// Of equal weights the higher hash has the higher score: most draws need no logarithm.
+    fn beats(self, other: Draw) -> bool {
+        if self.weight == other.weight {
+            return upper_bits(self.hash) > upper_bits(other.hash);
+        }
+        self.score() > other.score()
+    }
+
+    fn score(self) -> f64 {
+        f64::from(self.weight) / -ln_of_unit(self.hash)
+    }
+}
+
+/// As many as a fraction has room for.
+fn upper_bits(hash: u64) -> u64 {
+    hash >> 11
 }
 
 /// The logarithm of a number strictly between 0 and 1, made from the upper 53 bits of a hash.
@@ -54,7 +80,7 @@ impl ServerMap {
 /// `libm` and not the platform's: two proxies on different machines must agree to the last bit.
 fn ln_of_unit(hash: u64) -> f64 {
     const STEPS: f64 = (1u64 << 53) as f64;
-    let number = ((hash >> 11) as f64 + 0.5) / STEPS;
+    let number = (upper_bits(hash) as f64 + 0.5) / STEPS;
     libm::log(number)
 }
 

@@ -13,6 +13,8 @@ pub(super) type Args = Vec<Vec<u8>>;
 pub(super) struct FakeServer {
     keys: BTreeMap<Vec<u8>, Entry>,
     connections: BTreeMap<usize, Connection>,
+    /// It knows texts only.
+    pub(super) texts_only: bool,
 }
 
 #[derive(Clone, PartialEq)]
@@ -34,6 +36,8 @@ struct Connection {
     watched: Vec<Vec<u8>>,
     dirty: bool,
     queued: Option<Vec<Args>>,
+    /// What was queued has an error in it.
+    refused: bool,
     killed: bool,
 }
 
@@ -125,6 +129,10 @@ impl FakeServer {
                 state.queued = Some(Vec::new());
                 ok()
             }
+            "RPUSH" | "LRANGE" | "HSET" | "HSCAN" if self.texts_only => {
+                state.refused = state.queued.is_some();
+                wrong(&format!("ERR unknown command '{name}'"))
+            }
             _ if state.queued.is_some() => {
                 state.queued.as_mut().unwrap().push(args.clone());
                 Value::Simple(b"QUEUED".to_vec())
@@ -147,6 +155,9 @@ impl FakeServer {
         let queued = state.queued.take().expect("EXEC comes behind MULTI");
         let dirty = std::mem::take(&mut state.dirty);
         state.watched.clear();
+        if std::mem::take(&mut state.refused) {
+            return wrong("EXECABORT Transaction discarded because of previous errors.");
+        }
         if dirty {
             return Value::Null;
         }
@@ -318,7 +329,10 @@ impl FakeServer {
     fn dump(&self, key: &[u8]) -> Value {
         match self.keys.get(key).map(|entry| &entry.content) {
             Some(Content::Text(text)) => Value::Bulk([b"text:", text.as_slice()].concat()),
-            Some(_) => wrong("ERR this server dumps texts only"),
+            Some(Content::List(items)) => {
+                Value::Bulk([b"list:", items.concat().as_slice()].concat())
+            }
+            Some(Content::Hash(_)) => wrong("ERR this server dumps no hashes"),
             None => Value::Null,
         }
     }
@@ -327,7 +341,10 @@ impl FakeServer {
         if self.has(&args[1]) {
             return wrong("BUSYKEY Target key name already exists.");
         }
-        let text = args[3].strip_prefix(b"text:").expect("what was dumped here").to_vec();
+        if self.texts_only && args[3].starts_with(b"list:") {
+            return wrong("ERR Bad data format");
+        }
+        let text = args[3].strip_prefix(b"text:").expect("a text that was dumped here").to_vec();
         let at = number(&args[2]).unsigned_abs();
         let expires_ms = (at > 0).then_some(at);
         assert_eq!(expires_ms.is_some(), args.get(4).is_some_and(|word| word == b"ABSTTL"));

@@ -2,12 +2,13 @@
 //! carry them. Called by `run.rs` once the maps are switched.
 //!
 //! A walk meets every key that is there from its beginning to its end, and no key that moves ever
-//! comes back, so one walk is enough; a second one shows that nothing is left.
+//! comes back, so one walk is enough if all went well. Where something did not, and where a cluster
+//! gives keys (its nodes may change under the walk), another one follows, until one finds nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use fleet::config::weight;
 use fleet::view::{Place, Route};
 use fleet::write::BIG_BYTES;
-use fleet::{BigMoveJob, Config, Outcome, Server, Token, View};
+use fleet::{BigMoveJob, Config, Kind, Outcome, Server, Token, View};
 use parking_lot::Mutex;
 use resp::Value;
 
@@ -55,6 +56,8 @@ enum Cargo {
 struct Walked {
     /// Keys handed to the carriers.
     found: AtomicU64,
+    /// Some of them may still be where they were.
+    troubled: AtomicBool,
     /// Servers that cannot be talked to, with the reason.
     away: Mutex<BTreeMap<Server, String>>,
 }
@@ -71,9 +74,10 @@ impl Mover<'_> {
                 self.progress.left().into_iter().filter_map(|left| left.key).collect();
             let walked = Walked { away: Mutex::new(away.clone()), ..Walked::default() };
             self.walk(&walked, &stays);
+            let met_all = !walked.troubled.into_inner() && self.givers_are_plain();
             let found = walked.found.into_inner();
             away = walked.away.into_inner();
-            if found == 0 || self.progress.is_stopping() {
+            if found == 0 || met_all || self.progress.is_stopping() {
                 break;
             }
         }
@@ -88,6 +92,11 @@ impl Mover<'_> {
     fn givers(&self) -> Vec<Server> {
         let has_weight = |server: &Server| weight(&self.config.previous, *server) > 0;
         (0..self.config.servers.len()).map(Server).filter(has_weight).collect()
+    }
+
+    fn givers_are_plain(&self) -> bool {
+        let is_plain = |server: &Server| self.config.servers[server.0].kind == Kind::Plain;
+        self.givers().iter().all(is_plain)
     }
 
     fn walk(&self, walked: &Walked, stays: &Stays) {
@@ -197,6 +206,7 @@ impl Mover<'_> {
             let Ok(cargo) = next else { return };
             // What is still in the queue is drained, so that the walkers can end.
             if self.progress.is_stopping() || self.is_away(cargo.route(), walked) {
+                walked.troubled.store(true, Ordering::Relaxed);
                 continue;
             }
             count += 1;
@@ -275,6 +285,7 @@ impl Mover<'_> {
     }
 
     fn note_broken(&self, broken: &Broken, walked: &Walked) {
+        walked.troubled.store(true, Ordering::Relaxed);
         match broken {
             Broken::Server { server, why } => {
                 walked.away.lock().entry(*server).or_insert_with(|| why.clone());

@@ -1,9 +1,13 @@
 //! A migration under load: what users notice of it, and how fast keys move, beside `redis-cli --scan`
 //! piped into MIGRATE one key at a time.
+//!
+//! Servers and whoever moves keys, in either way, run on any core, as on machines of their own; only the
+//! proxy and the load keep theirs.
 use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use load::process::{self, Core};
 use load::request::Requests;
 use load::{KeySpace, Load, Loop, Operation, Plan, Popularity, Tally, Until};
 use serde::{Deserialize, Serialize};
@@ -11,9 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::fill;
 use super::world::{Process, list};
 use crate::Options;
-use crate::measure::{CONNECTIONS, LOAD_CORE};
+use crate::measure::{CONNECTIONS, LOAD_CORE, SERVER_CORE};
 use crate::servers::{Kind, Tools, find_program};
 
+const ANY_CORE: [Core; 2] = [SERVER_CORE, LOAD_CORE];
 const PER_SECOND: u64 = 5_000;
 const GET_PERCENT: u8 = 80;
 const VALUE_BYTES: usize = 64;
@@ -47,7 +52,7 @@ pub(crate) struct MigrationResults {
 pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<MigrationResults> {
     let keys = if options.quick { KEYS_QUICK } else { KEYS };
     let singly_per_second = one_by_one(tools)?;
-    let start = |_| Process::redis(tools, LOAD_CORE);
+    let start = |_| Process::redis(tools, &ANY_CORE);
     let servers: Vec<Process> = (0..4).map(start).collect::<io::Result<_>>()?;
     let proxy = Process::proxy(tools, &servers, "4.4.4.0")?;
     fill(&proxy, plan(&proxy, keys))?;
@@ -100,7 +105,8 @@ fn migrate_under(
     let mut command = Command::new(tools.binary(Kind::Ours)?);
     command.args(["fleet", "migrate", "--servers", &list(servers), "--map", "4.4.4.4", "--json"]);
     let begun = Instant::now();
-    let mut migrator = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut migrator = process::spawn_pinned(&mut command, &ANY_CORE)?;
     let mut during = Tally::default();
     let mut took = None;
     while took.is_none() {
@@ -117,7 +123,7 @@ fn migrate_under(
 
 /// `redis-cli --scan`, each key with a MIGRATE of its own; keys a second.
 fn one_by_one(tools: &Tools) -> io::Result<f64> {
-    let (from, to) = (Process::redis(tools, LOAD_CORE)?, Process::redis(tools, LOAD_CORE)?);
+    let (from, to) = (Process::redis(tools, &ANY_CORE)?, Process::redis(tools, &ANY_CORE)?);
     fill(&from, plan(&from, SINGLY))?;
     let cli = find_program("redis-cli", "redis-tools")?.display().to_string();
     let (from_port, to_port) = (from.address.port(), to.address.port());
@@ -125,7 +131,9 @@ fn one_by_one(tools: &Tools) -> io::Result<f64> {
         "{cli} -p {from_port} --scan | sed 's/.*/MIGRATE 127.0.0.1 {to_port} & 0 5000/' | {cli} -p {from_port}"
     );
     let begun = Instant::now();
-    let status = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).status()?;
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).stdout(Stdio::null());
+    let status = process::spawn_pinned(&mut command, &ANY_CORE)?.wait()?;
     let seconds = begun.elapsed().as_secs_f64();
     let moved = size(&to)?;
     if !status.success() || moved != SINGLY {

@@ -29,23 +29,23 @@ impl Process {
         name: &'static str,
         address: SocketAddr,
         command: &mut Command,
-        core: Core,
+        cores: &[Core],
     ) -> io::Result<Process> {
         command.current_dir(scratch_dir()?).stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let child = process::spawn_pinned(command, &[core])
+        let child = process::spawn_pinned(command, cores)
             .map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
         let mut process = Process { name, address, child };
         process.wait_until_it_answers()?;
         Ok(process)
     }
 
-    pub(super) fn redis(tools: &Tools, core: Core) -> io::Result<Process> {
+    pub(super) fn redis(tools: &Tools, cores: &[Core]) -> io::Result<Process> {
         let address = free_address()?;
         let mut command = Command::new(tools.binary(Kind::Redis)?);
         let port = address.port().to_string();
         command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-        Process::start("Redis", address, &mut command, core)
+        Process::start("Redis", address, &mut command, cores)
     }
 
     pub(super) fn proxy(tools: &Tools, servers: &[Process], map: &str) -> io::Result<Process> {
@@ -54,7 +54,7 @@ impl Process {
         command.args(["fleet", "proxy", "--servers", &list(servers), "--map", map]);
         command.args(["--port", &address.port().to_string()]);
         command.args(["--http-port", "0", "--threads", "1"]);
-        Process::start("the proxy", address, &mut command, SERVER_CORE)
+        Process::start("the proxy", address, &mut command, &[SERVER_CORE])
     }
 
     fn twemproxy(servers: &[Process]) -> io::Result<Process> {
@@ -71,7 +71,7 @@ impl Process {
         command.arg("-c").arg(&file);
         // It rounds its statistics' interval down to what it measures; a long one costs nothing.
         command.args(["-s", &statistics.port().to_string(), "-i", "30000"]);
-        Process::start("twemproxy", address, &mut command, SERVER_CORE)
+        Process::start("twemproxy", address, &mut command, &[SERVER_CORE])
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -136,12 +136,12 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn start(tools: &Tools) -> io::Result<World> {
-        let start = |_| Process::redis(tools, LOAD_CORE);
+        let start = |_| Process::redis(tools, &[LOAD_CORE]);
         let servers: Vec<Process> = (0..SERVERS).map(start).collect::<io::Result<_>>()?;
         Ok(World {
             ours: Process::proxy(tools, &servers, "4.4.4.4")?,
             twemproxy: Process::twemproxy(&servers)?,
-            direct: Process::redis(tools, SERVER_CORE)?,
+            direct: Process::redis(tools, &[SERVER_CORE])?,
             _servers: servers,
         })
     }
