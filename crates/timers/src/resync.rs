@@ -15,7 +15,7 @@ use crate::members::Members;
 use crate::message::{Fill, Filled, Message, Offer, Stage, Wanted};
 use crate::pop::Pop;
 use crate::record::{Progress, Record};
-use crate::table::{Entry, Place};
+use crate::table::{Entry, Place, STAGGER};
 
 /// Timers looked at in one round.
 const ROUND: usize = 512;
@@ -198,12 +198,28 @@ impl Timers {
         for id in ids {
             bytes += self.table.get(id).map_or(0, Entry::bytes);
             records.extend(self.record(id));
+            self.give_way(from, id);
             if bytes > FILL_BYTES_MAX {
                 break;
             }
         }
         self.page_mut(page).expect("it is open").is_partial = bytes > FILL_BYTES_MAX;
         self.send(from, Message::Fill(Fill { epoch, page: Some(page), records }));
+    }
+
+    /// Who is just being given a timer has the first turn if it stands before us, even if the timer is
+    /// due and our own turn was about to come.
+    fn give_way(&mut self, to: NodeId, id: TimerId) {
+        let replicas = self.members.replicas(id);
+        let place = |wanted: NodeId| replicas.iter().position(|node| *node == wanted);
+        let (Some(theirs), Some(ours)) = (place(to), place(self.me)) else { return };
+        let Some(entry) = self.table.get(id).filter(|entry| entry.is_pending()) else { return };
+        let places = ours.saturating_sub(theirs) as u64;
+        let turn = entry.due.max(self.moment()) + STAGGER.times(places);
+        let is_earlier = self.table.moment_of(id).is_some_and(|moment| moment < turn);
+        if is_earlier && !self.pops.contains_key(&id) {
+            self.table.postpone(id, turn);
+        }
     }
 
     pub(crate) fn on_filled(&mut self, from: NodeId, filled: &Filled) {

@@ -8,7 +8,7 @@ use crate::calls::CallLimits;
 use crate::ids::{Epoch, ReplicationFactor, Sequence};
 use crate::input::{Answer, Call, Refusal, Seen};
 use crate::members::Member;
-use crate::message::{Popped, Sight, Want};
+use crate::message::{Hello, Popped, Sight, Want, Wanted};
 use crate::spec::{Callback, Retry, Spec, Tag};
 use crate::stats::LATENESS_BOUNDS;
 use crate::target::HttpTarget;
@@ -287,6 +287,42 @@ fn a_node_that_holds_only_tombstones_hands_them_over_before_it_leaves() {
     assert!(cluster.nodes[1].is_empty_handed());
     cluster.ask(Wish::Put { id, spec: spec(SECOND, 1) });
     assert_eq!(cluster.pass(2 * SECOND).iter().map(|(_, number)| *number).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn who_hands_over_a_timer_that_is_due_lets_the_new_primary_have_its_turn_first() {
+    let mut cluster = Cluster::new(2);
+    let id = cluster.create(spec(5 * SECOND, 1));
+    let backup = (0..2).find(|node| cluster.nodes[*node].kept().eq([(id, 1)])).expect("one of two");
+    let mut core = cluster.nodes.swap_remove(backup);
+    let primary = NodeId { boot: 2, ..node_id(1 - backup) };
+    let mut handle = |moment: u64, input: Input| {
+        let mut actions = Vec::new();
+        core.handle(Now { moment: Moment(moment), wall: moment }, input, &mut actions);
+        actions
+    };
+    // 1) The primary is there anew, with nothing.
+    let member = |id: NodeId| Member { id, name: format!("node-{}", id.id - 1), weight: 1 };
+    let mut members = vec![member(node_id(backup)), member(primary)];
+    members.sort_by_key(|member| member.id);
+    let epoch = Epoch(2);
+    let actions = handle(100, Input::Members { epoch, members });
+    let offer = actions.into_iter().find_map(|action| match action {
+        Action::Send { message: Message::Offer(offer), .. } => Some(offer),
+        Action::Send { .. } | Action::Answer { .. } | Action::Call(_) => None,
+    });
+    let page = offer.expect("it lacks the timer").page;
+    let from = primary;
+    let hello = Hello { epoch, stage: Stage::HandsOver, answer: false };
+    handle(100, Input::Peer { from, message: Message::Hello(hello) });
+    // 2) It asks for it a moment before the backup's turn.
+    let wanted = Message::Wanted(Wanted { epoch, page, ids: vec![id], newer: Vec::new() });
+    handle(6990, Input::Peer { from, message: wanted });
+    let is_call = |action: &Action| matches!(action, Action::Call(_));
+    assert!(!handle(7010, Input::Tick).iter().any(is_call));
+    // 3) It is not heard of any more.
+    assert!(!handle(8980, Input::Tick).iter().any(is_call));
+    assert!(handle(8990, Input::Tick).iter().any(is_call));
 }
 
 #[test]
