@@ -139,12 +139,13 @@ fn one_hanging_host_delays_nobody_else_and_what_fails_is_tried_again() {
     let port = node.http_port();
     // It takes connections and never answers.
     let hanging = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let uri = format!("http://{}/", hanging.local_addr().expect("bound"));
-    for _ in 0..200 {
-        assert_eq!(ask(port, "POST", "/timers", &timer(0.1, &http(&uri))).status, 200);
+    let mut callback = http(&format!("http://{}/", hanging.local_addr().expect("bound")));
+    callback["http"]["timeout"] = json!(30);
+    for _ in 0..300 {
+        assert_eq!(ask(port, "POST", "/timers", &timer(0.1, &callback)).status, 200);
     }
     wait_until("as many calls as one host may have", || {
-        ask(port, "GET", "/timers/stats", "").json()["calls-in-flight"] == 64
+        ask(port, "GET", "/timers/stats", "").json()["calls-in-flight"] == 256
     });
     let sink = Sink::start();
     assert_eq!(ask(port, "POST", "/timers", &timer(0.1, &http(&sink.uri()))).status, 200);

@@ -1,7 +1,9 @@
 //! Timers on one node: bytes each, how many a second are accepted beside what the same HTTP server does
-//! at most, and how late they pop at five thousand a second.
+//! at most, and how late they pop at five thousand a second. `timers/sink.rs` is called back.
+mod sink;
+
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -205,7 +207,7 @@ fn timers(at: SocketAddr) -> io::Result<u64> {
 
 /// Lets timers pop at an even rate, and returns how late they were.
 fn pop(at: SocketAddr) -> io::Result<Vec<(String, u64)>> {
-    let sink = sink()?;
+    let sink = sink::start()?;
     let begun = Instant::now();
     let share = POPS / CONNECTIONS;
     thread::scope(|scope| {
@@ -246,39 +248,4 @@ fn percentile_99(lateness: &[(String, u64)]) -> String {
         }
     }
     "?".to_owned()
-}
-
-/// Somebody to call back, who says yes to everything.
-fn sink() -> io::Result<String> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let uri = format!("http://{}/pop", listener.local_addr()?);
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(move || answer(stream));
-        }
-    });
-    Ok(uri)
-}
-
-/// Requests come one after the other and each in one piece, or nearly: their end is what counts.
-fn answer(mut stream: TcpStream) -> io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut line = String::new();
-    loop {
-        let mut length = 0;
-        loop {
-            line.clear();
-            if reader.read_line(&mut line)? == 0 {
-                return Ok(());
-            }
-            let lower = line.to_ascii_lowercase();
-            match lower.trim_end().strip_prefix("content-length: ") {
-                Some(text) => length = text.parse().map_err(io::Error::other)?,
-                None if lower.trim_end().is_empty() => break,
-                None => {}
-            }
-        }
-        io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")?;
-    }
 }
