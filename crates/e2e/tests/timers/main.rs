@@ -4,6 +4,7 @@
 mod sink; //   Somebody to call back.
 mod api; //    What each request is answered with.
 mod malformed; // What is refused, and why.
+mod forbidden; // What is refused when it pops.
 mod commands; //  TIMER.SET and its kin.
 mod restarts; //  Through a stop of the whole cluster, and through being counted as dead.
 mod churn; //  A cluster that grows, shrinks and loses a node while timers pop.

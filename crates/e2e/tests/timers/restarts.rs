@@ -12,23 +12,24 @@ use crate::wait_until;
 use e2e::http::ask;
 
 /// A place for a node's data, which goes with the value.
-struct DataDir(PathBuf);
+pub(crate) struct DataDir(PathBuf);
 
 impl DataDir {
-    fn new(name: &str) -> DataDir {
+    pub(crate) fn new(name: &str) -> DataDir {
         let name = format!("opencluster-e2e-timers-{}-{name}", std::process::id());
         DataDir(std::env::temp_dir().join(name))
     }
 
     fn start(&self, join: Option<&Server>) -> Server {
-        let dir = self.0.to_str().expect("plain letters");
-        match join {
-            Some(node) => {
-                let at = format!("127.0.0.1:{}", node.port());
-                Server::node_with(&["--data-dir", dir, "--join", &at])
-            }
-            None => Server::node_with(&["--data-dir", dir]),
+        match join.map(|node| format!("127.0.0.1:{}", node.port())) {
+            Some(at) => self.start_with(&["--join", &at]),
+            None => self.start_with(&[]),
         }
+    }
+
+    pub(crate) fn start_with(&self, more: &[&str]) -> Server {
+        let dir = self.0.to_str().expect("plain letters");
+        Server::node_with(&[&["--data-dir", dir], more].concat())
     }
 }
 

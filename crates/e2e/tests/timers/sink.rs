@@ -43,6 +43,11 @@ impl Sink {
         format!("http://127.0.0.1:{}/pop", self.port)
     }
 
+    /// By a name that has to be looked up.
+    pub(crate) fn uri_by_name(&self) -> String {
+        format!("http://localhost:{}/pop", self.port)
+    }
+
     pub(crate) fn pops(&self) -> Vec<Pop> {
         self.pops.lock().expect("nobody panics with it").clone()
     }
