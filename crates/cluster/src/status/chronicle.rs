@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use placement::Hashmask;
 
 use super::{ChangeStatus, Going, GoneStatus, name};
-use crate::map::{Change, DropReason, Map, NodeId, Outcome, Source};
+use crate::map::{Change, DropReason, Map, Member, NodeId, Outcome, Source};
 
 /// How many changes a chronicle remembers.
 pub const CHANGES_KEPT: usize = 256;
@@ -76,7 +76,7 @@ fn told(before: &Map, after: &Map, change: &Change) -> (String, String) {
         name(map, node)
     };
     match change {
-        Change::Join(member) => told_join(before, member.id, &member.name),
+        Change::Join(member) => told_join(before, member),
         Change::Leave(node) => {
             (format!("{} leaves", of(*node)), "others hold all that it held".to_owned())
         }
@@ -129,8 +129,12 @@ fn told(before: &Map, after: &Map, change: &Change) -> (String, String) {
     }
 }
 
-fn told_join(before: &Map, node: NodeId, name: &str) -> (String, String) {
-    match before.member(node) {
+fn told_join(before: &Map, member: &Member) -> (String, String) {
+    let name = &member.name;
+    match before.member(member.id) {
+        Some(known) if known.boot == member.boot && member.weight == 0 => {
+            (format!("{name} is about to leave"), "it hands over what it holds".to_owned())
+        }
         Some(_) => (format!("{name} joins again"), "it was restarted".to_owned()),
         None => (format!("{name} joins"), "it was started with our address".to_owned()),
     }

@@ -54,16 +54,20 @@ fn the_same_migration_empties_the_servers_into_a_cluster_under_load() {
     a_while(&load);
     let mut cluster = Cluster::of(3, &["--buckets", "16"]);
     let added = address(cluster.nodes[0].port());
-    // A node does not hold lists yet: it is named, and stays where it can be read.
+    // A node does not hold lists yet: it is named, and stays where it can be used.
     let ran = fleet.run("migrate", &["--map", "0.0.4", "--add", &added]);
     assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("left: list:"), "{}", ran.out);
     assert_eq!(fleet.keys_on(0) + fleet.keys_on(1), 1);
     assert_eq!(client.run("LLEN list"), Value::Integer(2));
     a_while(&load);
-    for server in [0, 1] {
-        fleet.servers[server].client().run("DEL list");
-    }
+    assert_eq!(fleet.proxies[1].client().run("RPUSH list c"), Value::Integer(3));
+    assert_eq!(client.run("LLEN list"), Value::Integer(3));
+    let Value::Error(refused) = client.run("RENAME list {list}2") else { panic!() };
+    assert!(refused.starts_with(b"ERR a key of this command stays"), "{}", refused.escape_ascii());
+    assert_eq!(client.run("DEL list"), Value::Integer(1));
+    assert_eq!(client.run("EXISTS list"), Value::Integer(0));
+    assert!(client.run("SET list text").is_ok());
     fleet.run("migrate", &["--resume"]).must_succeed();
     assert_eq!(fleet.says(0, "migration.status"), "2");
     // The cluster goes on growing: whoever asks in the wrong place is told, and follows.
@@ -72,6 +76,7 @@ fn the_same_migration_empties_the_servers_into_a_cluster_under_load() {
     a_while(&load);
     load.stop();
     check(&mut client, count);
+    assert_eq!(client.run("GET list"), Value::Bulk(b"text".to_vec()));
     for node in &cluster.nodes {
         assert_ne!(node.client().run("DBSIZE"), Value::Integer(0), "every node has its share");
     }
