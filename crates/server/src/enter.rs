@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use placement::Mask;
 
 use crate::disk::{DataDirectory, SharedDirectory};
-use crate::peer::{Candidate, Joined, Roster, draw_number, join};
+use crate::peer::{Candidate, JoinError, Joined, Patience, Roster, draw_number, join};
 
 /// The ports a node has, as the system gave them.
 #[derive(Clone, Copy, Debug)]
@@ -106,14 +106,16 @@ fn found(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
 }
 
 fn join_others(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
-    let joined = identity.ask(&settings.join.0, settings)?;
+    let asked = identity.ask((&settings.join.0, Patience::Long), settings);
+    let joined = asked.map_err(|error| error.to_string())?;
     let welcome = identity.welcomed(joined);
     let (cluster, roster) = (welcome.cluster, roster_of(&identity.me, &welcome));
     identity.settle(cluster, roster, Begin::Join, Some(welcome))
 }
 
 /// A node that has kept its log asks at the addresses it was given and at those it remembers. If
-/// nobody answers it just begins: perhaps all are only just starting, and its vote is needed.
+/// nobody answers, or nobody can decide, it just begins: perhaps all are only just starting, or the
+/// others are too few, and its vote is needed.
 fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
     let map = last_map(&identity.saved);
     let cluster = identity.cluster().ok_or("the data directory names no cluster")?;
@@ -127,15 +129,15 @@ fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, Strin
     }
     let saved = std::mem::take(&mut identity.saved);
     if !addresses.is_empty() {
-        match identity.ask(&addresses, settings) {
+        match identity.ask((&addresses, Patience::Short), settings) {
             Ok(joined) => {
                 let welcome = identity.welcomed(joined);
                 let roster = roster_of(&identity.me, &welcome);
                 return identity.settle(cluster, roster, Begin::Resume(saved), Some(welcome));
             }
-            Err(line) if !settings.join.0.is_empty() => return Err(line),
-            Err(line) => {
-                let line = format!("{line}; going on with what the data directory has");
+            Err(error) if !error.may_pass() => return Err(error.to_string()),
+            Err(error) => {
+                let line = format!("{error}; going on with what the data directory has");
                 crate::log::warn("join", &line);
             }
         }
@@ -175,7 +177,11 @@ impl Identity {
         self.directory.as_ref().and_then(|directory| directory.lock().cluster())
     }
 
-    fn ask(&self, addresses: &[JoinAddress], settings: &Settings) -> Result<Joined, String> {
+    fn ask(
+        &self,
+        (addresses, patience): (&[JoinAddress], Patience),
+        settings: &Settings,
+    ) -> Result<Joined, JoinError> {
         let request = JoinRequest {
             version: PROTOCOL_VERSION,
             member: self.me.clone(),
@@ -186,7 +192,7 @@ impl Identity {
             skew: Duration::ZERO,
         };
         let (password, secret) = (&settings.requirepass, &settings.secret);
-        join(&Candidate { addresses, password, secret, request }).map_err(|error| error.to_string())
+        join(&Candidate { addresses, patience, password, secret, request })
     }
 
     fn welcomed(&mut self, joined: Joined) -> Welcome {

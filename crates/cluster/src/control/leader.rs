@@ -28,7 +28,7 @@ pub(super) struct Leader {
     pub(super) candidates: Candidates,
     pub(super) lost: Lost,
     /// Members that have handed everything on. They are no voters any more before they go.
-    pub(super) leaving: BTreeMap<NodeId, Stay>,
+    pub(super) leaving: BTreeMap<NodeId, Wish>,
     /// Since when the places of a node are kept.
     pub(super) away_since: BTreeMap<NodeId, Duration>,
     /// In the log, and not applied yet.
@@ -38,6 +38,13 @@ pub(super) struct Leader {
     /// A shorter lease that will be the cluster's when every longer one has surely run out.
     shorter: Option<(Duration, Duration)>,
     pub(super) transfer_again_at: Duration,
+}
+
+/// What a member that leaves has told, and when.
+#[derive(Clone, Copy)]
+pub(super) struct Wish {
+    pub(super) stay: Stay,
+    pub(super) since: Duration,
 }
 
 impl Leader {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::join::{self, Verdict};
-use super::leader::{Proposed, has_heirs};
+use super::leader::{Leader, Proposed, Wish, has_heirs};
 use super::{Answer, Control, Effect, Gone, JoinAnswer, JoinRequest, Message, PastChange, Welcome};
 use crate::balance;
 use crate::balance::split::split_by_count;
@@ -260,7 +260,7 @@ impl Control {
     /// The leader hears that a member has handed everything on.
     pub(super) fn on_wants_to_go(&mut self, node: NodeId, stay: Stay) {
         if let Some(leader) = &mut self.leader {
-            leader.leaving.insert(node, stay);
+            leader.leaving.entry(node).or_insert(Wish { stay, since: self.now });
         }
     }
 
@@ -299,7 +299,7 @@ impl Control {
         let configuration = self.consensus.configuration();
         let is_free =
             |node: &NodeId| !configuration.is_voter(*node) && map.load(*node).primaries == 0;
-        let free = leader.leaving.iter().map(|(node, stay)| (*node, *stay));
+        let free = leader.leaving.iter().map(|(node, wish)| (*node, wish.stay));
         for (node, stay) in free.filter(|(node, _)| is_free(node)).collect::<Vec<_>>() {
             let change = match stay {
                 Stay::ForGood => Change::Leave(node),
@@ -370,7 +370,7 @@ impl Control {
             && map.member(self.me.id).is_some_and(|member| member.weight == 0);
         let is_me = |member: &Member| member.id == self.me.id;
         let stays = |member: &&Member| {
-            !(leader.leaving.contains_key(&member.id) || i_leave && is_me(member))
+            !(self.may_do_without(leader, member.id) || i_leave && is_me(member))
         };
         let seats = seats(map.members().iter().filter(stays).count());
         let mut open: Vec<&Member> = map
@@ -391,6 +391,16 @@ impl Control {
             chosen.push(open.swap_remove(best.expect("somebody is left")));
         }
         chosen.into_iter().chain(me).map(|member| member.id).collect()
+    }
+
+    /// Whether a member wants to go, and all who vote without it have been heard since: if one of them has
+    /// just died, its vote is needed until that is decided.
+    fn may_do_without(&self, leader: &Leader, node: NodeId) -> bool {
+        let Some(wish) = leader.leaving.get(&node) else { return false };
+        let last_ask = |node: &NodeId| leader.granter.standing(*node).and_then(|it| it.last_ask);
+        let others = self.consensus.voters().iter().filter(|it| !leader.leaving.contains_key(it));
+        let mut others = others.filter(|it| **it != self.me.id);
+        others.all(|it| last_ask(it).is_some_and(|asked| asked > wish.since))
     }
 
     /// Whether a member is there and has the log, so that decisions need not wait for it.

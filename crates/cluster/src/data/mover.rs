@@ -401,8 +401,13 @@ impl Mover {
             (Some(known), None) => known.reign != filling.source.reign,
         };
         if over && filling.end.is_some() {
+            let (attempt, taker) = (filling.attempt, filling.taker);
             plane.with_moves(Option::take);
             self.filling = None;
+            // The control plane may wait to hear of a fill that an unlike change of the bucket has ended.
+            if known.is_none_or(|known| !known.is_held_by(taker)) {
+                plane.report(Report::FillFailed { attempt });
+            }
         } else if over {
             self.fail_fill(plane);
         }

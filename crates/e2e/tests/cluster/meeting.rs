@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use e2e::{Client, Cluster, Server};
+use e2e::{Client, Cluster, Server, opencluster};
 use resp::Value;
 use serde_json::Value as Json;
 
@@ -198,4 +198,82 @@ fn conflicts_are_told(nodes: &[&Server], paths: &[String], count: usize) {
         all.len()
     });
     assert_eq!(told.sum::<usize>(), count);
+}
+
+/// The operator's word for a node that has lost the majority.
+fn takes_over_by_word(node: &Server) {
+    let address = format!("127.0.0.1:{}", node.port());
+    eventually("it takes over by the operator's word", &[node], || {
+        opencluster(&["takeover", "--node", &address]);
+        thread::sleep(Duration::from_millis(300));
+        status(node).is_some_and(|told| members(&told) == 1)
+    });
+}
+
+/// Those of four who vote first.
+fn voters_first(nodes: &[Server]) -> Vec<&Server> {
+    let told = status(&nodes[0]).expect("it answers");
+    let all = told["members"].as_array().expect("members are a list");
+    let votes = |node: &&Server| {
+        let port = u64::from(node.port());
+        all.iter().any(|it| it["client_port"] == port && it["vote"] == "voter")
+    };
+    let (voters, others): (Vec<&Server>, Vec<&Server>) = nodes.iter().partition(votes);
+    voters.into_iter().chain(others).collect()
+}
+
+#[test]
+fn both_halves_of_four_that_went_on_by_the_operators_word_become_one() {
+    let cluster = Cluster::of(4, &["--buckets", "16"]);
+    cluster.nodes[0].client().run("CLUSTER SETTINGS lost-after 1s");
+    let mut connection = client(&cluster.urls()).get_connection().unwrap();
+    for number in 0..200 {
+        redis::cmd("SET").arg(number).arg("before").query::<()>(&mut connection).unwrap();
+    }
+    eventually("three vote", &[], || {
+        let told = status(&cluster.nodes[0]).unwrap_or_default();
+        let members = told["members"].as_array().cloned().unwrap_or_default();
+        members.iter().filter(|it| it["vote"] == "voter").count() == 3
+    });
+    let order = voters_first(&cluster.nodes);
+    let (first, second) = ([order[0], order[3]], [order[1], order[2]]);
+    // One voter of three is left: only the operator can say that it shall go on.
+    second.iter().for_each(|node| node.stop());
+    takes_over_by_word(first[0]);
+    eventually("its neighbour follows", &first, || is_whole(&first));
+    write(&first, 0..60, "first");
+    first.iter().for_each(|node| node.stop());
+    second[0].go_on();
+    takes_over_by_word(second[0]);
+    second[1].go_on();
+    eventually("its neighbour follows", &second, || is_whole(&second));
+    write(&second, 50..120, "second");
+    first.iter().for_each(|node| node.go_on());
+    eventually("all are one", &order, || is_whole(&order));
+    let mut connection = client(&cluster.urls()).get_connection().unwrap();
+    for number in 0..200 {
+        let expected = match number {
+            0..50 => "first",
+            50..120 => "second",
+            _ => "before",
+        };
+        assert_eq!(
+            get(&mut connection, &number.to_string()).as_deref(),
+            Some(expected),
+            "{number}"
+        );
+    }
+}
+
+fn write(nodes: &[&Server], numbers: std::ops::Range<u32>, value: &str) {
+    let urls: Vec<String> =
+        nodes.iter().map(|it| format!("redis://127.0.0.1:{}/", it.port())).collect();
+    let mut connection = client(&urls).get_connection().expect("a node answers");
+    for number in numbers {
+        redis::cmd("SET")
+            .arg(number)
+            .arg(value)
+            .query::<()>(&mut connection)
+            .expect("it is written");
+    }
 }

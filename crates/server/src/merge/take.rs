@@ -62,9 +62,10 @@ fn take(
     taker: &mut Taker,
 ) -> Reply {
     let mut around = surroundings(shared);
-    // What is written must be later than what it was made of, whatever the clocks say: otherwise the
-    // same, handed over once more, would win over what clients have written since.
-    around.now = around.now.max(UnixMillis(batch.latest().time().0 + 1));
+    // What is written must be later than what it was made of: otherwise the same, handed over once more,
+    // would win over what clients have written since. And no later than need be, whatever the time is now:
+    // what a third side has changed in between is newer.
+    around.now = UnixMillis(batch.latest().time().0 + 1);
     let mut outcome = Outcome::default();
     let mut slots = shared.keyspace.lock(Locks::One(slot));
     if !may_write(&mut slots) {

@@ -23,8 +23,11 @@ use super::{Meeting, dialer};
 
 /// How long addresses are tried at which nobody answers: all nodes may just be starting.
 const NOBODY_MAX: Duration = Duration::from_secs(3);
-/// How long "not yet" is taken for an answer.
+/// How long "not yet" is taken for an answer by one who can do nothing else,
 const NOT_YET_MAX: Duration = Duration::from_secs(30);
+/// and by one who has kept a vote that the others may need: longer than a living majority takes to be sure
+/// that its last process is gone.
+const NOT_YET_TO_VOTER_MAX: Duration = Duration::from_secs(6);
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// For the question and its answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
@@ -36,9 +39,18 @@ struct Question {
     unix_millis: u64,
 }
 
+/// How long a process puts up with "not yet".
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Patience {
+    Long,
+    /// It can begin without an answer.
+    Short,
+}
+
 /// A process that wants to join.
 pub(crate) struct Candidate<'a> {
     pub addresses: &'a [JoinAddress],
+    pub patience: Patience,
     pub password: &'a Secret,
     pub secret: &'a Secret,
     /// If its member has no host, it gets the address from which it was asked.
@@ -66,6 +78,13 @@ pub(super) enum Why {
     Refused(String),
 }
 
+impl JoinError {
+    /// Whether it may be otherwise later, without anybody's doing.
+    pub(crate) fn may_pass(&self) -> bool {
+        !self.why.patience(Patience::Short).is_zero()
+    }
+}
+
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot join at {}: {}", self.at, self.why)
@@ -84,10 +103,13 @@ impl fmt::Display for Why {
 
 impl Why {
     /// How long it may be so before it is taken for final.
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn patience(&self, of: Patience) -> Duration {
         match self {
             Why::Directory(DirectoryError::Io(_)) | Why::Hello(HelloError::Io(_)) => NOBODY_MAX,
-            Why::Hello(HelloError::Refused(Refusal::NotJoined)) | Why::NotYet(_) => NOT_YET_MAX,
+            Why::Hello(HelloError::Refused(Refusal::NotJoined)) | Why::NotYet(_) => match of {
+                Patience::Long => NOT_YET_MAX,
+                Patience::Short => NOT_YET_TO_VOTER_MAX,
+            },
             Why::Directory(DirectoryError::NoNode(_) | DirectoryError::Password)
             | Why::Hello(
                 HelloError::NoNode | HelloError::Version { .. } | HelloError::Refused(_),
@@ -100,20 +122,21 @@ impl Why {
 /// Asks at one address after the other until there is an answer.
 pub(crate) fn join(candidate: &Candidate<'_>) -> Result<Joined, JoinError> {
     let begun = Instant::now();
+    let patience = |why: &Why| why.patience(candidate.patience);
     loop {
         let mut errors = Vec::new();
         for at in candidate.addresses {
             match ask_at(candidate, at) {
                 Ok(joined) => return Ok(joined),
-                Err(why) if why.patience().is_zero() => {
+                Err(why) if patience(&why).is_zero() => {
                     return Err(JoinError { at: at.clone(), why });
                 }
                 Err(why) => errors.push(JoinError { at: at.clone(), why }),
             }
         }
-        let worth_most = errors.into_iter().max_by_key(|error| error.why.patience());
+        let worth_most = errors.into_iter().max_by_key(|error| patience(&error.why));
         let error = worth_most.expect("a node that joins was given an address");
-        if begun.elapsed() >= error.why.patience() {
+        if begun.elapsed() >= patience(&error.why) {
             return Err(error);
         }
         thread::sleep(AGAIN_AFTER);

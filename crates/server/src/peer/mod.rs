@@ -45,7 +45,7 @@ use mio::net::TcpListener;
 use placement::Hashmask;
 
 pub(crate) use chance::number as draw_number;
-pub(crate) use joining::{Candidate, Joined, join};
+pub(crate) use joining::{Candidate, JoinError, Joined, Patience, join};
 pub(crate) use line::ControlLine;
 pub(crate) use merging::MergeLink;
 pub(crate) use outlook::{Outlook, Progress};

@@ -10,6 +10,7 @@ use cluster::map::{NodeId, Peer, Setting};
 use placement::{Hashmask, Mask};
 
 use super::clock::Clock;
+use super::node::Node;
 use super::run::Sky;
 use super::world::{World, ms, tell};
 use crate::Rng;
@@ -252,8 +253,12 @@ impl Faults {
 
     /// Whether enough of the voters are well, whoever is asked.
     fn has_majority_without(&self, world: &World, missing: NodeId) -> bool {
+        // Whoever leaves may have no vote any more when the missing one is missed.
+        let stays = |node: &Node| !node.control.is_leaving();
         let is_well = |node: &&NodeId| {
-            **node != missing && world.nodes.contains_key(node) && !self.bad.contains_key(node)
+            **node != missing
+                && world.nodes.get(node).is_some_and(stays)
+                && !self.bad.contains_key(node)
         };
         let is_enough = |voters: &BTreeSet<NodeId>| {
             voters.is_empty() || 2 * voters.iter().filter(is_well).count() > voters.len()

@@ -194,7 +194,7 @@ impl Node {
             Question::Changes { slot, parted, changes } => {
                 let slot = Slot::new(slot).expect("the giver names slots");
                 let batch = Batch::read(&changes).expect("the giver writes changes");
-                return self.take(now, from, slot, (Version(parted), batch));
+                return self.take(from, slot, (Version(parted), batch));
             }
         };
         self.merging.answers.push((from, reply));
@@ -221,21 +221,14 @@ impl Node {
         member.map_or(Reply::NotNow, |member| Reply::Elsewhere(member.at.clone()))
     }
 
-    fn take(
-        &mut self,
-        now: Duration,
-        from: Peer,
-        slot: Slot,
-        (parted, batch): (Version, Batch<'_>),
-    ) {
+    fn take(&mut self, from: Peer, slot: Slot, (parted, batch): (Version, Batch<'_>)) {
         if self.plane.with_slot(slot, |state| state.duty.role != Role::Serving) {
             let reply = self.elsewhere(slot);
             return self.merging.answers.push((from, reply));
         }
         let forgets = self.breaks(Sabotage::NoTombs);
         let looks_away = self.breaks(Sabotage::LastComeWins);
-        let latest = batch.latest().time().0 + 1;
-        let wall = UnixMillis(self.clock.wall_millis(now).max(latest));
+        let wall = UnixMillis(batch.latest().time().0 + 1);
         let plane = &self.plane;
         let taker = self.merging.takers.entry(from).or_default();
         let (tally, conflicts, ticket) = plane.with_slot(slot, |state| {

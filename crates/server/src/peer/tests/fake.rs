@@ -244,12 +244,13 @@ impl FakeNode {
             skew: Duration::ZERO,
         };
         let (password, secret) = (&Secret::default(), &Secret::new(secret));
-        let candidate = Candidate { addresses: &[], password, secret, request };
+        let candidate =
+            Candidate { addresses: &[], patience: Patience::Long, password, secret, request };
         let until = Instant::now() + WAIT;
         let joined = loop {
             match ask_node(&candidate, "127.0.0.1", at.port) {
                 Ok(joined) => break joined,
-                Err(why) if why.patience().is_zero() => return Err(why.to_string()),
+                Err(why) if why.patience(Patience::Long).is_zero() => return Err(why.to_string()),
                 Err(why) => assert!(Instant::now() < until, "{why}"),
             }
             std::thread::sleep(Duration::from_millis(50));
