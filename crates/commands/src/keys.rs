@@ -22,6 +22,11 @@ pub trait Slots {
     /// sends on what was done to it here.
     fn recorded(&mut self, _effects: &mut EffectLog) {}
 
+    /// Whether a slot is only to be looked at just now.
+    fn is_still(&mut self, _slot: Slot) -> bool {
+        false
+    }
+
     /// The first slot from `from` on that holds keys. A server that keeps count of them answers
     /// without locking any.
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
@@ -269,8 +274,11 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Takes away a key that is due.
+    /// Takes away a key that is due, unless its slot is only to be looked at.
     pub fn expire(&mut self, key: &Key<'_>) {
+        if self.slots.is_still(key.slot()) {
+            return;
+        }
         self.outcome.expired += 1;
         self.apply(&Effect::Remove { key: *key, cause: Cause::Expired });
         self.notify(NotifyClasses::EXPIRED, "expired", key.bytes());

@@ -213,6 +213,19 @@ pub(crate) struct LockedSlots<'a> {
     links: Option<&'a Links>,
     /// What is shown of a slot that another node serves.
     nothing: Option<Box<SlotTable>>,
+    /// What becomes of slots that are being handed over.
+    still: Still,
+}
+
+/// What a command over many slots does with one that is being handed over, which must not change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Still {
+    /// It looks at it.
+    Shown,
+    /// It would change it, and has met none so far.
+    Hidden,
+    /// It would have changed one.
+    PassedBy,
 }
 
 enum Held<'a> {
@@ -227,12 +240,33 @@ enum Held<'a> {
 impl<'a> LockedSlots<'a> {
     #[inline]
     fn new(keyspace: &'a Keyspace, held: Held<'a>) -> LockedSlots<'a> {
-        LockedSlots { keyspace, held, named: None, links: None, nothing: None }
+        let still = Still::Hidden;
+        LockedSlots { keyspace, held, named: None, links: None, nothing: None, still }
     }
 
     /// A walk over many slots sends on what it does to each before it goes to the next.
     pub(crate) fn send_on(&mut self, links: &'a Links) {
         self.links = Some(links);
+    }
+
+    /// Whether it has locked every slot (an EXEC with a FLUSHALL in it), and one is being handed over.
+    pub(crate) fn is_all_but_still(&self) -> bool {
+        match &self.held {
+            Held::Several(states) if self.named.is_some() => {
+                states.iter().any(|(_, state)| is_still(state))
+            }
+            Held::None | Held::One(..) | Held::Several(_) | Held::AsNeeded(_) => false,
+        }
+    }
+
+    /// It changes nothing, and so may look at what is being handed over.
+    pub(crate) fn only_look(&mut self) {
+        self.still = Still::Shown;
+    }
+
+    /// Whether it has left out a slot that is being handed over: then it has not done all it should.
+    pub(crate) fn passed_by(&self) -> bool {
+        self.still == Still::PassedBy
     }
 
     /// The slots that are locked, with what this node is to them. A walk has none yet.
@@ -303,7 +337,7 @@ impl Slots for LockedSlots<'_> {
             Held::Several(states) => {
                 let at = states.binary_search_by_key(&slot, |(held, _)| *held);
                 let state = &mut states[at.expect("a command reaches only for its keys")].1;
-                shown(state, &mut self.nothing)
+                shown(state, &mut self.nothing, &mut self.still)
             }
             Held::AsNeeded(current) => {
                 if let Some((held, state)) = current.as_ref().filter(|(held, _)| *held != slot) {
@@ -312,7 +346,7 @@ impl Slots for LockedSlots<'_> {
                 }
                 let keyspace = self.keyspace;
                 let (_, state) = current.get_or_insert_with(|| (slot, keyspace.lock_one(slot)));
-                shown(state, &mut self.nothing)
+                shown(state, &mut self.nothing, &mut self.still)
             }
             Held::None => unreachable!("a command without keys reached for one"),
         }
@@ -322,6 +356,16 @@ impl Slots for LockedSlots<'_> {
         if let (Held::AsNeeded(Some((slot, state))), Some(links)) = (&mut self.held, self.links) {
             links.ship(*slot, state, effects);
             effects.clear();
+        }
+    }
+
+    fn is_still(&mut self, slot: Slot) -> bool {
+        match &self.held {
+            Held::AsNeeded(Some((held, state))) if *held == slot => is_still(state),
+            Held::Several(states) => {
+                states.iter().any(|(held, state)| *held == slot && is_still(state))
+            }
+            Held::None | Held::One(..) | Held::AsNeeded(_) => false,
         }
     }
 
@@ -354,20 +398,81 @@ impl Slots for LockedSlots<'_> {
     }
 }
 
+fn is_still(state: &SlotState) -> bool {
+    matches!(state.duty.role, Role::Paused | Role::Settling)
+}
+
 /// A slot that another node serves looks empty to commands that walk over many, and what they would do
-/// to it is forgotten.
+/// to it is forgotten. So does one that is being handed over, to those that would change it.
 fn shown<'a>(
     state: &'a mut SlotState,
     nothing: &'a mut Option<Box<SlotTable>>,
+    still: &mut Still,
 ) -> &'a mut SlotTable {
-    match state.duty.role {
-        Role::Serving => &mut state.table,
-        Role::Absent
-        | Role::Paused
-        | Role::Settling
-        | Role::Backup
-        | Role::Heir
-        | Role::Taking
-        | Role::Kept => nothing.insert(Box::default()),
+    match (state.duty.role, *still) {
+        (Role::Serving, _) | (Role::Paused | Role::Settling, Still::Shown) => &mut state.table,
+        (Role::Paused | Role::Settling, Still::Hidden | Still::PassedBy) => {
+            *still = Still::PassedBy;
+            nothing.insert(Box::default())
+        }
+        (Role::Absent | Role::Backup | Role::Heir | Role::Taking | Role::Kept, _) => {
+            nothing.insert(Box::default())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::{Effect, NewValue, Seed, Touch, Version};
+
+    use super::*;
+
+    fn with_a_key_in(slot: Slot, role: Role) -> Keyspace {
+        let keyspace = Keyspace::new(Role::Serving);
+        let mut state = keyspace.lock_one(slot);
+        let seed = Seed::new(5);
+        let value = NewValue::Plain(b"value");
+        let put = Effect::Put { key: seed.key(b"key"), value, expires_at: None };
+        let _ = state.table.apply(&put, Version(1), Touch::Nothing, &seed);
+        state.duty.role = role;
+        keyspace.note(slot, &state);
+        drop(state);
+        keyspace
+    }
+
+    #[test]
+    fn who_only_looks_sees_what_is_being_handed_over_and_leaves_it_as_it_is() {
+        let slot = Slot::of(b"key");
+        for role in [Role::Paused, Role::Settling] {
+            let keyspace = with_a_key_in(slot, role);
+            let mut slots = keyspace.lock(Locks::AsNeeded);
+            slots.only_look();
+            assert_eq!((slots.table(slot).len(), slots.is_still(slot)), (1, true));
+            assert!(!slots.passed_by());
+        }
+    }
+
+    #[test]
+    fn who_would_change_it_is_told_that_it_was_left_out() {
+        let slot = Slot::of(b"key");
+        let keyspace = with_a_key_in(slot, Role::Paused);
+        let mut slots = keyspace.lock(Locks::AsNeeded);
+        assert_eq!(slots.table(slot).len(), 0);
+        assert!(slots.passed_by());
+        let other = Slot::of(b"other");
+        let keyspace = with_a_key_in(slot, Role::Serving);
+        let mut slots = keyspace.lock(Locks::AsNeeded);
+        assert_eq!((slots.table(slot).len(), slots.table(other).len()), (1, 0));
+        assert!(!slots.passed_by());
+    }
+
+    #[test]
+    fn who_has_locked_all_waits_while_one_is_handed_over() {
+        let slot = Slot::of(b"key");
+        let all = || Locks::All { named: Vec::new() };
+        let keyspace = with_a_key_in(slot, Role::Paused);
+        assert!(keyspace.lock(all()).is_all_but_still());
+        let keyspace = with_a_key_in(slot, Role::Serving);
+        assert!(!keyspace.lock(all()).is_all_but_still());
     }
 }

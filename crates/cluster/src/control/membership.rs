@@ -381,6 +381,9 @@ impl Control {
             .collect();
         let me = map.member(self.me.id);
         let mut chosen: Vec<&Member> = me.filter(|_| !i_leave).into_iter().collect();
+        // An even number of voters can miss no more of them than one less, and needs more to decide.
+        let found = chosen.len() + open.len();
+        let seats = if found > 2 && found < seats { found - 1 + found % 2 } else { seats };
         while chosen.len() < seats && !open.is_empty() {
             let neighbours =
                 |it: &Member| chosen.iter().filter(|chosen| chosen.zone == it.zone).count();
@@ -408,7 +411,7 @@ impl Control {
         let Some(standing) = self.leader.as_ref().and_then(|it| it.granter.standing(node)) else {
             return false;
         };
-        let is_there = standing.last_ask.is_some_and(|asked| self.now < asked + self.lease());
+        let is_there = standing.last_ask.is_some_and(|asked| self.now < asked + self.lease() / 2);
         let has_a_map = standing.applied > LogIndex(0);
         is_there && has_a_map && standing.applied.0 + BEHIND_MAX >= self.applied.0
     }

@@ -77,7 +77,7 @@ pub enum Report {
 
 /// So much of a fill may be under way unacknowledged: enough to keep the other end busy, little enough
 /// that effects behind it are not late.
-const WINDOW_BYTES: usize = 256 * 1024;
+const WINDOW_BYTES: usize = 64 * 1024;
 /// How often backups that fall behind are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// An heir whose turn does not come goes on as a backup.

@@ -77,19 +77,21 @@ fn flush(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn randomkey(context: &mut Context<'_>) -> Result<(), Error> {
-    // Every round that finds an expired key takes it away, so this ends.
-    loop {
-        let Some(name) = random_name(&mut context.keys) else {
-            context.reply.null();
-            return Ok(());
-        };
+    // A round that finds an expired key takes it away, if it may.
+    for _ in 0..ROUNDS_MAX {
+        let Some(name) = random_name(&mut context.keys) else { break };
         let key = context.keys.key(&name);
         if context.keys.exists(&key) {
             context.reply.bulk(&name);
             return Ok(());
         }
     }
+    context.reply.null();
+    Ok(())
 }
+
+/// So many keys that are due are looked at before none is named.
+const ROUNDS_MAX: usize = 100_000;
 
 /// Up to this many keys every one has exactly the same chance.
 const COUNTED_MAX: usize = 1_024;

@@ -143,6 +143,9 @@ impl<'s> Worker<'s> {
         }
         self.outcome.effects.recording = wants_effects(&mut slots, &self.shared.data.links);
         slots.send_on(&self.shared.data.links);
+        if slots.is_walk() && !spec.has(Flag::Write) {
+            slots.only_look();
+        }
         let keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
         let mut host = NodeHost {
             shared: self.shared,
@@ -171,6 +174,11 @@ impl<'s> Worker<'s> {
         }
         if self.outcome.reshaped != reshaped {
             slots.note_changes();
+        }
+        if slots.is_walk() && slots.passed_by() {
+            drop(slots);
+            output.truncate(start);
+            return self.park(index, request); // FLUSHALL: once more, until nothing is left out.
         }
         self.conclude(index, spec, slots, start);
     }

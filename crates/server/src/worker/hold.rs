@@ -63,6 +63,9 @@ pub(super) fn fate_of(
     if let Some((slot, state)) = slots.one() {
         return fate(slot, state, need);
     }
+    if slots.is_all_but_still() {
+        return Fate::Wait;
+    }
     let fates = slots.named().map(|(slot, state)| fate(slot, state, need));
     fates.fold(Fate::Run, |worst, next| match (worst, next) {
         (Fate::Run, next) => next,
