@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::Worker;
 use super::connection::Connection;
-use super::hold::{Fate, fate_of};
+use super::hold::{Fate, fate_of, pending_slot};
 use super::serve::BATCH_MAX;
 use super::timing::BatchTime;
 use crate::data::Links;
@@ -130,7 +130,11 @@ impl<'s> Worker<'s> {
             return self.refuse_fenced(index, request, output);
         }
         let mut slots = lock(&self.shared.keyspace, locks, place, held);
-        match fate_of(&mut slots, spec, session, self.min_copies) {
+        let mut fate = fate_of(&mut slots, spec, session, self.min_copies);
+        if session.reads_backups && fate == Fate::Run {
+            fate = pending_slot(self.shared, &mut slots).map_or(fate, Fate::Elsewhere);
+        }
+        match fate {
             Fate::Run => {}
             Fate::Wait => {
                 drop(slots);
@@ -141,11 +145,7 @@ impl<'s> Worker<'s> {
                 return self.send_elsewhere(index, request, slot, output);
             }
         }
-        self.outcome.effects.recording = wants_effects(&mut slots, &self.shared.data.links);
-        slots.send_on(&self.shared.data.links);
-        if slots.is_walk() && !spec.has(Flag::Write) {
-            slots.only_look();
-        }
+        self.outcome.effects.recording = prepare(&mut slots, spec, &self.shared.data.links);
         let keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
         let mut host = NodeHost {
             shared: self.shared,
@@ -233,7 +233,17 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// Whether what the command does is to be recorded for others.
+/// Says whether what the command does is to be recorded for others, and tells the slots what it is about
+/// to do.
+#[inline]
+fn prepare<'s>(slots: &mut LockedSlots<'s>, spec: &Spec, links: &'s Links) -> bool {
+    slots.send_on(links);
+    if slots.is_walk() && !spec.has(Flag::Write) {
+        slots.only_look();
+    }
+    wants_effects(slots, links)
+}
+
 #[inline]
 fn wants_effects(slots: &mut LockedSlots<'_>, links: &Links) -> bool {
     match slots.one() {

@@ -16,6 +16,7 @@ use super::Worker;
 use super::connection::Connection;
 use crate::data;
 use crate::keyspace::LockedSlots;
+use crate::shared::Shared;
 
 /// Whether a command may run on the slots it has locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +72,20 @@ pub(super) fn fate_of(
         (Fate::Run, next) => next,
         (worst @ (Fate::Wait | Fate::Elsewhere(_)), _) => worst,
     })
+}
+
+/// A slot whose copy here may be old, because its primary has fallen silent.
+pub(super) fn pending_slot(shared: &Shared, slots: &mut LockedSlots<'_>) -> Option<Slot> {
+    let pending = shared.data.pending.load();
+    if pending.is_empty() {
+        return None;
+    }
+    let map = shared.map();
+    let is_old = |slot: Slot, state: &SlotState| {
+        let primary = map.bucket_of(slot).primary();
+        state.duty.role == Role::Backup && primary.is_some_and(|it| pending.contains(&it))
+    };
+    slots.named().find(|(slot, state)| is_old(*slot, state)).map(|(slot, _)| slot)
 }
 
 impl Worker<'_> {
