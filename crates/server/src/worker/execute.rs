@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::Worker;
 use super::connection::Connection;
-use super::hold::{Fate, fate_of, pending_slot};
+use super::hold::{Fate, fate_of};
 use super::serve::BATCH_MAX;
 use super::timing::BatchTime;
 use crate::data::Links;
@@ -130,11 +130,7 @@ impl<'s> Worker<'s> {
             return self.refuse_fenced(index, request, output);
         }
         let mut slots = lock(&self.shared.keyspace, locks, place, held);
-        let mut fate = fate_of(&mut slots, spec, session, self.min_copies);
-        if session.reads_backups && fate == Fate::Run {
-            fate = pending_slot(self.shared, &mut slots).map_or(fate, Fate::Elsewhere);
-        }
-        match fate {
+        match fate_of(self.shared, &mut slots, (spec, session), self.min_copies) {
             Fate::Run => {}
             Fate::Wait => {
                 drop(slots);
@@ -175,12 +171,23 @@ impl<'s> Worker<'s> {
         if self.outcome.reshaped != reshaped {
             slots.note_changes();
         }
-        if slots.is_walk() && slots.passed_by() {
+        if slots.passed_by() {
             drop(slots);
-            output.truncate(start);
-            return self.park(index, request); // FLUSHALL: once more, until nothing is left out.
+            return self.run_again(index, request, (output, start));
         }
         self.conclude(index, spec, slots, start);
+    }
+
+    /// FLUSHALL runs until it has left nothing out.
+    #[cold]
+    fn run_again(
+        &mut self,
+        index: usize,
+        request: &Request<'_>,
+        (output, start): (&mut Output, Mark),
+    ) {
+        output.truncate(start);
+        self.park(index, request);
     }
 
     /// What the command did goes to the backups before its slots are let go; its reply, which began at

@@ -54,12 +54,15 @@ fn fate(slot: Slot, state: &SlotState, need: Need) -> Fate {
 /// Whether a command may run on these slots: of several, all must be served here.
 #[inline]
 pub(super) fn fate_of(
+    shared: &Shared,
     slots: &mut LockedSlots<'_>,
-    spec: &Spec,
-    session: &Session,
+    (spec, session): (&Spec, &Session),
     min_copies: usize,
 ) -> Fate {
     let reads_copy = session.reads_backups && spec.has(Flag::ReadOnly);
+    if reads_copy && let Some(slot) = pending_slot(shared, slots) {
+        return Fate::Elsewhere(slot);
+    }
     let need = Need { reads_copy, copies: if spec.has(Flag::Write) { min_copies } else { 1 } };
     if let Some((slot, state)) = slots.one() {
         return fate(slot, state, need);
@@ -75,7 +78,7 @@ pub(super) fn fate_of(
 }
 
 /// A slot whose copy here may be old, because its primary has fallen silent.
-pub(super) fn pending_slot(shared: &Shared, slots: &mut LockedSlots<'_>) -> Option<Slot> {
+fn pending_slot(shared: &Shared, slots: &mut LockedSlots<'_>) -> Option<Slot> {
     let pending = shared.data.pending.load();
     if pending.is_empty() {
         return None;
