@@ -18,7 +18,7 @@ use crate::data::surface;
 pub(super) const LINKS: usize = 1 << 62;
 pub(super) const INTAKES: usize = 1 << 61;
 /// How much is read from one link before others have their turn.
-const TURN_BYTES: usize = 128 * 1024;
+const TURN_BYTES: usize = 32 * 1024;
 
 /// The answers to what was sent on one link.
 pub(super) struct Answers {
