@@ -33,7 +33,16 @@ impl Client {
 
     /// To any address; an answer is waited for no longer than `patience`.
     pub fn connect(to: SocketAddr, patience: Duration) -> io::Result<Client> {
-        let stream = TcpStream::connect_timeout(&to, CONNECT_WITHIN)?;
+        Client::connect_within(CONNECT_WITHIN, to, patience)
+    }
+
+    /// The same, where the machine itself may be gone.
+    pub fn connect_within(
+        within: Duration,
+        to: SocketAddr,
+        patience: Duration,
+    ) -> io::Result<Client> {
+        let stream = TcpStream::connect_timeout(&to, within)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;

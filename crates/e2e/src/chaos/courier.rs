@@ -61,13 +61,31 @@ pub struct Courier {
     /// Who did not answer, and when.
     suspects: BTreeMap<SocketAddr, Instant>,
     refreshed: Option<Instant>,
+    connect_within: Duration,
+    answer_within: Duration,
 }
 
 impl Courier {
     pub fn new(town: Town, book: Arc<Book>, rng: Rng) -> Courier {
         let (places, lines) = (vec![None; usize::from(Slot::COUNT)], BTreeMap::new());
         let suspects = BTreeMap::new();
-        Courier { town, book, rng, places, lines, suspects, refreshed: None }
+        Courier {
+            town,
+            book,
+            rng,
+            places,
+            lines,
+            suspects,
+            refreshed: None,
+            connect_within: ANSWER_WITHIN,
+            answer_within: ANSWER_WITHIN,
+        }
+    }
+
+    /// One that waits for an answer rather than asks again, and not long for a machine that is gone: so it
+    /// sees when there is an answer.
+    pub fn patient(self) -> Courier {
+        Courier { connect_within: REFRESH_EVERY, answer_within: PATIENCE, ..self }
     }
 
     /// Sends a command on `key` once, at most: it is tried again only where it was surely not done.
@@ -133,9 +151,9 @@ impl Courier {
         }
         match self.lines.entry(at) {
             std::collections::btree_map::Entry::Occupied(line) => Ok(line.into_mut()),
-            std::collections::btree_map::Entry::Vacant(place) => {
-                Ok(place.insert(Client::connect(at, ANSWER_WITHIN)?))
-            }
+            std::collections::btree_map::Entry::Vacant(place) => Ok(
+                place.insert(Client::connect_within(self.connect_within, at, self.answer_within)?)
+            ),
         }
     }
 

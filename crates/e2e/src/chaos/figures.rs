@@ -195,7 +195,7 @@ fn until_written(town: &Town, keys: &[String], begun: Instant, rng: &mut Rng) ->
         .map(|keys| {
             let (town, keys, rng) = (town.clone(), keys.to_vec(), Rng::new(rng.draw()));
             thread::spawn(move || {
-                let mut courier = Courier::new(town, Arc::default(), rng);
+                let mut courier = Courier::new(town, Arc::default(), rng).patient();
                 for key in keys {
                     let words: [&[u8]; 3] = [b"SET", key.as_bytes(), b"1"];
                     while !matches!(courier.send(&key, &words), Fate::Answered(_)) {}
