@@ -10,4 +10,3 @@ mod moves;
 mod steady;
 mod operate;
 mod rolling;
-mod pending;

@@ -205,9 +205,6 @@ impl Worker<'_> {
             at += length;
         }
         incoming.unread.drain(..at);
-        if at > 0 {
-            shared.data.note_heard(incoming.peer.id);
-        }
         intake.answer(&mut incoming.back);
         drop(intake);
         write_back(incoming)?;

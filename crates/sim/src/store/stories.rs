@@ -153,20 +153,3 @@ fn the_last_holder_brings_everything_back() {
     assert_eq!(world.map().expect("there is a map").lost().count(), 0);
     assert_eq!(versions(&world), before);
 }
-
-#[test]
-fn a_backup_that_hears_nothing_of_its_primary_is_pending_until_it_does() {
-    let mut world = world(11, 3, 1);
-    quiet(&mut world);
-    let is_pending = |world: &World, node: u64, primary: u64| {
-        world.nodes[&NodeId(node)].plane.pending.borrow().contains(&NodeId(primary))
-    };
-    assert!(!is_pending(&world, 1, 2) && !is_pending(&world, 2, 1));
-    world.network.cut.insert((NodeId(1), NodeId(2)));
-    world.run_until(world.now + ms(1_200));
-    assert!(is_pending(&world, 2, 1), "nothing comes from 1 any more");
-    assert!(!is_pending(&world, 1, 2), "the other way is open");
-    world.network.cut.clear();
-    world.run_until(world.now + ms(1_000));
-    assert!(!is_pending(&world, 2, 1));
-}
