@@ -52,7 +52,7 @@ impl Server {
         server
     }
 
-    /// Waits until the process has ended by itself, and starts it again as it was.
+    /// Waits until the process has ended, and starts it again as it was.
     pub fn start_again(mut self) -> Server {
         self.wait_until_it_ends();
         Server::node_again(
@@ -146,6 +146,11 @@ impl Server {
     fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("it is running");
+    }
+
+    /// Ends it without a word; it can be started again.
+    pub fn kill(&self) {
+        self.signal(rustix::process::Signal::KILL);
     }
 
     /// Asks it to end, and waits until it has.

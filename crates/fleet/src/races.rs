@@ -5,8 +5,8 @@
 //! possible next step of every actor, remembers the states it has seen, and asks `history.rs` at each
 //! end whether what the clients saw could have happened on one server. The jobs are those of
 //! production. `moves.rs` has the table of races during a migration, `maps.rs` those of a switch,
-//! `large.rs` those of large keys, `foreign.rs` those of keys that cannot move. What is too long to be tried in every order is in `long.rs`, drawn
-//! from seeds.
+//! `large.rs` those of large keys, `foreign.rs` those of keys that cannot move. What is too long to be
+//! tried in every order is in `long.rs`, drawn from seeds.
 
 mod server;
 mod history;

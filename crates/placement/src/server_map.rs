@@ -38,35 +38,24 @@ impl ServerMap {
     /// The index of the server that keeps this key.
     pub fn server_of(&self, key: &[u8]) -> usize {
         let tag = hash_tag(key);
-        let mut best: Option<(usize, Draw)> = None;
-        for (server, weight) in self.weights.iter().enumerate().filter(|(_, weight)| **weight > 0) {
-            let draw = Draw { weight: *weight, hash: xxh3_64_with_seed(tag, server as u64) };
-            if best.is_none_or(|(_, best)| draw.beats(best)) {
-                best = Some((server, draw));
+        let takes_part = self.weights.iter().enumerate().filter(|(_, weight)| **weight > 0);
+        let mut weights = takes_part.clone().map(|(_, weight)| weight);
+        let first = weights.next();
+        // Of equal weights the higher hash has the higher score: then no logarithm is needed.
+        let are_equal = weights.all(|weight| Some(weight) == first);
+        let mut best = (0, f64::NEG_INFINITY);
+        for (server, weight) in takes_part {
+            let hash = xxh3_64_with_seed(tag, server as u64);
+            let score = if are_equal {
+                upper_bits(hash) as f64
+            } else {
+                f64::from(*weight) / -ln_of_unit(hash)
+            };
+            if score > best.1 {
+                best = (server, score);
             }
         }
-        best.map_or(0, |(server, _)| server)
-    }
-}
-
-/// A server's part in the draw for one key.
-#[derive(Clone, Copy)]
-struct Draw {
-    weight: u32,
-    hash: u64,
-}
-
-impl Draw {
-    /// Of equal weights the higher hash has the higher score: most draws need no logarithm.
-    fn beats(self, other: Draw) -> bool {
-        if self.weight == other.weight {
-            return upper_bits(self.hash) > upper_bits(other.hash);
-        }
-        self.score() > other.score()
-    }
-
-    fn score(self) -> f64 {
-        f64::from(self.weight) / -ln_of_unit(self.hash)
+        best.0
     }
 }
 

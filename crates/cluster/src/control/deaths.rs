@@ -61,10 +61,8 @@ impl Control {
         let together = self.silent_until(first + moment);
         // Whoever has asked again in the meantime lives.
         let fell_silent = |node: &NodeId| {
-            let standing = leader.granter.standing(*node);
-            standing
-                .and_then(|it| it.last_ask)
-                .is_none_or(|asked| self.now.saturating_sub(asked) > patience(self.lease()) / 2)
+            let asked = leader.granter.last_ask(*node);
+            asked.is_none_or(|asked| self.now.saturating_sub(asked) > patience(self.lease()) / 2)
         };
         self.now < first + moment
             && together.iter().any(|node| !dead.contains(node) && fell_silent(node))

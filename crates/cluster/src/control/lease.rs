@@ -144,6 +144,11 @@ impl Granter {
         self.standings.get(&node)
     }
 
+    /// When a node asked for its lease last, if it ever did.
+    pub(super) fn last_ask(&self, node: NodeId) -> Option<Duration> {
+        self.standing(node).and_then(|standing| standing.last_ask)
+    }
+
     pub(super) fn condemn(&mut self, nodes: &BTreeSet<NodeId>) {
         self.condemned.extend(nodes);
     }

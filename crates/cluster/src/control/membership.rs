@@ -140,10 +140,8 @@ impl Control {
         };
         let peer = request.member.peer();
         let first_asked = leader.candidates.note(now, peer);
-        let renewed = |node: NodeId| {
-            node == self.me.id
-                || leader.granter.standing(node).and_then(|it| it.last_ask) > Some(first_asked)
-        };
+        let renewed =
+            |node: NodeId| node == self.me.id || leader.granter.last_ask(node) > Some(first_asked);
         match join::judge(&map, self.cluster, &request, renewed) {
             Verdict::Member => self.answer_join(asker, self.welcome(&map)),
             Verdict::Wait(reason) => self.answer_join(asker, JoinAnswer::Wait(reason)),
@@ -249,8 +247,7 @@ impl Control {
         else {
             return;
         };
-        let last_ask = |node: &NodeId| leader.granter.standing(*node).and_then(|it| it.last_ask);
-        let heir = others.into_iter().max_by_key(|node| (last_ask(node), *node));
+        let heir = others.into_iter().max_by_key(|node| (leader.granter.last_ask(*node), *node));
         if let Some(heir) = heir {
             leader.transfer_again_at = self.now + TRANSFER_WAIT;
             self.consensus.transfer_leadership(heir);
@@ -382,8 +379,10 @@ impl Control {
         let me = map.member(self.me.id);
         let mut chosen: Vec<&Member> = me.filter(|_| !i_leave).into_iter().collect();
         // An even number of voters can miss no more of them than one less, and needs more to decide.
-        let found = chosen.len() + open.len();
-        let seats = if found > 2 && found < seats { found - 1 + found % 2 } else { seats };
+        let seats = match seats.min(chosen.len() + open.len()) {
+            few @ 0..=2 => few,
+            more => (more - 1) | 1,
+        };
         while chosen.len() < seats && !open.is_empty() {
             let neighbours =
                 |it: &Member| chosen.iter().filter(|chosen| chosen.zone == it.zone).count();
@@ -400,10 +399,9 @@ impl Control {
     /// just died, its vote is needed until that is decided.
     fn may_do_without(&self, leader: &Leader, node: NodeId) -> bool {
         let Some(wish) = leader.leaving.get(&node) else { return false };
-        let last_ask = |node: &NodeId| leader.granter.standing(*node).and_then(|it| it.last_ask);
         let others = self.consensus.voters().iter().filter(|it| !leader.leaving.contains_key(it));
         let mut others = others.filter(|it| **it != self.me.id);
-        others.all(|it| last_ask(it).is_some_and(|asked| asked > wish.since))
+        others.all(|it| leader.granter.last_ask(*it) > Some(wish.since))
     }
 
     /// Whether a member is there and has the log, so that decisions need not wait for it.

@@ -240,6 +240,15 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_is_about_to_leave_is_not_taken_for_one_that_was_restarted() {
+        let map = Map::found(member(1, "A"), Mask::M000F, Settings::default());
+        let leaving = Member { weight: 0, ..member(1, "A") };
+        assert_eq!(told_join(&map, &leaving).0, "A is about to leave");
+        let restarted = Member { boot: Boot(2), ..member(1, "A") };
+        assert_eq!(told_join(&map, &restarted).0, "A joins again");
+    }
+
+    #[test]
     fn what_came_to_nothing_is_not_told() {
         let map = Map::found(member(1, "A"), Mask::M000F, Settings::default());
         let mut chronicle = Chronicle::default();

@@ -1,6 +1,5 @@
 //! More is gone than a cluster can make good, or as much as it just can: a witness, lost buckets, two nodes
 //! that may not go on alone.
-use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -123,30 +122,16 @@ fn a_bucket_that_lost_both_holders_is_refused_then_begun_again_and_reported() {
 
 #[test]
 fn without_takeover_two_nodes_serve_again_when_the_other_returns() {
-    let dirs: Vec<PathBuf> = (0..2)
-        .map(|number| {
-            let name = format!("opencluster-e2e-returns-{}-{number}", std::process::id());
-            std::env::temp_dir().join(name)
-        })
-        .collect();
-    let shown: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-    let mut cluster = Cluster::of(1, &["--data-dir", &shown[0]]);
-    let join = format!("127.0.0.1:{}", cluster.nodes[0].port());
-    cluster.nodes.push(Server::node_with(&["--data-dir", &shown[1], "--join", &join]));
-    cluster.wait_until_even();
+    let mut cluster = Cluster::with_directories(2, &[]);
     set(&cluster.nodes[0], "two-node-takeover", "no");
     fill(&cluster);
-    cluster.kill(1);
+    let away = cluster.nodes.remove(1);
+    away.kill();
     soon("it says that it may not serve", || is_down(&cluster.nodes[0]));
     thread::sleep(Duration::from_secs(3));
     assert!(is_down(&cluster.nodes[0]), "clients that ask change nothing");
     assert_eq!(cluster.nodes[0].client().status()["generation"], 1);
-    let join = format!("127.0.0.1:{}", cluster.nodes[0].port());
-    cluster.nodes.push(Server::node_with(&["--data-dir", &shown[1], "--join", &join]));
+    cluster.nodes.push(away.start_again());
     soon("everything is served again", || has_all(&cluster.nodes));
     cluster.wait_until_even();
-    drop(cluster);
-    for dir in dirs {
-        let _ = std::fs::remove_dir_all(dir);
-    }
 }
