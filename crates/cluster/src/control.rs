@@ -158,6 +158,7 @@ impl Control {
             Input::FillFailed { attempt } => self.on_fill_failed(attempt),
             Input::Drained { bucket, epoch } => self.on_drained(bucket, epoch),
             Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
+            Input::Beat { to, left } => self.send(to, Message::Beat { left }),
             Input::Reigned { slot, reign } => self.on_reigned(slot, reign),
             Input::ClientTurned => self.on_client_turned(),
             Input::Met(generation) => self.on_met(generation),
@@ -200,6 +201,7 @@ impl Control {
             Message::Sick => self.on_sick(from.id),
             Message::Look => self.on_look(from.id),
             Message::Sight(sight) => self.on_sight(from.id, *sight),
+            Message::Beat { left } => self.on_beat(from, left),
             Message::Offer(offers) => self.on_offer(from, offers),
             Message::Yielding(handed) => self.on_yielding(from.id, handed),
             Message::Farewell => {
@@ -216,6 +218,14 @@ impl Control {
         let known = self.map.as_ref().map(|map| map.bucket_of(slot).reign);
         if known.is_some_and(|known| known < reign) {
             self.ask_for_lease();
+        }
+    }
+
+    /// A primary tells how much is left; a process of an earlier time does not count.
+    fn on_beat(&mut self, from: Peer, left: u64) {
+        let known = self.map.as_ref().and_then(|map| map.member(from.id));
+        if known.is_some_and(|member| member.peer() == from) {
+            self.out.push(Effect::Beat { from: from.id, left });
         }
     }
 

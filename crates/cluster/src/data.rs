@@ -6,12 +6,14 @@
 mod follow; //   A new map: what this node is to each slot from now on.
 mod intake; //   What comes from one other node.
 mod mover; //    Buckets that leave: fills, handovers; and backups that fall behind.
+mod pending; //  Backups that may be behind.
 mod replace; //  A slot that comes whole after a death.
 mod settle; //   A new primary makes the other backups agree with it before it serves.
 mod refusals; // What the other end of a link has refused.
 mod tombs; //    How much is remembered since another side parted.
 
 use core::ops::Range;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -112,6 +114,11 @@ pub trait Plane {
     fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R;
     /// Tells the control plane.
     fn report(&self, report: Report);
+    /// When something came from this primary last, or word that nothing was left to come; by the
+    /// node's clock.
+    fn heard(&self, primary: NodeId) -> Duration;
+    /// What these are primaries of may be old here.
+    fn set_pending(&self, primaries: BTreeSet<NodeId>);
 }
 
 /// This node, if the map has this very process as a member.

@@ -6,7 +6,7 @@ mod settings; //  The settings in words, both ways.
 mod chronicle; // What has changed, and why.
 mod picture; //   Nodes as columns, buckets as rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +116,9 @@ pub struct BucketStatus {
     pub epoch: u64,
     /// The primary, then the backups; nobody if it is lost.
     pub holders: Vec<String>,
+    /// Whether the backup on the node that tells has heard nothing of its primary for `pending-after`.
+    #[serde(default)]
+    pub pending: bool,
 }
 
 /// A node whose places are kept.
@@ -272,6 +275,16 @@ impl LevelsStatus {
     }
 }
 
+impl Status {
+    /// Marks what the node that tells backs up for these primaries.
+    pub fn mark_pending(&mut self, map: &Map, me: NodeId, primaries: &BTreeSet<NodeId>) {
+        for (status, bucket) in self.buckets.iter_mut().zip(map.buckets()) {
+            let silent = bucket.primary().is_some_and(|primary| primaries.contains(&primary));
+            status.pending = silent && bucket.backups().contains(&me);
+        }
+    }
+}
+
 impl MoveStatus {
     /// Takes over what another node that takes part knows better: the giver the rule, the source how far
     /// it is.
@@ -368,5 +381,6 @@ fn bucket_status(map: &Map, bucket: &Bucket) -> BucketStatus {
         last_slot: slots.end - 1,
         epoch: bucket.epoch.0,
         holders: bucket.holders.iter().map(|holder| name(map, *holder)).collect(),
+        pending: false,
     }
 }

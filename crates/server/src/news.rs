@@ -209,6 +209,7 @@ fn completed(shared: &Shared, map: &Map, mut status: Status) -> Status {
     drop(known);
     status.merged = merged(shared);
     status.yields |= shared.merging.yields().is_some();
+    status.mark_pending(map, me, &shared.data.pending.load());
     status.fills = (*shared.data.sent.lock()).into();
     let chronicle = shared.news.chronicle.lock();
     status.changes = chronicle.latest(CHANGES_TOLD);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Control;
-use super::leader::Proposed;
+use super::leader::{Leader, Proposed};
 use super::lease::patience;
 use crate::consensus::LogEntry;
 use crate::map::{Change, NodeId};
@@ -29,7 +29,7 @@ impl Control {
             return;
         }
         let dead = self.silent_until(self.now);
-        if dead.is_empty() || !self.can_decide_without(&dead) || self.waits_for_more(&dead) {
+        if dead.is_empty() || !self.hears_a_majority() || self.waits_for_more(&dead) {
             return;
         }
         let entry = LogEntry { planned_at: None, changes: vec![Change::Dead(dead.clone())] };
@@ -39,14 +39,22 @@ impl Control {
         }
     }
 
-    /// Those whose lease will surely have run out by then, if they stay as they are.
+    /// Those whose lease will surely have run out by then, if they stay as they are. Whoever has asked
+    /// just now lives: it is this node that is late with its answers.
     fn silent_until(&self, until: Duration) -> BTreeSet<NodeId> {
         let Some(leader) = &self.leader else { return BTreeSet::new() };
         let is_silent = |node: &NodeId| {
             !leader.granter.is_condemned(*node)
+                && !self.was_heard(leader, *node)
                 && leader.granter.standing(*node).is_some_and(|it| it.may_serve_until <= until)
         };
         self.others().filter(is_silent).collect()
+    }
+
+    /// Whether a node has asked for its lease within the time in which everybody does.
+    fn was_heard(&self, leader: &Leader, node: NodeId) -> bool {
+        let asked = leader.granter.last_ask(node);
+        asked.is_some_and(|asked| self.now <= asked + patience(self.lease()) / 2)
     }
 
     /// Whether more of those who fell silent at the same time will be sure in a moment. They renew at
@@ -59,30 +67,23 @@ impl Control {
             return false;
         };
         let together = self.silent_until(first + moment);
-        // Whoever has asked again in the meantime lives.
-        let fell_silent = |node: &NodeId| {
-            let asked = leader.granter.last_ask(*node);
-            asked.is_none_or(|asked| self.now.saturating_sub(asked) > patience(self.lease()) / 2)
-        };
-        self.now < first + moment
-            && together.iter().any(|node| !dead.contains(node) && fell_silent(node))
+        self.now < first + moment && together.iter().any(|node| !dead.contains(node))
     }
 
-    /// Whether a majority of the voters is left without these and those who are gone already, but still
-    /// have a vote: whoever is declared dead ends, and is then missing for whatever is decided before
-    /// the voters have changed. With two voters it never is: there the one that is left cannot tell
-    /// whether the other is dead or cut off.
-    fn can_decide_without(&self, dead: &BTreeSet<NodeId>) -> bool {
+    /// Whether a majority of the voters was heard just now, not counting those who are gone already, but
+    /// still have a vote: whoever is declared dead ends, and is then missing for whatever is decided
+    /// before the voters have changed. With two voters the one that is left never hears one: it cannot
+    /// tell whether the other is dead or cut off.
+    fn hears_a_majority(&self) -> bool {
         let (Some(map), Some(leader)) = (&self.map, &self.leader) else { return false };
         let configuration = self.consensus.configuration();
         let is_left = |node: &&NodeId| {
-            !dead.contains(node)
-                && map.member(**node).is_some()
-                && !leader.granter.is_condemned(**node)
+            let is_here = **node == self.me.id || self.was_heard(leader, **node);
+            is_here && map.member(**node).is_some() && !leader.granter.is_condemned(**node)
         };
-        let majority_left = |voters: &BTreeSet<NodeId>| {
+        let is_majority_left = |voters: &BTreeSet<NodeId>| {
             voters.is_empty() || 2 * voters.iter().filter(is_left).count() > voters.len()
         };
-        majority_left(&configuration.voters) && majority_left(&configuration.voters_before)
+        is_majority_left(&configuration.voters) && is_majority_left(&configuration.voters_before)
     }
 }

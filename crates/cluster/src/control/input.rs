@@ -43,6 +43,11 @@ pub enum Input {
         node: NodeId,
         epoch: Epoch,
     },
+    /// So many bytes for this backup are not acknowledged yet: it is told.
+    Beat {
+        to: NodeId,
+        left: u64,
+    },
     /// Another node knows of a later reign than this one does.
     Reigned {
         slot: Slot,
@@ -81,6 +86,7 @@ impl From<Report> for Input {
             Report::FillDone { attempt, epoch } => Input::FillDone { attempt, epoch },
             Report::FillFailed { attempt } => Input::FillFailed { attempt },
             Report::Drained { bucket, epoch } => Input::Drained { bucket, epoch },
+            Report::Beat { to, left } => Input::Beat { to, left },
             Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
         }
     }
@@ -160,6 +166,11 @@ pub enum Effect {
     /// to it, then `Input::Merged`.
     Yield {
         to: Generation,
+    },
+    /// By this primary so many bytes are still to come.
+    Beat {
+        from: NodeId,
+        left: u64,
     },
     Answer {
         id: u64,

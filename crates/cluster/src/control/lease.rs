@@ -15,6 +15,8 @@ use crate::map::{LogIndex, Member, NodeId, Peer};
 const RENEWALS_PER_LEASE: u32 = 5;
 /// How long the leader waits for its majority before it asks again: the question may have been lost.
 const ROUND_WAIT: Duration = Duration::from_millis(150);
+/// Rounds under way at once, at most: on a slow network the answer to one comes when others have begun.
+const ROUNDS_MAX: usize = 16;
 /// Questions that wait for an answer at once, at most. Older ones are forgotten.
 const QUESTIONS_MAX: usize = 64;
 /// A member that has never asked gets this many leases to find its way in.
@@ -87,7 +89,8 @@ pub(super) struct Granter {
     standings: BTreeMap<NodeId, Standing>,
     /// Questions that came since the last round began, the latest of each process.
     waiting: BTreeMap<Peer, u64>,
-    round: Option<Round>,
+    /// Those that nobody has confirmed yet, the latest last.
+    rounds: VecDeque<Round>,
     /// Confirmed by a majority; to be answered when the leader has applied the index itself.
     confirmed: Vec<(LogIndex, BTreeMap<Peer, u64>)>,
     last_context: u64,
@@ -200,33 +203,39 @@ impl Granter {
 
     /// Begins a round for those who wait. The context to ask the majority with, if there is need to.
     fn begin_round(&mut self, now: Duration) -> Option<u64> {
-        let lost = self.round.as_ref().is_some_and(|round| now >= round.since + ROUND_WAIT);
-        if lost {
-            // They wait again, with those who came later: a round that begins now serves them all.
-            for (peer, number) in self.round.take().map(|round| round.asks).unwrap_or_default() {
-                let latest = self.waiting.entry(peer).or_insert(number);
-                *latest = number.max(*latest);
-            }
-        }
-        if self.round.is_some() || self.waiting.is_empty() {
+        let last = self.rounds.back();
+        if last.is_some_and(|last| now < last.since + ROUND_WAIT) {
             return None;
         }
+        // What was asked in a round that may be lost is asked again; its answer still counts.
+        let mut asks = last.map(|last| last.asks.clone()).unwrap_or_default();
+        asks.append(&mut self.waiting);
+        if asks.is_empty() {
+            return None;
+        }
+        if self.rounds.len() == ROUNDS_MAX {
+            self.rounds.pop_front();
+        }
         self.last_context += 1;
-        let asks = std::mem::take(&mut self.waiting);
-        self.round = Some(Round { context: self.last_context, since: now, asks });
+        self.rounds.push_back(Round { context: self.last_context, since: now, asks });
         Some(self.last_context)
     }
 
     pub(super) fn round_due(&self) -> Option<Duration> {
-        self.round.as_ref().map(|round| round.since + ROUND_WAIT)
+        self.rounds.back().map(|round| round.since + ROUND_WAIT)
     }
 
     fn confirm(&mut self, context: u64, index: LogIndex) {
-        if self.round.as_ref().is_none_or(|round| round.context != context) {
-            return; // Of a round given up, or of an earlier term.
+        let Some(place) = self.rounds.iter().position(|round| round.context == context) else {
+            return; // Of a round that a later one has answered, or of an earlier term.
+        };
+        // All that earlier rounds asked, this one asked again; what is answered now, later ones need not.
+        let Some(Round { asks, .. }) = self.rounds.drain(..=place).next_back() else { return };
+        for round in &mut self.rounds {
+            let is_open = |peer: &Peer, ask: &u64| asks.get(peer).is_none_or(|done| ask > done);
+            round.asks.retain(|peer, ask| is_open(peer, ask));
         }
-        let round = self.round.take().expect("looked at just now");
-        self.confirmed.push((index, round.asks));
+        self.confirmed.push((index, asks));
     }
 
     /// The questions that can be answered now.

@@ -91,6 +91,10 @@ pub enum Message {
     Offer(Vec<Offer>),
     /// The sender's side has ended in favour of another, and this is how far it is.
     Yielding(Handed),
+    /// Of what the sender has written as your primary, so many bytes are not acknowledged.
+    Beat {
+        left: u64,
+    },
     /// You have left, and nothing waits for you any more.
     Farewell,
     /// Somebody looks at the cluster: how are you?

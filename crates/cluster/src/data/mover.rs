@@ -10,6 +10,7 @@ use std::time::Duration;
 use placement::{Hashmask, Slot};
 
 use super::follow::stop_feeding;
+use super::pending::Pending;
 use super::settle::Settlements;
 use super::tombs::Tombs;
 use super::{Outgoing, Plane, Progress, me_in, slots_of};
@@ -67,6 +68,11 @@ pub enum Report {
         bucket: Hashmask,
         epoch: Epoch,
     },
+    /// So many bytes for this backup are not acknowledged yet.
+    Beat {
+        to: NodeId,
+        left: u64,
+    },
     /// The backup does not follow.
     OutOfSync {
         bucket: Hashmask,
@@ -106,6 +112,7 @@ pub struct Mover {
     pausing: Option<Pausing>,
     heirs: Vec<(Hashmask, Duration)>,
     settlements: Settlements,
+    pending: Pending,
     look_due: Duration,
     /// What the bandwidth cap allows: bytes sent since when.
     paced: (Duration, u64),
@@ -121,6 +128,7 @@ impl Mover {
             pausing: None,
             heirs: Vec::new(),
             settlements: Settlements::default(),
+            pending: Pending::default(),
             look_due: now,
             paced: (now, 0),
             tombs: Tombs::default(),
@@ -195,6 +203,7 @@ impl Mover {
             self.look_for_the_forgotten(now, plane);
             self.forget_heirs(now, plane);
             self.tombs.look(now, plane);
+            self.pending.look(now, plane);
         }
     }
 

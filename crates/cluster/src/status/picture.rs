@@ -1,6 +1,6 @@
-//! The picture everybody asks for: nodes as columns, buckets as rows, P for primary, S for backup, `+`
-//! for a copy on its way, `*` on the bucket a node received last, and totals as `5+6=11`. Drawn by
-//! `opencluster status`, `top`, `demo` and `sim grow`.
+//! The picture everybody asks for: nodes as columns, buckets as rows, P for primary, S for backup, `s` for
+//! one that is pending on the node that tells, `+` for a copy on its way, `*` on the bucket a node received
+//! last, and totals as `5+6=11`. Drawn by `opencluster status`, `top`, `demo` and `sim grow`.
 
 use std::fmt::Write;
 
@@ -70,6 +70,7 @@ fn label(status: &Status, bucket: &BucketStatus) -> String {
 pub fn role(status: &Status, bucket: &BucketStatus, member: &MemberStatus) -> char {
     match bucket.holders.iter().position(|holder| *holder == member.name) {
         Some(0) => 'P',
+        Some(_) if bucket.pending && member.name == status.node => 's',
         Some(_) => 'S',
         None if is_filled(status, bucket, member) => '+',
         None => '.',

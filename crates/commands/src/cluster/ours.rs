@@ -15,15 +15,19 @@ use super::shown_id;
 /// Where every change of the map is told, as a message whose payload is the new epoch.
 pub const MAP_CHANNEL: &str = "__cluster__:map";
 
-/// For each bucket: its hashmask, its first and last slot, its epoch, and who holds it by name, the
-/// primary first.
+/// For each bucket: its hashmask, its first and last slot, its epoch, who holds it by name, the primary
+/// first, and `pending` if this node backs it up and has heard nothing of its primary for a while.
 pub(super) fn hashmasks(context: &mut Context<'_>) -> Result<(), Error> {
-    let map = context.keys.around().cluster.map();
+    let pending = context.host.pending();
+    let cluster = &context.keys.around().cluster;
+    let (map, me) = (cluster.map(), cluster.me());
     let reply = &mut context.reply;
     reply.array(map.bucket_count());
     for bucket in map.buckets() {
         let slots = bucket.hashmask.slots();
-        reply.array(5);
+        let silent = bucket.primary().is_some_and(|primary| pending.contains(&primary));
+        let is_pending = silent && bucket.backups().contains(&me);
+        reply.array(if is_pending { 6 } else { 5 });
         reply.bulk(bucket.hashmask.to_string().as_bytes());
         reply.integer(i64::from(slots.start));
         reply.integer(i64::from(slots.end - 1));
@@ -31,6 +35,9 @@ pub(super) fn hashmasks(context: &mut Context<'_>) -> Result<(), Error> {
         reply.array(bucket.holders.len());
         for holder in &bucket.holders {
             reply.bulk(name(map, *holder).as_bytes());
+        }
+        if is_pending {
+            reply.bulk(b"pending");
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use cluster::balance::{LoadLevels, Vitals};
 use cluster::control::Ask;
-use cluster::map::{Change, DropReason, LogIndex, Map, NodeId, Outcome, Setting, Settings};
+use cluster::map::{Change, DropReason, LogIndex, Map, Member, NodeId, Outcome, Setting, Settings};
 use cluster::status::Status;
 use placement::{Hashmask, Mask};
 
@@ -146,6 +146,19 @@ fn slots_begin_with_one_of_each_primary_alone() {
     for number in 1..=3 {
         assert_eq!(words(&node(number).args(1, &[b"CLUSTER", b"SLOTS"])[0]), wanted);
     }
+}
+
+#[test]
+fn slots_do_not_name_a_backup_that_is_about_to_leave() {
+    let mut map = three();
+    apply(&mut map, &[Change::Join(Member { weight: 0, ..member(2) })]);
+    let mut node = TestNode::default();
+    node.see(&map, 1);
+    let told = words(&node.args(1, &[b"CLUSTER", b"SLOTS"])[0]);
+    let of = |slots: &str| told.iter().find(|line| line.starts_with(slots)).unwrap();
+    assert!(!of("1 4095").contains("10.0.0.2"), "it was a backup there");
+    assert!(of("4097 8191").contains("10.0.0.2"), "it is still the primary there");
+    assert!(of("4097 8191").contains("10.0.0.3"), "who stays is named");
 }
 
 /// Each entry of an array as one line of its words, however deep.
@@ -540,6 +553,11 @@ fn buckets_are_listed_with_their_holders() {
     let epoch = |bucket: &str| map.bucket(bucket.parse().unwrap()).unwrap().epoch;
     assert_eq!(buckets[0], format!("000F/0000 0 1023 {} A B", epoch("000F/0000")));
     assert_eq!(buckets[15], format!("000F/000F 15360 16383 {}", epoch("000F/000F")));
+    let mut backup = node(2);
+    backup.host.pending.insert(NodeId(1));
+    let buckets = words(&backup.args(1, &[b"CLUSTER", b"HASHMASKS"])[0]);
+    assert_eq!(buckets[0], format!("000F/0000 0 1023 {} A B pending", epoch("000F/0000")));
+    assert!(!buckets[15].contains("pending"), "nobody holds it");
 }
 
 #[test]

@@ -133,18 +133,27 @@ fn write_slots(view: &View, host: &str, reply: &mut Reply<'_>) {
     let (heads, rest) = heads_and_rest(runs(view.map()));
     reply.array(heads.len() + rest.len());
     for run in heads.iter().chain(&rest) {
-        reply.array(2 + run.holders.len());
+        let holders = useful_holders(view.map(), run.holders);
+        reply.array(2 + holders.len());
         reply.integer(i64::from(run.first));
         reply.integer(i64::from(run.last));
-        for holder in run.holders {
-            let member = view.map().member(*holder).expect("a holder is a member");
+        for member in holders {
             reply.array(4);
             reply.bulk(host_of(view, member, host).as_bytes());
             reply.integer(i64::from(member.at.client));
-            reply.bulk(shown_id(*holder).as_bytes());
+            reply.bulk(shown_id(member.id).as_bytes());
             reply.map(0);
         }
     }
+}
+
+/// The primary, and the backups that stay: a client keeps its connections to all it is told of, and one
+/// to a node that is about to leave would end under a command.
+fn useful_holders<'m>(map: &'m Map, holders: &[NodeId]) -> Vec<&'m Member> {
+    let member = |node: &NodeId| map.member(*node).expect("a holder is a member");
+    let (primary, backups) = holders.split_at(1);
+    let staying = backups.iter().map(member).filter(|member| member.weight > 0);
+    primary.iter().map(member).chain(staying).collect()
 }
 
 /// One slot of every primary alone, and then all others with their backups. Where nothing has a backup

@@ -1,5 +1,7 @@
 //! The cluster around a node, as far as the map does not say it.
 
+use std::collections::BTreeSet;
+
 use cluster::control::Ask;
 use cluster::map::NodeId;
 use cluster::status::Status;
@@ -12,6 +14,9 @@ pub trait Cluster {
     /// Asks for something that the nodes then do together, in their own time. `Err` says in one line
     /// why it will not be done.
     fn ask(&mut self, ask: Ask) -> Result<(), String>;
+
+    /// Primaries that have fallen silent: what this node backs up for them may be old.
+    fn pending(&self) -> BTreeSet<NodeId>;
 
     /// The connections to other nodes.
     fn links(&self) -> Vec<LinkFacts>;

@@ -1,9 +1,11 @@
 //! The node around a command, as far as tests need one: what it is told is kept for them to look at.
 
 use core::time::Duration;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cluster::control::Ask;
+use cluster::map::NodeId;
 use cluster::status::Status;
 use store::UnixMillis;
 
@@ -35,6 +37,7 @@ pub struct TestHost {
     /// What the cluster's status is told to be.
     pub status: Option<Status>,
     pub links: Vec<LinkFacts>,
+    pub pending: BTreeSet<NodeId>,
     /// What was asked of the cluster; all of it is granted, unless there is an objection.
     pub asked: Vec<Ask>,
     pub objection: Option<String>,
@@ -191,6 +194,10 @@ impl Cluster for TestHost {
         self.objection.clone().map_or(Ok(()), Err)?;
         self.asked.push(ask);
         Ok(())
+    }
+
+    fn pending(&self) -> BTreeSet<NodeId> {
+        self.pending.clone()
     }
 
     fn links(&self) -> Vec<LinkFacts> {

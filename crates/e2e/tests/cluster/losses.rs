@@ -135,3 +135,20 @@ fn without_takeover_two_nodes_serve_again_when_the_other_returns() {
     soon("everything is served again", || has_all(&cluster.nodes));
     cluster.wait_until_even();
 }
+
+#[test]
+fn the_only_holder_that_was_given_up_brings_its_buckets_back() {
+    let cluster = Cluster::with_directories(3, &["--backups", "0"]);
+    fill(&cluster);
+    let [rest @ .., sleeper] = cluster.nodes.as_slice() else { panic!("there are three") };
+    sleeper.stop();
+    let member_count =
+        |node: &Server| node.client().status()["members"].as_array().map_or(0, Vec::len);
+    soon("the others give it up", || rest.iter().all(|node| member_count(node) == 2));
+    assert!(!has_all(rest), "its buckets are lost");
+    sleeper.go_on();
+    soon("it is a member again", || member_count(&rest[0]) == 3);
+    soon("and all it had is served", || has_all(&cluster.nodes));
+    cluster.wait_until_even();
+    assert!(has_all(&cluster.nodes), "nothing was begun anew");
+}

@@ -10,3 +10,4 @@ mod moves;
 mod steady;
 mod operate;
 mod rolling;
+mod pending;

@@ -23,7 +23,7 @@ pub(crate) fn bands(status: &Status, width: usize, lines: usize) -> Vec<Vec<Vec<
 fn cell(status: &Status, group: &[BucketStatus], member: &MemberStatus) -> (Ink, char) {
     let roles: Vec<char> = group.iter().map(|bucket| role(status, bucket, member)).collect();
     let count = |wanted: char| roles.iter().filter(|role| **role == wanted).count();
-    let (primaries, backups, coming) = (count('P'), count('S'), count('+'));
+    let (primaries, backups, coming) = (count('P'), count('S') + count('s'), count('+'));
     let ink = match (primaries, backups) {
         _ if coming > 0 => Ink::Fresh,
         (0, 0) => Ink::Faint,

@@ -21,7 +21,7 @@ impl Ink {
     fn of(letter: char) -> Ink {
         match letter {
             'P' => Ink::Primary,
-            'S' => Ink::Backup,
+            'S' | 's' => Ink::Backup,
             '*' | '+' => Ink::Fresh,
             '.' => Ink::Faint,
             _ => Ink::Plain,

@@ -80,6 +80,12 @@ impl DataPlane for Shared {
         merge::answer(self, question, taker)
     }
 
+    fn beat(&self, from: NodeId, left: u64) {
+        if left == 0 {
+            self.data.note_heard(from);
+        }
+    }
+
     fn gone(&self, gone: &Gone) {
         self.data.lease.set(Duration::ZERO);
         match gone {

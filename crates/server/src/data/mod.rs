@@ -21,11 +21,12 @@ mod mover; //   The thread that copies buckets and hands them over.
 mod standing; // What `cluster::data` stands on here.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use cluster::balance::FillProgress;
 use cluster::data::{Intake, Order, Outgoing};
 use cluster::fill::Sent;
@@ -76,6 +77,10 @@ pub(crate) struct Data {
     /// What fills from here have sent.
     pub sent: Mutex<Sent>,
     pub fills: Fills,
+    /// When each primary was heard of last.
+    heard: Mutex<BTreeMap<NodeId, Duration>>,
+    /// Primaries that have fallen silent: what is here of theirs may be old.
+    pub pending: ArcSwap<BTreeSet<NodeId>>,
 }
 
 impl Data {
@@ -97,6 +102,8 @@ impl Data {
             parked: Stalls::default(),
             sent: Mutex::default(),
             fills: Fills::default(),
+            heard: Mutex::default(),
+            pending: ArcSwap::default(),
         }
     }
 
@@ -113,6 +120,11 @@ impl Data {
             sent_bytes: outgoing.progress.sent_bytes,
             percent: outgoing.progress.percent,
         })
+    }
+
+    /// Something came from this node, or word that nothing was left.
+    pub(crate) fn note_heard(&self, from: NodeId) {
+        self.heard.lock().insert(from, boottime::now());
     }
 
     /// The processes from which anything came.

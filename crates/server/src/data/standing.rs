@@ -3,6 +3,7 @@
 
 use core::ops::Range;
 use core::sync::atomic::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,5 +108,15 @@ impl Plane for Shared {
 
     fn report(&self, report: Report) {
         self.data.notify(Notice::Moved(report));
+    }
+
+    fn heard(&self, primary: NodeId) -> Duration {
+        self.data.heard.lock().get(&primary).copied().unwrap_or_default()
+    }
+
+    fn set_pending(&self, primaries: BTreeSet<NodeId>) {
+        if **self.data.pending.load() != primaries {
+            self.data.pending.store(Arc::new(primaries));
+        }
     }
 }

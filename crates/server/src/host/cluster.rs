@@ -1,8 +1,10 @@
 //! The other nodes, for CLUSTER.
 
 use core::sync::atomic::Ordering::Relaxed;
+use std::collections::BTreeSet;
 
 use cluster::control::Ask;
+use cluster::map::NodeId;
 use cluster::status::Status;
 use commands::{Cluster, LinkDirection, LinkFacts, StallFacts};
 
@@ -21,6 +23,10 @@ impl Cluster for NodeHost<'_> {
 
     fn conflicts(&self) -> Vec<String> {
         merge::conflicts(self.shared)
+    }
+
+    fn pending(&self) -> BTreeSet<NodeId> {
+        BTreeSet::clone(&self.shared.data.pending.load())
     }
 
     fn stalls(&self) -> StallFacts {

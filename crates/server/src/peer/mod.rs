@@ -87,6 +87,8 @@ pub(crate) trait DataPlane: Send + Sync {
     fn yield_to(&self, to: Generation);
     /// A node of another side hands something over. `None` if it makes no sense.
     fn merge(&self, question: Question, taker: &mut Taker) -> Option<Reply>;
+    /// By this primary so many bytes are still to come.
+    fn beat(&self, from: NodeId, left: u64);
     /// This process is no member any more.
     fn gone(&self, gone: &Gone);
 }

@@ -130,7 +130,7 @@ impl<'s> Worker<'s> {
             return self.refuse_fenced(index, request, output);
         }
         let mut slots = lock(&self.shared.keyspace, locks, place, held);
-        match fate_of(&mut slots, spec, session, self.min_copies) {
+        match fate_of(self.shared, &mut slots, (spec, session), self.min_copies) {
             Fate::Run => {}
             Fate::Wait => {
                 drop(slots);

@@ -16,6 +16,7 @@ use super::Worker;
 use super::connection::Connection;
 use crate::data;
 use crate::keyspace::LockedSlots;
+use crate::shared::Shared;
 
 /// Whether a command may run on the slots it has locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,12 +54,15 @@ fn fate(slot: Slot, state: &SlotState, need: Need) -> Fate {
 /// Whether a command may run on these slots: of several, all must be served here.
 #[inline]
 pub(super) fn fate_of(
+    shared: &Shared,
     slots: &mut LockedSlots<'_>,
-    spec: &Spec,
-    session: &Session,
+    (spec, session): (&Spec, &Session),
     min_copies: usize,
 ) -> Fate {
     let reads_copy = session.reads_backups && spec.has(Flag::ReadOnly);
+    if reads_copy && let Some(slot) = pending_slot(shared, slots) {
+        return Fate::Elsewhere(slot);
+    }
     let need = Need { reads_copy, copies: if spec.has(Flag::Write) { min_copies } else { 1 } };
     if let Some((slot, state)) = slots.one() {
         return fate(slot, state, need);
@@ -71,6 +75,20 @@ pub(super) fn fate_of(
         (Fate::Run, next) => next,
         (worst @ (Fate::Wait | Fate::Elsewhere(_)), _) => worst,
     })
+}
+
+/// A slot whose copy here may be old, because its primary has fallen silent.
+fn pending_slot(shared: &Shared, slots: &mut LockedSlots<'_>) -> Option<Slot> {
+    let pending = shared.data.pending.load();
+    if pending.is_empty() {
+        return None;
+    }
+    let map = shared.map();
+    let is_old = |slot: Slot, state: &SlotState| {
+        let primary = map.bucket_of(slot).primary();
+        state.duty.role == Role::Backup && primary.is_some_and(|it| pending.contains(&it))
+    };
+    slots.named().find(|(slot, state)| is_old(*slot, state)).map(|(slot, _)| slot)
 }
 
 impl Worker<'_> {

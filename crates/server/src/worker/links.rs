@@ -4,6 +4,7 @@
 use core::sync::atomic::Ordering::Acquire;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::thread;
 
 use cluster::data::{Intake, Order, Taken};
 use cluster::map::Peer;
@@ -17,8 +18,9 @@ use crate::data::surface;
 /// Tokens from here on are links, by their id; below are streams that come in.
 pub(super) const LINKS: usize = 1 << 62;
 pub(super) const INTAKES: usize = 1 << 61;
-/// How much is read from one link before others have their turn.
-const TURN_BYTES: usize = 32 * 1024;
+/// How much is read from one link before others have their turn: other links, clients, and whoever else
+/// wants this core.
+const TURN_BYTES: usize = 16 * 1024;
 
 /// The answers to what was sent on one link.
 pub(super) struct Answers {
@@ -171,7 +173,7 @@ impl Worker<'_> {
         // At least a whole frame must fit, however large it is.
         let max = if incoming.waits { TURN_BYTES } else { incoming.unread.len() + TURN_BYTES };
         let Incoming { stream, unread, .. } = incoming;
-        let end = read_all(stream, unread, &mut self.buffer, max)?;
+        let end = read_all(stream, unread, &mut self.buffer[..TURN_BYTES], max)?;
         incoming.more = end == End::More;
         let intake = Arc::clone(&incoming.intake);
         let mut intake = intake.lock();
@@ -205,9 +207,16 @@ impl Worker<'_> {
             at += length;
         }
         incoming.unread.drain(..at);
+        if at > 0 {
+            shared.data.note_heard(incoming.peer.id);
+        }
         intake.answer(&mut incoming.back);
         drop(intake);
         write_back(incoming)?;
+        if at >= TURN_BYTES {
+            // So much at once is a fill: nobody waits for it, but somebody may wait for this core.
+            thread::yield_now();
+        }
         if end == End::Closed { Err(Broken) } else { Ok(()) }
     }
 }

@@ -253,8 +253,10 @@ impl Faults {
 
     /// Whether enough of the voters are well, whoever is asked.
     fn has_majority_without(&self, world: &World, missing: NodeId) -> bool {
-        // Whoever leaves may have no vote any more when the missing one is missed.
-        let stays = |node: &Node| !node.control.is_leaving();
+        // Whoever leaves, or is no member any more, may have no vote when the missing one is missed.
+        let map = world.map();
+        let is_member = |node: NodeId| map.as_ref().is_some_and(|map| map.member(node).is_some());
+        let stays = |node: &Node| is_member(node.me.id) && !node.control.is_leaving();
         let is_well = |node: &&NodeId| {
             **node != missing
                 && world.nodes.get(node).is_some_and(stays)

@@ -225,6 +225,7 @@ impl Node {
                 }
             }
             intake.inbox.done();
+            self.plane.heard.borrow_mut().insert(from.id, self.plane.now.get());
             at += length;
         }
         unread.drain(..at);

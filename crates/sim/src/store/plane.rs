@@ -3,6 +3,7 @@
 
 use core::cell::{Cell, RefCell};
 use core::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,9 @@ pub(super) struct SimPlane {
     outgoing: RefCell<Option<Outgoing>>,
     /// For the control plane.
     pub reports: RefCell<Vec<Report>>,
+    /// When something came of each primary.
+    pub heard: RefCell<BTreeMap<NodeId, Duration>>,
+    pub pending: RefCell<BTreeSet<NodeId>>,
     /// Bytes for streams.
     pub sent: RefCell<Vec<(StreamId, Vec<u8>)>>,
 }
@@ -54,6 +58,8 @@ impl SimPlane {
             links: RefCell::default(),
             outgoing: RefCell::default(),
             reports: RefCell::default(),
+            heard: RefCell::default(),
+            pending: RefCell::default(),
             sent: RefCell::default(),
         }
     }
@@ -218,5 +224,13 @@ impl Plane for SimPlane {
 
     fn report(&self, report: Report) {
         self.reports.borrow_mut().push(report);
+    }
+
+    fn heard(&self, primary: NodeId) -> Duration {
+        self.heard.borrow().get(&primary).copied().unwrap_or_default()
+    }
+
+    fn set_pending(&self, primaries: BTreeSet<NodeId>) {
+        *self.pending.borrow_mut() = primaries;
     }
 }

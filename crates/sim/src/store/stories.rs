@@ -153,3 +153,35 @@ fn the_last_holder_brings_everything_back() {
     assert_eq!(world.map().expect("there is a map").lost().count(), 0);
     assert_eq!(versions(&world), before);
 }
+
+#[test]
+fn a_backup_that_hears_nothing_of_its_primary_is_pending_until_it_does() {
+    let mut world = world(11, 3, 1);
+    quiet(&mut world);
+    let is_pending = |world: &World, node: u64, primary: u64| {
+        world.nodes[&NodeId(node)].plane.pending.borrow().contains(&NodeId(primary))
+    };
+    assert!(!is_pending(&world, 1, 2) && !is_pending(&world, 2, 1));
+    world.network.cut.insert((NodeId(1), NodeId(2)));
+    world.run_until(world.now + ms(1_200));
+    assert!(is_pending(&world, 2, 1), "nothing comes from 1 any more");
+    assert!(!is_pending(&world, 1, 2), "the other way is open");
+    world.network.cut.clear();
+    world.run_until(world.now + ms(1_000));
+    assert!(!is_pending(&world, 2, 1));
+}
+
+#[test]
+fn a_leader_that_is_late_with_its_answers_takes_nobody_for_dead() {
+    let mut world = world(12, 5, 1);
+    let leader = world.nodes[&NodeId(1)].control.leader().expect("somebody leads");
+    for other in (1..=5).map(NodeId).filter(|other| *other != leader) {
+        world.network.slow.insert((leader, other), ms(300));
+    }
+    world.run_until(world.now + ms(8_000));
+    assert_eq!(world.map().expect("there is a map").members().len(), 5);
+    assert!(world.nodes.values().all(|node| node.control.holds_lease()), "slow is not dead");
+    world.network.slow.clear();
+    rest(&mut world);
+    judge(&world).expect("every promise is kept");
+}

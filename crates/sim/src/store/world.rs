@@ -412,6 +412,12 @@ impl World {
             Effect::CancelFill { attempt } => self.order(id, Order::Cancel { attempt }),
             Effect::Pause { bucket, epoch, .. } => self.order(id, Order::Pause { bucket, epoch }),
             Effect::TakeOver { bucket, .. } => self.order(id, Order::TakeOver { bucket }),
+            Effect::Beat { from, left } => {
+                if left == 0 {
+                    let now = node.plane.now.get();
+                    node.plane.heard.borrow_mut().insert(from, now);
+                }
+            }
             Effect::Serving { .. } | Effect::Decided(_) => {}
             Effect::Yield { to } => {
                 tell!(self, "{id} yields to {to:?}");

@@ -609,7 +609,10 @@ impl World {
                     self.push(ms(1), Event::Data { to: from, input });
                 }
             }
-            Effect::TakeOver { .. } | Effect::Decided(_) | Effect::Yield { .. } => {}
+            Effect::TakeOver { .. }
+            | Effect::Decided(_)
+            | Effect::Yield { .. }
+            | Effect::Beat { .. } => {}
             Effect::Serving { bucket, .. } => node.served.push(bucket),
             Effect::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),
             Effect::Answer { id, answer } => {

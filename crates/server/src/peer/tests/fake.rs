@@ -102,6 +102,8 @@ impl DataPlane for FakeData {
     fn merge(&self, _: Question, _: &mut Taker) -> Option<Reply> {
         Some(Reply::NotNow)
     }
+
+    fn beat(&self, _: NodeId, _: u64) {}
     fn gone(&self, gone: &Gone) {
         self.state.lock().gone = Some(gone.clone());
     }

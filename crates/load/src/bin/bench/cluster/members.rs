@@ -54,11 +54,18 @@ impl Members {
             (Kind::Ours, None) => Vec::new(),
             (Kind::Ours, Some(first)) => vec!["--join".to_owned(), first.address.to_string()],
             (Kind::Redis | Kind::Valkey, _) => {
-                let file = format!("nodes-{:?}-{}.conf", self.kind, self.servers.len());
+                let name = fresh(&format!("{:?}-{}", self.kind, self.servers.len()))?;
+                // A backup would leave its primary's data as a file, which the next process would load.
                 ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"]
-                    .map(str::to_owned)
                     .into_iter()
-                    .chain(["--cluster-config-file".to_owned(), fresh(&file)?])
+                    .chain([
+                        "--repl-diskless-load",
+                        "swapdb",
+                        "--dbfilename",
+                        &format!("{name}.rdb"),
+                    ])
+                    .chain(["--cluster-config-file", &format!("nodes-{name}.conf")])
+                    .map(str::to_owned)
                     .collect()
             }
         };
