@@ -70,9 +70,7 @@ fn a_rolling_restart_loses_nothing_and_copies_only_what_has_changed() {
         assert!(items < STILL as u64 / 4, "{items} items for {newer} slots, {whole} whole");
         load.go_on_for(500);
     }
-    // A client that used the node as it ended may have seen that.
-    let errors = load.end_with_nothing_acknowledged_lost(&cluster.urls());
-    println!("{} errors, first {:?}", errors.len(), &errors[..errors.len().min(10)]);
+    load.end_with_nothing_lost(&cluster.urls());
     let mut connection = client(&cluster.urls()).get_connection().expect("a node answers");
     let mut missing = BTreeMap::new();
     for number in 0..STILL {
