@@ -4,6 +4,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::replication::Role;
@@ -154,7 +155,11 @@ impl Keeper {
         loop {
             let left = tick.saturating_duration_since(Instant::now());
             match self.garbage.recv_timeout(left) {
-                Ok(garbage) => drop(garbage),
+                Ok(garbage) => {
+                    drop(garbage);
+                    // There may be thousands behind it, and nobody waits for them.
+                    thread::yield_now();
+                }
                 Err(RecvTimeoutError::Timeout) => return,
                 Err(RecvTimeoutError::Disconnected) => unreachable!("`shared` holds a sender"),
             }

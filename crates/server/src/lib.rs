@@ -18,6 +18,7 @@ mod peer; //       The other nodes.
 mod disk; //       The data directory.
 mod watching; //   Statistics, the slow log, monitors.
 mod system; //     What the operating system says.
+mod prompt; //     Threads that serve clients come first.
 mod mailbox; //    How threads talk to a worker.
 mod pubsub; //     Who listens to what, and how messages get there.
 mod timers; //     Callbacks at a given time.

@@ -46,6 +46,7 @@ use crate::clock;
 use crate::data::Later;
 use crate::evictor::Evictor;
 use crate::mailbox::{Mail, Mailbox};
+use crate::prompt::be_prompt;
 use crate::pubsub::Branch;
 use crate::shared::{Shared, count};
 use crate::surroundings::surroundings;
@@ -182,6 +183,7 @@ impl<'s> Worker<'s> {
 
     /// Runs until the node stops.
     pub(crate) fn run(mut self) {
+        be_prompt();
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {
             if let Err(error) = self.poll.poll(&mut events, Some(self.sleep())) {

@@ -45,9 +45,12 @@ pub(crate) struct Cost {
 
 pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<ClusterResults> {
     let rounds = if options.quick { 1 } else { options.rounds };
-    let throughput = measure_throughput(tools, options, rounds)?;
+    let wants = |part: &str| options.only.iter().all(|word| word == part);
+    let throughput =
+        if wants("throughput") { measure_throughput(tools, options, rounds)? } else { Vec::new() };
     let mut growth = BTreeMap::new();
-    for kind in tools.kinds() {
+    let growing = if wants("growth") { tools.kinds() } else { Vec::new() };
+    for kind in growing {
         let grown = grow::measure(tools, kind, options.quick)?;
         println!("{}", grown.line(kind));
         growth.insert(kind, grown);

@@ -46,13 +46,13 @@ pub(super) fn measure(tools: &Tools, kind: Kind, quick: bool) -> io::Result<Grow
         cluster.take_in()?;
     }
     let begun = Instant::now();
-    if kind == Kind::Ours {
+    let ended = if kind == Kind::Ours {
         cluster.add(tools)?;
+        cluster.wait_until_even(PRIMARIES + 1)?
     } else {
         cluster.rebalance()?;
-    }
-    cluster.wait_until_even(PRIMARIES + 1)?;
-    let ended = Instant::now();
+        Instant::now()
+    };
     std::thread::sleep(BEFORE);
     let samples = load.end()?;
     let handover = |server: &crate::servers::Server| {

@@ -10,6 +10,7 @@ use crate::servers::{Kind, Placement, Server, Tools};
 /// Primaries at first.
 pub(super) const PRIMARIES: usize = 3;
 const EVEN_WITHIN: Duration = Duration::from_secs(120);
+const CALM: Duration = Duration::from_millis(200);
 const ATTEMPTS: usize = 3;
 
 pub(crate) struct Members {
@@ -99,15 +100,35 @@ impl Members {
         ]))
     }
 
-    pub(super) fn wait_until_even(&self, primaries: usize) -> io::Result<()> {
+    /// When it became even.
+    pub(super) fn wait_until_even(&self, primaries: usize) -> io::Result<Instant> {
         let begun = Instant::now();
-        while !self.is_even(primaries) {
+        loop {
+            let since = self.wait_until_calm(begun)?;
+            if self.is_even(primaries) {
+                return Ok(since);
+            }
             if begun.elapsed() > EVEN_WITHIN {
                 return Err(io::Error::other(format!("{} is never even", self.kind.name())));
             }
+        }
+    }
+
+    /// Waits until the map has not changed for a while; since when. Asking for the whole map again and
+    /// again would be a load of its own, and be seen in what is measured.
+    fn wait_until_calm(&self, begun: Instant) -> io::Result<Instant> {
+        let mut client = self.servers[0].client()?;
+        let mut last = (String::new(), Instant::now());
+        while last.1.elapsed() < CALM && begun.elapsed() < EVEN_WITHIN {
+            let info = text(&client.call(&["CLUSTER", "INFO"])?);
+            let is_epoch = |line: &&str| line.starts_with("cluster_current_epoch:");
+            let epoch = info.lines().find(is_epoch).unwrap_or_default();
+            if epoch != last.0 {
+                last = (epoch.to_owned(), Instant::now());
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
-        Ok(())
+        Ok(last.1)
     }
 
     fn is_even(&self, primaries: usize) -> bool {

@@ -4,7 +4,7 @@
 //! Servers and whoever moves keys, in either way, run on any core, as on machines of their own; only the
 //! proxy and the load keep theirs.
 use std::io;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use load::process::{self, Core};
@@ -40,6 +40,8 @@ pub(crate) struct MigrationResults {
     pub(crate) moved: u64,
     pub(crate) seconds: f64,
     pub(crate) per_second: f64,
+    /// The way back, without a load: to be compared with one by one, which has none either.
+    pub(crate) unloaded_per_second: f64,
     pub(crate) singly_per_second: f64,
     pub(crate) load_per_second: u64,
     pub(crate) p50_before_micros: f64,
@@ -63,12 +65,19 @@ pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<MigrationResul
     proxy.sound(&before)?;
     proxy.sound(&during)?;
     let moved = size(&servers[3])?;
+    let begun = Instant::now();
+    let status = migrator(tools, &servers, "4.4.4.0")?.wait()?;
+    let unloaded_per_second = moved as f64 / begun.elapsed().as_secs_f64();
+    if !status.success() || size(&servers[3])? > 0 {
+        return Err(io::Error::other(format!("the way back ended with {status}")));
+    }
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     let results = MigrationResults {
         keys,
         moved,
         seconds: time.as_secs_f64(),
         per_second: moved as f64 / time.as_secs_f64(),
+        unloaded_per_second,
         singly_per_second,
         load_per_second: PER_SECOND,
         p50_before_micros: micros(before.percentile(50.0)),
@@ -102,11 +111,8 @@ fn migrate_under(
     servers: &[Process],
     load: &mut Load,
 ) -> io::Result<(Tally, Duration)> {
-    let mut command = Command::new(tools.binary(Kind::Ours)?);
-    command.args(["fleet", "migrate", "--servers", &list(servers), "--map", "4.4.4.4", "--json"]);
     let begun = Instant::now();
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    let mut migrator = process::spawn_pinned(&mut command, &ANY_CORE)?;
+    let mut migrator = migrator(tools, servers, "4.4.4.4")?;
     let mut during = Tally::default();
     let mut took = None;
     while took.is_none() {
@@ -119,6 +125,13 @@ fn migrate_under(
         }
     }
     Ok((during, took.expect("the loop ends with it")))
+}
+
+fn migrator(tools: &Tools, servers: &[Process], map: &str) -> io::Result<Child> {
+    let mut command = Command::new(tools.binary(Kind::Ours)?);
+    command.args(["fleet", "migrate", "--servers", &list(servers), "--map", map, "--json"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    process::spawn_pinned(&mut command, &ANY_CORE)
 }
 
 /// `redis-cli --scan`, each key with a MIGRATE of its own; keys a second.
@@ -159,12 +172,13 @@ fn size(server: &Process) -> io::Result<u64> {
 
 fn print(results: &MigrationResults) {
     println!(
-        "migration of {} of {} keys: {:.2} s, {:.0} keys/s ({:.1} times one by one, target {RATE_TARGET}); p99 {:.2} ms before, {:.2} ms during ({:.2} times, target {P99_TARGET})",
+        "migration of {} of {} keys: {:.2} s, {:.0} keys/s; without load {:.0} keys/s ({:.1} times one by one, target {RATE_TARGET}); p99 {:.2} ms before, {:.2} ms during ({:.2} times, target {P99_TARGET})",
         results.moved,
         results.keys,
         results.seconds,
         results.per_second,
-        results.per_second / results.singly_per_second,
+        results.unloaded_per_second,
+        results.unloaded_per_second / results.singly_per_second,
         results.p99_before_micros / 1e3,
         results.p99_during_micros / 1e3,
         results.p99_during_micros / results.p99_before_micros
