@@ -70,6 +70,9 @@ pub enum Action {
     },
     /// Make the callback, and say how it went within its timeout.
     Call(Call),
+    /// Tell whoever knows the map that a client has turned to this node, which has no lease: of two
+    /// nodes the one that is left goes on alone by that.
+    ClientTurned,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

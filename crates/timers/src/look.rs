@@ -20,7 +20,14 @@ pub(crate) struct Looking {
     at: Sight,
     waiting: BTreeSet<NodeId>,
     found: Found,
-    deadline: Moment,
+    asked_at: Moment,
+}
+
+impl Looking {
+    /// Since when a client waits to see one timer. Lists and numbers are looked at by tools, too.
+    pub(crate) fn for_one_since(&self) -> Option<Moment> {
+        matches!(self.at, Sight::Timer(_)).then_some(self.asked_at)
+    }
 }
 
 #[derive(Default)]
@@ -47,8 +54,8 @@ impl Timers {
         }
         let mut found = Found::default();
         found.add(self.part(&at));
-        let deadline = self.moment() + LOOK_WITHIN;
-        self.looking.insert(request, Looking { at, waiting, found, deadline });
+        let asked_at = self.moment();
+        self.looking.insert(request, Looking { at, waiting, found, asked_at });
         self.finish_look(request);
     }
 
@@ -99,7 +106,7 @@ impl Timers {
         let now = self.moment();
         let Some(looking) = self.looking.get(&request) else { return };
         let is_found = matches!(looking.at, Sight::Timer(_)) && !looking.found.timers.is_empty();
-        if !looking.waiting.is_empty() && !is_found && now < looking.deadline {
+        if !looking.waiting.is_empty() && !is_found && now < looking.asked_at + LOOK_WITHIN {
             return;
         }
         let Looking { at, waiting, found, .. } = self.looking.remove(&request).expect("just seen");

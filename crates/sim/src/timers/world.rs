@@ -236,6 +236,8 @@ impl World {
                 let ended = Event::CallEnded { node: node.id, process, call: call.call, result };
                 self.at(self.now + takes, ended);
             }
+            // Nobody takes over here: `store/meeting.rs` does.
+            Action::ClientTurned => {}
         }
     }
 
