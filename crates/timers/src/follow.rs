@@ -60,6 +60,7 @@ impl Timers {
         self.tell_anew();
         self.greet();
         self.propose_all();
+        self.look_anew();
     }
 
     fn begin_stay(&mut self) {

@@ -59,6 +59,24 @@ impl Timers {
         self.finish_look(request);
     }
 
+    /// The list of members has changed: a timer is looked for where it is now, and nobody waits for one who
+    /// is gone. What is gathered of all nodes stays as it was begun, or some of it would be counted twice.
+    pub(crate) fn look_anew(&mut self) {
+        let for_one = |(request, looking): (&RequestId, &Looking)| match looking.at {
+            Sight::Timer(id) => Some((*request, id)),
+            Sight::Page { .. } | Sight::Stats | Sight::Dead => None,
+        };
+        let open: Vec<(RequestId, TimerId)> = self.looking.iter().filter_map(for_one).collect();
+        for (request, id) in open {
+            let waiting: BTreeSet<NodeId> = self.others(id).into_iter().collect();
+            for node in &waiting {
+                self.send(*node, Message::Look(Look { request, at: Sight::Timer(id) }));
+            }
+            self.looking.get_mut(&request).expect("just listed").waiting = waiting;
+            self.finish_look(request);
+        }
+    }
+
     pub(crate) fn on_look(&mut self, from: NodeId, look: &Look) {
         let part = self.part(&look.at);
         self.send(from, Message::Seen(SeenBy { request: look.request, part }));
@@ -113,7 +131,7 @@ impl Timers {
         let silent = waiting.len();
         let answer = match at {
             Sight::Timer(_) if found.timers.is_empty() && silent > 0 => {
-                Answer::Refused(Refusal::Unknown)
+                Answer::Refused(Refusal::Unseen)
             }
             Sight::Timer(_) => Answer::Timer(found.latest().map(Box::new)),
             Sight::Page { limit, .. } => {

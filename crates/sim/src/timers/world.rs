@@ -279,7 +279,7 @@ impl World {
                 asked.id = Some(*id);
                 asked.outcome = Outcome::Done { at: self.now };
             }
-            Answer::Refused(Refusal::Unknown) => {}
+            Answer::Refused(Refusal::Unknown | Refusal::Unseen) => {}
             Answer::Refused(Refusal::NotReady | Refusal::Busy | Refusal::Full) => {
                 asked.outcome = Outcome::Refused;
             }

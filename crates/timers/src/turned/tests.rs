@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ids::{Epoch, Moment, NodeId, Now, ReplicationFactor, TimerId};
-use crate::input::{Input, Settings, Wish};
+use crate::input::{Answer, Input, Refusal, Settings, Wish};
 use crate::members::Member;
 use crate::message::{RequestId, Sight};
 
@@ -14,12 +14,15 @@ const ID: TimerId = TimerId { number: 7, factor: ReplicationFactor::DEFAULT };
 const TOLD: u64 = 10_000;
 const ENDS: u64 = 11_000;
 
+fn members(epoch: u64, nodes: &[NodeId]) -> Input {
+    let member = |id: &NodeId| Member { id: *id, name: format!("node-{}", id.id), weight: 1 };
+    Input::Members { epoch: Epoch(epoch), members: nodes.iter().map(member).collect() }
+}
+
 fn survivor() -> Timers {
     let now = Now { moment: Moment(0), wall: 0 };
     let mut core = Timers::new(ME, 1, now, Settings::default());
-    let member = |id: NodeId| Member { id, name: format!("node-{}", id.id), weight: 1 };
-    let members = vec![member(ME), member(OTHER)];
-    told(&mut core, 0, Input::Members { epoch: Epoch(1), members });
+    told(&mut core, 0, members(1, &[ME, OTHER]));
     told(&mut core, TOLD - 250, Input::Lease { until: Moment(ENDS - 250) });
     core
 }
@@ -94,4 +97,25 @@ fn who_asks_for_one_timer_has_turned_to_us_and_who_looks_at_lists_and_numbers_ha
         assert!(!told(&mut core, ENDS + 500, Input::Tick));
     }
     assert!(asked(&mut survivor(), ENDS + 1, Wish::See(Sight::Timer(ID))));
+}
+
+#[test]
+fn a_timer_that_only_the_silent_node_could_have_is_not_said_to_be_missing() {
+    let mut core = survivor();
+    asked(&mut core, ENDS, Wish::See(Sight::Timer(ID)));
+    let mut out = Vec::new();
+    let later = Now { moment: Moment(ENDS + 2_000), wall: 0 };
+    core.handle(later, Input::Tick, &mut out);
+    let answer = Answer::Refused(Refusal::Unseen);
+    assert!(out.contains(&Action::Answer { request: RequestId(ENDS), answer }));
+}
+
+#[test]
+fn who_looks_for_a_timer_does_not_wait_for_a_node_that_is_out_of_the_map() {
+    let mut core = survivor();
+    asked(&mut core, ENDS, Wish::See(Sight::Timer(ID)));
+    let mut out = Vec::new();
+    core.handle(Now { moment: Moment(ENDS + 1), wall: 0 }, members(2, &[ME]), &mut out);
+    let answer = Answer::Timer(None);
+    assert_eq!(out, [Action::Answer { request: RequestId(ENDS), answer }]);
 }
