@@ -23,8 +23,14 @@ const PARKED_MAX: usize = 10_000;
 pub(crate) struct Coordinated {
     id: TimerId,
     change: Change,
-    deadline: Moment,
+    pub(crate) asked_at: Moment,
     again_at: Moment,
+}
+
+impl Coordinated {
+    fn is_over(&self, now: Moment) -> bool {
+        self.asked_at + REQUEST_WITHIN <= now
+    }
 }
 
 /// A change under way, at the primary.
@@ -62,9 +68,9 @@ impl Timers {
         if self.members.replicas(id).is_empty() {
             return self.refuse(request, Refusal::NotReady);
         }
-        let deadline = self.moment() + REQUEST_WITHIN;
-        let again_at = self.moment() + AGAIN_AFTER;
-        self.coordinated.insert(request, Coordinated { id, change, deadline, again_at });
+        let asked_at = self.moment();
+        let again_at = asked_at + AGAIN_AFTER;
+        self.coordinated.insert(request, Coordinated { id, change, asked_at, again_at });
         self.propose(request);
     }
 
@@ -114,9 +120,9 @@ impl Timers {
         let now = self.moment();
         let mut due = Vec::new();
         for (request, asked) in &mut self.coordinated {
-            if asked.again_at <= now || asked.deadline <= now {
+            if asked.again_at <= now || asked.is_over(now) {
                 asked.again_at = now + AGAIN_AFTER;
-                due.push((*request, asked.deadline <= now));
+                due.push((*request, asked.is_over(now)));
             }
         }
         for (request, is_over) in due {

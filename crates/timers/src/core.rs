@@ -2,7 +2,8 @@
 //!
 //! The parts, in the order a timer meets them: `change.rs` makes and deletes it, `pop.rs` calls back
 //! when it is due, `doubt.rs` asks first where that is not certain, `resync.rs` hands it over when
-//! members change, `follow.rs` knows who follows which epoch, `look.rs` shows what is there.
+//! members change, `follow.rs` knows who follows which epoch, `look.rs` shows what is there, `turned.rs`
+//! says so when clients come to a node that may not serve.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,6 +14,7 @@ use crate::finished::Finished;
 use crate::follow::Follower;
 use crate::ids::{Epoch, Moment, NodeId, Now, Span, TimerId, Version};
 use crate::input::{AGAIN_AFTER, Action, CallId, Input, Rule, Settings, Wish};
+use crate::lease::Lease;
 use crate::look::Looking;
 use crate::members::Members;
 use crate::message::{Message, Propose, RequestId, Stage};
@@ -27,7 +29,7 @@ pub struct Timers {
     pub(crate) me: NodeId,
     pub(crate) settings: Settings,
     pub(crate) now: Now,
-    pub(crate) lease_until: Moment,
+    pub(crate) lease: Lease,
     /// When we were last sure to be in the map, before the present stay in it.
     pub(crate) departed: Moment,
     /// What this node brought from the other side of a split and was changed there under a later epoch:
@@ -76,7 +78,7 @@ impl Timers {
             me,
             settings,
             now,
-            lease_until: Moment(0),
+            lease: Lease::default(),
             departed: now.moment,
             parted_at: None,
             members: Members::nobody(),
@@ -207,7 +209,7 @@ impl Timers {
     }
 
     fn on_lease(&mut self, until: Moment) {
-        self.lease_until = self.lease_until.max(until);
+        self.lease.set(until, self.now.moment);
         self.finish_numbered();
     }
 
@@ -230,6 +232,7 @@ impl Timers {
             self.resync_again();
             self.resolve_doubts();
             self.look_again();
+            self.tell_of_client();
         }
     }
 
@@ -246,7 +249,7 @@ impl Timers {
     }
 
     pub(crate) fn has_lease(&self) -> bool {
-        self.now.moment < self.lease_until
+        self.lease.is_valid(self.now.moment)
     }
 
     pub(crate) fn keeps(&self, rule: Rule) -> bool {

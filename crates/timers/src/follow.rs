@@ -6,7 +6,7 @@
 //! `change.rs` waits for the first and looks at the second to know whom a change must reach.
 
 use crate::core::Timers;
-use crate::ids::{Epoch, Moment, NodeId};
+use crate::ids::{Epoch, NodeId};
 use crate::input::Rule;
 use crate::members::Members;
 use crate::message::{Hello, Message, Stage};
@@ -60,12 +60,13 @@ impl Timers {
         self.tell_anew();
         self.greet();
         self.propose_all();
+        self.look_anew();
     }
 
     fn begin_stay(&mut self) {
         // Who never had a lease was away since before this life.
-        if self.lease_until > Moment(0) {
-            self.departed = self.lease_until.min(self.now.moment);
+        if let Some(held) = self.lease.last_held(self.now.moment) {
+            self.departed = held;
         }
         self.doubt_all();
     }

@@ -70,6 +70,9 @@ pub enum Action {
     },
     /// Make the callback, and say how it went within its timeout.
     Call(Call),
+    /// Tell whoever knows the map that a client has turned to this node, which has no lease: of two
+    /// nodes the one that is left goes on alone by that.
+    ClientTurned,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,6 +120,8 @@ pub enum Refusal {
     Full,
     /// Some replica did not answer in time. It may have been done, or may be yet.
     Unknown,
+    /// Nobody who answered in time has the timer that was looked for, and somebody did not answer.
+    Unseen,
 }
 
 impl fmt::Display for Refusal {
@@ -128,6 +133,7 @@ impl fmt::Display for Refusal {
             Refusal::Unknown => {
                 "a replica did not answer in time; it may have been done, or may be yet"
             }
+            Refusal::Unseen => "a node that may keep this timer did not answer in time",
         })
     }
 }

@@ -14,6 +14,8 @@ mod doubt; //    Asking before popping, where something may have been missed.
 mod resync; //   Handing over when members change.
 mod follow; //   Who follows which epoch.
 mod look; //     Showing what is there.
+mod lease; //    Until when a node may serve.
+mod turned; //   Clients of a node that may not serve.
 mod snapshot; // Timers through a graceful stop of the whole cluster.
 mod members; //  Who keeps which timer.
 mod record; //   A timer as it travels.

@@ -20,7 +20,14 @@ pub(crate) struct Looking {
     at: Sight,
     waiting: BTreeSet<NodeId>,
     found: Found,
-    deadline: Moment,
+    asked_at: Moment,
+}
+
+impl Looking {
+    /// Since when a client waits to see one timer. Lists and numbers are looked at by tools, too.
+    pub(crate) fn for_one_since(&self) -> Option<Moment> {
+        matches!(self.at, Sight::Timer(_)).then_some(self.asked_at)
+    }
 }
 
 #[derive(Default)]
@@ -47,9 +54,27 @@ impl Timers {
         }
         let mut found = Found::default();
         found.add(self.part(&at));
-        let deadline = self.moment() + LOOK_WITHIN;
-        self.looking.insert(request, Looking { at, waiting, found, deadline });
+        let asked_at = self.moment();
+        self.looking.insert(request, Looking { at, waiting, found, asked_at });
         self.finish_look(request);
+    }
+
+    /// The list of members has changed: a timer is looked for where it is now, and nobody waits for one who
+    /// is gone. What is gathered of all nodes stays as it was begun, or some of it would be counted twice.
+    pub(crate) fn look_anew(&mut self) {
+        let for_one = |(request, looking): (&RequestId, &Looking)| match looking.at {
+            Sight::Timer(id) => Some((*request, id)),
+            Sight::Page { .. } | Sight::Stats | Sight::Dead => None,
+        };
+        let open: Vec<(RequestId, TimerId)> = self.looking.iter().filter_map(for_one).collect();
+        for (request, id) in open {
+            let waiting: BTreeSet<NodeId> = self.others(id).into_iter().collect();
+            for node in &waiting {
+                self.send(*node, Message::Look(Look { request, at: Sight::Timer(id) }));
+            }
+            self.looking.get_mut(&request).expect("just listed").waiting = waiting;
+            self.finish_look(request);
+        }
     }
 
     pub(crate) fn on_look(&mut self, from: NodeId, look: &Look) {
@@ -99,14 +124,14 @@ impl Timers {
         let now = self.moment();
         let Some(looking) = self.looking.get(&request) else { return };
         let is_found = matches!(looking.at, Sight::Timer(_)) && !looking.found.timers.is_empty();
-        if !looking.waiting.is_empty() && !is_found && now < looking.deadline {
+        if !looking.waiting.is_empty() && !is_found && now < looking.asked_at + LOOK_WITHIN {
             return;
         }
         let Looking { at, waiting, found, .. } = self.looking.remove(&request).expect("just seen");
         let silent = waiting.len();
         let answer = match at {
             Sight::Timer(_) if found.timers.is_empty() && silent > 0 => {
-                Answer::Refused(Refusal::Unknown)
+                Answer::Refused(Refusal::Unseen)
             }
             Sight::Timer(_) => Answer::Timer(found.latest().map(Box::new)),
             Sight::Page { limit, .. } => {

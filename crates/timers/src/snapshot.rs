@@ -100,8 +100,9 @@ impl Timers {
 impl Timers {
     /// All that this node holds, for its next life.
     pub fn carried(&self, parted: Option<Parted>) -> Vec<u8> {
-        let since = parted.map_or(self.lease_until, |parted| parted.at).min(self.now.moment);
-        let away = self.now.moment - since;
+        let now = self.now.moment;
+        let held = self.lease.last_held(now).unwrap_or_default();
+        let away = now - parted.map_or(held, |parted| parted.at);
         let epoch = parted.map_or(Epoch::default(), |parted| parted.epoch);
         let mut bytes = self.now.wall.saturating_sub(away.0).to_le_bytes().to_vec();
         bytes.extend(epoch.0.to_le_bytes());

@@ -54,7 +54,7 @@ pub enum Input {
         reign: LogIndex,
     },
     /// A client sent a command for a key, or asked for the topology on a connection that it opened since
-    /// this node lost its lease. Never PING, INFO or our own tools.
+    /// this node lost its lease; or it waits for a timer. Never PING, INFO or our own tools.
     ClientTurned,
     /// A node of this cluster, but of another generation, has said hello.
     Met(Generation),

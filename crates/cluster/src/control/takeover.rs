@@ -38,7 +38,7 @@ impl Control {
     }
 
     /// A client sent a command for a key, or asked where keys are on a connection it opened since
-    /// this node lost its lease.
+    /// this node lost its lease, or waits for a timer.
     pub(super) fn on_client_turned(&mut self) {
         if self.may_take_over() {
             self.take_over();

@@ -120,7 +120,7 @@ fn otherwise(context: &mut Context<'_>, answer: &Answer) -> Result<(), Error> {
             context.session.closing = true;
             Ok(())
         }
-        Answer::Refused(refusal @ (Refusal::NotReady | Refusal::Busy)) => {
+        Answer::Refused(refusal @ (Refusal::NotReady | Refusal::Busy | Refusal::Unseen)) => {
             Err(Error::new(format!("TRYAGAIN {refusal}")))
         }
         Answer::Refused(refusal @ Refusal::Full) => Err(Error::new(format!("ERR {refusal}"))),

@@ -122,6 +122,8 @@ fn what_was_not_done_is_an_error_and_what_nobody_knows_ends_the_connection() {
     assert!(node.run(&format!("TIMER.DEL {ID}")).starts_with("(error) TRYAGAIN"));
     node.host.timers_answer = Some(Answer::Refused(Refusal::Full));
     assert!(node.run("TIMER.SET * 1 HTTP http://a/").starts_with("(error) ERR the node"));
+    node.host.timers_answer = Some(Answer::Refused(Refusal::Unseen));
+    assert!(node.run(&format!("TIMER.GET {ID}")).starts_with("(error) TRYAGAIN a node"));
     node.host.timers_answer = None;
     assert_eq!(node.run(&format!("TIMER.DEL {ID}")), "", "it is run again when there is an answer");
     assert!(!node.session(1).closing);

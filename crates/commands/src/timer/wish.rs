@@ -13,9 +13,7 @@ const LIMIT_MAX: u32 = 1000;
 
 pub(super) fn id(argument: &[u8]) -> Result<TimerId, Error> {
     let id = std::str::from_utf8(argument).ok().and_then(|text| text.parse().ok());
-    id.ok_or(Error::fixed(
-        "ERR an id is 16 hexadecimal digits, a dash and the replication factor, or * for a new one",
-    ))
+    id.ok_or(Error::fixed("ERR an id is 16 hexadecimal digits, a dash and the replication factor"))
 }
 
 /// `id seconds [options ...] callback`.

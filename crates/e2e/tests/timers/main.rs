@@ -7,6 +7,7 @@ mod malformed; // What is refused, and why.
 mod forbidden; // What is refused when it pops.
 mod commands; //  TIMER.SET and its kin.
 mod restarts; //  Through a stop of the whole cluster, and through being counted as dead.
+mod meeting; //  Two nodes that each went on alone meet again.
 mod churn; //  A cluster that grows, shrinks and loses a node while timers pop.
 
 use std::time::Duration;

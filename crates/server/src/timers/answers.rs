@@ -26,7 +26,7 @@ pub(super) fn refused(refusal: Refusal) -> Response {
     let status = match refusal {
         Refusal::NotReady | Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::Full => StatusCode::INSUFFICIENT_STORAGE,
-        Refusal::Unknown => StatusCode::GATEWAY_TIMEOUT,
+        Refusal::Unknown | Refusal::Unseen => StatusCode::GATEWAY_TIMEOUT,
     };
     failed(status, &refusal.to_string())
 }

@@ -56,7 +56,7 @@ pub(super) enum Work {
 
 pub(crate) struct Hub {
     me: Peer,
-    /// To be told when this node may not leave yet.
+    /// To be told when this node may not leave yet, and when clients turn to it.
     control: ControlLine,
     inner: Mutex<Inner>,
     pub(super) work: UnboundedSender<Work>,
@@ -148,6 +148,7 @@ impl Hub {
                     }
                 }
                 Action::Call(call) => self.do_later(Work::Call(call)),
+                Action::ClientTurned => self.control.tell(cluster::control::Input::ClientTurned),
             }
         }
         let due = inner.core.next_wake();

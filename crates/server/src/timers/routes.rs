@@ -6,7 +6,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, FromRequestParts, Path, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::Response;
 use axum::routing::{get, post, put};
@@ -32,6 +33,19 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(hub: Shared) -> Router<S>
 
 type Body = Result<Bytes, BytesRejection>;
 
+/// The timer that a path names.
+struct Named(TimerId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named, Response> {
+        // What is not even text is no id either.
+        let text = Path::<String>::from_request_parts(parts, state).await.ok();
+        text.and_then(|Path(id)| parsed(&id)).map(Named).ok_or_else(not_an_id)
+    }
+}
+
 async fn create(State(hub): State<Shared>, headers: HeaderMap, body: Body) -> Response {
     let described = match described(body) {
         Ok(described) => described,
@@ -46,11 +60,10 @@ async fn create(State(hub): State<Shared>, headers: HeaderMap, body: Body) -> Re
 
 async fn change(
     State(hub): State<Shared>,
-    Path(id): Path<String>,
+    Named(id): Named,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let Some(id) = parsed(&id) else { return not_an_id() };
     let described = match described(body) {
         Ok(described) => described,
         Err((status, why)) => return answers::failed(status, &why),
@@ -64,8 +77,7 @@ async fn change(
     change_answered(&hub, Wish::Put { id, spec: described.spec }, &headers).await
 }
 
-async fn delete(State(hub): State<Shared>, Path(id): Path<String>, headers: HeaderMap) -> Response {
-    let Some(id) = parsed(&id) else { return not_an_id() };
+async fn delete(State(hub): State<Shared>, Named(id): Named, headers: HeaderMap) -> Response {
     change_answered(&hub, Wish::Delete(id), &headers).await
 }
 
@@ -77,8 +89,7 @@ async fn change_answered(hub: &Hub, wish: Wish, headers: &HeaderMap) -> Response
     }
 }
 
-async fn see(State(hub): State<Shared>, Path(id): Path<String>) -> Response {
-    let Some(id) = parsed(&id) else { return not_an_id() };
+async fn see(State(hub): State<Shared>, Named(id): Named) -> Response {
     match hub.ask(Wish::See(Sight::Timer(id))).await {
         Some(Answer::Timer(found)) => match found.as_deref().and_then(answers::timer) {
             Some(timer) => answers::shown(StatusCode::OK, &timer),

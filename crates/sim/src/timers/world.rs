@@ -236,6 +236,8 @@ impl World {
                 let ended = Event::CallEnded { node: node.id, process, call: call.call, result };
                 self.at(self.now + takes, ended);
             }
+            // Nobody takes over here: `store/meeting.rs` does.
+            Action::ClientTurned => {}
         }
     }
 
@@ -277,7 +279,7 @@ impl World {
                 asked.id = Some(*id);
                 asked.outcome = Outcome::Done { at: self.now };
             }
-            Answer::Refused(Refusal::Unknown) => {}
+            Answer::Refused(Refusal::Unknown | Refusal::Unseen) => {}
             Answer::Refused(Refusal::NotReady | Refusal::Busy | Refusal::Full) => {
                 asked.outcome = Outcome::Refused;
             }

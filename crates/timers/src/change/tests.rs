@@ -56,7 +56,10 @@ impl Primary {
         let store =
             std::mem::take(&mut self.out).into_iter().rev().find_map(|action| match action {
                 Action::Send { message: Message::Store(store), .. } => Some(store),
-                Action::Send { .. } | Action::Answer { .. } | Action::Call(_) => None,
+                Action::Send { .. }
+                | Action::Answer { .. }
+                | Action::Call(_)
+                | Action::ClientTurned => None,
             })?;
         let Record { id, version, .. } = store.record;
         let was = Sequence(was);

@@ -82,6 +82,7 @@ impl Cluster {
                         }
                         self.called.push_back((node, call));
                     }
+                    Action::ClientTurned => panic!("all have leases here"),
                 }
             }
         }
@@ -309,7 +310,9 @@ fn who_hands_over_a_timer_that_is_due_lets_the_new_primary_have_its_turn_first()
     let actions = handle(100, Input::Members { epoch, members });
     let offer = actions.into_iter().find_map(|action| match action {
         Action::Send { message: Message::Offer(offer), .. } => Some(offer),
-        Action::Send { .. } | Action::Answer { .. } | Action::Call(_) => None,
+        Action::Send { .. } | Action::Answer { .. } | Action::Call(_) | Action::ClientTurned => {
+            None
+        }
     });
     let page = offer.expect("it lacks the timer").page;
     let from = primary;

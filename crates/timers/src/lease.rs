@@ -1,0 +1,64 @@
+//! Until when a node may serve, as it was last told, and what follows from that for the past.
+
+use crate::ids::Moment;
+
+/// Before the first one is told of, there is none.
+#[derive(Default)]
+pub(crate) struct Lease {
+    until: Moment,
+    told_at: Moment,
+    /// When earlier ones had ended at the latest. `None`: there were none.
+    before: Option<Moment>,
+}
+
+impl Lease {
+    /// The last word counts, also if it is for less. A node alone may serve for ever, until another joins
+    /// it; one that yields may not at all.
+    pub(crate) fn set(&mut self, until: Moment, now: Moment) {
+        self.before = self.last_held(now);
+        self.until = until;
+        self.told_at = now;
+    }
+
+    pub(crate) fn is_valid(&self, now: Moment) -> bool {
+        now < self.until
+    }
+
+    /// When this node could last be sure to be in the map; `None` if never.
+    pub(crate) fn last_held(&self, now: Moment) -> Option<Moment> {
+        let present = (self.until > Moment(0)).then(|| self.until.min(now));
+        self.before.max(present)
+    }
+
+    /// When we last heard of it.
+    pub(crate) fn told_at(&self) -> Moment {
+        self.told_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_no_longer_alone_has_a_lease_that_ends() {
+        let mut lease = Lease::default();
+        assert!(!lease.is_valid(Moment(5)));
+        assert_eq!(lease.last_held(Moment(5)), None);
+        lease.set(Moment(u64::MAX), Moment(10));
+        assert_eq!(lease.last_held(Moment(50)), Some(Moment(50)));
+        lease.set(Moment(1100), Moment(100));
+        assert!(lease.is_valid(Moment(1099)));
+        assert!(!lease.is_valid(Moment(1100)));
+        assert_eq!(lease.last_held(Moment(5000)), Some(Moment(1100)));
+    }
+
+    #[test]
+    fn who_yields_may_not_serve_and_knows_until_when_it_did() {
+        let mut lease = Lease::default();
+        lease.set(Moment(1100), Moment(100));
+        lease.set(Moment(0), Moment(300));
+        assert!(!lease.is_valid(Moment(300)));
+        assert_eq!(lease.last_held(Moment(5000)), Some(Moment(300)));
+    }
+}
