@@ -153,9 +153,14 @@ impl Server {
         self.signal(rustix::process::Signal::KILL);
     }
 
+    /// Asks it to end, as an operator would; it can be started again.
+    pub fn ask_to_end(&self) {
+        self.signal(rustix::process::Signal::TERM);
+    }
+
     /// Asks it to end, and waits until it has.
     pub fn terminate(mut self) {
-        self.signal(rustix::process::Signal::TERM);
+        self.ask_to_end();
         self.wait_until_it_ends();
     }
 

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     };
     let running = Arc::new(OnceLock::new());
     stop_on_signal(Arc::clone(&running), signals);
-    let node = Node::start(options).map_err(|error| refused(explain(&error, &settings)))?;
+    let node = start(options, &settings)?;
     let node = Arc::clone(running.get_or_init(|| Arc::new(node)));
     // 4) Only now is what the words say true.
     settings.name = node.name();
@@ -69,6 +69,32 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
+/// Starts a node. One that had left its cluster without hearing of it finds out only when the others are up:
+/// then this very process begins again, and joins like anybody.
+fn start(options: NodeOptions, settings: &Settings) -> Result<Node, Failure> {
+    let error = match Node::start(options) {
+        Ok(node) => return Ok(node),
+        Err(error) => error,
+    };
+    if matches!(error, StartError::LeftBehind) {
+        log::warn("join", "the others go on without this node; joining them anew");
+        let (mut again, arguments) = this_program();
+        let error = again.args(arguments).exec();
+        return Err(refused(format!(
+            "the others go on without this node ({error}); start it again"
+        )));
+    }
+    Err(refused(explain(&error, settings)))
+}
+
+/// This program, to be executed again, and the arguments it was started with.
+fn this_program() -> (Command, impl Iterator<Item = OsString>) {
+    let mut arguments = std::env::args_os();
+    let program = arguments.next();
+    let program = std::env::current_exe().ok().map(Into::into).or(program).unwrap_or_default();
+    (Command::new(program), arguments)
+}
+
 /// Lets the kernel end this process when its parent ends. That is kept when it starts over.
 fn end_with(parent: u32) -> Result<(), Failure> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
@@ -83,10 +109,7 @@ fn end_with(parent: u32) -> Result<(), Failure> {
 /// this very process. Returns only if that fails.
 fn start_over(node: &Node, because: &str) -> Failure {
     log::warn("cluster", &format!("{because}; this node empties itself and joins anew"));
-    let mut arguments = std::env::args_os();
-    let program = arguments.next();
-    let program = std::env::current_exe().ok().map(Into::into).or(program).unwrap_or_default();
-    let mut again = Command::new(program);
+    let (mut again, arguments) = this_program();
     // The addresses it was once given may be those of nodes long gone: the members it knows come first.
     let (arguments, given) = without_join(arguments);
     again.args(arguments);
@@ -164,6 +187,7 @@ fn explain(error: &StartError, settings: &Settings) -> String {
     let (addr, error) = match error {
         StartError::Address { addr, error } => (addr, error),
         StartError::Refused(line) => return line.clone(),
+        StartError::LeftBehind => return "the others go on without this node".to_owned(),
     };
     let flag = match Some(addr.port()) {
         port if port == Some(settings.port) => "port",

@@ -11,12 +11,14 @@ use cluster::control::{JoinRequest, PROTOCOL_VERSION, Start, Welcome};
 use cluster::map::{
     Ack, Boot, ClusterId, Endpoints, Map, Member, NodeId, Settings as ClusterSettings, Zone,
 };
-use commands::settings::{self, JoinAddress, Settings};
+use commands::settings::{self, JoinAddress, Secret, Settings};
 use parking_lot::Mutex;
 use placement::Mask;
 
 use crate::disk::{DataDirectory, SharedDirectory};
-use crate::peer::{Candidate, JoinError, Joined, Patience, Roster, draw_number, join};
+use crate::peer::{
+    Candidate, JoinError, Joined, Patience, Roster, draw_number, is_unknown_at, join,
+};
 
 /// The ports a node has, as the system gave them.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +42,24 @@ pub(crate) struct Place {
     pub start: Start,
     pub roster: Roster,
     pub directory: Option<SharedDirectory>,
+    /// Where to look again, if nobody has answered and it begins with what it remembers.
+    pub unheard: Unheard,
+}
+
+/// The addresses of a cluster of which nobody has answered yet.
+#[derive(Default)]
+pub(crate) struct Unheard {
+    me: Option<NodeId>,
+    addresses: Vec<JoinAddress>,
+    password: Secret,
+}
+
+impl Unheard {
+    /// Whether the others go on, by now, and do not count this node: it has left without hearing of it.
+    pub(crate) fn is_left_behind(&self) -> bool {
+        let Some(me) = self.me else { return false };
+        self.addresses.iter().any(|at| is_unknown_at(at, &self.password, me))
+    }
 }
 
 /// Finds out who this process is. An error is one line; nothing was changed.
@@ -143,7 +163,10 @@ fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, Strin
         }
     }
     let roster = Roster::new(identity.me.peer(), cluster, map.generation(), map.members());
-    identity.settle(cluster, roster, Begin::Resume(saved), None)
+    let me = Some(identity.me.id);
+    let unheard = Unheard { me, addresses, password: settings.requirepass.clone() };
+    let place = identity.settle(cluster, roster, Begin::Resume(saved), None)?;
+    Ok(Place { unheard, ..place })
 }
 
 /// The map at the end of the log, decided or not: good enough to know whom to ask.
@@ -215,7 +238,7 @@ impl Identity {
             kept.map_err(|error| format!("the data directory: {error}"))?;
         }
         let start = Start { me: self.me, cluster, seed: cluster.0, begin, welcome };
-        Ok(Place { start, roster, directory })
+        Ok(Place { start, roster, directory, unheard: Unheard::default() })
     }
 }
 

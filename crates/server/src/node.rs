@@ -52,6 +52,8 @@ use crate::worker::{self, Worker};
 
 /// Most I/O threads by default; beyond them, clients are served no faster.
 const IO_THREADS_MAX: usize = 8;
+/// How often a node that waits with its log looks whether the others go on without it.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// How long a new member may take to get the map and its links to all others.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
@@ -69,6 +71,8 @@ pub enum StartError {
     Address { addr: SocketAddr, error: io::Error },
     /// It could not come into a cluster, for this reason: one line.
     Refused(String),
+    /// It began with what it remembers, and its cluster has gone on without it: to be started again.
+    LeftBehind,
 }
 
 pub struct Node {
@@ -204,7 +208,7 @@ impl Node {
         listener: Option<TcpListener>,
         line: Prepared,
     ) -> Result<(), StartError> {
-        let Place { start, roster, directory } = place;
+        let Place { start, roster, directory, unheard } = place;
         if matches!(start.begin, Begin::Resume(_)) {
             // What the log says of this node's place was said of an earlier process.
             self.shared.data.lease.set(Duration::ZERO);
@@ -218,18 +222,26 @@ impl Node {
         self.shared.timers.link_with(running.link_maker());
         self.shared.merging.link_with(running.link_maker());
         *self.peers.lock() = Some(running);
-        match self.shared.outlook.wait(READY_WITHIN) {
-            Progress::Ready => {
-                self.shared.timers.wait_for_map();
-                Ok(())
+        let begun = Instant::now();
+        loop {
+            let progress = self.shared.outlook.wait(LOOK_AGAIN);
+            let waits = match &progress {
+                Progress::Ready => {
+                    self.shared.timers.wait_for_map();
+                    return Ok(());
+                }
+                Progress::Joining | Progress::Linking { .. } | Progress::Leaseless => {
+                    begun.elapsed() < READY_WITHIN
+                }
+                Progress::Gone(_) => false,
+            };
+            if unheard.is_left_behind() {
+                return Err(StartError::LeftBehind);
             }
-            progress @ (Progress::Joining
-            | Progress::Linking { .. }
-            | Progress::Leaseless
-            | Progress::Gone(_)) => {
-                let seconds = READY_WITHIN.as_secs();
-                let words = progress.words();
-                Err(StartError::Refused(format!("not ready within {seconds} s: {words}")))
+            if !waits {
+                let (seconds, words) = (READY_WITHIN.as_secs(), progress.words());
+                let line = format!("not ready within {seconds} s: {words}");
+                return Err(StartError::Refused(line));
             }
         }
     }

@@ -14,11 +14,11 @@ const KEYS: u64 = 300;
 const SOON: Duration = Duration::from_secs(60);
 
 /// Waits until something is so.
-fn soon(claim: &str, holds: impl FnMut() -> bool) {
+pub(crate) fn soon(claim: &str, holds: impl FnMut() -> bool) {
     e2e::wait_until(claim, SOON, holds);
 }
 
-fn fill(cluster: &Cluster) {
+pub(crate) fn fill(cluster: &Cluster) {
     let mut connection = client(&cluster.urls()).get_connection().expect("a node answers");
     for number in 0..KEYS {
         let set = redis::cmd("SET").arg(number).arg(number).query::<()>(&mut connection);
@@ -38,7 +38,7 @@ fn told(node: &Server, number: u64) -> String {
 }
 
 /// Whether every key is answered as it was written, by one of these nodes.
-fn has_all(nodes: &[Server]) -> bool {
+pub(crate) fn has_all(nodes: &[Server]) -> bool {
     (0..KEYS).all(|number| nodes.iter().any(|node| told(node, number) == number.to_string()))
 }
 

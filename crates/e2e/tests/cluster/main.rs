@@ -10,4 +10,5 @@ mod moves;
 mod steady;
 mod operate;
 mod rolling;
+mod stops;
 mod pending;

@@ -1,10 +1,13 @@
 //! Where the peer ports of a cluster are, asked with `CLUSTER NODES` at an address for clients. The
-//! little of RESP that this needs is spoken here, slowly and with limits. Called by `joining.rs`.
+//! little of RESP that this needs is spoken here, slowly and with limits. Called by `joining.rs` and, of a node
+//! that waits with its log, by `enter.rs`.
 
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use cluster::map::NodeId;
+use commands::cluster::shown_id;
 use commands::settings::{JoinAddress, Secret};
 use resp::{ReplyParser, Value};
 
@@ -51,6 +54,20 @@ pub(super) fn peers_at(
     at: &JoinAddress,
     password: &Secret,
 ) -> Result<Vec<(String, u16)>, DirectoryError> {
+    let nodes = nodes_of(&lines_at(at, password)?, &at.host);
+    if nodes.is_empty() {
+        return Err(DirectoryError::NoNode("it has no port for other nodes".to_owned()));
+    }
+    Ok(nodes)
+}
+
+/// Whether somebody serves at that address whose cluster does not count this node.
+pub(crate) fn is_unknown_at(at: &JoinAddress, password: &Secret, node: NodeId) -> bool {
+    lines_at(at, password).is_ok_and(|lines| !lines.contains(&shown_id(node)))
+}
+
+/// The answer to `CLUSTER NODES`.
+fn lines_at(at: &JoinAddress, password: &Secret) -> Result<String, DirectoryError> {
     let stream = dialer::connect(&at.host, at.port)?;
     let mut stream = Timed::within(&stream, ANSWER_MAX);
     let mut replies = Replies::default();
@@ -65,12 +82,7 @@ pub(super) fn peers_at(
         }
     }
     stream.write_all(&request(&["CLUSTER", "NODES"]))?;
-    let lines = text_of(replies.next(&mut stream)?)?;
-    let nodes = nodes_of(&lines, &at.host);
-    if nodes.is_empty() {
-        return Err(DirectoryError::NoNode("it has no port for other nodes".to_owned()));
-    }
-    Ok(nodes)
+    text_of(replies.next(&mut stream)?)
 }
 
 fn text_of(reply: Value) -> Result<String, DirectoryError> {

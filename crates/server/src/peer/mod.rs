@@ -45,6 +45,7 @@ use mio::net::TcpListener;
 use placement::Hashmask;
 
 pub(crate) use chance::number as draw_number;
+pub(crate) use directory::is_unknown_at;
 pub(crate) use joining::{Candidate, JoinError, Joined, Patience, join};
 pub(crate) use line::ControlLine;
 pub(crate) use merging::MergeLink;
