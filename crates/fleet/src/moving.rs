@@ -244,7 +244,12 @@ impl MoveJob {
             batch.push(&[b"SET", marker, self.token.bytes(), b"NX", b"PX", lifetime]);
         }
         match self.transactions {
-            Transactions::BySlot => batch.ask(self.route.to),
+            Transactions::BySlot => {
+                for marker in &markers {
+                    batch.push(&[b"GET", marker]);
+                }
+                batch.ask(self.route.to)
+            }
             Transactions::Whole => {
                 // What was watched in vain before is not watched any longer.
                 batch.push(&[b"UNWATCH"]);
@@ -262,16 +267,24 @@ impl MoveJob {
         keys
     }
 
+    /// Those are ours whose marker carries our token, be it from this attempt or from one that came to
+    /// nothing: its marker still stands.
     fn on_marked(&mut self, answers: &[Value]) -> Step {
         let keys = self.marking();
-        for (key, answer) in keys.iter().zip(answers) {
-            self.set(key, if *answer == Value::Null { State::Waiting } else { State::Marked });
-        }
-        if self.transactions == Transactions::Whole {
-            let Some(tokens) = items(answers.last()) else {
-                return unexpected(self.route.to, answers.last());
+        let tokens = match self.transactions {
+            Transactions::Whole => items(answers.last()),
+            Transactions::BySlot => answers.get(keys.len()..),
+        };
+        let Some(tokens) = tokens.filter(|tokens| tokens.len() == keys.len()) else {
+            return unexpected(self.route.to, answers.last());
+        };
+        for ((key, answer), token) in keys.iter().zip(answers).zip(tokens) {
+            let is_ours = if self.safeguards.check_token {
+                token.text() == Some(self.token.bytes())
+            } else {
+                *answer != Value::Null
             };
-            self.forget_unpermitted(&keys, tokens);
+            self.set(key, if is_ours { State::Marked } else { State::Waiting });
         }
         self.go_on()
     }

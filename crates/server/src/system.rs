@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use commands::CpuTimes;
 use rustix::param::{clock_ticks_per_second, page_size};
-use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::system::uname;
 
 /// Lets the process open as many files as it may: each connection is one.
@@ -67,15 +67,7 @@ pub fn default_name(port: u16) -> String {
     let fits = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
     let host: String = host.chars().filter(fits).take(50).collect();
     let host = if host.is_empty() { "node" } else { &host };
-    format!("{host}-{port}")
-}
-
-/// The calling thread lets others go first where there are fewer cores than work. If the system does not
-/// allow it, it is as before.
-pub(crate) fn stand_back() {
-    /// As niceness: a thread that serves clients gets nine times the share.
-    const BACK: i32 = 10;
-    let _ = setpriority_process(None, BACK);
+    format!("{host}:{port}")
 }
 
 #[cfg(test)]

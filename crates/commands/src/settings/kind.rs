@@ -97,7 +97,7 @@ impl Kind {
             Kind::SidePort { offset } => {
                 format!("a port from 0 to 65535, auto (port + {offset}) or off")
             }
-            Kind::Name => "1 to 64 letters, digits, dots, dashes or underscores".to_owned(),
+            Kind::Name => "1 to 64 letters, digits, dots, dashes, underscores or colons".to_owned(),
             Kind::Path => "a path".to_owned(),
             Kind::Secret => "a text of at most 512 bytes".to_owned(),
             Kind::Networks => {
@@ -309,7 +309,7 @@ impl Value for IpAddr {
 /// The node's name, the only free text.
 impl Value for String {
     fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
         if text.is_empty() || text.len() > 64 || !text.bytes().all(fits) {
             return Err(format!("argument must be {}", kind.allowed()));
         }

@@ -110,7 +110,7 @@ fn a_wrong_value_is_told_what_is_allowed() {
         ("any-port", "auto", "a port from 0 to 65535, or off"),
         ("advertise", "db1:0", "HOST or HOST:PORT"),
         ("advertise", "a b", "HOST or HOST:PORT"),
-        ("name", "", "1 to 64 letters, digits, dots, dashes or underscores"),
+        ("name", "", "1 to 64 letters, digits, dots, dashes, underscores or colons"),
         ("notify-keyspace-events", "KQ", "letters out of Ag$lshzxeKEtmdn, or empty for none"),
         (
             "client-output-buffer-limit",

@@ -135,6 +135,9 @@ fn leaves(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Leaves> {
         scene.field.wait_until_whole()?;
     }
     let book = scene.end(rng);
+    for (error, count) in book.errors() {
+        println!("seen {count} times: {error}");
+    }
     let (lost, stale) = (book.lost().len(), stale(&book));
     Ok(Leaves { seconds, errors: book.errors().values().sum(), lost, stale, writes: writes(&book) })
 }

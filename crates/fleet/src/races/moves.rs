@@ -1,8 +1,11 @@
 //! The races of a key on its way: whatever clients and movers do in whatever order, clients see what a
 //! single server would have shown them. And what happens when a safeguard is left out.
 
+use resp::Value;
+
 use super::world::{Actor, AnyJob, Deed, Fate, Found, World};
 use super::{ROUTE, view};
+use crate::job::{Job, Step};
 use crate::moving::{MARKER_MS, MoveJob, Safeguards, Token};
 
 fn client(lines: &[&str]) -> Actor {
@@ -117,4 +120,22 @@ fn without_moving_before_a_write_an_expired_value_uncovers_an_older_one() {
 fn without_moving_before_a_write_a_counter_begins_anew() {
     let safeguards = Safeguards { move_before_write: false, ..Safeguards::ALL };
     assert_caught("SET k 1", safeguards, vec![client(&["INCR k"]), mover("m")]);
+}
+
+#[test]
+fn a_mover_that_was_refused_goes_on_with_the_markers_it_still_has() {
+    let ok = || Value::Simple(b"OK".to_vec());
+    let text = |text: &str| Value::Bulk(text.as_bytes().to_vec());
+    let time = || Value::Array(vec![text("1"), text("0")]);
+    let keys = [b"a".to_vec(), b"b".to_vec()];
+    let mut job = MoveJob::new(ROUTE, Token::new("m"), keys);
+    job.start();
+    job.on_answers(&[ok(), ok(), ok(), ok(), Value::Array(vec![text("m"), text("m")])]);
+    let copies = [text("dump"), Value::Integer(-1), text("dump"), Value::Integer(-1)];
+    job.on_answers(&[&[time()], &copies[..]].concat());
+    // A client has written one of them, so that both are refused. The marker of the first still stands.
+    let marking = job.on_answers(&[ok(), ok(), ok(), ok(), Value::Null]);
+    assert!(matches!(marking, Step::Ask(_)), "{marking:?}");
+    let copying = job.on_answers(&[Value::Null, ok(), ok(), Value::Array(vec![text("m")])]);
+    assert!(matches!(copying, Step::Ask(_)), "it waits for itself: {copying:?}");
 }

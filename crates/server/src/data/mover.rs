@@ -11,7 +11,6 @@ use cluster::data::{Mover, Order};
 use super::boottime::now;
 use crate::merge::give;
 use crate::shared::Shared;
-use crate::system;
 
 /// Sleeps between looks, with and without work at hand.
 const BUSY: Duration = Duration::from_micros(500);
@@ -21,7 +20,6 @@ const IDLE: Duration = Duration::from_millis(100);
 #[expect(clippy::needless_pass_by_value, reason = "the thread owns what it works with")]
 pub(crate) fn run_mover(shared: Arc<Shared>, orders: Receiver<Order>) {
     let shared = &*shared;
-    system::stand_back();
     let mut mover = Mover::new(now());
     while !shared.is_stopping() {
         match orders.recv_timeout(if mover.is_busy() { BUSY } else { IDLE }) {

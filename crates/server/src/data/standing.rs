@@ -5,6 +5,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use cluster::data::{Outgoing, Plane, Report, SlotState};
@@ -100,6 +101,8 @@ impl Plane for Shared {
 
     fn flush(&self) {
         self.data.links.flush();
+        // Only the mover asks for it, piece after piece, and whoever serves clients goes first.
+        thread::yield_now();
     }
 
     fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R {
