@@ -9,6 +9,7 @@ mod estimate; //  How many keys move, from where to where, and how large they ar
 mod progress; //  How far it is, for those who watch.
 mod switching; // The lock, the announcement, the barrier, the switch.
 mod lanes; //     Connections that carry the epoch in their names.
+mod courtesy; //  Whether the servers have other work.
 mod moving; //    Keys found, weighed, batched and carried over.
 mod run; //       The whole of it, in order.
 

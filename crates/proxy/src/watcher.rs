@@ -13,6 +13,8 @@ use crate::shared::{Fleet, Known, Shared};
 
 /// How often the first server is asked.
 const INTERVAL: Duration = Duration::from_millis(50);
+/// The same while a change is announced: until it is made, clients of the keys that will move wait.
+const ALERT_INTERVAL: Duration = Duration::from_millis(5);
 /// How often the servers' names are looked up again.
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -40,7 +42,8 @@ impl Watcher {
             if self.resolved.elapsed() > RESOLVE_INTERVAL {
                 self.resolve_again();
             }
-            std::thread::park_timeout(INTERVAL);
+            let is_announced = self.follower.config().next.is_some();
+            std::thread::park_timeout(if is_announced { ALERT_INTERVAL } else { INTERVAL });
         }
     }
 

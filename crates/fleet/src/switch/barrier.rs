@@ -9,7 +9,7 @@ use crate::names;
 
 /// How long proxies have to let go before their connections are ended.
 pub const BARRIER_PATIENCE_MS: u64 = 2_000;
-const LOOK_AGAIN_MS: u64 = 20;
+const LOOK_AGAIN_MS: u64 = 5;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct BarrierJob {

@@ -20,6 +20,7 @@ use fleet::{BigMoveJob, Config, Kind, Outcome, Server, Token, View};
 use parking_lot::Mutex;
 use resp::Value;
 
+use super::courtesy::Courtesy;
 use super::lanes::{Broken, Lanes};
 use super::progress::{Left, Progress};
 use crate::admin::{Go, pages};
@@ -103,6 +104,8 @@ impl Mover<'_> {
         let (sender, receiver) = sync_channel(CARRIERS * 2);
         let receiver = Mutex::new(receiver);
         let pace = Pace::new(self.rate);
+        let servers: Vec<Server> = (0..self.config.servers.len()).map(Server).collect();
+        let courtesy = Courtesy::look(&mut self.lanes("look"), &servers);
         thread::scope(|scope| {
             for server in self.givers() {
                 let sender = sender.clone();
@@ -111,7 +114,7 @@ impl Mover<'_> {
             drop(sender);
             for number in 0..CARRIERS {
                 let (receiver, pace) = (&receiver, &pace);
-                scope.spawn(move || self.carry(number, walked, receiver, pace));
+                scope.spawn(move || self.carry(number, walked, receiver, (pace, courtesy)));
             }
         });
     }
@@ -197,7 +200,13 @@ impl Mover<'_> {
 
     // Carrying.
 
-    fn carry(&self, number: usize, walked: &Walked, cargo: &Mutex<Receiver<Cargo>>, pace: &Pace) {
+    fn carry(
+        &self,
+        number: usize,
+        walked: &Walked,
+        cargo: &Mutex<Receiver<Cargo>>,
+        (pace, courtesy): (&Pace, Courtesy),
+    ) {
         give_way();
         let mut lanes = self.lanes("carry");
         let mut count = 0_u64;
@@ -211,6 +220,7 @@ impl Mover<'_> {
             }
             count += 1;
             let token = Token::new(format!("{}-{number}-{count}", self.id));
+            let begun = Instant::now();
             let bytes = match self.carry_one(&mut lanes, cargo, &token) {
                 Ok(bytes) => bytes,
                 Err(broken) => {
@@ -218,6 +228,7 @@ impl Mover<'_> {
                     0
                 }
             };
+            courtesy.rest(begun.elapsed());
             pace.spend(bytes);
         }
     }

@@ -1,0 +1,69 @@
+//! Whether the servers have other work than this migration. If so it takes a quarter of the time it could:
+//! who writes a key that has not moved yet waits for several answers of servers that it keeps busy.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fleet::Server;
+use resp::Value;
+
+use super::lanes::Lanes;
+
+/// How long the servers are watched.
+const LOOK: Duration = Duration::from_millis(200);
+/// More commands a second than proxies need to keep an eye on the map.
+const BUSY_PER_SECOND: f64 = 100.0;
+/// For each moment of work, so many of rest.
+const RESTS: u32 = 3;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Courtesy {
+    rests: u32,
+}
+
+impl Courtesy {
+    /// Watches servers that this process leaves alone meanwhile.
+    pub(super) fn look(lanes: &mut Lanes, servers: &[Server]) -> Courtesy {
+        let mut count = || servers.iter().map(|it| commands_of(lanes, *it)).collect::<Vec<_>>();
+        let (before, begun) = (count(), Instant::now());
+        thread::sleep(LOOK);
+        let after = count();
+        let seconds = begun.elapsed().as_secs_f64();
+        let is_busy = before.into_iter().zip(after).any(|(before, after)| {
+            let (Some(before), Some(after)) = (before, after) else { return false };
+            after.saturating_sub(before) as f64 / seconds > BUSY_PER_SECOND
+        });
+        Courtesy { rests: if is_busy { RESTS } else { 0 } }
+    }
+
+    /// After work that took so long.
+    pub(super) fn rest(self, worked: Duration) {
+        if self.rests > 0 {
+            thread::sleep(worked * self.rests);
+        }
+    }
+}
+
+/// How many commands a server has carried out, if it tells.
+fn commands_of(lanes: &mut Lanes, server: Server) -> Option<u64> {
+    let answer = lanes.on(server, |control| control.call(&["INFO", "stats"])).ok()?;
+    commands_in(&answer)
+}
+
+fn commands_in(info: &Value) -> Option<u64> {
+    let text = String::from_utf8_lossy(info.text()?).into_owned();
+    let number = text.lines().find_map(|line| line.strip_prefix("total_commands_processed:"))?;
+    number.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_has_done_is_read_from_info() {
+        let told = "# Stats\r\ntotal_connections_received:7\r\ntotal_commands_processed:4321\r\n";
+        assert_eq!(commands_in(&Value::Bulk(told.into())), Some(4321));
+        assert_eq!(commands_in(&Value::Error(b"NOPERM".to_vec())), None);
+    }
+}
