@@ -223,7 +223,7 @@ fn the_machine_fills_in_threads_and_a_name() {
     let mut settings = Settings { port: 7123, ..Settings::default() };
     fill_in(&mut settings).expect("nothing to object to");
     assert!((1..=8).contains(&settings.io_threads));
-    assert!(settings.name.ends_with("-7123"), "{}", settings.name);
+    assert!(settings.name.ends_with(":7123"), "{}", settings.name);
     let name = settings.name.clone();
     settings.set("name", &name).expect("the default name is a name");
 }
