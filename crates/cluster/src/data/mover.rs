@@ -13,7 +13,6 @@ use super::follow::stop_feeding;
 use super::pending::Pending;
 use super::settle::Settlements;
 use super::tombs::Tombs;
-use super::window::Window;
 use super::{Outgoing, Plane, Progress, me_in, slots_of};
 use crate::balance::Attempt;
 use crate::fill::{Sent, Source};
@@ -82,6 +81,9 @@ pub enum Report {
     },
 }
 
+/// So much of a fill may be under way unacknowledged: enough to keep the other end busy, little enough
+/// that effects behind it are not late.
+const WINDOW_BYTES: usize = 64 * 1024;
 /// How often backups that fall behind are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// An heir whose turn does not come goes on as a backup.
@@ -112,7 +114,6 @@ pub struct Mover {
     settlements: Settlements,
     pending: Pending,
     look_due: Duration,
-    window: Window,
     /// What the bandwidth cap allows: bytes sent since when.
     paced: (Duration, u64),
     tombs: Tombs,
@@ -129,7 +130,6 @@ impl Mover {
             settlements: Settlements::default(),
             pending: Pending::default(),
             look_due: now,
-            window: Window::default(),
             paced: (now, 0),
             tombs: Tombs::default(),
             sent: Sent::default(),
@@ -161,7 +161,7 @@ impl Mover {
     pub fn handle(&mut self, now: Duration, order: Order, plane: &impl Plane) {
         match order {
             Order::Fill { attempt, bucket, taker } => {
-                self.start_fill(now, attempt, (bucket, taker), plane);
+                self.start_fill(attempt, bucket, taker, plane);
             }
             Order::Cancel { attempt } => {
                 if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
@@ -211,9 +211,9 @@ impl Mover {
 
     fn start_fill(
         &mut self,
-        now: Duration,
         attempt: Attempt,
-        (bucket, taker): (Hashmask, NodeId),
+        bucket: Hashmask,
+        taker: NodeId,
         plane: &impl Plane,
     ) {
         if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
@@ -238,10 +238,7 @@ impl Mover {
                 progress: Progress::default(),
             });
             let source = Source::new(attempt, bucket, link, reign);
-            let asked = plane.with_outbox(link, |outbox| {
-                self.window.turn_to(now, link, outbox);
-                self.window.add(outbox, |outbox| source.start(outbox))
-            });
+            let asked = plane.with_outbox(link, |outbox| source.start(outbox));
             for slot in slots_of(bucket) {
                 plane.with_slot(slot, |state| {
                     state.duty.stop_feeding(link);
@@ -280,9 +277,8 @@ impl Mover {
             if filling.asked.is_some() {
                 return;
             }
-            let link = filling.source.link;
-            let window = self.window.bytes(now, plane.last(link));
-            if plane.kept_bytes(link) > window || !self.may_send(now, plane) {
+            let kept = plane.kept_bytes(filling.source.link);
+            if kept > WINDOW_BYTES || !self.may_send(now, plane) {
                 return;
             }
             if self.send_some(plane).is_break() {
@@ -307,17 +303,15 @@ impl Mover {
         let Some(Filling { source, .. }) = &mut self.filling else {
             return ControlFlow::Break(());
         };
-        let (link, before, window) = (source.link, source.sent(), &mut self.window);
-        if !plane.with_outbox(link, |outbox| window.add(outbox, |it| source.send_piece(it))) {
+        let (link, before) = (source.link, source.sent());
+        if !plane.with_outbox(link, |outbox| source.send_piece(outbox)) {
             let Some(slot) = source.slot() else { return self.end_fill(plane) };
             plane.with_slot(slot, |state| {
                 if !state.duty.is_primary() || state.duty.reign != source.reign {
                     return ControlFlow::Break(());
                 }
                 plane.with_outbox(link, |outbox| {
-                    window.add(outbox, |outbox| {
-                        source.send_chunk(&state.table, &mut state.duty, plane.seed(), outbox);
-                    });
+                    source.send_chunk(&state.table, &mut state.duty, plane.seed(), outbox);
                 });
                 ControlFlow::Continue(())
             })?;
@@ -349,9 +343,7 @@ impl Mover {
                     state.duty.feed_mut(source.link).map(|feed| feed.count(last))
                 })?;
             }
-            plane.with_outbox(source.link, |outbox| {
-                self.window.add(outbox, |outbox| source.end(known.epoch, outbox));
-            });
+            plane.with_outbox(source.link, |outbox| source.end(known.epoch, outbox));
             Some(known.epoch)
         });
         let Some(epoch) = epoch else { return ControlFlow::Break(()) };
