@@ -60,7 +60,8 @@ fn a_new_leader_that_does_not_wait_shows() {
 
 #[test]
 fn a_bucket_that_is_served_while_it_is_handed_over_shows() {
-    shows(Sabotage::ServesWhilePaused);
+    // A write must come in the milliseconds of a handover that goes wrong: about one history in 600 has that.
+    shows_within(500..700, Sabotage::ServesWhilePaused);
 }
 
 #[test]
