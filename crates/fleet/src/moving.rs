@@ -279,14 +279,15 @@ impl MoveJob {
             return unexpected(self.route.to, answers.last());
         };
         for ((key, answer), token) in keys.iter().zip(answers).zip(tokens) {
-            let is_ours = if self.safeguards.check_token {
-                token.text() == Some(self.token.bytes())
-            } else {
-                *answer != Value::Null
-            };
+            let is_set = *answer != Value::Null;
+            let is_ours = if self.safeguards.check_token { self.is_ours(token) } else { is_set };
             self.set(key, if is_ours { State::Marked } else { State::Waiting });
         }
         self.go_on()
+    }
+
+    fn is_ours(&self, token: &Value) -> bool {
+        token.text() == Some(self.token.bytes())
     }
 
     /// Of these, the ones whose marker carries another token have to begin anew.
@@ -295,7 +296,7 @@ impl MoveJob {
             return;
         }
         for (key, token) in keys.iter().zip(tokens) {
-            if token.text() != Some(self.token.bytes()) {
+            if !self.is_ours(token) {
                 self.set(key, State::Waiting);
             }
         }

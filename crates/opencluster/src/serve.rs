@@ -72,19 +72,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
 /// Starts a node. One that had left its cluster without hearing of it finds out only when the others are up:
 /// then this very process begins again, and joins like anybody.
 fn start(options: NodeOptions, settings: &Settings) -> Result<Node, Failure> {
-    let error = match Node::start(options) {
-        Ok(node) => return Ok(node),
-        Err(error) => error,
-    };
-    if matches!(error, StartError::LeftBehind) {
-        log::warn("join", "the others go on without this node; joining them anew");
-        let (mut again, arguments) = this_program();
-        let error = again.args(arguments).exec();
-        return Err(refused(format!(
-            "the others go on without this node ({error}); start it again"
-        )));
+    match Node::start(options) {
+        Err(StartError::LeftBehind) => {
+            log::warn("join", "the others go on without this node; joining them anew");
+            let (mut again, arguments) = this_program();
+            let error = again.args(arguments).exec();
+            let line = format!("the others go on without this node ({error}); start it again");
+            Err(refused(line))
+        }
+        started => started.map_err(|error| refused(explain(&error, settings))),
     }
-    Err(refused(explain(&error, settings)))
 }
 
 /// This program, to be executed again, and the arguments it was started with.

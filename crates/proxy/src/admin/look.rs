@@ -195,7 +195,7 @@ fn look_at(address: &Address, access: &Access) -> Result<Facts, String> {
 pub(crate) struct Info<'a>(pub(crate) &'a str);
 
 impl Info<'_> {
-    fn field(&self, name: &str) -> Option<&str> {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let line = self.0.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|rest| rest.strip_prefix(':')).map(str::trim)
     }

@@ -8,6 +8,7 @@ use fleet::Server;
 use resp::Value;
 
 use super::lanes::Lanes;
+use crate::admin::Info;
 
 /// How long the servers are watched.
 const LOOK: Duration = Duration::from_millis(200);
@@ -15,6 +16,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const BUSY_PER_SECOND: f64 = 100.0;
 /// For each moment of work, so many of rest.
 const RESTS: u32 = 3;
+/// A key that took seconds was moved in small pieces, and who stops the migration does not wait for long.
+const REST_MAX: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Courtesy {
@@ -39,7 +42,7 @@ impl Courtesy {
     /// After work that took so long.
     pub(super) fn rest(self, worked: Duration) {
         if self.rests > 0 {
-            thread::sleep(worked * self.rests);
+            thread::sleep((worked * self.rests).min(REST_MAX));
         }
     }
 }
@@ -51,9 +54,8 @@ fn commands_of(lanes: &mut Lanes, server: Server) -> Option<u64> {
 }
 
 fn commands_in(info: &Value) -> Option<u64> {
-    let text = String::from_utf8_lossy(info.text()?).into_owned();
-    let number = text.lines().find_map(|line| line.strip_prefix("total_commands_processed:"))?;
-    number.trim().parse().ok()
+    let text = String::from_utf8_lossy(info.text()?);
+    Info(&text).field("total_commands_processed")?.parse().ok()
 }
 
 #[cfg(test)]
