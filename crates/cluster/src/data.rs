@@ -10,6 +10,7 @@ mod pending; //  Backups that may be behind.
 mod replace; //  A slot that comes whole after a death.
 mod settle; //   A new primary makes the other backups agree with it before it serves.
 mod refusals; // What the other end of a link has refused.
+mod window; //   How much of a fill may be under way.
 mod tombs; //    How much is remembered since another side parted.
 
 use core::ops::Range;

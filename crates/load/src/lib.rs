@@ -15,6 +15,7 @@ pub mod request; // The bytes to send, encoded once and patched in place.
 mod replies; //     The bytes that come back, counted and thrown away.
 pub mod pace; //    When to send in an open loop, and since when a reply is awaited.
 pub mod client; //  One command, one reply: for PING, INFO and the like.
+pub mod slots; //   Where `CLUSTER SLOTS` says that each slot is.
 pub mod process; // What a server process costs: CPU, memory, and the cores it may use.
 pub mod kept; //    Figures as docs/bench keeps them.
 pub mod recovery; // How fast a cluster recovers: what `cargo xtask chaos` has measured.

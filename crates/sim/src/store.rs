@@ -21,6 +21,7 @@ mod node; //         One process: what a server's threads do, one thing at a tim
 mod plane; //        What the data plane stands on here.
 mod run; //          One history from a seed.
 mod sabotage; //     Rules to break on purpose.
+mod wires; //        Streams of bytes between nodes.
 mod world; //        Nodes, events, time.
 pub mod victim; //   One node that is lied to.
 #[cfg(test)]

@@ -189,6 +189,7 @@ impl Index {
                 if visited >= count && last != Some(position) {
                     return Some(position);
                 }
+                segment.prefetch_ahead(place);
                 visit(segment.item(place), segment.expiry(place));
                 visited += 1;
                 last = Some(position);

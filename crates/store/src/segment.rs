@@ -26,6 +26,8 @@ const NEVER: u64 = u64::MAX;
 pub(crate) const ENTRIES_MAX: usize = 8_192;
 const ENTRIES_MIN: usize = 4;
 const CACHE_LINE_BYTES: usize = 64;
+/// How many entries ahead: as long as it takes to look at these, memory takes to answer.
+const AHEAD: usize = 6;
 
 /// 16 bits of tag above 48 bits of address; zero where nobody is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,12 +120,17 @@ impl Segment {
                 return;
             }
             if entry.tag() == tag {
-                // Most items reach into a second line.
-                let address = item_at(*entry).address();
-                prefetch(address);
-                return prefetch(address.wrapping_add(CACHE_LINE_BYTES));
+                return prefetch_item_of(*entry);
             }
             at += 1;
+        }
+    }
+
+    /// Whoever goes through all items asks here for one that comes a few later.
+    #[inline]
+    pub(crate) fn prefetch_ahead(&self, place: Place) {
+        if let Some(entry) = self.entries.get(place.0 + AHEAD).filter(|entry| **entry != EMPTY) {
+            prefetch_item_of(*entry);
         }
     }
 
@@ -329,8 +336,11 @@ impl Place {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        for entry in self.entries.iter().filter(|entry| **entry != EMPTY) {
-            drop(own_item(*entry));
+        for (place, entry) in self.entries.iter().enumerate() {
+            self.prefetch_ahead(Place(place));
+            if *entry != EMPTY {
+                drop(own_item(*entry));
+            }
         }
     }
 }
@@ -343,6 +353,14 @@ fn homes(capacity: usize) -> usize {
 fn larger(capacity: usize) -> usize {
     let bytes = capacity.max(ENTRIES_MIN - 1) * size_of::<Entry>();
     block_bytes(bytes + size_of::<Entry>()) / size_of::<Entry>()
+}
+
+#[inline]
+fn prefetch_item_of(entry: Entry) {
+    // Most items reach into a second line.
+    let address = item_at(entry).address();
+    prefetch(address);
+    prefetch(address.wrapping_add(CACHE_LINE_BYTES));
 }
 
 #[inline(always)]

@@ -24,8 +24,11 @@ pub struct Intake {
     pub connection: u64,
     /// Whether a map has shown the process as a member.
     was_member: bool,
-    /// The fill that is coming, if one is.
+    /// The fill that is coming, if one is, or has come last.
     taker: Option<Taker>,
+    /// Fills that came to their end before that one. Whoever sent them knows already what the map made of
+    /// them; here they are kept until this node knows.
+    undecided: Vec<Taker>,
     /// The slot that is coming whole, if one is.
     replacement: Option<Replacement>,
     refused: Refused,
@@ -206,9 +209,14 @@ impl Intake {
         if bucket.reign < reign {
             return Taken::NotYet;
         }
+        if self.is_undecided(hashmask) {
+            return Taken::NotYet;
+        }
         self.refused.forget(&hashmask.slots());
-        if let Some(old) = &self.taker {
-            self.cancel(old.fill, surface);
+        match self.taker.take() {
+            Some(old) if old.has_ended() => self.undecided.push(old),
+            Some(old) => free(&old, surface),
+            None => {}
         }
         // A process that is no member yet by its own map gets nothing before it has caught up.
         let Some(me) = me_in(&map, surface.plane) else { return Taken::NotYet };
@@ -294,9 +302,16 @@ impl Intake {
         }
     }
 
+    /// A fill of this bucket has come to its end, and this node does not know yet what the map made of it.
+    fn is_undecided(&self, bucket: Hashmask) -> bool {
+        let ended = self.taker.iter().filter(|taker| taker.has_ended());
+        ended.chain(&self.undecided).any(|taker| taker.bucket == bucket)
+    }
+
+    /// One that has come to its end only the map can cancel.
     fn cancel(&mut self, fill: FillId, surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>) {
-        let ours = self.taker.as_ref().is_some_and(|taker| taker.fill == fill);
-        if let Some(taker) = self.taker.take_if(|_| ours) {
+        let is_open = |taker: &mut Taker| taker.fill == fill && !taker.has_ended();
+        if let Some(taker) = self.taker.take_if(is_open) {
             free(&taker, surface);
         }
     }
@@ -307,8 +322,16 @@ impl Intake {
         map: &Map,
         surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
     ) {
+        let me = surface.plane.me();
+        self.undecided.retain(|taker| {
+            let kept = taker.kept(map, me);
+            if kept == Kept::No {
+                free(taker, surface);
+            }
+            kept == Kept::Yes
+        });
         let Some(taker) = &self.taker else { return };
-        match taker.kept(map, surface.plane.me()) {
+        match taker.kept(map, me) {
             Kept::Yes => {}
             Kept::AsBackup => self.taker = None,
             Kept::No => {

@@ -13,6 +13,7 @@ use super::follow::stop_feeding;
 use super::pending::Pending;
 use super::settle::Settlements;
 use super::tombs::Tombs;
+use super::window::Window;
 use super::{Outgoing, Plane, Progress, me_in, slots_of};
 use crate::balance::Attempt;
 use crate::fill::{Sent, Source};
@@ -81,9 +82,6 @@ pub enum Report {
     },
 }
 
-/// So much of a fill may be under way unacknowledged: enough to keep the other end busy, little enough
-/// that effects behind it are not late.
-const WINDOW_BYTES: usize = 64 * 1024;
 /// How often backups that fall behind are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// An heir whose turn does not come goes on as a backup.
@@ -114,6 +112,7 @@ pub struct Mover {
     settlements: Settlements,
     pending: Pending,
     look_due: Duration,
+    window: Window,
     /// What the bandwidth cap allows: bytes sent since when.
     paced: (Duration, u64),
     tombs: Tombs,
@@ -130,6 +129,7 @@ impl Mover {
             settlements: Settlements::default(),
             pending: Pending::default(),
             look_due: now,
+            window: Window::default(),
             paced: (now, 0),
             tombs: Tombs::default(),
             sent: Sent::default(),
@@ -161,7 +161,7 @@ impl Mover {
     pub fn handle(&mut self, now: Duration, order: Order, plane: &impl Plane) {
         match order {
             Order::Fill { attempt, bucket, taker } => {
-                self.start_fill(attempt, bucket, taker, plane);
+                self.start_fill(now, attempt, (bucket, taker), plane);
             }
             Order::Cancel { attempt } => {
                 if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
@@ -211,9 +211,9 @@ impl Mover {
 
     fn start_fill(
         &mut self,
+        now: Duration,
         attempt: Attempt,
-        bucket: Hashmask,
-        taker: NodeId,
+        (bucket, taker): (Hashmask, NodeId),
         plane: &impl Plane,
     ) {
         if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
@@ -238,7 +238,10 @@ impl Mover {
                 progress: Progress::default(),
             });
             let source = Source::new(attempt, bucket, link, reign);
-            let asked = plane.with_outbox(link, |outbox| source.start(outbox));
+            let asked = plane.with_outbox(link, |outbox| {
+                self.window.turn_to(now, link, outbox);
+                self.window.add(now, outbox, |outbox| source.start(outbox))
+            });
             for slot in slots_of(bucket) {
                 plane.with_slot(slot, |state| {
                     state.duty.stop_feeding(link);
@@ -277,11 +280,12 @@ impl Mover {
             if filling.asked.is_some() {
                 return;
             }
-            let kept = plane.kept_bytes(filling.source.link);
-            if kept > WINDOW_BYTES || !self.may_send(now, plane) {
+            let link = filling.source.link;
+            let window = self.window.bytes(now, plane.last(link), plane.acked(link));
+            if plane.kept_bytes(link) > window || !self.may_send(now, plane) {
                 return;
             }
-            if self.send_some(plane).is_break() {
+            if self.send_some(now, plane).is_break() {
                 self.fail_fill(plane);
             }
         }
@@ -299,19 +303,21 @@ impl Mover {
 
     /// A piece of a large value, or a chunk of a slot, or the end. Breaks if the bucket is no longer
     /// this node's.
-    fn send_some(&mut self, plane: &impl Plane) -> ControlFlow<()> {
+    fn send_some(&mut self, now: Duration, plane: &impl Plane) -> ControlFlow<()> {
         let Some(Filling { source, .. }) = &mut self.filling else {
             return ControlFlow::Break(());
         };
-        let (link, before) = (source.link, source.sent());
-        if !plane.with_outbox(link, |outbox| source.send_piece(outbox)) {
-            let Some(slot) = source.slot() else { return self.end_fill(plane) };
+        let (link, before, window) = (source.link, source.sent(), &mut self.window);
+        if !plane.with_outbox(link, |outbox| window.add(now, outbox, |it| source.send_piece(it))) {
+            let Some(slot) = source.slot() else { return self.end_fill(now, plane) };
             plane.with_slot(slot, |state| {
                 if !state.duty.is_primary() || state.duty.reign != source.reign {
                     return ControlFlow::Break(());
                 }
                 plane.with_outbox(link, |outbox| {
-                    source.send_chunk(&state.table, &mut state.duty, plane.seed(), outbox);
+                    window.add(now, outbox, |outbox| {
+                        source.send_chunk(&state.table, &mut state.duty, plane.seed(), outbox);
+                    });
                 });
                 ControlFlow::Continue(())
             })?;
@@ -330,7 +336,7 @@ impl Mover {
     }
 
     /// All slots are sent: from here on the taker counts.
-    fn end_fill(&mut self, plane: &impl Plane) -> ControlFlow<()> {
+    fn end_fill(&mut self, now: Duration, plane: &impl Plane) -> ControlFlow<()> {
         let Some(filling) = &mut self.filling else { return ControlFlow::Break(()) };
         let source = &filling.source;
         let epoch = plane.with_moves(|outgoing| {
@@ -343,7 +349,9 @@ impl Mover {
                     state.duty.feed_mut(source.link).map(|feed| feed.count(last))
                 })?;
             }
-            plane.with_outbox(source.link, |outbox| source.end(known.epoch, outbox));
+            plane.with_outbox(source.link, |outbox| {
+                self.window.add(now, outbox, |outbox| source.end(known.epoch, outbox));
+            });
             Some(known.epoch)
         });
         let Some(epoch) = epoch else { return ControlFlow::Break(()) };

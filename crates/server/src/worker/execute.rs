@@ -122,7 +122,8 @@ impl<'s> Worker<'s> {
             Verdict::Queued => return stats.queued(request.command),
             Verdict::Refused(error) => {
                 stats.rejected(request.command);
-                return self.outcome.errors.push(error);
+                self.outcome.errors.push(error);
+                return self.note_stall(index);
             }
         };
         let reshaped = self.outcome.reshaped;

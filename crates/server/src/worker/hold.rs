@@ -183,6 +183,7 @@ impl Worker<'_> {
         session.refused();
         self.shared.watching.commands[self.number].rejected(request.command);
         self.outcome.errors.push(error);
+        self.note_stall(index);
     }
 
     /// Keeps a request that cannot run now, to be tried again.
@@ -224,7 +225,7 @@ impl Worker<'_> {
         parked
     }
 
-    /// A request of this connection ran: it waits no longer.
+    /// A request of this connection has its answer, be it that it is another's to give: it waits no longer.
     #[inline]
     pub(super) fn note_stall(&mut self, index: usize) {
         let connection = &mut self.connections[index];

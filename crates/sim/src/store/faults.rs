@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use cluster::consensus::Saved;
 use cluster::control::Ask;
-use cluster::map::{NodeId, Peer, Setting};
+use cluster::map::{Bucket, NodeId, Peer, Setting};
+use placement::{Hashmask, Mask, Slot};
 
-use placement::{Hashmask, Mask};
-
+use super::clients::KEYS;
 use super::clock::Clock;
 use super::node::Node;
 use super::run::Sky;
@@ -27,14 +27,16 @@ pub(super) struct Faults {
     bad: BTreeMap<NodeId, Duration>,
     /// Processes that will start again, and when.
     down: Vec<(Duration, (Saved, Peer, Clock))>,
+    /// Processes that were stopped for a while, and until when.
+    asleep: Vec<(Duration, NodeId)>,
     pub joins: u64,
 }
 
 impl Faults {
     pub(super) fn new(seed: u64, sky: Sky, nodes_max: u64) -> Faults {
         let rng = Rng::new(seed ^ 0xFA07_5EED);
-        let (bad, down) = (BTreeMap::new(), Vec::new());
-        Faults { rng, sky, nodes_max, last_id: 1, bad, down, joins: 0 }
+        let (bad, down, asleep) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Faults { rng, sky, nodes_max, last_id: 1, bad, down, asleep, joins: 0 }
     }
 
     pub(super) fn clock(&mut self) -> Clock {
@@ -57,6 +59,7 @@ impl Faults {
     /// Something happens; how long until the next.
     pub(super) fn strike(&mut self, world: &mut World) -> Duration {
         self.restart_due(world);
+        self.wake_due(world);
         let ids: Vec<NodeId> = world.nodes.keys().copied().collect();
         if let Some(some) = self.rng.choose(&ids).copied() {
             match self.sky {
@@ -149,20 +152,75 @@ impl Faults {
 
     fn stop(&mut self, world: &mut World, some: NodeId) {
         if world.nodes[&some].is_stopped {
-            tell!(world, "-- {some} goes on");
-            self.bad.insert(some, world.now + AFTERMATH);
-            return world.go_on(some);
+            return self.wake(world, some);
         }
         if self.spares(world, &[some]) {
             tell!(world, "-- {some} is stopped");
             self.bad.insert(some, Duration::MAX);
             world.nodes.get_mut(&some).expect("chosen from the nodes").is_stopped = true;
+            // Often for about as long as it takes others to go on without it, while clients still wait for it.
+            if self.rng.below(4) > 0 {
+                self.asleep.push((world.now + ms(300 + self.rng.below(2700)), some));
+            }
+        }
+    }
+
+    fn wake(&mut self, world: &mut World, some: NodeId) {
+        tell!(world, "-- {some} goes on");
+        self.bad.insert(some, world.now + AFTERMATH);
+        world.go_on(some);
+    }
+
+    fn wake_due(&mut self, world: &mut World) {
+        let now = world.now;
+        let due: Vec<NodeId> =
+            self.asleep.extract_if(.., |(at, _)| *at <= now).map(|(_, node)| node).collect();
+        for node in due {
+            if world.nodes.get(&node).is_some_and(|node| node.is_stopped) {
+                self.wake(world, node);
+            }
+        }
+    }
+
+    /// A node has just begun to hand over a bucket: now and then that is when it stops hearing of the others in
+    /// time.
+    pub(super) fn strike_at_handover(&mut self, world: &mut World, node: NodeId) {
+        let strikes = self.sky == Sky::Stormy && self.rng.below(4) == 0;
+        if strikes && self.spares(world, &[node]) {
+            tell!(world, "-- {node} hears everything late");
+            self.bad.insert(node, Duration::MAX);
+            let extra = ms(20 + self.rng.below(500));
+            self.others(world, node).into_iter().for_each(|other| {
+                world.network.slow.insert((other, node), extra);
+            });
+        }
+    }
+
+    fn others(&self, world: &World, node: NodeId) -> Vec<NodeId> {
+        world.nodes.keys().copied().filter(|other| *other != node).collect()
+    }
+
+    /// The last blow: a primary dies when one of its backups has got less than the other, and nobody
+    /// writes after that.
+    pub(super) fn strike_last(&mut self, world: &mut World) {
+        let Some(map) = world.map().filter(|_| self.sky == Sky::Stormy) else { return };
+        let is_fed = |bucket: &&Bucket| bucket.backups().len() > 1;
+        let fed: Vec<&Bucket> =
+            KEYS.iter().map(|key| map.bucket_of(Slot::of(key.as_bytes()))).filter(is_fed).collect();
+        let Some(bucket) = self.rng.choose(&fed) else { return };
+        let (primary, backups) = (bucket.holders[0], bucket.backups());
+        let dies = self.spares(world, &[primary]) && self.has_majority_without(world, primary);
+        if let Some(backup) = self.rng.choose(backups).copied().filter(|_| dies) {
+            tell!(world, "-- from {primary} nothing reaches {backup}, and then it dies");
+            world.network.cut.insert((primary, backup));
+            world.run_until(world.now + ms(20 + self.rng.below(100)));
+            self.crash(world, primary);
+            world.is_busy = false;
         }
     }
 
     fn cut_off(&mut self, world: &mut World, some: NodeId) {
-        let others: Vec<NodeId> =
-            world.nodes.keys().copied().filter(|node| *node != some).collect();
+        let others = self.others(world, some);
         if !self.spares(world, &[some]) {
             return;
         }
@@ -201,7 +259,7 @@ impl Faults {
         tell!(world, "-- {some} is slow");
         self.bad.insert(some, Duration::MAX);
         let extra = ms(20 + self.rng.below(800));
-        for other in world.nodes.keys().copied().filter(|node| *node != some) {
+        for other in self.others(world, some) {
             world.network.slow.insert((some, other), extra);
         }
     }
@@ -217,8 +275,7 @@ impl Faults {
 
     pub(super) fn heal(&mut self, world: &mut World) {
         tell!(world, "-- all is well again");
-        world.network.cut.clear();
-        world.network.slow.clear();
+        world.network.mend(world.now);
         let stopped: Vec<NodeId> =
             world.nodes.values().filter(|node| node.is_stopped).map(|node| node.me.id).collect();
         stopped.into_iter().for_each(|node| world.go_on(node));

@@ -18,6 +18,9 @@ pub(super) enum Way {
     Back,
 }
 
+/// Of a thousand messages: so few that it never is all those of a lease.
+const FEW_LOST: u64 = 10;
+
 pub(super) struct Stream {
     pub from: Peer,
     pub to: Peer,
@@ -43,6 +46,8 @@ pub(super) struct Network {
     /// Messages between these two take so much longer.
     pub slow: BTreeMap<(NodeId, NodeId), Duration>,
     pub streams: BTreeMap<StreamId, Stream>,
+    /// When the last cut or slow way was mended.
+    pub mended_at: Duration,
     last: u64,
 }
 
@@ -74,8 +79,22 @@ impl Network {
             cut: BTreeSet::new(),
             slow: BTreeMap::new(),
             streams: BTreeMap::new(),
+            mended_at: Duration::ZERO,
             last: 0,
         }
+    }
+
+    /// Whether whoever asks is sure to be heard in time, for so long already.
+    pub(super) fn is_smooth(&self, now: Duration, long: Duration) -> bool {
+        let is_whole = self.cut.is_empty() && self.slow.is_empty();
+        is_whole && self.weather.lost < FEW_LOST && self.mended_at + long <= now
+    }
+
+    /// All ways are open again.
+    pub(super) fn mend(&mut self, now: Duration) {
+        self.cut.clear();
+        self.slow.clear();
+        self.mended_at = now;
     }
 
     pub(super) fn is_cut(&self, from: NodeId, to: NodeId) -> bool {

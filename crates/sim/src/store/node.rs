@@ -41,6 +41,8 @@ pub(super) struct Node {
     pub lease_until: Duration,
     pub disk: Saved,
     pub is_stopped: bool,
+    /// Since when it has not been stopped.
+    pub runs_since: Duration,
     /// What came while the process was stopped.
     pub inbox: Vec<Input>,
     pub requests: Vec<Request>,
@@ -94,6 +96,7 @@ impl Node {
             lease_until: Duration::ZERO,
             disk,
             is_stopped: false,
+            runs_since: now,
             inbox: Vec::new(),
             requests: Vec::new(),
             held: Vec::new(),

@@ -122,8 +122,12 @@ pub fn run(run: Run) -> Result<Report, Failure> {
     let busy_until = world.now + BUSY;
     while world.now < busy_until && world.broken.is_none() && !world.nodes.is_empty() {
         let pause = faults.strike(&mut world);
-        world.run_until(world.now + pause);
+        let until = world.now + pause;
+        while let Some(node) = world.run_to_handover(until) {
+            faults.strike_at_handover(&mut world, node);
+        }
     }
+    faults.strike_last(&mut world);
     faults.end(&mut world);
     come_to_rest(&mut world).map_err(failure)?;
     judge(&world).map_err(failure)

@@ -172,7 +172,10 @@ fn saved(map: &Map) -> Saved {
 
 #[cfg(test)]
 mod tests {
-    use cluster::replication::Frame;
+    use cluster::balance::Attempt;
+    use cluster::replication::{Frame, Position};
+    use placement::Hashmask;
+    use store::{Seed, SlotTable, encode_item};
 
     use super::*;
 
@@ -185,6 +188,49 @@ mod tests {
         assert_eq!(map.bucket_at(0).holders[..], [NodeId(1), NodeId(2)]);
         assert_eq!(map.bucket_at(1).holders[..], [NodeId(2), NodeId(3)]);
         assert_eq!(map.bucket_at(2).holders[..], [NodeId(3), NodeId(1)]);
+    }
+
+    /// All frames of a fill of one bucket with one item.
+    fn fill_of(bucket: Hashmask, number: u64) -> Vec<u8> {
+        let fill = Attempt { giver: LIAR, number };
+        let slot = Slot::new(bucket.slots().start).unwrap();
+        let reign = map_of_three().bucket(bucket).unwrap().reign;
+        let epoch = map_of_three().bucket(bucket).unwrap().epoch;
+        let (mut table, seed) = (SlotTable::default(), Seed::new(1));
+        let put =
+            Done::Put { key: seed.key(b"theirs"), value: NewValue::Raw(b"x"), expires_at: None };
+        let _ = table.apply(&put, Version(5), Touch::Nothing, &seed);
+        let mut items = Vec::new();
+        table.for_each(|found| encode_item(&found, &mut items));
+        let position = Position { reign, version: Version(5) };
+        let mut bytes = Vec::new();
+        for frame in [
+            Frame::FillStart { fill, bucket, reign },
+            Frame::FillSlot { fill, slot, position },
+            Frame::FillItems { fill, slot, items: &items },
+            Frame::FillSlotEnd { fill, slot },
+            Frame::FillEnd { fill, epoch },
+        ] {
+            frame.write(&mut bytes);
+        }
+        bytes
+    }
+
+    #[test]
+    fn what_a_fill_has_brought_is_kept_until_the_map_says_what_it_is() {
+        let mut victim = Victim::default();
+        let map = map_of_three();
+        let buckets = map.buckets().filter(|bucket| bucket.holders[..] == [LIAR, NodeId(3)]);
+        let buckets: Vec<Hashmask> = buckets.map(|bucket| bucket.hashmask).take(2).collect();
+        let mine = victim.held();
+        assert!(victim.frames(&fill_of(buckets[0], 1)));
+        let with_one = victim.held();
+        assert_ne!(with_one, mine);
+        // Its sender knows of the map's answer already, and goes on.
+        assert!(victim.frames(&fill_of(buckets[1], 2)));
+        let first = Slot::new(buckets[0].slots().start).unwrap();
+        let len = victim.node.plane.with_slot(first, |state| state.table.len());
+        assert_eq!(len, 1, "an acknowledged copy may be the only one");
     }
 
     #[test]

@@ -13,11 +13,10 @@ use cluster::control::{
 use cluster::data::Order;
 use cluster::map::{Boot, ClusterId, Endpoints, Map, Member, NodeId, Peer, Settings, Zone};
 use cluster::merge::{Question, Reply};
-use cluster::replication::FrameNumber;
 use placement::Mask;
 
 use super::Sabotage;
-use super::checkers::Checkers;
+use super::checkers::{self, Checkers};
 use super::clients::{Clients, Request, Told};
 use super::clock::Clock;
 use super::keeping::Copies;
@@ -53,6 +52,8 @@ pub(super) struct World {
     pub broken: Option<String>,
     /// Processes that have ended because the others go on without them.
     pub gone: Vec<NodeId>,
+    /// A node that has just begun to hand over a bucket.
+    pub hands_over: Option<NodeId>,
     /// What was told, if somebody else than `clients` asks.
     pub heard: Option<Vec<(u64, Told)>>,
 }
@@ -160,6 +161,7 @@ impl World {
             last_ask: 1_000_000,
             broken: None,
             gone: Vec::new(),
+            hands_over: None,
             heard: None,
         }
     }
@@ -251,6 +253,7 @@ impl World {
     pub(super) fn go_on(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get_mut(&id).filter(|node| node.is_stopped) else { return };
         node.is_stopped = false;
+        node.runs_since = self.now;
         let inputs = core::mem::take(&mut node.inbox);
         let requests = core::mem::take(&mut node.requests);
         // Whichever of its threads wakes first.
@@ -288,29 +291,13 @@ impl World {
         }
     }
 
-    /// Both ends notice, and who had dialled dials again.
-    pub(super) fn break_stream(&mut self, id: StreamId) {
-        let Some(stream) = self.network.streams.remove(&id) else { return };
-        let frees = self.sabotage == Some(Sabotage::TakerFreesAfterEnd);
-        for peer in [stream.from, stream.to] {
-            if let Some(node) = self.nodes.get_mut(&peer.id).filter(|node| node.me == peer) {
-                node.forget_stream(id);
-                if frees && peer == stream.to {
-                    node.free_what_came();
-                }
-            }
-        }
-        let after = ms(5 + self.rng.below(200));
-        self.push(after, Event::Dial { from: stream.from, to: stream.to });
-    }
-
     // ---- Time.
 
     pub(super) fn push(&mut self, after: Duration, event: Event) {
         self.push_at(self.now + after, event);
     }
 
-    fn push_at(&mut self, at: Duration, event: Event) {
+    pub(super) fn push_at(&mut self, at: Duration, event: Event) {
         self.event_count += 1;
         self.events.insert((at, self.event_count), event);
     }
@@ -318,6 +305,18 @@ impl World {
     pub(super) fn run_until(&mut self, end: Duration) {
         while self.broken.is_none() && self.step(end) {}
         self.now = self.now.max(end);
+    }
+
+    /// Like `run_until`, but no farther than to where a node begins to hand over a bucket.
+    pub(super) fn run_to_handover(&mut self, end: Duration) -> Option<NodeId> {
+        self.hands_over = None;
+        while self.broken.is_none() && self.step(end) {
+            if self.hands_over.is_some() {
+                return self.hands_over;
+            }
+        }
+        self.now = self.now.max(end);
+        None
     }
 
     /// The next thing that happens, if it happens before `end`.
@@ -410,7 +409,10 @@ impl World {
                 self.order(id, Order::Fill { attempt, bucket, taker });
             }
             Effect::CancelFill { attempt } => self.order(id, Order::Cancel { attempt }),
-            Effect::Pause { bucket, epoch, .. } => self.order(id, Order::Pause { bucket, epoch }),
+            Effect::Pause { bucket, epoch, .. } => {
+                self.hands_over = Some(id);
+                self.order(id, Order::Pause { bucket, epoch });
+            }
             Effect::TakeOver { bucket, .. } => self.order(id, Order::TakeOver { bucket }),
             Effect::Beat { from, left } => {
                 if left == 0 {
@@ -441,6 +443,10 @@ impl World {
     fn on_map_changed(&mut self, id: NodeId, changed: &MapChanged) {
         let seen = self.checkers.see_map(&self.nodes, changed);
         self.note(seen);
+        if self.checkers.is_new() {
+            let just = checkers::is_just(&self.nodes, &self.network, self.now, changed);
+            self.note(just);
+        }
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if self.checkers.is_new() {
             let entry = changed.entry.as_ref().map(|entry| &entry.changes);
@@ -579,111 +585,6 @@ impl World {
     fn note(&mut self, checked: Result<(), String>) {
         if let Err(broken) = checked {
             self.broken.get_or_insert(broken);
-        }
-    }
-
-    fn send_bytes(&mut self, from: Peer, (stream, way): (StreamId, Way), bytes: Vec<u8>) {
-        let Some(known) = self.network.streams.get(&stream) else { return };
-        let (_, to) = known.ends(way);
-        let delay = self.network.delay(from.id, to.id, self.rng.draw());
-        if let Some(at) = self.network.push((stream, way), bytes, self.now + delay) {
-            self.push_at(at, Event::Pump { stream, way });
-        }
-    }
-
-    /// Something has come on a stream, unless nothing passes just now: then it comes later.
-    fn pump(&mut self, id: StreamId, way: Way) {
-        let Some(stream) = self.network.streams.get_mut(&id) else { return };
-        let (from, to) = stream.ends(way);
-        let stopped = self.nodes.get(&to.id).is_some_and(|node| node.is_stopped);
-        if stopped || self.network.cut.contains(&(from.id, to.id)) {
-            return self.push(ms(20), Event::Pump { stream: id, way });
-        }
-        let Some(bytes) = stream.arrived(way, self.now) else { return };
-        match way {
-            Way::Out => self.take_in(to.id, id, &bytes),
-            Way::Back => {
-                let Some(node) = self.nodes.get_mut(&to.id) else { return };
-                node.plane.now.set(node.clock.at(self.now));
-                node.on_answers(id, &bytes);
-                self.after(to.id);
-            }
-        }
-        // Where much happens much breaks: right behind the end of a fill, say.
-        if self.network.weather.broken > 0 && self.rng.below(10_000) < self.network.weather.broken {
-            self.break_stream(id);
-        }
-    }
-
-    fn take_in(&mut self, id: NodeId, stream: StreamId, bytes: &[u8]) {
-        let Some(from) = self.network.streams.get(&stream).map(|stream| stream.from) else {
-            return;
-        };
-        let Some(node) = self.nodes.get_mut(&id) else { return };
-        if node.plane.known_map().is_none() {
-            return self.break_stream(stream); // It has no map yet.
-        }
-        node.plane.now.set(node.clock.at(self.now));
-        let me = node.me;
-        let back = node.on_frames(stream, from, bytes);
-        if !back.is_empty() {
-            self.send_bytes(me, (stream, Way::Back), back);
-        }
-        self.after(id);
-    }
-
-    fn dial(&mut self, from: Peer, to: Peer) {
-        let Some(dialler) = self.nodes.get(&from.id).filter(|node| node.me == from) else {
-            return;
-        };
-        let wanted = dialler
-            .plane
-            .links
-            .borrow()
-            .iter()
-            .any(|link| link.peer == to && !link.is_gone && link.stream.is_none());
-        if !wanted {
-            return;
-        }
-        let cut = self.network.is_cut(from.id, to.id) || self.network.is_cut(to.id, from.id);
-        let generation = dialler.control.generation();
-        let ready = |node: &&mut Node| {
-            let same = node.control.generation().zip(generation);
-            let same = same.is_some_and(|(theirs, mine)| theirs.is_one_with(mine));
-            node.me == to && !node.is_stopped && node.map().is_some() && same
-        };
-        let acceptor = self.nodes.get_mut(&to.id).filter(ready);
-        let (Some(acceptor), false) = (acceptor, cut) else {
-            return self.push(ms(100), Event::Dial { from, to });
-        };
-        // A new connection closes the old one first.
-        let old = self.network.streams.iter().filter(|(_, it)| it.from == from && it.to == to);
-        let old: Vec<StreamId> = old.map(|(id, _)| *id).collect();
-        old.into_iter().for_each(|id| {
-            self.network.streams.remove(&id);
-            acceptor.forget_stream(id);
-        });
-        let stream = self.network.open(from, to);
-        let next = FrameNumber(acceptor.accept(from, stream));
-        let Some(dialler) = self.nodes.get_mut(&from.id) else { return };
-        let resumed = {
-            let mut links = dialler.plane.links.borrow_mut();
-            let link = links.iter_mut().find(|link| link.peer == to && !link.is_gone);
-            link.is_some_and(|link| {
-                let resumed = link.outbox.resume(next).is_ok();
-                if !resumed && self.tells {
-                    let (acked, last) = (link.outbox.acked(), link.outbox.last());
-                    println!("{from:?} to {to:?}: wants {next:?}, has {acked:?} to {last:?}");
-                }
-                link.stream = resumed.then_some(stream);
-                resumed
-            })
-        };
-        if resumed {
-            self.take_in(to.id, stream, &[]);
-            self.after(from.id);
-        } else {
-            self.break_stream(stream);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Clusters: three primaries with a backup each, ours beside Redis and Valkey. What a write and a read
 //! cost, and what clients notice when a node is added.
 mod grow; //    A fourth node joins three that are full and busy.
+mod hot; //     A bucket that is written to without pause gets its copy.
 mod members; // A cluster of servers: started, joined, asked how even it is.
 mod paced; //   A client of clusters that sends at a fixed rate and follows MOVED.
 
@@ -15,6 +16,7 @@ use crate::Options;
 use crate::measure::median;
 use crate::servers::{Kind, Tools};
 use grow::Growth;
+use hot::Hot;
 use members::Members;
 
 const PIPELINES: [usize; 2] = [1, 16];
@@ -22,12 +24,14 @@ const OPERATIONS: [&str; 2] = ["SET", "GET"];
 /// Keys of each slot: redis-benchmark makes so many for every slot of the node it talks to.
 const KEYS: u64 = 60;
 const VALUE_BYTES: usize = 64;
+const GROWTH_ROUNDS: usize = 3;
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ClusterResults {
     pub(crate) rounds: usize,
     pub(crate) throughput: Vec<Throughput>,
     pub(crate) growth: BTreeMap<Kind, Growth>,
+    pub(crate) hot: Option<Hot>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -48,14 +52,33 @@ pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<ClusterResults
     let wants = |part: &str| options.only.iter().all(|word| word == part);
     let throughput =
         if wants("throughput") { measure_throughput(tools, options, rounds)? } else { Vec::new() };
-    let mut growth = BTreeMap::new();
-    let growing = if wants("growth") { tools.kinds() } else { Vec::new() };
-    for kind in growing {
-        let grown = grow::measure(tools, kind, options.quick)?;
-        println!("{}", grown.line(kind));
-        growth.insert(kind, grown);
+    let growth =
+        if wants("growth") { measure_growth(tools, options, rounds)? } else { BTreeMap::new() };
+    let hot = wants("hot").then(|| hot::measure(tools)).transpose()?;
+    hot.iter().for_each(|hot| println!("{}", hot.line()));
+    Ok(ClusterResults { rounds, throughput, growth, hot })
+}
+
+/// Of several rounds the one in the middle, by how much longer clients waited.
+fn measure_growth(
+    tools: &Tools,
+    options: &Options,
+    rounds: usize,
+) -> io::Result<BTreeMap<Kind, Growth>> {
+    let mut seen: BTreeMap<Kind, Vec<Growth>> = BTreeMap::new();
+    for _ in 0..rounds.min(GROWTH_ROUNDS) {
+        for kind in tools.kinds() {
+            let grown = grow::measure(tools, kind, options.quick)?;
+            println!("{}", grown.line(kind));
+            seen.entry(kind).or_default().push(grown);
+        }
     }
-    Ok(ClusterResults { rounds, throughput, growth })
+    let middle = |mut all: Vec<Growth>| {
+        all.sort_by(|one, other| one.p99_ratio().total_cmp(&other.p99_ratio()));
+        let middle = all.len() / 2;
+        all.into_iter().nth(middle)
+    };
+    Ok(seen.into_iter().filter_map(|(kind, all)| Some((kind, middle(all)?))).collect())
 }
 
 fn measure_throughput(
@@ -87,7 +110,55 @@ fn measure_throughput(
     Ok(table)
 }
 
+impl ClusterResults {
+    /// Its part of docs/benchmarks.md.
+    pub(crate) fn section(&self) -> String {
+        let mut text = format!(
+            "Three primaries with a backup each: three processes of ours, six of the others, all on core 0. Ours \
+             acknowledges a write when the backup has it, the others before. `redis-benchmark --cluster` with 50 \
+             connections and values of {VALUE_BYTES} bytes; CPU is that of all processes together, for one operation; \
+             median of {} rounds.\n\n\
+             | case | OpenCluster | Valkey | Redis | speed, of Valkey | CPU, of Valkey |\n|---|---|---|---|---|---|\n",
+            self.rounds
+        );
+        self.throughput.iter().for_each(|row| text += &row.row());
+        text += "\nA fourth node joins three that hold a million keys of 100 bytes, while 5,000 requests a second, half \
+                 of them writes, go on. Ours balances by itself; of the others it is the time of `redis-cli --cluster \
+                 rebalance`. Of several rounds the one in the middle. What clients waited, p50 / p99 / p99.9 / longest, in milliseconds:\n\n\
+                 | | even after | before | during | after |\n|---|---|---|---|---|\n";
+        for (kind, growth) in &self.growth {
+            text += &growth.row(*kind);
+        }
+        if let Some(ours) = self.growth.get(&Kind::Ours) {
+            text += &ours.targets();
+        }
+        if let Some(hot) = &self.hot {
+            text += &format!("\nA second node joins one: {}.\n", hot.line());
+        }
+        text
+    }
+}
+
 impl Throughput {
+    fn row(&self) -> String {
+        let of = |kind: Kind| self.servers.get(&kind);
+        let cell = |kind: Kind| {
+            of(kind).map_or("-".to_owned(), |cost| {
+                let Cost { ops_per_second, cpu_micros_per_op } = cost;
+                format!("{:.0}, {cpu_micros_per_op:.2}", ops_per_second / 1e3)
+            })
+        };
+        let share = |figure: fn(&Cost) -> f64| {
+            let both = of(Kind::Ours).zip(of(Kind::Valkey));
+            both.map_or("-".to_owned(), |(ours, theirs)| {
+                format!("{:.2}", figure(ours) / figure(theirs))
+            })
+        };
+        let [ours, valkey, redis] = [Kind::Ours, Kind::Valkey, Kind::Redis].map(cell);
+        let (speed, cpu) = (share(|it| it.ops_per_second), share(|it| it.cpu_micros_per_op));
+        format!("| {} | {ours} | {valkey} | {redis} | {speed} | {cpu} |\n", self.case)
+    }
+
     fn line(&self) -> String {
         let shown = self.servers.iter().map(|(kind, cost)| {
             let (ops, cpu) = (cost.ops_per_second, cost.cpu_micros_per_op);

@@ -67,8 +67,8 @@ struct Options {
     /// How often each server runs each case; the median counts.
     #[arg(long, global = true, default_value_t = 5)]
     rounds: usize,
-    /// Only the cases with all these words, as in `--only GET,P16,1M`; of `cluster`, `throughput` or
-    /// `growth`.
+    /// Only the cases with all these words, as in `--only GET,P16,1M`; of `cluster`, `throughput`,
+    /// `growth` or `hot`.
     #[arg(long, global = true, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these servers.

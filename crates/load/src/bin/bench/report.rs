@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Options;
+use crate::cluster::ClusterResults;
 use crate::fleet::{FleetResults, P99_TARGET, RATE_TARGET};
 use crate::generator::GeneratorResults;
 use crate::latency::LatencyResults;
@@ -109,6 +110,10 @@ fn page() -> io::Result<String> {
         heading(&mut page, "The load generator", &kept);
         generator(&mut page, &kept.results);
     }
+    if let Some(kept) = last::<ClusterResults>("cluster")? {
+        heading(&mut page, "Clusters beside Valkey and Redis", &kept);
+        page.push_str(&kept.results.section());
+    }
     if let Some(kept) = last::<Recovery>("recovery")? {
         heading(&mut page, "When nodes die, leave or sleep", &kept);
         line!(
@@ -139,8 +144,8 @@ cargo xtask bench all --report    # measures anew
 cargo xtask bench report          # only writes the page and its plots from what was measured
 ```
 
-In place of `all`: `node`, `memory`, `threads`, `latency`, `generator`, `timers` or `fleet`. `--quick` gives
-a first look in a minute, `--only GET,P16,1M` some of the cases, `--rounds 9` more rounds. The figures
+In place of `all`: `node`, `memory`, `threads`, `latency`, `generator`, `cluster`, `timers` or `fleet`. `--quick`
+gives a first look in a minute, `--only GET,P16,1M` some of the cases, `--rounds 9` more rounds. The figures
 behind the tables are in `docs/bench/*.json`.
 
 How it is measured: server and load on one machine, over loopback, the server pinned to core 0 with

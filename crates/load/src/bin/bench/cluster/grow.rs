@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::members::{Members, PRIMARIES};
-use super::paced::{self, Paced, Samples};
+use super::paced::{self, Keys, Paced, Samples, Work};
 use crate::servers::{Kind, Tools};
 
 const KEYS: u64 = 1_000_000;
 const VALUE_BYTES: usize = 100;
+const PER_SECOND: u64 = 5_000;
 const BEFORE: Duration = Duration::from_secs(5);
 
 #[derive(Serialize, Deserialize)]
@@ -38,7 +39,8 @@ pub(super) fn measure(tools: &Tools, kind: Kind, quick: bool) -> io::Result<Grow
     let mut cluster = Members::start(tools, kind)?;
     let seed = cluster.servers[0].address;
     paced::fill(seed, keys, VALUE_BYTES)?;
-    let load = Paced::start(seed, keys, VALUE_BYTES);
+    let work = Work { keys: Keys::Each(keys), value_bytes: VALUE_BYTES, per_second: PER_SECOND };
+    let load = Paced::start(seed, &work);
     std::thread::sleep(BEFORE);
     if kind != Kind::Ours {
         cluster.add(tools)?;
@@ -101,12 +103,43 @@ impl Waits {
         Waits { p50: at(0.5), p99: at(0.99), p999: at(0.999), longest: at(1.0) }
     }
 
+    /// In milliseconds.
+    pub(super) fn row(&self) -> String {
+        let Waits { p50, p99, p999, longest } = self;
+        let millis = [p50, p99, p999, longest].map(|micros| format!("{:.2}", micros / 1e3));
+        millis.join(" / ")
+    }
+
     fn shown(&self) -> String {
         format!("{:.0}/{:.0}/{:.0}/{:.0}", self.p50, self.p99, self.p999, self.longest)
     }
 }
 
 impl Growth {
+    pub(super) fn row(&self, kind: Kind) -> String {
+        let [before, during, after] = [self.before, self.during, self.after].map(|it| it.row());
+        format!("| {} | {:.2} s | {before} | {during} | {after} |\n", kind.name(), self.seconds)
+    }
+
+    /// How much longer clients waited while it lasted.
+    pub(super) fn p99_ratio(&self) -> f64 {
+        self.during.p99 / self.before.p99
+    }
+
+    /// What is wanted of ours.
+    pub(super) fn targets(&self) -> String {
+        let ratio = self.p99_ratio();
+        let handover = self.longest_handover_micros.map_or(0.0, |micros| micros as f64 / 1e3);
+        format!(
+            "\n| ours | | target |\n|---|---:|---:|\n\
+             | even after | {:.2} s | 3 s |\n\
+             | p99 during, of before | {ratio:.2} | 1.5 |\n\
+             | the longest a command waited for a handover | {handover:.1} ms | 10 ms |\n\
+             | copied | {:.0} MB/s | 60 MB/s where the load allows |\n",
+            self.seconds, self.megabytes_per_second,
+        )
+    }
+
     pub(super) fn line(&self, kind: Kind) -> String {
         format!(
             "{:<12} a fourth node: even after {:.2} s ({:.0} MB/s); p50/p99/p99.9/max us before {}, \

@@ -1,25 +1,44 @@
 //! A client of clusters that sends at a fixed rate, whatever the answers do, and follows MOVED. Latency
-//! counts from when a request was due.
+//! counts from when a request was due. As in clients that people use, all its connections know the same of
+//! where slots are, and after a MOVED it asks for the whole of that again, not too often.
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use load::keys::Rng;
+use load::slots::ranges;
 use placement::Slot;
 use resp::{ReplyParser, Value};
 
 /// Connections to each node; one alone could not keep the rate if an answer took a millisecond.
 const THREADS: u64 = 16;
-const PER_SECOND: u64 = 5_000;
 const MOVES_MAX: usize = 20;
+const REFRESH_EVERY: Duration = Duration::from_millis(100);
 
 /// Requests with when they were due and how long they took.
 pub(super) type Samples = Vec<(Instant, Duration)>;
+
+/// What is asked for.
+#[derive(Clone)]
+pub(super) struct Work {
+    pub(super) keys: Keys,
+    pub(super) value_bytes: usize,
+    /// Of all threads together, so many requests or pipelines.
+    pub(super) per_second: u64,
+}
+
+#[derive(Clone)]
+pub(super) enum Keys {
+    /// One of so many, read as often as written.
+    Each(u64),
+    /// So many of these in one pipeline, all written.
+    Piped(Arc<[String]>, usize),
+}
 
 pub(super) struct Paced {
     stop: Arc<AtomicBool>,
@@ -27,11 +46,12 @@ pub(super) struct Paced {
 }
 
 impl Paced {
-    pub(super) fn start(seed: SocketAddr, keys: u64, value_bytes: usize) -> Paced {
-        let stop = Arc::new(AtomicBool::new(false));
+    pub(super) fn start(seed: SocketAddr, work: &Work) -> Paced {
+        let (stop, places) = (Arc::new(AtomicBool::new(false)), Arc::new(Places::new(seed)));
         let start = |number| {
-            let stop = Arc::clone(&stop);
-            thread::spawn(move || work(number, seed, &stop, (keys, value_bytes)))
+            let (stop, work) = (Arc::clone(&stop), work.clone());
+            let client = ClusterClient::new(Arc::clone(&places));
+            thread::spawn(move || work.go_on(number, client, &stop))
         };
         Paced { threads: (0..THREADS).map(start).collect(), stop }
     }
@@ -47,35 +67,52 @@ impl Paced {
     }
 }
 
-fn work(
-    number: u64,
-    seed: SocketAddr,
-    stop: &AtomicBool,
-    (keys, value_bytes): (u64, usize),
-) -> io::Result<Samples> {
-    let mut client = ClusterClient::new(seed);
-    let every = Duration::from_secs(1) * u32::try_from(THREADS).unwrap_or(1)
-        / u32::try_from(PER_SECOND).unwrap_or(1);
-    let value = "v".repeat(value_bytes);
-    let mut due = Instant::now();
-    let mut samples = Vec::new();
-    let mut chance = Rng::new(number);
-    while !stop.load(Ordering::Relaxed) {
-        due += every;
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        let key = format!("key:{}", chance.below(keys));
-        let reads = chance.below(2) == 0;
-        let words: &[&str] = if reads { &["GET", &key] } else { &["SET", &key, &value] };
-        client.call(&key, words)?;
-        samples.push((due, due.elapsed()));
+impl Work {
+    fn go_on(
+        &self,
+        number: u64,
+        mut client: ClusterClient,
+        stop: &AtomicBool,
+    ) -> io::Result<Samples> {
+        client.refresh()?;
+        let every = Duration::from_secs_f64(THREADS as f64 / self.per_second as f64);
+        let value = "v".repeat(self.value_bytes);
+        let mut due = Instant::now();
+        let mut samples = Vec::new();
+        let mut chance = Rng::new(number);
+        while !stop.load(Ordering::Relaxed) {
+            due += every;
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            self.ask(&mut client, &mut chance, &value)?;
+            samples.push((due, due.elapsed()));
+            if client.places.is_due() {
+                client.refresh()?;
+            }
+        }
+        Ok(samples)
     }
-    Ok(samples)
+
+    fn ask(&self, client: &mut ClusterClient, chance: &mut Rng, value: &str) -> io::Result<()> {
+        match &self.keys {
+            Keys::Each(keys) => {
+                let key = format!("key:{}", chance.below(*keys));
+                let reads = chance.below(2) == 0;
+                let words: &[&str] = if reads { &["GET", &key] } else { &["SET", &key, value] };
+                client.call(&key, words)
+            }
+            Keys::Piped(keys, count) => {
+                let from = chance.below((keys.len() - count) as u64) as usize;
+                client.set_all(&keys[from..from + count], value)
+            }
+        }
+    }
 }
 
 /// Fills a cluster through pipelines.
 pub(super) fn fill(seed: SocketAddr, keys: u64, value_bytes: usize) -> io::Result<()> {
     const PIPELINE: u64 = 512;
-    let mut client = ClusterClient::new(seed);
+    let mut client = ClusterClient::new(Arc::new(Places::new(seed)));
+    client.refresh()?;
     let value = "v".repeat(value_bytes);
     for from in (0..keys).step_by(PIPELINE as usize) {
         let names: Vec<String> =
@@ -85,10 +122,51 @@ pub(super) fn fill(seed: SocketAddr, keys: u64, value_bytes: usize) -> io::Resul
     Ok(())
 }
 
-struct ClusterClient {
+/// Where each slot was last found; all connections share it.
+struct Places {
     seed: SocketAddr,
-    /// Where each slot was last found.
-    places: Vec<Option<SocketAddr>>,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    at: Vec<SocketAddr>,
+    asked: Instant,
+    /// Somebody was told `MOVED` since.
+    is_old: bool,
+}
+
+impl Places {
+    fn new(seed: SocketAddr) -> Places {
+        let at = vec![seed; usize::from(Slot::COUNT)];
+        Places { seed, known: Mutex::new(Known { at, asked: Instant::now(), is_old: false }) }
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut Known) -> R) -> R {
+        work(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn of(&self, slot: usize) -> SocketAddr {
+        self.with(|known| known.at[slot])
+    }
+
+    fn moved(&self, slot: usize, at: SocketAddr) {
+        self.with(|known| (known.at[slot], known.is_old) = (at, true));
+    }
+
+    /// Whether it is time to ask again; then whoever asked does so.
+    fn is_due(&self) -> bool {
+        self.with(|known| {
+            let is_due = known.is_old && known.asked.elapsed() > REFRESH_EVERY;
+            if is_due {
+                (known.asked, known.is_old) = (Instant::now(), false);
+            }
+            is_due
+        })
+    }
+}
+
+struct ClusterClient {
+    places: Arc<Places>,
     nodes: BTreeMap<SocketAddr, Node>,
 }
 
@@ -99,8 +177,19 @@ struct Node {
 }
 
 impl ClusterClient {
-    fn new(seed: SocketAddr) -> ClusterClient {
-        ClusterClient { seed, places: vec![None; usize::from(Slot::COUNT)], nodes: BTreeMap::new() }
+    fn new(places: Arc<Places>) -> ClusterClient {
+        ClusterClient { places, nodes: BTreeMap::new() }
+    }
+
+    fn refresh(&mut self) -> io::Result<()> {
+        let seed = self.places.seed;
+        let node = self.node(seed)?;
+        node.send(&["CLUSTER", "SLOTS"])?;
+        let rows = ranges(&node.receive()?);
+        self.places.with(|known| {
+            rows.into_iter().for_each(|(first, last, at)| known.at[first..=last].fill(at));
+        });
+        Ok(())
     }
 
     fn node(&mut self, at: SocketAddr) -> io::Result<&mut Node> {
@@ -118,7 +207,7 @@ impl ClusterClient {
     fn call(&mut self, key: &str, words: &[&str]) -> io::Result<()> {
         let slot = Slot::of(key.as_bytes()).index();
         for _ in 0..MOVES_MAX {
-            let at = self.places[slot].unwrap_or(self.seed);
+            let at = self.places.of(slot);
             let node = self.node(at)?;
             node.send(words)?;
             let answer = node.receive()?;
@@ -134,13 +223,13 @@ impl ClusterClient {
         let mut words = text.split_whitespace();
         match (words.next(), words.next(), words.next().and_then(|at| at.parse().ok())) {
             (Some("MOVED"), Some(_), Some(at)) => {
-                self.places[slot] = Some(at);
+                self.places.moved(slot, at);
                 Ok(())
             }
             (Some("ASK"), Some(_), Some(at)) => {
                 self.node(at)?.send(&["ASKING"])?;
                 self.node(at)?.receive()?;
-                self.places[slot] = Some(at);
+                self.places.moved(slot, at);
                 Ok(())
             }
             (Some("TRYAGAIN"), _, _) => Ok(()),
@@ -151,7 +240,7 @@ impl ClusterClient {
     fn set_all(&mut self, keys: &[String], value: &str) -> io::Result<()> {
         let mut by_place: BTreeMap<SocketAddr, Vec<&String>> = BTreeMap::new();
         for key in keys {
-            let at = self.places[Slot::of(key.as_bytes()).index()].unwrap_or(self.seed);
+            let at = self.places.of(Slot::of(key.as_bytes()).index());
             by_place.entry(at).or_default().push(key);
         }
         for (at, keys) in by_place {

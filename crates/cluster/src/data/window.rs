@@ -1,0 +1,128 @@
+//! How much of a fill may be under way unacknowledged. What is written meanwhile travels behind it on the
+//! same link, and clients wait until that is acknowledged: where somebody writes, no more goes ahead of
+//! them than a good rate needs; where nobody does, as much as keeps the other end busy.
+
+use std::time::Duration;
+
+use crate::replication::{FrameNumber, LinkId, Outbox};
+
+/// Some tenths of a millisecond of the other end's time.
+const NARROW: usize = 8 * 1024;
+const WIDE: usize = 256 * 1024;
+/// Beside somebody's writes a fill may go on at this rate, however far away the other end is.
+const BYTES_PER_MILLISECOND: usize = 64 * 1024;
+/// Whoever has written is expected to write again for so long.
+const MEMORY: Duration = Duration::from_millis(100);
+/// A round that takes longer than the shortest one counts for so little: it may be the fill that is in the way.
+const PATIENCE: u32 = 32;
+
+#[derive(Default)]
+pub(super) struct Window {
+    link: Option<LinkId>,
+    /// The last frame on the link that the fill has added or seen.
+    known: FrameNumber,
+    narrow_until: Duration,
+    /// A frame whose answer is waited for, and when it was added.
+    asked: Option<(FrameNumber, Duration)>,
+    /// How long an answer takes when nothing is in the way, once it is known.
+    round: Option<Duration>,
+}
+
+impl Window {
+    /// A fill begins: of another link it is not known yet whether somebody writes there, nor how far it goes.
+    pub(super) fn turn_to(&mut self, now: Duration, link: LinkId, outbox: &Outbox) {
+        if self.link.replace(link) != Some(link) {
+            self.known = outbox.last();
+            self.narrow_until = now + MEMORY;
+            (self.asked, self.round) = (None, None);
+        }
+    }
+
+    /// Lets the fill add frames of its own, which do not count as somebody's writes.
+    pub(super) fn add<R>(
+        &mut self,
+        now: Duration,
+        outbox: &mut Outbox,
+        add: impl FnOnce(&mut Outbox) -> R,
+    ) -> R {
+        let before = outbox.last();
+        let result = add(outbox);
+        if outbox.last() != before {
+            self.known.0 += outbox.last().0 - before.0;
+            self.asked.get_or_insert((outbox.last(), now));
+        }
+        result
+    }
+
+    pub(super) fn bytes(&mut self, now: Duration, last: FrameNumber, acked: FrameNumber) -> usize {
+        self.measure(now, acked);
+        if core::mem::replace(&mut self.known, last) != last {
+            self.narrow_until = now + MEMORY;
+        }
+        if now >= self.narrow_until {
+            return WIDE;
+        }
+        let micros = self.round.unwrap_or_default().as_micros();
+        let needed = micros.saturating_mul(BYTES_PER_MILLISECOND as u128) / 1000;
+        usize::try_from(needed).unwrap_or(WIDE).saturating_add(NARROW).min(WIDE)
+    }
+
+    fn measure(&mut self, now: Duration, acked: FrameNumber) {
+        let Some((_, since)) = self.asked.take_if(|(number, _)| *number <= acked) else { return };
+        let (took, known) = (now.saturating_sub(since), self.round.unwrap_or(Duration::MAX));
+        self.round = Some(took.min(known.saturating_add(known / PATIENCE)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replication::Frame;
+
+    const AT: Duration = Duration::from_secs(9);
+
+    const NONE: FrameNumber = FrameNumber(0);
+
+    fn write(outbox: &mut Outbox) {
+        outbox.push(&Frame::News { bytes: b"written" });
+    }
+
+    #[test]
+    fn it_is_narrow_while_somebody_writes_and_wide_when_nobody_does() {
+        let (mut window, mut outbox) = (Window::default(), Outbox::default());
+        write(&mut outbox);
+        window.turn_to(AT - MEMORY, LinkId(1), &outbox);
+        assert_eq!(window.bytes(AT - MEMORY, outbox.last(), NONE), NARROW, "it is not known yet");
+        assert_eq!(window.bytes(AT, outbox.last(), NONE), WIDE);
+        window.add(AT, &mut outbox, write);
+        assert_eq!(
+            window.bytes(AT, outbox.last(), NONE),
+            WIDE,
+            "the fill's own frames do not count"
+        );
+        window.add(AT, &mut outbox, write);
+        write(&mut outbox);
+        assert_eq!(window.bytes(AT, outbox.last(), NONE), NARROW);
+        assert_eq!(window.bytes(AT + MEMORY / 2, outbox.last(), NONE), NARROW);
+        assert_eq!(window.bytes(AT + MEMORY, outbox.last(), NONE), WIDE);
+        window.turn_to(AT + MEMORY, LinkId(1), &outbox);
+        assert_eq!(window.bytes(AT + MEMORY, outbox.last(), NONE), WIDE, "the next fill goes on");
+    }
+
+    #[test]
+    fn the_farther_the_other_end_the_more_is_under_way() {
+        let (mut window, mut outbox) = (Window::default(), Outbox::default());
+        window.turn_to(AT, LinkId(1), &outbox);
+        let mut narrow_after = |took: Duration| {
+            window.add(AT, &mut outbox, write);
+            window.bytes(AT + took, outbox.last(), outbox.last())
+        };
+        let millisecond = Duration::from_millis(1);
+        assert_eq!(narrow_after(millisecond), NARROW + BYTES_PER_MILLISECOND);
+        assert_eq!(narrow_after(millisecond / 2), NARROW + BYTES_PER_MILLISECOND / 2);
+        let in_the_way = narrow_after(millisecond * 50);
+        assert!(in_the_way < NARROW + BYTES_PER_MILLISECOND, "{in_the_way}");
+        let far = (0..200).map(|_| narrow_after(millisecond * 50)).last();
+        assert_eq!(far, Some(WIDE), "it stays so");
+    }
+}

@@ -1,0 +1,137 @@
+//! Data streams between nodes: dialled, carrying bytes both ways, breaking.
+
+use cluster::map::{NodeId, Peer};
+use cluster::replication::FrameNumber;
+
+use super::Sabotage;
+use super::network::{StreamId, Way};
+use super::node::Node;
+use super::world::{Event, World, ms};
+
+impl World {
+    pub(super) fn send_bytes(
+        &mut self,
+        from: Peer,
+        (stream, way): (StreamId, Way),
+        bytes: Vec<u8>,
+    ) {
+        let Some(known) = self.network.streams.get(&stream) else { return };
+        let (_, to) = known.ends(way);
+        let delay = self.network.delay(from.id, to.id, self.rng.draw());
+        if let Some(at) = self.network.push((stream, way), bytes, self.now + delay) {
+            self.push_at(at, Event::Pump { stream, way });
+        }
+    }
+
+    /// Something has come on a stream, unless nothing passes just now: then it comes later.
+    pub(super) fn pump(&mut self, id: StreamId, way: Way) {
+        let Some(stream) = self.network.streams.get_mut(&id) else { return };
+        let (from, to) = stream.ends(way);
+        let stopped = self.nodes.get(&to.id).is_some_and(|node| node.is_stopped);
+        if stopped || self.network.cut.contains(&(from.id, to.id)) {
+            return self.push(ms(20), Event::Pump { stream: id, way });
+        }
+        let Some(bytes) = stream.arrived(way, self.now) else { return };
+        match way {
+            Way::Out => self.take_in(to.id, id, &bytes),
+            Way::Back => {
+                let Some(node) = self.nodes.get_mut(&to.id) else { return };
+                node.plane.now.set(node.clock.at(self.now));
+                node.on_answers(id, &bytes);
+                self.after(to.id);
+            }
+        }
+        // Where much happens much breaks: right behind the end of a fill, say.
+        if self.network.weather.broken > 0 && self.rng.below(10_000) < self.network.weather.broken {
+            self.break_stream(id);
+        }
+    }
+
+    pub(super) fn take_in(&mut self, id: NodeId, stream: StreamId, bytes: &[u8]) {
+        let Some(from) = self.network.streams.get(&stream).map(|stream| stream.from) else {
+            return;
+        };
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if node.plane.known_map().is_none() {
+            return self.break_stream(stream); // It has no map yet.
+        }
+        node.plane.now.set(node.clock.at(self.now));
+        let me = node.me;
+        let back = node.on_frames(stream, from, bytes);
+        if !back.is_empty() {
+            self.send_bytes(me, (stream, Way::Back), back);
+        }
+        self.after(id);
+    }
+
+    pub(super) fn dial(&mut self, from: Peer, to: Peer) {
+        let Some(dialler) = self.nodes.get(&from.id).filter(|node| node.me == from) else {
+            return;
+        };
+        let wanted = dialler
+            .plane
+            .links
+            .borrow()
+            .iter()
+            .any(|link| link.peer == to && !link.is_gone && link.stream.is_none());
+        if !wanted {
+            return;
+        }
+        let cut = self.network.is_cut(from.id, to.id) || self.network.is_cut(to.id, from.id);
+        let generation = dialler.control.generation();
+        let ready = |node: &&mut Node| {
+            let same = node.control.generation().zip(generation);
+            let same = same.is_some_and(|(theirs, mine)| theirs.is_one_with(mine));
+            node.me == to && !node.is_stopped && node.map().is_some() && same
+        };
+        let acceptor = self.nodes.get_mut(&to.id).filter(ready);
+        let (Some(acceptor), false) = (acceptor, cut) else {
+            return self.push(ms(100), Event::Dial { from, to });
+        };
+        // A new connection closes the old one first.
+        let old = self.network.streams.iter().filter(|(_, it)| it.from == from && it.to == to);
+        let old: Vec<StreamId> = old.map(|(id, _)| *id).collect();
+        old.into_iter().for_each(|id| {
+            self.network.streams.remove(&id);
+            acceptor.forget_stream(id);
+        });
+        let stream = self.network.open(from, to);
+        let next = FrameNumber(acceptor.accept(from, stream));
+        let Some(dialler) = self.nodes.get_mut(&from.id) else { return };
+        let resumed = {
+            let mut links = dialler.plane.links.borrow_mut();
+            let link = links.iter_mut().find(|link| link.peer == to && !link.is_gone);
+            link.is_some_and(|link| {
+                let resumed = link.outbox.resume(next).is_ok();
+                if !resumed && self.tells {
+                    let (acked, last) = (link.outbox.acked(), link.outbox.last());
+                    println!("{from:?} to {to:?}: wants {next:?}, has {acked:?} to {last:?}");
+                }
+                link.stream = resumed.then_some(stream);
+                resumed
+            })
+        };
+        if resumed {
+            self.take_in(to.id, stream, &[]);
+            self.after(from.id);
+        } else {
+            self.break_stream(stream);
+        }
+    }
+
+    /// Both ends notice, and who had dialled dials again.
+    pub(super) fn break_stream(&mut self, id: StreamId) {
+        let Some(stream) = self.network.streams.remove(&id) else { return };
+        let frees = self.sabotage == Some(Sabotage::TakerFreesAfterEnd);
+        for peer in [stream.from, stream.to] {
+            if let Some(node) = self.nodes.get_mut(&peer.id).filter(|node| node.me == peer) {
+                node.forget_stream(id);
+                if frees && peer == stream.to {
+                    node.free_what_came();
+                }
+            }
+        }
+        let after = ms(5 + self.rng.below(200));
+        self.push(after, Event::Dial { from: stream.from, to: stream.to });
+    }
+}
