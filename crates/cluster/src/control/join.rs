@@ -38,12 +38,14 @@ impl JoinRequest {
     }
 }
 
-/// `renewed` says whether a node has renewed its lease since this process first asked.
+/// `renewed` says whether a node has renewed its lease since this process first asked, `is_last` whether this
+/// surely is the last process of its node.
 pub(super) fn judge(
     map: &Map,
     cluster: ClusterId,
     request: &JoinRequest,
     renewed: impl Fn(NodeId) -> bool,
+    is_last: bool,
 ) -> Verdict {
     if let Some(reason) = misfit(map, cluster, request) {
         return Verdict::Refuse(reason);
@@ -56,6 +58,9 @@ pub(super) fn judge(
     let known = map.member(joining.id);
     if known.is_some_and(|member| member.peer() == joining.peer()) {
         return Verdict::Member;
+    }
+    if known.is_some() && !is_last {
+        return Verdict::Wait("another process of this node may be the member".into());
     }
     if reader(map).is_some_and(|node| node != joining.id) {
         // With a second member what is lost would no longer be the first one's to bring back.

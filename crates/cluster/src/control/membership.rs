@@ -115,7 +115,8 @@ impl Control {
     }
 
     /// A process that has kept its id comes back: it is another boot, and no member before the map
-    /// says so. Without a leader it asks everybody, for its log may be too old to know one.
+    /// says so. It asks everybody: its log may be too old to know a leader, or know one that has gone since,
+    /// and nobody sends the log to who is no member.
     pub(super) fn ask_to_come_back(&mut self) {
         if self.is_gone || self.is_member() {
             return;
@@ -124,10 +125,7 @@ impl Control {
         if self.leads() {
             return self.consider(request, Asker::There(self.me.id, 0));
         }
-        let asked: Vec<NodeId> = match self.consensus.leader() {
-            Some(leader) => vec![leader],
-            None => self.others().collect(),
-        };
+        let asked: Vec<NodeId> = self.others().collect();
         self.send_all(asked, &Message::JoinAsk { number: 0, request: Box::new(request) });
     }
 
@@ -142,7 +140,11 @@ impl Control {
         let first_asked = leader.candidates.note(now, peer);
         let renewed =
             |node: NodeId| node == self.me.id || leader.granter.last_ask(node) > Some(first_asked);
-        match join::judge(&map, self.cluster, &request, renewed) {
+        // Nobody can tell the question of an earlier process, come late, from one that is asked now: but the
+        // process that is the member would have been heard meanwhile.
+        let is_quiet = now >= first_asked + map.settings().lease / 2 && !renewed(peer.id);
+        let is_last = is_quiet || peer == self.me.peer();
+        match join::judge(&map, self.cluster, &request, renewed, is_last) {
             Verdict::Member => self.answer_join(asker, self.welcome(&map)),
             Verdict::Wait(reason) => self.answer_join(asker, JoinAnswer::Wait(reason)),
             Verdict::Refuse(reason) => self.answer_join(asker, JoinAnswer::Refused(reason)),

@@ -209,6 +209,8 @@ impl Intake {
         if bucket.reign < reign {
             return Taken::NotYet;
         }
+        // An end may have come after the map that decides on it.
+        self.follow(&map, surface);
         if self.is_undecided(hashmask) {
             return Taken::NotYet;
         }

@@ -310,8 +310,12 @@ impl Faults {
 
     /// Whether enough of the voters are well, whoever is asked.
     fn has_majority_without(&self, world: &World, missing: NodeId) -> bool {
-        // Whoever leaves, or is no member any more, may have no vote when the missing one is missed.
+        // Whoever leaves, or is no member any more, may have no vote when the missing one is missed. Of two
+        // members both have one, as soon as the second has heard of it.
         let map = world.map();
+        if map.as_ref().is_some_and(|map| map.members().len() == 2) {
+            return false;
+        }
         let is_member = |node: NodeId| map.as_ref().is_some_and(|map| map.member(node).is_some());
         let stays = |node: &Node| is_member(node.me.id) && !node.control.is_leaving();
         let is_well = |node: &&NodeId| {

@@ -6,7 +6,7 @@ use placement::Mask;
 
 use super::world::{CLUSTER, World, member, ms, request};
 use crate::control::{Answer, Ask, JoinRequest, PROTOCOL_VERSION};
-use crate::map::{Ack, ClusterId, Member, NodeId, Setting, SplitLargerThan};
+use crate::map::{Ack, Boot, ClusterId, Member, NodeId, Setting, SplitLargerThan};
 
 fn refusal(request: JoinRequest) -> String {
     let mut t = World::of(2);
@@ -169,4 +169,34 @@ fn all_but_one_may_leave_at_once() {
         t.settle();
         assert_eq!(t.map().load(NodeId(stays)).primaries, 256, "{stays} stays");
     }
+}
+
+#[test]
+fn a_question_of_an_earlier_process_that_comes_late_takes_nobodys_place() {
+    let mut t = World::of(3);
+    let node = t.follower();
+    let disk = t.kill(node).unwrap();
+    t.restart(node, 700, disk);
+    t.run_until(|t| t.is_member(node) && t.has_lease(node));
+    let late = Ask::Join(Box::new(request(Member { boot: Boot(600), ..member(node) })));
+    for _ in 0..10 {
+        t.ask(t.leader().unwrap(), late.clone());
+        t.run(ms(100));
+    }
+    assert_eq!(t.map().member(NodeId(node)).unwrap().boot, Boot(700));
+    assert!(t.is_member(node) && t.has_lease(node));
+}
+
+#[test]
+fn a_process_that_comes_back_asks_others_when_the_leader_it_knows_dies() {
+    let mut t = World::of(7);
+    t.settle();
+    let voters = t.voters();
+    let node = (1..=7).find(|id| !voters.contains(id)).expect("five of seven vote");
+    let disk = t.kill(node).unwrap();
+    t.run_until(|t| !t.members().contains(&node));
+    t.restart(node, 700, disk);
+    t.run_until(|t| t.control(node).leader().is_some());
+    t.kill(t.leader().unwrap());
+    t.run_until(|t| t.is_member(node));
 }
