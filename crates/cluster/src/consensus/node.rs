@@ -280,7 +280,12 @@ impl Consensus {
 
     /// Whether voters are being replaced, or a change of them is proposed.
     pub fn is_reconfiguring(&self) -> bool {
-        self.configuration().is_joint() || (self.is_leader() && self.raft.raft.has_pending_conf())
+        self.configuration().is_joint() || self.has_proposed_voters()
+    }
+
+    /// Whether this leader's next decisions may need other voters than `configuration` tells.
+    pub fn has_proposed_voters(&self) -> bool {
+        self.is_leader() && self.raft.raft.has_pending_conf() && !self.configuration().is_joint()
     }
 
     pub fn applied(&self) -> LogIndex {

@@ -73,9 +73,13 @@ impl Control {
     /// Whether a majority of the voters was heard just now, not counting those who are gone already, but
     /// still have a vote: whoever is declared dead ends, and is then missing for whatever is decided
     /// before the voters have changed. With two voters the one that is left never hears one: it cannot
-    /// tell whether the other is dead or cut off.
+    /// tell whether the other is dead or cut off. While other voters are proposed nobody knows yet whose
+    /// majority it takes.
     fn hears_a_majority(&self) -> bool {
         let (Some(map), Some(leader)) = (&self.map, &self.leader) else { return false };
+        if self.consensus.has_proposed_voters() {
+            return false;
+        }
         let configuration = self.consensus.configuration();
         let is_left = |node: &&NodeId| {
             let is_here = **node == self.me.id || self.was_heard(leader, **node);

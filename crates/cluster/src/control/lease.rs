@@ -235,6 +235,8 @@ impl Granter {
             let is_open = |peer: &Peer, ask: &u64| asks.get(peer).is_none_or(|done| ask > done);
             round.asks.retain(|peer, ask| is_open(peer, ask));
         }
+        // One with nothing to ask is not due again.
+        self.rounds.retain(|round| !round.asks.is_empty());
         self.confirmed.push((index, asks));
     }
 
@@ -402,5 +404,23 @@ impl Control {
             && map.members().iter().map(Member::peer).eq([self.me.peer()])
             && voters.eq([self.me.id])
             && !self.consensus.is_reconfiguring()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::Boot;
+
+    #[test]
+    fn a_round_that_an_earlier_one_has_answered_is_not_due() {
+        let (mut granter, at) = (Granter::default(), Duration::from_secs(9));
+        let peer = Peer { id: NodeId(2), boot: Boot(20) };
+        granter.note_ask(at, peer, Ask { number: 1, applied: LogIndex(1), is_cut_off: false });
+        let first = granter.begin_round(at).unwrap();
+        assert!(granter.begin_round(at + ROUND_WAIT).is_some(), "it may be lost: asked again");
+        assert_eq!(granter.round_due(), Some(at + 2 * ROUND_WAIT));
+        granter.confirm(first, LogIndex(1));
+        assert_eq!(granter.round_due(), None, "or this node would be woken again and again");
     }
 }

@@ -403,7 +403,10 @@ impl Control {
         let Some(wish) = leader.leaving.get(&node) else { return false };
         let others = self.consensus.voters().iter().filter(|it| !leader.leaving.contains_key(it));
         let mut others = others.filter(|it| **it != self.me.id);
-        others.all(|it| leader.granter.last_ask(*it) > Some(wish.since))
+        others.all(|it| {
+            let was_heard = leader.granter.last_ask(*it) > Some(wish.since);
+            was_heard && !leader.granter.is_condemned(*it)
+        })
     }
 
     /// Whether a member is there and has the log, so that decisions need not wait for it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cluster::map::NodeId;
 
-use super::clients::{PATIENCE, Request, Told};
+use super::clients::{Request, Told, patience};
 use super::linear::Op;
 use super::world::{Event, World, ms, tell};
 
@@ -28,7 +28,7 @@ impl World {
             return self.push(ms(200), Event::Begin { client });
         };
         let number = request.number;
-        self.push(PATIENCE, Event::GiveUp { client, number });
+        self.push(patience(client), Event::GiveUp { client, number });
         self.ask_somebody(request);
     }
 

@@ -103,14 +103,15 @@ impl Faults {
     }
 
     fn storm(&mut self, world: &mut World, some: NodeId) {
-        match self.rng.below(14) {
+        match self.rng.below(15) {
             0 | 1 => self.crash(world, some),
             2 | 3 => self.crash_and_restart(world, some),
-            4 | 5 => self.stop(world, some),
+            4 | 5 | 12 => self.stop(world, some),
             6 => self.cut_off(world, some),
             7 | 8 => self.cut_pair(world, some),
             9 => self.slow_down(world, some),
             10 => self.heal(world),
+            14 => self.mute_who_is_late(world),
             11 => {
                 let node = world.nodes.get_mut(&some).expect("chosen from the nodes");
                 node.clock.wall_off += i64::try_from(self.rng.below(60_000)).unwrap_or(0) - 30_000;
@@ -159,9 +160,12 @@ impl Faults {
             self.bad.insert(some, Duration::MAX);
             world.nodes.get_mut(&some).expect("chosen from the nodes").is_stopped = true;
             // Often for about as long as it takes others to go on without it, while clients still wait for it.
-            if self.rng.below(4) > 0 {
-                self.asleep.push((world.now + ms(300 + self.rng.below(2700)), some));
-            }
+            let long = match self.rng.below(4) {
+                0 => return,
+                1 => 300 + self.rng.below(1_100),
+                _ => 1_500 + self.rng.below(1_400),
+            };
+            self.asleep.push((world.now + ms(long), some));
         }
     }
 
@@ -259,8 +263,23 @@ impl Faults {
         tell!(world, "-- {some} is slow");
         self.bad.insert(some, Duration::MAX);
         let extra = ms(20 + self.rng.below(800));
+        let hears_late = self.rng.below(2) == 0;
         for other in self.others(world, some) {
-            world.network.slow.insert((some, other), extra);
+            let way = if hears_late { (other, some) } else { (some, other) };
+            world.network.slow.insert(way, extra);
+        }
+    }
+
+    /// A node that hears everything late is not heard any more: it may rely on answers that are old.
+    fn mute_who_is_late(&mut self, world: &mut World) {
+        let late: BTreeSet<NodeId> = world.network.slow.keys().map(|(_, to)| *to).collect();
+        let late: Vec<NodeId> =
+            late.into_iter().filter(|node| self.bad.contains_key(node)).collect();
+        let Some(node) = self.rng.choose(&late).copied() else { return };
+        tell!(world, "-- nobody hears {node}, which hears everything late");
+        self.bad.insert(node, Duration::MAX);
+        for other in self.others(world, node) {
+            world.network.cut.insert((node, other));
         }
     }
 
@@ -308,16 +327,11 @@ impl Faults {
         map.buckets().all(|bucket| bucket.holders.iter().any(is_well))
     }
 
-    /// Whether enough of the voters are well, whoever is asked.
+    /// Whether enough are well of the voters, whoever is asked, and of all who may be voters in a moment.
     fn has_majority_without(&self, world: &World, missing: NodeId) -> bool {
-        // Whoever leaves, or is no member any more, may have no vote when the missing one is missed. Of two
-        // members both have one, as soon as the second has heard of it.
-        let map = world.map();
-        if map.as_ref().is_some_and(|map| map.members().len() == 2) {
-            return false;
-        }
-        let is_member = |node: NodeId| map.as_ref().is_some_and(|map| map.member(node).is_some());
-        let stays = |node: &Node| is_member(node.me.id) && !node.control.is_leaving();
+        // Whoever leaves, or is no member any more, may have no vote when the missing one is missed.
+        let Some(map) = world.map() else { return false };
+        let stays = |node: &Node| map.member(node.me.id).is_some() && !node.control.is_leaving();
         let is_well = |node: &&NodeId| {
             **node != missing
                 && world.nodes.get(node).is_some_and(stays)
@@ -326,9 +340,11 @@ impl Faults {
         let is_enough = |voters: &BTreeSet<NodeId>| {
             voters.is_empty() || 2 * voters.iter().filter(is_well).count() > voters.len()
         };
-        world.nodes.values().all(|node| {
-            let configuration = node.control.configuration();
-            is_enough(&configuration.voters) && is_enough(&configuration.voters_before)
-        })
+        let members = map.members().iter().map(|member| member.id).collect();
+        is_enough(&members)
+            && world.nodes.values().all(|node| {
+                let configuration = node.control.configuration();
+                is_enough(&configuration.voters) && is_enough(&configuration.voters_before)
+            })
     }
 }

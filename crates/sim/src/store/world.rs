@@ -26,6 +26,8 @@ use super::plane::Link;
 use crate::Rng;
 
 const CLUSTER: ClusterId = ClusterId(77);
+/// All nodes may be woken at one moment, each a few times.
+const WAKES_MAX: u32 = 1_000;
 
 pub(super) struct World {
     pub now: Duration,
@@ -52,6 +54,8 @@ pub(super) struct World {
     pub broken: Option<String>,
     /// Processes that have ended because the others go on without them.
     pub gone: Vec<NodeId>,
+    /// How often nodes were woken at this moment.
+    woken: (Duration, u32),
     /// A node that has just begun to hand over a bucket.
     pub hands_over: Option<NodeId>,
     /// What was told, if somebody else than `clients` asks.
@@ -161,6 +165,7 @@ impl World {
             last_ask: 1_000_000,
             broken: None,
             gone: Vec::new(),
+            woken: (Duration::ZERO, 0),
             hands_over: None,
             heard: None,
         }
@@ -338,8 +343,18 @@ impl World {
             self.run_mover(node);
         } else if let Some((_, node)) = wake {
             self.give(node, Input::Tick);
+            self.look_whether_it_rests(node);
         }
         true
+    }
+
+    /// A node that wants to be woken again at once, and again, would keep a processor for nothing.
+    fn look_whether_it_rests(&mut self, node: NodeId) {
+        let (at, times) = self.woken;
+        self.woken = if at == self.now { (at, times + 1) } else { (self.now, 1) };
+        if self.woken.1 > WAKES_MAX {
+            self.broken.get_or_insert(format!("{node} does not come to rest for a moment"));
+        }
     }
 
     fn happen(&mut self, event: Event) {
@@ -353,6 +368,7 @@ impl World {
             Event::GiveUp { client, number } => {
                 if self.clients.waiting(client, number).is_some() {
                     self.clients.end(client, number, None);
+                    self.clients.all[client].asks = None;
                     self.begin(client);
                 }
             }
