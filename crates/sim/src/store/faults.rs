@@ -207,7 +207,12 @@ impl Faults {
     /// The last blow: a primary dies when one of its backups has got less than the other, and nobody
     /// writes after that.
     pub(super) fn strike_last(&mut self, world: &mut World) {
-        let Some(map) = world.map().filter(|_| self.sky == Sky::Stormy) else { return };
+        if self.sky == Sky::Calm || self.rng.below(2) == 0 {
+            return;
+        }
+        self.heal(world);
+        world.run_until(world.now + AFTERMATH);
+        let Some(map) = world.map() else { return };
         let is_fed = |bucket: &&Bucket| bucket.backups().len() > 1;
         let fed: Vec<&Bucket> =
             KEYS.iter().map(|key| map.bucket_of(Slot::of(key.as_bytes()))).filter(is_fed).collect();
