@@ -120,11 +120,7 @@ impl<'s> Worker<'s> {
         let (spec, locks) = match admit(request, session, &self.around, &mut reply) {
             Verdict::Run(spec, locks) => (spec, locks),
             Verdict::Queued => return stats.queued(request.command),
-            Verdict::Refused(error) => {
-                stats.rejected(request.command);
-                self.outcome.errors.push(error);
-                return self.note_stall(index);
-            }
+            Verdict::Refused(error) => return self.note_refusal(index, request, error),
         };
         let reshaped = self.outcome.reshaped;
         if self.fence.is_up() && locks != Locks::None {

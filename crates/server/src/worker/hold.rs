@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use cluster::data::SlotState;
 use cluster::replication::{Role, Subject, Ticket, Wait};
-use commands::{Flag, Request, Session, Spec};
+use commands::{Error, Flag, Request, Session, Spec};
 use placement::Slot;
 use resp::{Mark, Output, Reply, encode_command};
 use smallvec::SmallVec;
@@ -181,6 +181,11 @@ impl Worker<'_> {
         let session = &mut self.connections[index].session;
         Reply::new(output, session.protocol).error(error.text());
         session.refused();
+        self.note_refusal(index, request, error);
+    }
+
+    /// The client was told why its command does not run.
+    pub(super) fn note_refusal(&mut self, index: usize, request: &Request<'_>, error: Error) {
         self.shared.watching.commands[self.number].rejected(request.command);
         self.outcome.errors.push(error);
         self.note_stall(index);
