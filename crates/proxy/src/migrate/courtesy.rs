@@ -17,7 +17,7 @@ const BUSY_PER_SECOND: f64 = 100.0;
 /// For each moment of work, so many of rest.
 const RESTS: u32 = 3;
 /// A key that took seconds was moved in small pieces, and who stops the migration does not wait for long.
-const REST_MAX: Duration = Duration::from_millis(200);
+const REST_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Courtesy {
