@@ -1,5 +1,5 @@
-//! Whether the servers have other work than this migration. If so it takes a quarter of the time it could:
-//! who writes a key that has not moved yet waits for several answers of servers that it keeps busy.
+//! Whether the servers have other work than this migration. If so one carrier alone moves few keys at a time,
+//! and rests: a server does one thing after the other, and who asks it waits for what it was asked before.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,13 +15,15 @@ const LOOK: Duration = Duration::from_millis(200);
 /// More commands a second than proxies need to keep an eye on the map.
 const BUSY_PER_SECOND: f64 = 100.0;
 /// For each moment of work, so many of rest.
-const RESTS: u32 = 3;
+const RESTS: u32 = 2;
+/// So few keys that a server is done with them in a moment.
+const FEW_KEYS: usize = 8;
 /// A key that took seconds was moved in small pieces, and who stops the migration does not wait for long.
 const REST_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Courtesy {
-    rests: u32,
+    gives_way: bool,
 }
 
 impl Courtesy {
@@ -32,17 +34,27 @@ impl Courtesy {
         thread::sleep(LOOK);
         let after = count();
         let seconds = begun.elapsed().as_secs_f64();
-        let is_busy = before.into_iter().zip(after).any(|(before, after)| {
+        let gives_way = before.into_iter().zip(after).any(|(before, after)| {
             let (Some(before), Some(after)) = (before, after) else { return false };
             after.saturating_sub(before) as f64 / seconds > BUSY_PER_SECOND
         });
-        Courtesy { rests: if is_busy { RESTS } else { 0 } }
+        Courtesy { gives_way }
+    }
+
+    /// How many of these carry at a time.
+    pub(super) fn carriers(self, all: usize) -> usize {
+        if self.gives_way { 1 } else { all }
+    }
+
+    /// How many of these keys are moved at once.
+    pub(super) fn keys_at_once(self, all: usize) -> usize {
+        if self.gives_way { all.min(FEW_KEYS) } else { all }
     }
 
     /// After work that took so long.
     pub(super) fn rest(self, worked: Duration) {
-        if self.rests > 0 {
-            thread::sleep((worked * self.rests).min(REST_MAX));
+        if self.gives_way {
+            thread::sleep((worked * RESTS).min(REST_MAX));
         }
     }
 }

@@ -112,7 +112,7 @@ impl Mover<'_> {
                 scope.spawn(move || self.walk_server(server, walked, stays, &sender));
             }
             drop(sender);
-            for number in 0..CARRIERS {
+            for number in 0..courtesy.carriers(CARRIERS) {
                 let (receiver, pace) = (&receiver, &pace);
                 scope.spawn(move || self.carry(number, walked, receiver, (pace, courtesy)));
             }
@@ -218,18 +218,20 @@ impl Mover<'_> {
                 walked.troubled.store(true, Ordering::Relaxed);
                 continue;
             }
-            count += 1;
-            let token = Token::new(format!("{}-{number}-{count}", self.id));
-            let begun = Instant::now();
-            let bytes = match self.carry_one(&mut lanes, cargo, &token) {
-                Ok(bytes) => bytes,
-                Err(broken) => {
-                    self.note_broken(&broken, walked);
-                    0
-                }
-            };
-            courtesy.rest(begun.elapsed());
-            pace.spend(bytes);
+            for piece in cargo.pieces(courtesy.keys_at_once(BATCH_KEYS)) {
+                count += 1;
+                let token = Token::new(format!("{}-{number}-{count}", self.id));
+                let begun = Instant::now();
+                let bytes = match self.carry_one(&mut lanes, piece, &token) {
+                    Ok(bytes) => bytes,
+                    Err(broken) => {
+                        self.note_broken(&broken, walked);
+                        0
+                    }
+                };
+                courtesy.rest(begun.elapsed());
+                pace.spend(bytes);
+            }
         }
     }
 
@@ -315,6 +317,17 @@ fn give_way() {
 }
 
 impl Cargo {
+    /// The same in pieces of at most so many keys.
+    fn pieces(self, keys_max: usize) -> Vec<Cargo> {
+        match self {
+            Cargo::Batch { route, keys } if keys.len() > keys_max => {
+                let pieces = keys.chunks(keys_max);
+                pieces.map(|keys| Cargo::Batch { route, keys: keys.to_vec() }).collect()
+            }
+            whole @ (Cargo::Batch { .. } | Cargo::Big { .. }) => vec![whole],
+        }
+    }
+
     fn route(&self) -> Route {
         match self {
             Cargo::Batch { route, .. } | Cargo::Big { route, .. } => *route,

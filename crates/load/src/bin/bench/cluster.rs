@@ -116,8 +116,8 @@ impl ClusterResults {
         let mut text = format!(
             "Three primaries with a backup each: three processes of ours, six of the others, all on core 0. Ours \
              acknowledges a write when the backup has it, the others before. `redis-benchmark --cluster` with 50 \
-             connections and values of {VALUE_BYTES} bytes; CPU is that of all processes together, for one operation; \
-             median of {} rounds.\n\n\
+             connections and values of {VALUE_BYTES} bytes. Thousands of operations a second, and the CPU of all \
+             processes together in microseconds per operation; median of {} rounds.\n\n\
              | case | OpenCluster | Valkey | Redis | speed, of Valkey | CPU, of Valkey |\n|---|---|---|---|---|---|\n",
             self.rounds
         );
