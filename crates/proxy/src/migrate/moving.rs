@@ -213,12 +213,12 @@ impl Mover<'_> {
         loop {
             let next = cargo.lock().recv();
             let Ok(cargo) = next else { return };
-            // What is still in the queue is drained, so that the walkers can end.
-            if self.progress.is_stopping() || self.is_away(cargo.route(), walked) {
-                walked.troubled.store(true, Ordering::Relaxed);
-                continue;
-            }
             for piece in cargo.pieces(courtesy.keys_at_once(BATCH_KEYS)) {
+                // What is still in the queue is drained, so that the walkers can end.
+                if self.progress.is_stopping() || self.is_away(piece.route(), walked) {
+                    walked.troubled.store(true, Ordering::Relaxed);
+                    continue;
+                }
                 count += 1;
                 let token = Token::new(format!("{}-{number}-{count}", self.id));
                 let begun = Instant::now();

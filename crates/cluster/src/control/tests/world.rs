@@ -4,6 +4,8 @@
 //! An observer with the true time looks after every step: no two nodes may hold a valid lease and
 //! believe to be primary of the same slot, and the same place of the log must be the same map.
 
+mod sight;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -306,140 +308,6 @@ impl World {
         self.joining.insert(id, request.clone());
         let ask = Ask::Join(Box::new(request));
         self.give(NodeId(member_id), Input::Ask { id, ask });
-    }
-
-    // ---- What is so.
-
-    pub(super) fn generation(&self, id: u64) -> (u64, u64) {
-        let generation = self.control(id).generation().unwrap();
-        (generation.counter, generation.founder.0)
-    }
-
-    pub(super) fn members_by(&self, id: u64) -> Vec<u64> {
-        let map = self.control(id).map().unwrap();
-        map.members().iter().map(|member| member.id.0).collect()
-    }
-
-    pub(super) fn node(&self, id: u64) -> &Node {
-        &self.nodes[&NodeId(id)]
-    }
-
-    pub(super) fn control(&self, id: u64) -> &Control {
-        &self.node(id).control
-    }
-
-    pub(super) fn is_member(&self, id: u64) -> bool {
-        self.nodes.get(&NodeId(id)).is_some_and(|node| node.control.is_member())
-    }
-
-    /// The map of whoever has applied most.
-    pub(super) fn map(&self) -> Arc<Map> {
-        let with_map = self.nodes.values().filter(|node| node.control.map().is_some());
-        let latest = with_map.max_by_key(|node| node.control.applied()).expect("somebody has one");
-        Arc::clone(latest.control.map().unwrap())
-    }
-
-    pub(super) fn leader(&self) -> Option<u64> {
-        let leaders = self.nodes.values().filter(|node| node.control.is_leader());
-        leaders.max_by_key(|node| node.control.consensus.term()).map(|node| node.me.id.0)
-    }
-
-    pub(super) fn voters(&self) -> Vec<u64> {
-        let leader = self.leader().expect("somebody leads");
-        self.control(leader).configuration().voters.iter().map(|node| node.0).collect()
-    }
-
-    /// Some member that does not lead.
-    pub(super) fn follower(&self) -> u64 {
-        let leader = self.leader();
-        self.members().into_iter().find(|id| Some(*id) != leader).unwrap()
-    }
-
-    /// How a process ended.
-    pub(super) fn gone(&self, id: u64) -> String {
-        self.gone.get(&NodeId(id)).map(|gone| format!("{gone:?}")).unwrap_or_default()
-    }
-
-    /// Whether enough of the voters, as everybody who knows some has them, are there and run.
-    pub(super) fn has_majority(&self) -> bool {
-        self.majority_without(None)
-    }
-
-    /// Whether the cluster could go on without this node, wherever it is in changing its voters.
-    pub(super) fn can_spare(&self, id: u64) -> bool {
-        self.majority_without(Some(NodeId(id)))
-    }
-
-    fn majority_without(&self, missing: Option<NodeId>) -> bool {
-        let is_there = |node: &&NodeId| Some(**node) != missing && self.nodes.contains_key(node);
-        let is_enough = |voters: &BTreeSet<NodeId>| {
-            voters.is_empty() || 2 * voters.iter().filter(is_there).count() > voters.len()
-        };
-        self.nodes.values().all(|node| {
-            let configuration = node.control.configuration();
-            is_enough(&configuration.voters) && is_enough(&configuration.voters_before)
-        })
-    }
-
-    pub(super) fn has_a_map(&self) -> bool {
-        self.nodes.values().any(|node| node.control.map().is_some())
-    }
-
-    pub(super) fn has_leases(&self) -> bool {
-        self.nodes.values().all(|node| node.has_lease(self.now))
-    }
-
-    pub(super) fn has_lease(&self, id: u64) -> bool {
-        self.node(id).has_lease(self.now)
-    }
-
-    pub(super) fn members(&self) -> Vec<u64> {
-        self.map().members().iter().map(|member| member.id.0).collect()
-    }
-
-    /// Whether everybody has the same map, serves, and nothing is left to move.
-    pub(super) fn is_at_rest(&self) -> bool {
-        let map = self.map();
-        let has_all = |node: &Node| {
-            node.map.as_ref().is_some_and(|known| *known == map)
-                && node.has_lease(self.now)
-                && node.control.engagement().is_none()
-                && node.control.plan().is_none_or(|plan| plan.is_done(&map))
-        };
-        let members: Vec<NodeId> = map.members().iter().map(|member| member.id).collect();
-        self.joining.is_empty()
-            && self.nodes.keys().copied().eq(members)
-            && self.nodes.values().all(has_all)
-            && map.buckets().all(|bucket| bucket.holders.len() == map.copies_wanted())
-            && self.seats_are_taken(&map)
-    }
-
-    fn seats_are_taken(&self, map: &Map) -> bool {
-        let seats = match map.members().len() {
-            0..=2 => map.members().len(),
-            3 | 4 => 3,
-            5.. => 5,
-        };
-        self.leader().is_some() && self.voters().len() == seats
-    }
-
-    /// What each member holds: primaries and backups.
-    pub(super) fn loads(&self) -> Vec<(u32, u32)> {
-        self.map().loads().iter().map(|load| (load.primaries, load.backups)).collect()
-    }
-
-    pub(super) fn assert_balanced(&self) {
-        let map = self.map();
-        map.check_invariants();
-        let spread =
-            |numbers: Vec<u32>| numbers.iter().max().unwrap() - numbers.iter().min().unwrap();
-        let loads = || map.loads().iter().zip(map.members()).filter(|(_, it)| it.weight > 0);
-        assert!(spread(loads().map(|(load, _)| load.total()).collect()) <= 1, "{:?}", self.loads());
-        assert!(
-            spread(loads().map(|(load, _)| load.primaries).collect()) <= 1,
-            "{:?}",
-            self.loads()
-        );
     }
 
     // ---- Time.

@@ -104,7 +104,7 @@ impl Waits {
     }
 
     /// In milliseconds.
-    pub(super) fn row(&self) -> String {
+    fn row(&self) -> String {
         let Waits { p50, p99, p999, longest } = self;
         let millis = [p50, p99, p999, longest].map(|micros| format!("{:.2}", micros / 1e3));
         millis.join(" / ")

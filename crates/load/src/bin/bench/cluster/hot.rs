@@ -9,7 +9,7 @@ use super::members::Members;
 use super::paced::{Keys, Paced, Samples, Work};
 use crate::servers::{Kind, Tools};
 
-pub(super) const WRITES_PER_SECOND: u64 = 50_000;
+const WRITES_PER_SECOND: u64 = 50_000;
 const PIPELINE: usize = 50;
 const KEYS: usize = 20_000;
 const VALUE_BYTES: usize = 100;
