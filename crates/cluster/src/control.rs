@@ -17,6 +17,7 @@ mod balancing; //  The balancer, its timers and its wishes.
 mod takeover; //   Going on alone, in a new generation.
 mod generations; // Two generations meet.
 mod recreate; //   Buckets whose holders are all gone.
+mod returning; //  One of them comes back too late.
 mod health; //     Sick but alive.
 mod sights; //     How the others are, for whoever looks.
 mod operator; //   Leave, split, set.
@@ -163,6 +164,7 @@ impl Control {
             Input::ClientTurned => self.on_client_turned(),
             Input::Met(generation) => self.on_met(generation),
             Input::Merged => self.on_merged(),
+            Input::Brought(buckets) => self.on_brought(buckets),
             Input::Found(offers) => self.on_found(offers),
             Input::Vitals(vitals) => self.on_vitals(vitals),
             Input::HandsFull(full) => self.balancing.hands_full = full,
@@ -248,6 +250,7 @@ impl Control {
         self.give_up_handovers();
         self.give_up_questions();
         self.offer_copies();
+        self.bring_what_is_awaited();
         self.probe_unreachable();
         self.shed_if_sick();
         self.go_on_leaving();

@@ -8,6 +8,7 @@ mod ids; //      Ids, epochs and the like: small types that cannot be mixed up.
 mod member; //   A node as the map knows it, and what it holds.
 mod settings; // What is the same for the whole cluster and may be changed while it runs.
 mod bucket; //   A bucket: its hashmask and its holders.
+mod anew; //     Buckets that began again without what they had.
 mod away; //     Nodes that are away for a while, and their places.
 mod change; //   Every change there is.
 mod apply; //    What each change does.
@@ -58,6 +59,8 @@ pub struct Map {
     by_slot: Arc<Vec<u16>>,
     /// For every bucket without a holder, those that were in sync last.
     lost: Arc<BTreeMap<Hashmask, Holders>>,
+    /// For every bucket that began again without it, those who may still bring what it had.
+    anew: Arc<BTreeMap<Hashmask, Holders>>,
     /// Members before a takeover that have not come back. As long as there are any, another side of
     /// the cluster may have gone on as well.
     estranged: Arc<Vec<Member>>,
@@ -84,6 +87,7 @@ impl Map {
             buckets: Chunked::default(),
             by_slot: Arc::default(),
             lost: Arc::default(),
+            anew: Arc::default(),
             estranged: Arc::default(),
             away: Arc::default(),
         };
@@ -187,6 +191,16 @@ impl Map {
         !self.estranged.is_empty()
     }
 
+    /// Whether there may be a history of the bucket elsewhere that parted from this one.
+    pub fn is_apart(&self, bucket: Hashmask) -> bool {
+        self.is_forked() || self.has_begun_anew(bucket)
+    }
+
+    /// Whether there is any such bucket.
+    pub fn recalls_partings(&self) -> bool {
+        self.is_forked() || !self.anew.is_empty()
+    }
+
     /// How many copies of each bucket there should be: a node can hold only one.
     pub fn copies_wanted(&self) -> usize {
         let weighted = self.members.iter().filter(|member| member.weight > 0).count();
@@ -242,6 +256,9 @@ impl Map {
                 assert!(!bucket.holders[..rank].contains(holder), "{holder} holds {bucket:?} once");
             }
             assert_eq!(bucket.holders.is_empty(), self.lost.contains_key(&bucket.hashmask));
+        }
+        for bucket in self.anew.keys() {
+            assert!(self.bucket(*bucket).is_some(), "{bucket} began again, which is none");
         }
         for bucket in self.away.values().flat_map(|away| &away.buckets) {
             assert!(self.bucket(*bucket).is_some(), "a place in {bucket} is kept, which is none");

@@ -135,7 +135,8 @@ fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[Outcome]) {
             | Change::Away { .. }
             | Change::Forget(_)
             | Change::Split(_)
-            | Change::Set(_) => log::info("map", &line),
+            | Change::Set(_)
+            | Change::Settled { .. } => log::info("map", &line),
         }
     }
 }

@@ -114,9 +114,8 @@ impl Node {
             let found = node.read_kept(&identity).map_err(StartError::Refused)?;
             let place = enter(identity, &settings).map_err(StartError::Refused)?;
             node.take_place(place, others.map(|bound| bound.listener), line)?;
-            if let Some(found) = &found {
-                node.shared.control.tell(Input::Found(found.offers()));
-            }
+            let offers = found.as_ref().map(keep::Found::offers).unwrap_or_default();
+            node.shared.control.tell(Input::Found(offers));
             keep::bring_back(&node.shared, found.as_ref()).map_err(StartError::Refused)
         });
         if let Err(error) = begun {

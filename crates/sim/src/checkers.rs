@@ -146,7 +146,8 @@ impl MovedOnce {
             | Change::Split(_)
             | Change::Recreate { .. }
             | Change::Set(_)
-            | Change::Yield(_) => {}
+            | Change::Yield(_)
+            | Change::Settled { .. } => {}
         }
     }
 }

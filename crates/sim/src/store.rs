@@ -7,6 +7,7 @@
 //! (`checkers.rs`, `linear.rs`) do not use the arithmetic of what they judge.
 
 mod asking; //       The world as clients use it.
+mod bending; //      Rules broken where frames come in.
 mod checkers; //     What must hold at every step.
 mod clients; //      Who asks for keys, and what they were told.
 mod clock; //        A node's clock, fast or slow.

@@ -400,9 +400,11 @@ impl Balancer {
         out: &mut Vec<Effect>,
     ) {
         let attempt = wanted.attempt;
+        // What it has kept may be the only copy, and must be with others before anything comes in.
+        let brings = view.map.begun_anew().any(|(_, last)| last.contains(&self.me));
         let refusal = if wanted.basis != view.plan.basis() || !wanted.fits(view, self.me) {
             Some(Refused::OtherMap)
-        } else if self.engagement.is_some() {
+        } else if self.engagement.is_some() || brings && wanted.taker == self.me {
             Some(Refused::Busy)
         } else {
             None

@@ -19,8 +19,7 @@ impl Control {
     }
 
     /// Whether only a moment is missing until a node is surely dead.
-    #[cfg(test)]
-    pub(super) fn is_about_to_condemn(&self, node: NodeId) -> bool {
+    pub fn is_about_to_condemn(&self, node: NodeId) -> bool {
         self.silent_until(self.now + Duration::from_millis(100)).contains(&node)
     }
 

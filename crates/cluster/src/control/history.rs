@@ -87,6 +87,7 @@ impl PastChange {
             Change::Recreate { .. } => "every holder was gone",
             Change::Set(_) => "the operator's word",
             Change::Yield(_) => "a greater generation stands",
+            Change::Settled { .. } => "one that held it before is back",
         })
     }
 }
@@ -119,6 +120,9 @@ fn described(change: &Change) -> String {
         Change::Set(setting) => format!("set {setting:?}"),
         Change::Yield(generation) => {
             format!("yield to generation {} of {}", generation.counter, generation.founder)
+        }
+        Change::Settled { node, buckets } => {
+            format!("{node} has nothing more to bring of {} buckets", buckets.len())
         }
     }
 }

@@ -60,6 +60,9 @@ pub enum Input {
     Met(Generation),
     /// What this process has that the other side lacks is there now: the answer to `Effect::Yield`.
     Merged,
+    /// What this process had kept of these buckets is with those who serve them: the answer to
+    /// `Effect::Bring`.
+    Brought(Vec<Hashmask>),
     /// Copies that this process has loaded from its disk.
     Found(Vec<Offer>),
     Vitals(Vitals),
@@ -166,6 +169,11 @@ pub enum Effect {
     /// to it, then `Input::Merged`.
     Yield {
         to: Generation,
+    },
+    /// These buckets have begun again without what this process has kept of them: that is to be handed
+    /// over to those who serve them, then `Input::Brought`.
+    Bring {
+        buckets: Vec<Hashmask>,
     },
     /// By this primary so many bytes are still to come.
     Beat {

@@ -107,7 +107,8 @@ impl Control {
         self.leader.is_some()
     }
 
-    pub(super) fn leads(&self) -> bool {
+    /// Whether this node leads, as far as it knows.
+    pub fn leads(&self) -> bool {
         self.leader.is_some()
     }
 
@@ -221,7 +222,7 @@ impl Control {
                 let is_spared = || has_heirs(map, from) && !leader.takes_weight();
                 member.peer() == known.peer() && (!takes_weight || is_spared())
             }
-            Change::Leave(node) => *node == from,
+            Change::Leave(node) | Change::Settled { node, .. } => *node == from,
             Change::Away { node, long } => *node == from && *long <= AWAY_MAX,
             Change::Split(_) | Change::Set(_) => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,

@@ -121,6 +121,7 @@ fn is_decided(map: &Map, change: &Change) -> bool {
         Change::Dead(nodes) => nodes.iter().all(|node| map.member(*node).is_none()),
         Change::Set(_) => false,
         Change::Yield(_) => map.yielded_to().is_some(),
+        Change::Settled { node, buckets } => buckets.iter().all(|it| !map.awaits(*node, *it)),
     }
 }
 

@@ -16,7 +16,7 @@ const OFFER_INTERVAL: Duration = Duration::from_secs(1);
 /// A node that is alone with what it has on its disk gets so many times `lost-after` to read it.
 const READING_TIMES: u32 = 20;
 /// Buckets recreated in one step of the log.
-const TOGETHER_MAX: usize = 256;
+pub(super) const TOGETHER_MAX: usize = 256;
 
 /// A copy of a bucket that a process has found on its disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -44,6 +44,20 @@ pub(super) struct Lost {
 pub(super) struct Offers {
     mine: Vec<Offer>,
     again_at: Duration,
+    /// Whether this process knows what it has.
+    pub(super) is_told: bool,
+    /// Whether some of it is being handed over.
+    pub(super) is_bringing: bool,
+    /// What was handed over.
+    pub(super) brought: Vec<Hashmask>,
+}
+
+impl Offers {
+    /// Whether there is a copy of the bucket that was not handed over.
+    pub(super) fn has_left(&self, bucket: Hashmask) -> bool {
+        let is_brought = self.brought.iter().any(|it| contains(*it, bucket));
+        !is_brought && self.mine.iter().any(|offer| contains(offer.bucket, bucket))
+    }
 }
 
 impl Lost {
@@ -63,7 +77,7 @@ impl Lost {
     /// Who could bring this bucket back, and how well.
     fn offered(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, Kept)> + use<'_> {
         self.offers.iter().filter_map(move |(peer, offers)| {
-            let offer = offers.iter().find(|offer| covers(offer, bucket))?;
+            let offer = offers.iter().find(|offer| contains(offer.bucket, bucket))?;
             Some((peer.id, offer.kept))
         })
     }
@@ -91,8 +105,9 @@ impl Lost {
     }
 }
 
-fn covers(offer: &Offer, bucket: Hashmask) -> bool {
-    let (whole, part) = (offer.bucket.slots(), bucket.slots());
+/// Whether a bucket is another one, or a part of it.
+fn contains(whole: Hashmask, part: Hashmask) -> bool {
+    let (whole, part) = (whole.slots(), part.slots());
     whole.start <= part.start && part.end <= whole.end
 }
 
@@ -132,7 +147,8 @@ impl Control {
 
     /// What this process has found on its disk. It only counts where everybody else has lost it.
     pub(super) fn on_found(&mut self, offers: Vec<Offer>) {
-        self.offers = Offers { mine: offers, again_at: self.now };
+        self.offers =
+            Offers { mine: offers, again_at: self.now, is_told: true, ..Offers::default() };
     }
 
     /// What the map has given a copy of to others, and is kept for nobody, is of no use any more.
@@ -142,8 +158,11 @@ impl Control {
         }
         let me = self.me.id;
         let kept = map.away().filter(|(node, _)| *node == me).flat_map(|(_, away)| &away.buckets);
-        let wanted: Vec<Hashmask> = kept.copied().chain(map.lost().map(|(lost, _)| lost)).collect();
-        self.offers.mine.retain(|offer| wanted.iter().any(|bucket| covers(offer, *bucket)));
+        let awaited = map.begun_anew().filter(|(_, last)| last.contains(&me));
+        let lost = map.lost().chain(awaited).map(|(bucket, _)| bucket);
+        let wanted: Vec<Hashmask> = kept.copied().chain(lost).collect();
+        let is_wanted = |offer: &Offer| wanted.iter().any(|it| contains(offer.bucket, *it));
+        self.offers.mine.retain(is_wanted);
     }
 
     pub(super) fn offer_copies(&mut self) {

@@ -34,7 +34,7 @@ pub fn follow<P: Plane>(
                 slots.for_each(|slot| recall(plane, slot, (&now, bucket), &mut applied));
             }
         }
-        if map.is_forked() || before.is_some_and(Map::is_forked) {
+        if map.recalls_partings() || before.is_some_and(Map::recalls_partings) {
             follow_parting(plane, map, before, &mut applied);
         }
         plane.publish(map);
@@ -73,7 +73,8 @@ impl Outlook<'_> {
     /// Whether what an earlier time has left here of the bucket may still be of use.
     fn keeps(&self, bucket: &Bucket) -> bool {
         let is_lost = bucket.holders.is_empty();
-        self.me.is_none_or(|me| is_lost || self.map.keeps_place(me, bucket.hashmask))
+        let is_kept = |me| self.map.keeps_place(me, bucket.hashmask);
+        self.me.is_none_or(|me| is_lost || is_kept(me) || self.map.awaits(me, bucket.hashmask))
     }
 }
 
@@ -131,7 +132,8 @@ fn empty(state: &mut SlotState, plane: &impl Plane, applied: &mut impl FnMut(App
 
 /// As long as another side of the cluster may have gone on, every slot remembers where the histories
 /// parted and what was taken away since. One that came here later and remembers nothing, because its
-/// bucket began anew, has parted at its beginning.
+/// bucket began anew, has parted at its beginning. So do those of a bucket that began again while one who
+/// held it before may still come back.
 fn follow_parting<P: Plane>(
     plane: &P,
     map: &Map,
@@ -139,19 +141,26 @@ fn follow_parting<P: Plane>(
     applied: &mut impl FnMut(Applied),
 ) {
     let has_parted = before.is_some_and(|it| !it.generation().is_one_with(map.generation()));
+    let is_apart = |map: &Map, bucket: &Bucket| map.is_apart(bucket.hashmask);
     let is_news = |bucket: &Bucket| {
         before.is_none_or(|it| {
-            it.is_forked() != map.is_forked() || it.bucket(bucket.hashmask) != Some(bucket)
+            is_apart(it, bucket) != is_apart(map, bucket)
+                || it.bucket(bucket.hashmask) != Some(bucket)
         })
     };
     for bucket in map.buckets().filter(|bucket| has_parted || is_news(bucket)) {
+        let begins = !map.is_forked() && !before.is_some_and(|it| is_apart(it, bucket));
         for slot in slots_of(bucket.hashmask) {
             plane.with_slot(slot, |state| {
-                if !map.is_forked() {
+                if !is_apart(map, bucket) {
                     applied(state.table.reunite());
                 } else if state.duty.holds() {
-                    let at = if has_parted { state.table.version() } else { Version::ZERO };
-                    state.table.part(at);
+                    let parts_here = has_parted || begins;
+                    state.table.part(if parts_here {
+                        state.table.version()
+                    } else {
+                        Version::ZERO
+                    });
                 }
             });
         }

@@ -20,7 +20,7 @@ pub(super) struct Tombs {
 
 impl Tombs {
     pub(super) fn look(&mut self, now: Duration, plane: &impl Plane) {
-        if !plane.map().is_forked() {
+        if !plane.map().recalls_partings() {
             self.parted = None;
             return;
         }

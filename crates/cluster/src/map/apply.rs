@@ -7,6 +7,7 @@ use placement::Hashmask;
 
 use super::{
     Bucket, Change, DropReason, Epoch, Load, LogIndex, Map, Member, NodeId, Outcome, Refusal,
+    Source,
 };
 
 impl Map {
@@ -73,11 +74,12 @@ impl Map {
                 })
             }
             Change::Split(buckets) => self.split(buckets),
-            Change::Recreate { bucket, node, from: _, expected } => {
+            Change::Recreate { bucket, node, from, expected } => {
                 self.change_bucket(*bucket, *expected, |map, place| {
-                    map.recreate(index, place, *node)
+                    map.recreate(index, place, (*node, *from))
                 })
             }
+            Change::Settled { node, buckets } => self.settle(*node, buckets),
             Change::Set(setting) => {
                 Arc::make_mut(&mut self.settings).set(setting);
                 Outcome::Applied
@@ -236,7 +238,12 @@ impl Map {
         Outcome::Applied
     }
 
-    fn recreate(&mut self, index: LogIndex, place: usize, node: NodeId) -> Outcome {
+    fn recreate(
+        &mut self,
+        index: LogIndex,
+        place: usize,
+        (node, from): (NodeId, Source),
+    ) -> Outcome {
         let member = self.member(node).is_some();
         let bucket = self.buckets.get_mut(place);
         if !member || !bucket.holders.is_empty() {
@@ -245,7 +252,10 @@ impl Map {
         bucket.holders.push(node);
         bucket.reign = index;
         let hashmask = bucket.hashmask;
-        Arc::make_mut(&mut self.lost).remove(&hashmask);
+        let last = Arc::make_mut(&mut self.lost).remove(&hashmask);
+        if let (Source::Snapshot | Source::Empty, Some(last)) = (from, last) {
+            self.begin_anew(hashmask, &last);
+        }
         self.load_mut(node).primaries += 1;
         self.take_place(node, hashmask);
         Outcome::Applied
@@ -281,6 +291,7 @@ impl Map {
     /// What else the map remembers of a bucket that is split.
     fn split_marks(&mut self, parent: Hashmask) {
         self.split_places(parent);
+        self.split_anew(parent);
         for load in self.loads.iter_mut().filter(|load| load.last_received == Some(parent)) {
             load.last_received = None;
         }
@@ -317,7 +328,7 @@ impl Change {
             | Change::Recreate { .. }
             | Change::Set(_)
             | Change::Yield(_) => true,
-            Change::AddBackup { .. } | Change::Promote { .. } => false,
+            Change::AddBackup { .. } | Change::Promote { .. } | Change::Settled { .. } => false,
             Change::DropBackup { because, .. } => *because == DropReason::OutOfSync,
         }
     }

@@ -59,6 +59,11 @@ pub enum Change {
     Set(Setting),
     /// This generation ends in favour of a greater one.
     Yield(Generation),
+    /// The node has brought what it had of buckets that began again, or has nothing of them.
+    Settled {
+        node: NodeId,
+        buckets: Vec<Hashmask>,
+    },
 }
 
 /// Why a copy goes.

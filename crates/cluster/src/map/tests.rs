@@ -176,6 +176,40 @@ fn a_lost_bucket_can_be_recreated_and_only_a_lost_one() {
 }
 
 #[test]
+fn a_bucket_that_began_again_is_awaited_from_its_last_holders_until_each_has_settled() {
+    let mut log = Log::of_three();
+    log.add("000F/0001", B);
+    log.commit(&Change::Dead(BTreeSet::from([A, B])));
+    let mut recreate = |text: &str, from: Source| {
+        let (bucket, expected) = (bucket(text), log.epoch_of(text));
+        log.commit(&Change::Recreate { bucket, node: C, from, expected })
+    };
+    assert_eq!(recreate("000F/0001", Source::Empty), Outcome::Applied);
+    assert_eq!(recreate("000F/0002", Source::OwnData), Outcome::Applied);
+    assert_eq!(recreate("000F/0003", Source::Snapshot), Outcome::Applied);
+    let awaited = |log: &Log| -> Vec<(String, Vec<NodeId>)> {
+        log.map.begun_anew().map(|(it, last)| (it.to_string(), last.to_vec())).collect()
+    };
+    let (first, other) = ("000F/0001".to_owned(), "000F/0003".to_owned());
+    assert_eq!(awaited(&log), [(first, vec![A, B]), (other.clone(), vec![A])]);
+    let settled = |node: NodeId, text: &str| {
+        let buckets = vec![bucket(text)];
+        Change::Settled { node, buckets }
+    };
+    let expected = log.epoch_of("000F/0001");
+    log.commit(&Change::Split(vec![(bucket("000F/0001"), expected)]));
+    assert_eq!(log.map.begun_anew().count(), 17, "its parts are awaited one by one");
+    for part in bucket("000F/0001").split() {
+        let text = part.to_string();
+        assert_eq!(log.commit(&settled(A, &text)), Outcome::Applied);
+        assert_eq!(log.commit(&settled(A, &text)), Outcome::Void, "once is enough");
+        assert!(!log.map.awaits(A, part) && log.map.awaits(B, part));
+        assert_eq!(log.commit(&settled(B, &text)), Outcome::Applied);
+    }
+    assert_eq!(awaited(&log), [(other, vec![A])]);
+}
+
+#[test]
 fn a_new_boot_of_a_known_node_holds_nothing() {
     let mut log = Log::of_three();
     log.add("000F/0000", B);

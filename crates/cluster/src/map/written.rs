@@ -28,6 +28,7 @@ pub(super) struct Written {
     since: Vec<LogIndex>,
     buckets: Vec<Bucket>,
     lost: BTreeMap<Hashmask, Holders>,
+    anew: BTreeMap<Hashmask, Holders>,
     estranged: Vec<Member>,
     away: BTreeMap<NodeId, Away>,
 }
@@ -57,6 +58,7 @@ impl From<Map> for Written {
             since: map.since,
             buckets: map.buckets.iter().cloned().collect(),
             lost: BTreeMap::clone(&map.lost),
+            anew: BTreeMap::clone(&map.anew),
             estranged: Vec::clone(&map.estranged),
             away: BTreeMap::clone(&map.away),
         }
@@ -81,6 +83,7 @@ impl TryFrom<Written> for Map {
             buckets: Chunked::default(),
             by_slot: Arc::default(),
             lost: Arc::new(written.lost),
+            anew: Arc::new(written.anew),
             estranged: Arc::new(written.estranged),
             away: Arc::new(written.away),
         };
@@ -109,6 +112,8 @@ impl Written {
         let buckets: BTreeSet<&Hashmask> = self.buckets.iter().map(|it| &it.hashmask).collect();
         let mut places = self.away.values().flat_map(|away| &away.buckets);
         hold(places.all(|place| buckets.contains(place)), "a place is kept in no bucket")?;
+        let is_bucket = |bucket: &Hashmask| buckets.contains(bucket);
+        hold(self.anew.keys().all(is_bucket), "what began again is no bucket")?;
         let without = self.buckets.iter().filter(|bucket| bucket.holders.is_empty());
         let lost = without.map(|bucket| &bucket.hashmask);
         hold(lost.eq(self.lost.keys()), "lost buckets are not those without a holder")
@@ -136,7 +141,7 @@ mod tests {
     use placement::Mask;
 
     use super::*;
-    use crate::map::{Boot, Change, Endpoints, Zone};
+    use crate::map::{Boot, Change, Endpoints, Source, Zone};
 
     fn member(id: u64) -> Member {
         Member {
@@ -149,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Two members, buckets of two sizes, a backup and a lost bucket.
+    /// Two members, buckets of two sizes, a backup, lost buckets and one that began again.
     fn eventful() -> Map {
         let mut map = Map::found(member(1), Mask::M000F, Settings::default());
         let bucket = |value| Hashmask::new(Mask::M000F, value).unwrap();
@@ -162,6 +167,9 @@ mod tests {
             map.apply(LogIndex(4), &Change::AddBackup { bucket, node, expected });
         }
         map.apply(LogIndex(5), &Change::Dead(BTreeSet::from([NodeId(1)])));
+        let (bucket, node, from) = (bucket(7), NodeId(2), Source::Empty);
+        let expected = map.bucket(bucket).unwrap().epoch;
+        map.apply(LogIndex(6), &Change::Recreate { bucket, node, from, expected });
         map.check_invariants();
         map
     }
@@ -182,7 +190,7 @@ mod tests {
     #[test]
     fn what_is_no_map_is_refused() {
         type Spoil = fn(&mut Written);
-        let spoilt: [(&str, Spoil); 8] = [
+        let spoilt: [(&str, Spoil); 9] = [
             ("no bucket", |written| written.buckets.clear()),
             ("one bucket less", |written| drop(written.buckets.pop())),
             ("a bucket twice", |written| written.buckets.push(written.buckets[0].clone())),
@@ -191,6 +199,10 @@ mod tests {
             ("a member too many", |written| written.members.push(member(3))),
             ("a stranger holds", |written| written.buckets[4].holders.push(NodeId(9))),
             ("lost and held", |written| written.lost.clear()),
+            ("no bucket began again", |written| {
+                let split = Hashmask::new(Mask::M000F, 3).unwrap();
+                written.anew.insert(split, Holders::new());
+            }),
         ];
         for (what, spoil) in spoilt {
             let mut written = Written::from(eventful());

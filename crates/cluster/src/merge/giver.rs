@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use placement::Slot;
+use placement::{Hashmask, Slot};
 use store::{Found, Parting, ScanPosition, Seed, SlotTable, Value, Version};
 
 use super::change::{put_emptied, put_gone, put_item, put_piece, put_whole};
@@ -93,9 +93,13 @@ impl Giver {
     pub fn new(map: &Map, me: NodeId) -> Giver {
         let mine = map.buckets().filter(|bucket| bucket.is_held_by(me));
         let (first, second): (Vec<_>, Vec<_>) = mine.partition(|it| it.primary() == Some(me));
-        let runs = first.into_iter().chain(second).map(|bucket| bucket.hashmask.slots());
+        Giver::of(first.into_iter().chain(second).map(|bucket| bucket.hashmask))
+    }
+
+    /// What there is of these buckets.
+    pub fn of(buckets: impl IntoIterator<Item = Hashmask>) -> Giver {
         Giver {
-            runs: runs.collect(),
+            runs: buckets.into_iter().map(Hashmask::slots).collect(),
             since: VecDeque::new(),
             place: BEGIN,
             large: VecDeque::new(),

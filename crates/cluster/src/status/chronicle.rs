@@ -126,6 +126,11 @@ fn told(before: &Map, after: &Map, change: &Change) -> (String, String) {
             let what = format!("generation {} stands", generation.counter);
             (what, "two histories of the cluster have met".to_owned())
         }
+        Change::Settled { node, buckets } => {
+            let what =
+                format!("nothing more of {} buckets is awaited from {}", buckets.len(), of(*node));
+            (what, "it is back, and what it had left is merged".to_owned())
+        }
     }
 }
 

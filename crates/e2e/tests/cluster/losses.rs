@@ -42,6 +42,15 @@ pub(crate) fn has_all(nodes: &[Server]) -> bool {
     (0..KEYS).all(|number| nodes.iter().any(|node| told(node, number) == number.to_string()))
 }
 
+/// How many keys these nodes report that were changed on two sides.
+pub(crate) fn conflicts<'a>(nodes: impl IntoIterator<Item = &'a Server>) -> usize {
+    let told = nodes.into_iter().map(|node| {
+        let Value::Array(all) = node.client().run("CLUSTER CONFLICTS") else { panic!("a list") };
+        all.len()
+    });
+    told.sum()
+}
+
 /// Whether a node serves nothing: what is its own it refuses, for the rest it names the other.
 fn is_down(node: &Server) -> bool {
     let answers: Vec<String> = (0..KEYS).map(|number| told(node, number)).collect();
@@ -151,4 +160,37 @@ fn the_only_holder_that_was_given_up_brings_its_buckets_back() {
     soon("and all it had is served", || has_all(&cluster.nodes));
     cluster.wait_until_even();
     assert!(has_all(&cluster.nodes), "nothing was begun anew");
+}
+
+#[test]
+fn the_only_holder_that_is_back_too_late_is_merged_and_reported() {
+    let cluster = Cluster::with_directories(3, &["--backups", "0"]);
+    set(&cluster.nodes[0], "lost-after", "2s");
+    fill(&cluster);
+    let [rest @ .., sleeper] = cluster.nodes.as_slice() else { panic!("there are three") };
+    let own: Vec<u64> =
+        (0..KEYS).filter(|number| told(sleeper, *number) == number.to_string()).collect();
+    sleeper.stop();
+    let serves = |number: u64| rest.iter().find(|node| told(node, number).is_empty());
+    soon("its buckets begin again", || own.iter().all(|number| serves(*number).is_some()));
+    // Of three of its keys the first is written, the second is written and taken away.
+    let [written, removed, untouched, ..] = own[..] else { panic!("it had few keys: {own:?}") };
+    let server = |number| serves(number).expect("somebody serves it").client();
+    server(removed).run(&format!("SET {removed} again"));
+    let of_removed = |node: &&Server| told(node, removed) == "again";
+    let by = rest.iter().find(of_removed).expect("it was written");
+    assert_eq!(by.client().run(&format!("DEL {removed}")), Value::Integer(1));
+    server(written).run(&format!("SET {written} again"));
+    sleeper.go_on();
+    let anybody =
+        |number: u64, wanted: &str| cluster.nodes.iter().any(|node| told(node, number) == wanted);
+    soon("what it had is served", || anybody(untouched, &untouched.to_string()));
+    cluster.wait_until_even();
+    let kept = own.iter().filter(|number| ![written, removed].contains(number));
+    for number in kept {
+        assert!(anybody(*number, &number.to_string()), "{number} is gone");
+    }
+    assert!(anybody(written, "again"), "what was written since stands");
+    assert!(!anybody(removed, &removed.to_string()), "what was taken away since stays away");
+    assert_eq!(conflicts(&cluster.nodes), 2, "both are reported");
 }

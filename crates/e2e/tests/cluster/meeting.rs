@@ -8,6 +8,7 @@ use resp::Value;
 use serde_json::Value as Json;
 
 use crate::load::client;
+use crate::losses::conflicts;
 
 /// For everything that happens by itself, on a busy machine.
 const WITHIN: Duration = Duration::from_secs(90);
@@ -193,11 +194,7 @@ fn conflicts_are_told(nodes: &[&Server], paths: &[String], count: usize) {
     let later = standing["version"].as_u64() > yielding["version"].as_u64();
     let winner = if later { "the side that stands" } else { "the side that yielded" };
     assert_eq!(line["winner"], winner);
-    let told = nodes.iter().map(|node| {
-        let Value::Array(all) = node.client().run("CLUSTER CONFLICTS") else { panic!("a list") };
-        all.len()
-    });
-    assert_eq!(told.sum::<usize>(), count);
+    assert_eq!(conflicts(nodes.iter().copied()), count);
 }
 
 /// The operator's word for a node that has lost the majority.

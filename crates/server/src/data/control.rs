@@ -76,6 +76,10 @@ impl DataPlane for Shared {
         self.merging.yield_to(to);
     }
 
+    fn bring(&self, buckets: Vec<Hashmask>) {
+        self.merging.bring(buckets);
+    }
+
     fn merge(&self, question: Question, taker: &mut Taker) -> Option<Reply> {
         merge::answer(self, question, taker)
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cluster::data::{Mover, Order};
 
 use super::boottime::now;
-use crate::merge::give;
+use crate::merge::{bring_if_wanted, give};
 use crate::shared::Shared;
 
 /// Sleeps between looks, with and without work at hand.
@@ -18,8 +18,8 @@ const IDLE: Duration = Duration::from_millis(100);
 
 /// Runs until the node stops.
 #[expect(clippy::needless_pass_by_value, reason = "the thread owns what it works with")]
-pub(crate) fn run_mover(shared: Arc<Shared>, orders: Receiver<Order>) {
-    let shared = &*shared;
+pub(crate) fn run_mover(node: Arc<Shared>, orders: Receiver<Order>) {
+    let shared = &*node;
     let mut mover = Mover::new(now());
     while !shared.is_stopping() {
         match orders.recv_timeout(if mover.is_busy() { BUSY } else { IDLE }) {
@@ -33,6 +33,7 @@ pub(crate) fn run_mover(shared: Arc<Shared>, orders: Receiver<Order>) {
         if let Some(to) = shared.merging.yields() {
             give(shared, to); // Nothing else moves from here any more.
         }
+        bring_if_wanted(&node);
         shared.data.pausing.store(mover.is_pausing(), Ordering::Release);
         shared.data.heirs.store(mover.has_heirs(), Ordering::Release);
         mover.go_on(now(), shared);

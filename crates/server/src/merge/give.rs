@@ -24,17 +24,26 @@ const LATER_MAX: u32 = 500;
 /// Hands everything over. Returns when that is done, or the node stops.
 pub(crate) fn give(shared: &Shared, to: Generation) {
     let mut giver = Giver::new(&shared.map(), shared.data.me);
-    let mut places = places(shared);
     let told = format!(
         "another side of the cluster stands (generation {}); this one serves nobody any more and hands \
          over what it wrote since they parted",
         to.counter
     );
     log::warn("merge", &told);
+    if !hand_over(shared, &mut giver) {
+        return;
+    }
+    shared.merging.is_given.store(true, Ordering::Release);
+    shared.control.tell(Input::Merged);
+}
+
+/// Goes on until all is handed over and says what became of it. False if the node stops before.
+pub(super) fn hand_over(shared: &Shared, giver: &mut Giver) -> bool {
+    let mut places = places(shared);
     // Without anything to hand over nobody has to be reached.
     while giver.question(shared).is_some() {
         if shared.is_stopping() {
-            return;
+            return false;
         }
         let Some(at) = places.pop_front() else {
             thread::sleep(AGAIN_AFTER);
@@ -44,7 +53,7 @@ pub(crate) fn give(shared: &Shared, to: Generation) {
         let links = shared.merging.links.get();
         match links.and_then(|links| links.for_merging(&at).ok()) {
             Some(link) => {
-                if let Some(elsewhere) = talk(shared, &mut giver, &link) {
+                if let Some(elsewhere) = talk(shared, giver, &link) {
                     places.push_front(elsewhere);
                 }
                 giver.interrupted();
@@ -62,8 +71,7 @@ pub(crate) fn give(shared: &Shared, to: Generation) {
         tally.lost_there + tally.unsure
     );
     log::info("merge", &told);
-    shared.merging.is_given.store(true, Ordering::Release);
-    shared.control.tell(Input::Merged);
+    true
 }
 
 /// Where nodes of the other side may be reached: where they were met, whoever was a member before the sides

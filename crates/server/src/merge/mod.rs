@@ -1,7 +1,8 @@
 //! Two sides of the cluster that went on apart become one again (`cluster::merge`), as a server does it:
 //! `give.rs` on a node of the side that yields, `take.rs` on the primaries of the one that stands,
-//! `report.rs` for people.
+//! `report.rs` for people. `bring.rs` does the same for one that comes back too late with its copies.
 
+mod bring; //  On a thread of its own, for buckets that began again.
 mod give; //   On the mover's thread, which has nothing else to do then.
 mod report; // What became of it: counts, and every conflict.
 mod take; //   On the thread of the link.
@@ -12,7 +13,9 @@ use std::sync::OnceLock;
 use cluster::map::{Endpoints, Generation, Map};
 use cluster::merge::Ledger;
 use parking_lot::Mutex;
+use placement::Hashmask;
 
+pub(crate) use bring::bring_if_wanted;
 pub(crate) use give::give;
 pub(crate) use report::{conflicts, merged, report_conflicts};
 pub(crate) use take::answer;
@@ -29,6 +32,8 @@ pub(crate) struct Merging {
     pub ledger: Mutex<Ledger>,
     links: OnceLock<LinkMaker>,
     yields: Mutex<Option<Generation>>,
+    /// Buckets of which what this process has kept is to be handed over.
+    brings: Mutex<Option<Vec<Hashmask>>>,
     /// Where nodes of another side were met, the latest last.
     met: Mutex<Vec<Endpoints>>,
     is_given: AtomicBool,
@@ -60,6 +65,11 @@ impl Merging {
     /// What this node has is to be handed over.
     pub(crate) fn yield_to(&self, to: Generation) {
         *self.yields.lock() = Some(to);
+    }
+
+    /// What this process has kept of these is to be handed over to those who serve them.
+    pub(crate) fn bring(&self, buckets: Vec<Hashmask>) {
+        *self.brings.lock() = Some(buckets);
     }
 
     /// The generation that this node still has to hand something over to.

@@ -44,6 +44,7 @@ impl ControlThread {
                 Effect::TakeOver { bucket, epoch, from } => data.take_over(bucket, epoch, from),
                 Effect::Serving { bucket, node } => data.serving(bucket, node),
                 Effect::Yield { to } => data.yield_to(to),
+                Effect::Bring { buckets } => data.bring(buckets),
                 Effect::Beat { from, left } => data.beat(from, left),
                 Effect::Answer { id, answer } => {
                     if let Some(then) = self.asked.remove(&id) {

@@ -86,6 +86,8 @@ pub(crate) trait DataPlane: Send + Sync {
     fn met(&self, at: Endpoints);
     /// What this process has that the other side lacks is to be handed over; then `Input::Merged`.
     fn yield_to(&self, to: Generation);
+    /// What was kept of these buckets is to be handed over.
+    fn bring(&self, buckets: Vec<Hashmask>);
     /// A node of another side hands something over. `None` if it makes no sense.
     fn merge(&self, question: Question, taker: &mut Taker) -> Option<Reply>;
     /// By this primary so many bytes are still to come.

@@ -81,8 +81,10 @@ impl Roster {
         }
         let (cluster, generation) = match (purpose, *generation) {
             (Purpose::Join, _) => (self.cluster, self.generation),
-            // Only to a side that stands.
-            (Purpose::Merge, Some(theirs)) if self.has_outlived(theirs) => {
+            // Only to a side that stands, or from one of this side that comes back late.
+            (Purpose::Merge, Some(theirs))
+                if self.has_outlived(theirs) || self.has_back(*from, theirs) =>
+            {
                 (self.cluster, self.generation)
             }
             (Purpose::Merge, _) => return Err(Refusal::OtherGeneration(self.generation)),
@@ -100,6 +102,12 @@ impl Roster {
     /// Whether this is another generation, and the one that stands of the two.
     fn has_outlived(&self, theirs: Generation) -> bool {
         self.generation > theirs && !self.generation.is_one_with(theirs)
+    }
+
+    /// Whether this is a member of this very generation.
+    fn has_back(&self, from: Peer, theirs: Generation) -> bool {
+        let is_member = self.others.get(&from.id).is_some_and(|known| known.boot == from.boot);
+        is_member && theirs.is_one_with(self.generation)
     }
 
     fn judge_dialer(&self, purpose: Purpose, from: Peer) -> Result<(), Refusal> {
@@ -174,7 +182,14 @@ mod tests {
                 .is_ok()
         };
         assert_eq!([2, 3, 4, 5, 6].map(of), [true, true, true, false, false]);
-        assert!(roster().judge(&hello(Purpose::Merge, peer(2, 20))).is_err(), "of one history");
+    }
+
+    #[test]
+    fn of_one_history_only_members_bring_what_they_have_kept() {
+        let is_welcome = |from: Peer| roster().judge(&hello(Purpose::Merge, from)).is_ok();
+        assert!(is_welcome(peer(2, 20)));
+        assert!(!is_welcome(peer(2, 21)), "an earlier process of it");
+        assert!(!is_welcome(peer(9, 9)), "nobody knows it");
     }
 
     #[test]

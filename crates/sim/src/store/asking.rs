@@ -19,7 +19,12 @@ impl World {
 
     /// A client reads a key.
     pub(super) fn read(&mut self, client: usize, key: &'static str) {
-        let request = self.clients.begin_with(client, key, Op::Get);
+        self.operate(client, key, Op::Get);
+    }
+
+    /// A client does this to a key.
+    pub(super) fn operate(&mut self, client: usize, key: &'static str, op: Op) {
+        let request = self.clients.begin_with(client, key, op);
         self.issue(client, request);
     }
 

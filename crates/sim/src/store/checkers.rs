@@ -11,8 +11,8 @@ use placement::Slot;
 use store::digest_of;
 
 use super::clients::{BRIEF, KEYS};
-use super::network::Network;
 use super::node::{Node, Written};
+use super::world::World;
 
 /// Whoever has run and been heard for so long is well: several leases.
 const LONG_WELL: Duration = Duration::from_secs(5);
@@ -171,19 +171,17 @@ fn is_one_history(one: &Node, other: &Node) -> bool {
     both.is_some_and(|(one, other)| one.is_one_with(other))
 }
 
-/// Nobody is taken for dead who runs and is heard, whatever befell the one that judges.
-pub(super) fn is_just(
-    nodes: &BTreeMap<NodeId, Node>,
-    network: &Network,
-    now: Duration,
-    changed: &MapChanged,
-) -> Result<(), String> {
+/// Nobody is taken for dead who runs and is heard, whatever befell the one that judges; nor who sleeps
+/// while all do.
+pub(super) fn is_just(world: &World, changed: &MapChanged) -> Result<(), String> {
+    let at = world.lid_since.unwrap_or(world.now);
     let entry = changed.entry.iter().flat_map(|entry| &entry.changes);
     let dead =
         entry.filter_map(|change| if let Change::Dead(dead) = change { Some(dead) } else { None });
-    let is_well = |node: &&Node| !node.is_stopped && node.runs_since + LONG_WELL <= now;
-    let mut well = dead.flatten().filter_map(|id| nodes.get(id)).filter(is_well);
-    match well.next().filter(|_| network.is_smooth(now, LONG_WELL)) {
+    let runs = |node: &Node| !node.is_stopped || world.lid_since.is_some();
+    let is_well = |node: &&Node| runs(node) && node.runs_since + LONG_WELL <= at;
+    let mut well = dead.flatten().filter_map(|id| world.nodes.get(id)).filter(is_well);
+    match well.next().filter(|_| world.network.is_smooth(at, LONG_WELL)) {
         Some(node) => Err(format!("{} is well and taken for dead", node.me.id)),
         None => Ok(()),
     }

@@ -1,14 +1,15 @@
 //! What goes wrong, and when. Never all copies of a bucket at once: no promise is made for that.
 
+mod aimed; // Where it hurts most.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cluster::consensus::Saved;
 use cluster::control::Ask;
-use cluster::map::{Bucket, NodeId, Peer, Setting};
-use placement::{Hashmask, Mask, Slot};
+use cluster::map::{NodeId, Peer, Setting};
+use placement::{Hashmask, Mask};
 
-use super::clients::KEYS;
 use super::clock::Clock;
 use super::node::Node;
 use super::run::Sky;
@@ -186,46 +187,8 @@ impl Faults {
         }
     }
 
-    /// A node has just begun to hand over a bucket: now and then that is when it stops hearing of the others in
-    /// time.
-    pub(super) fn strike_at_handover(&mut self, world: &mut World, node: NodeId) {
-        let strikes = self.sky == Sky::Stormy && self.rng.below(4) == 0;
-        if strikes && self.spares(world, &[node]) {
-            tell!(world, "-- {node} hears everything late");
-            self.bad.insert(node, Duration::MAX);
-            let extra = ms(20 + self.rng.below(500));
-            self.others(world, node).into_iter().for_each(|other| {
-                world.network.slow.insert((other, node), extra);
-            });
-        }
-    }
-
     fn others(&self, world: &World, node: NodeId) -> Vec<NodeId> {
         world.nodes.keys().copied().filter(|other| *other != node).collect()
-    }
-
-    /// The last blow: a primary dies when one of its backups has got less than the other, and nobody
-    /// writes after that.
-    pub(super) fn strike_last(&mut self, world: &mut World) {
-        if self.sky == Sky::Calm || self.rng.below(2) == 0 {
-            return;
-        }
-        self.heal(world);
-        world.run_until(world.now + AFTERMATH);
-        let Some(map) = world.map() else { return };
-        let is_fed = |bucket: &&Bucket| bucket.backups().len() > 1;
-        let fed: Vec<&Bucket> =
-            KEYS.iter().map(|key| map.bucket_of(Slot::of(key.as_bytes()))).filter(is_fed).collect();
-        let Some(bucket) = self.rng.choose(&fed) else { return };
-        let (primary, backups) = (bucket.holders[0], bucket.backups());
-        let dies = self.spares(world, &[primary]) && self.has_majority_without(world, primary);
-        if let Some(backup) = self.rng.choose(backups).copied().filter(|_| dies) {
-            tell!(world, "-- from {primary} nothing reaches {backup}, and then it dies");
-            world.network.cut.insert((primary, backup));
-            world.run_until(world.now + ms(20 + self.rng.below(100)));
-            self.crash(world, primary);
-            world.is_busy = false;
-        }
     }
 
     fn cut_off(&mut self, world: &mut World, some: NodeId) {
@@ -272,19 +235,6 @@ impl Faults {
         for other in self.others(world, some) {
             let way = if hears_late { (other, some) } else { (some, other) };
             world.network.slow.insert(way, extra);
-        }
-    }
-
-    /// A node that hears everything late is not heard any more: it may rely on answers that are old.
-    fn mute_who_is_late(&mut self, world: &mut World) {
-        let late: BTreeSet<NodeId> = world.network.slow.keys().map(|(_, to)| *to).collect();
-        let late: Vec<NodeId> =
-            late.into_iter().filter(|node| self.bad.contains_key(node)).collect();
-        let Some(node) = self.rng.choose(&late).copied() else { return };
-        tell!(world, "-- nobody hears {node}, which hears everything late");
-        self.bad.insert(node, Duration::MAX);
-        for other in self.others(world, node) {
-            world.network.cut.insert((node, other));
         }
     }
 

@@ -12,7 +12,7 @@ use cluster::merge::{
     Batch, Conflict, Course, Giver, Ground, Ledger, Question, Reply, Taker, parted_at,
 };
 use cluster::replication::{Duty, Role, Subject, Ticket};
-use placement::Slot;
+use placement::{Hashmask, Slot};
 use store::{Effect, Key, Recorded, Seed, SlotTable, Touch, UnixMillis, Version};
 
 use super::Sabotage;
@@ -23,6 +23,8 @@ use super::world::{Event, World, ms, tell};
 #[derive(Default)]
 pub(super) struct Merging {
     giver: Option<Giver>,
+    /// What it brings, being a member; otherwise it yields.
+    brings: Option<Vec<Hashmask>>,
     /// Whom it asks; nobody if the link is broken.
     asks: Option<NodeId>,
     /// A new link to each.
@@ -47,6 +49,15 @@ impl World {
         self.push(ms(5), Event::HandOver { from });
     }
 
+    /// The process has come back too late with these.
+    pub(super) fn begin_to_bring(&mut self, id: NodeId, buckets: Vec<Hashmask>) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        node.merging.giver = Some(Giver::of(buckets.iter().copied()));
+        node.merging.brings = Some(buckets);
+        let from = node.me;
+        self.push(ms(5), Event::HandOver { from });
+    }
+
     /// The next question, or the last once more.
     pub(super) fn hand_over(&mut self, from: Peer) {
         let Some(node) = self.nodes.get_mut(&from.id).filter(|node| node.me == from) else {
@@ -56,16 +67,21 @@ impl World {
         let Some(question) = giver.question(&node.plane) else {
             tell!(self, "{} has handed over: {:?}", from.id, giver.tally());
             node.merging.giver = None;
-            return self.give(from.id, Input::Merged);
+            let brought = node.merging.brings.take().map(Input::Brought);
+            return self.give(from.id, brought.unwrap_or(Input::Merged));
         };
         let is_new = node.merging.asks.is_none();
+        let is_member = node.merging.brings.is_some();
         let known: Vec<NodeId> = node.map().map_or(Vec::new(), |map| {
             let others = map.members().iter().filter(|it| it.id != from.id);
             map.estranged().iter().chain(others).map(|it: &Member| it.id).collect()
         });
         let to = node.merging.asks.or_else(|| self.rng.choose(&known).copied());
         let reaches = |world: &World, to: NodeId| {
-            let stands = |it: &&Node| it.control.generation() > world.generation_of(from.id);
+            let stands = |it: &&Node| {
+                let (theirs, mine) = (it.control.generation(), world.generation_of(from.id));
+                theirs > mine || is_member && theirs == mine
+            };
             let stands = world.nodes.get(&to).filter(stands).is_some_and(|it| !it.is_stopped);
             stands && !world.network.is_cut(from.id, to) && !world.network.is_cut(to, from.id)
         };

@@ -10,13 +10,12 @@ use cluster::control::{Control, Input};
 use cluster::data::{Intake, Mover, Order, Plane, SlotState, Surface, Taken, follow};
 use cluster::fill::ship;
 use cluster::map::{LogIndex, Map, Member, Peer};
-use cluster::replication::{
-    BackFrame, Frame, Passage, Role, Standing, Subject, Ticket, first_answer, slot_of_unit,
-};
+use cluster::replication::{BackFrame, Passage, Role, Standing, Subject, Ticket, first_answer};
 use placement::Slot;
 use store::{Cause, Effect, Key, NewValue, Recorded, SlotTable, Touch, UnixMillis, Version};
 
 use super::Sabotage;
+use super::bending::bend_rules;
 use super::clients::{BRIEF, Request, Told};
 use super::clock::Clock;
 use super::linear::{Answer, Op};
@@ -493,25 +492,4 @@ fn run_op(
         unit
     });
     (answer, unit)
-}
-
-/// Makes a frame fit that would be refused (rules broken on purpose).
-fn bend_rules(sabotage: Option<Sabotage>, plane: &SimPlane, frame: &Frame<'_>) {
-    let Frame::Effects { reign, written_in, unit } = *frame else { return };
-    let (Some(sabotage), Some(slot)) = (sabotage, slot_of_unit(unit)) else { return };
-    let Ok((recorded, _)) = Recorded::read(unit, plane.seed()) else { return };
-    plane.with_slot(slot, |state| {
-        let bends_reign = sabotage == Sabotage::NoReignCheck
-            && reign < state.duty.reign
-            && !state.duty.is_primary();
-        let bends_position =
-            sabotage == Sabotage::NoPositionCheck && state.table.version() < recorded.previous;
-        if bends_reign {
-            state.duty.reign = reign;
-        }
-        if bends_reign || bends_position {
-            state.duty.written_in = written_in;
-            state.table.advance_to(recorded.previous);
-        }
-    });
 }

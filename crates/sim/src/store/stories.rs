@@ -1,6 +1,7 @@
 //! Nodes that come back, told one by one: with what they held, without it, too late, in the middle of a
 //! fill, and as the last who had it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cluster::control::Ask;
@@ -12,6 +13,7 @@ use store::Version;
 
 use super::clients::KEYS;
 use super::clock::Clock;
+use super::linear::Op;
 use super::network::Weather;
 use super::run::{come_to_rest, is_at_rest, judge};
 use super::world::{World, ms};
@@ -152,6 +154,98 @@ fn the_last_holder_brings_everything_back() {
     rest(&mut world);
     assert_eq!(world.map().expect("there is a map").lost().count(), 0);
     assert_eq!(versions(&world), before);
+}
+
+/// What is served for a key.
+fn value(world: &World, key: &str) -> Option<String> {
+    let map = world.map().expect("there is a map");
+    let slot = Slot::of(key.as_bytes());
+    let plane = &world.nodes.get(&map.bucket_of(slot).primary()?)?.plane;
+    plane.with_slot(slot, |state| {
+        let found = state.table.peek(&plane.seed().key(key.as_bytes()))?;
+        Some(String::from_utf8_lossy(&found.value().to_bytes()).into_owned())
+    })
+}
+
+/// Writes until it is so: the node that is asked may be asleep.
+fn write(world: &mut World, key: &'static str, wanted: Option<&str>) {
+    for _ in 0..20 {
+        let op = wanted.map_or(Op::Del, |value| Op::Set(value.to_owned()));
+        world.operate(0, key, op);
+        world.run_until(world.now + ms(3_000));
+        if value(world, key).as_deref() == wanted {
+            return;
+        }
+    }
+    panic!("{key} is never {wanted:?}");
+}
+
+/// One that had the only copies sleeps until their buckets have begun again, and comes back. Meanwhile some
+/// of its keys were written, and some taken away again: what should be served of all it had.
+fn too_late(seed: u64) -> (World, Vec<(&'static str, Option<&'static str>)>) {
+    let mut world = world(seed, 3, 0);
+    quiet(&mut world);
+    for key in KEYS {
+        write(&mut world, key, Some("before"));
+    }
+    let map = world.map().expect("there is a map");
+    let served_by = |key: &str| map.bucket_of(Slot::of(key.as_bytes())).primary();
+    let away = served_by(KEYS[seed as usize % KEYS.len()]).expect("somebody serves it");
+    let keys: Vec<&str> = KEYS.into_iter().filter(|key| served_by(key) == Some(away)).collect();
+    world.nodes.get_mut(&away).expect("it runs").is_stopped = true;
+    world.run_until(world.now + Duration::from_secs(40));
+    assert!(world.map().expect("there is a map").begun_anew().count() > 0, "they began again");
+    let mut wanted = Vec::new();
+    for (key, fate) in keys.into_iter().zip(seed..) {
+        if fate % 3 > 0 {
+            write(&mut world, key, Some("after"));
+        }
+        if fate % 3 > 1 {
+            write(&mut world, key, None);
+        }
+        wanted.push((key, [Some("before"), Some("after"), None][(fate % 3) as usize]));
+    }
+    // Whoever asked it meanwhile has given up.
+    world.nodes.get_mut(&away).expect("it sleeps").requests.clear();
+    world.go_on(away);
+    world.run_until(world.now + ms(3_000));
+    start_again(&mut world);
+    world.run_until(world.now + ms(5_000));
+    rest(&mut world);
+    (world, wanted)
+}
+
+#[test]
+fn who_is_back_too_late_brings_what_nobody_has_changed_since() {
+    let mut told = BTreeSet::new();
+    for seed in 0..12 {
+        let (world, wanted) = too_late(seed);
+        let map = world.map().expect("there is a map");
+        assert_eq!(map.begun_anew().count(), 0, "nobody waits for it any more");
+        assert!(map.loads().iter().all(|load| load.total() > 0), "all are nodes like any other");
+        let ledgers = world.nodes.values().map(|node| &node.merging.ledger);
+        let reported: u64 = ledgers.map(|ledger| ledger.tally.conflicts()).sum();
+        let changed = wanted.iter().filter(|(_, wanted)| *wanted != Some("before")).count() as u64;
+        assert_eq!(reported, changed, "seed {seed}: whatever it had that does not stand is told");
+        for (key, wanted) in wanted {
+            assert_eq!(value(&world, key).as_deref(), wanted, "seed {seed}: {key}");
+            told.insert(wanted);
+        }
+    }
+    assert_eq!(told.len(), 3, "all kinds of keys: {told:?}");
+}
+
+#[test]
+fn who_is_back_with_nothing_is_not_waited_for() {
+    let mut world = world(10, 3, 0);
+    quiet(&mut world);
+    let killed = world.kill(AWAY).expect("it runs");
+    world.run_until(world.now + Duration::from_secs(40));
+    assert!(world.map().expect("there is a map").begun_anew().count() > 0, "it may come back");
+    world.restart(killed);
+    world.run_until(world.now + ms(5_000));
+    rest(&mut world);
+    assert_eq!(world.map().expect("there is a map").begun_anew().count(), 0);
 }
 
 #[test]

@@ -58,6 +58,8 @@ pub(super) struct World {
     woken: (Duration, u32),
     /// A node that has just begun to hand over a bucket.
     pub hands_over: Option<NodeId>,
+    /// Since when all sleep, if they do.
+    pub lid_since: Option<Duration>,
     /// What was told, if somebody else than `clients` asks.
     pub heard: Option<Vec<(u64, Told)>>,
 }
@@ -167,6 +169,7 @@ impl World {
             gone: Vec::new(),
             woken: (Duration::ZERO, 0),
             hands_over: None,
+            lid_since: None,
             heard: None,
         }
     }
@@ -227,9 +230,10 @@ impl World {
         let mut node = Node::new((me, clock), self.now, control, disk);
         node.sabotage = self.sabotage;
         let found = copies.map(|copies| copies.give_to(&mut node));
+        let found = found.unwrap_or_else(|| Input::Found(Vec::new()));
         self.nodes.insert(id, node);
         self.give(id, Input::Tick);
-        found.into_iter().for_each(|found| self.give(id, found));
+        self.give(id, found);
     }
 
     /// The process ends without a word. What was on its disk.
@@ -441,6 +445,10 @@ impl World {
                 tell!(self, "{id} yields to {to:?}");
                 self.begin_to_yield(id);
             }
+            Effect::Bring { buckets } => {
+                tell!(self, "{id} brings what it has of {buckets:?}");
+                self.begin_to_bring(id, buckets);
+            }
             Effect::Answer { id, answer: ControlAnswer::Join(answer) } => {
                 self.on_join_answer(id, answer);
             }
@@ -460,7 +468,7 @@ impl World {
         let seen = self.checkers.see_map(&self.nodes, changed);
         self.note(seen);
         if self.checkers.is_new() {
-            let just = checkers::is_just(&self.nodes, &self.network, self.now, changed);
+            let just = checkers::is_just(self, changed);
             self.note(just);
         }
         let Some(node) = self.nodes.get_mut(&id) else { return };

@@ -77,7 +77,8 @@ fn name_of(entry: &LogEntry) -> Option<String> {
         | Change::Split(_)
         | Change::Recreate { .. }
         | Change::Set(_)
-        | Change::Yield(_) => None,
+        | Change::Yield(_)
+        | Change::Settled { .. } => None,
     })
 }
 

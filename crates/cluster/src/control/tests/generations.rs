@@ -257,9 +257,35 @@ fn one_of_the_last_holders_brings_a_bucket_back_at_once_and_others_when_time_is_
             | Change::DropBackup { .. }
             | Change::Split(_)
             | Change::Set(_)
-            | Change::Yield(_) => None,
+            | Change::Yield(_)
+            | Change::Settled { .. } => None,
         };
         let mut sources = changes.flat_map(|it| it.entry.changes.iter().filter_map(recreated));
         assert!(sources.all(|source| source == (last, from)));
     }
+}
+
+#[test]
+fn who_comes_back_too_late_takes_in_nothing_before_it_has_brought_what_it_has() {
+    let mut t = World::of(3);
+    t.set(1, Setting::Backups(0));
+    t.run(ms(5_000));
+    t.settle();
+    let late = t.follower();
+    let disk = t.kill(late).unwrap();
+    t.run(ms(35_000));
+    let awaited = t.map().begun_anew().count();
+    assert!(awaited > 0 && t.map().lost().count() == 0, "its buckets began again");
+    t.restart(late, 777, disk);
+    t.give(NodeId(late), everything(Kept::AsItWas));
+    t.run_until(|t| t.is_member(late));
+    t.run(ms(5_000));
+    assert_eq!(t.map().load(NodeId(late)).total(), 0, "what it has is the only copy");
+    let brings = t.nodes[&NodeId(late)].brings.clone().unwrap();
+    assert_eq!(brings.len(), awaited);
+    t.give(NodeId(late), Input::Brought(brings));
+    t.run(ms(1_000));
+    assert_eq!(t.map().begun_anew().count(), 0);
+    t.settle();
+    assert!(t.map().load(NodeId(late)).total() >= 5, "{:?}", t.loads());
 }

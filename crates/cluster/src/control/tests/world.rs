@@ -95,6 +95,8 @@ pub(super) struct Node {
     pub(super) holds_drains: bool,
     pub(super) fills: Vec<(balance::Attempt, Hashmask, NodeId)>,
     pub(super) drains: Vec<(Hashmask, Epoch)>,
+    /// What it was told to hand over.
+    pub(super) brings: Option<Vec<Hashmask>>,
     pub(super) served: Vec<Hashmask>,
 }
 
@@ -438,6 +440,7 @@ impl World {
             holds_drains: false,
             fills: Vec::new(),
             drains: Vec::new(),
+            brings: None,
             served: Vec::new(),
         };
         self.nodes.insert(peer.id, node);
@@ -481,6 +484,7 @@ impl World {
             | Effect::Decided(_)
             | Effect::Yield { .. }
             | Effect::Beat { .. } => {}
+            Effect::Bring { buckets } => node.brings = Some(buckets),
             Effect::Serving { bucket, .. } => node.served.push(bucket),
             Effect::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),
             Effect::Answer { id, answer } => {

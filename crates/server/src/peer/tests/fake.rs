@@ -96,6 +96,10 @@ impl DataPlane for FakeData {
     fn take_over(&self, _: Hashmask, _: Epoch, _: NodeId) {}
     fn serving(&self, _: Hashmask, _: NodeId) {}
     fn met(&self, _: Endpoints) {}
+    fn bring(&self, _: Vec<Hashmask>) {
+        unreachable!("nobody comes back late here")
+    }
+
     fn yield_to(&self, _: Generation) {
         self.tell(Input::Merged);
     }

@@ -1,0 +1,41 @@
+//! A process that comes back too late with copies of buckets that have begun again without them. It hands
+//! over what it has to those who serve them now, as a side of the cluster does that went on apart
+//! (`merge`), and then nobody waits for it any more. Until then it takes in nothing: what it has kept is the
+//! only copy.
+
+use placement::Hashmask;
+
+use super::recreate::TOGETHER_MAX;
+use super::{Control, Effect};
+use crate::map::Change;
+
+impl Control {
+    /// What is awaited of this process it brings, or says that it has nothing of it.
+    pub(super) fn bring_what_is_awaited(&mut self) {
+        let Some(map) = self.map.as_ref().filter(|_| self.yielding.is_none()) else { return };
+        if !self.offers.is_told || !self.is_member() {
+            return;
+        }
+        let me = self.me.id;
+        let awaited = map.begun_anew().filter(|(_, last)| last.contains(&me));
+        let is_left = |bucket: &Hashmask| {
+            let is_held = map.bucket(*bucket).is_some_and(|known| known.is_held_by(me));
+            !is_held && self.offers.has_left(*bucket)
+        };
+        let (left, mut done): (Vec<_>, Vec<_>) = awaited.map(|(it, _)| it).partition(is_left);
+        if !done.is_empty() {
+            done.truncate(TOGETHER_MAX);
+            self.propose(None, vec![Change::Settled { node: me, buckets: done }]);
+        }
+        if !left.is_empty() && !self.offers.is_bringing {
+            self.offers.is_bringing = true;
+            self.out.push(Effect::Bring { buckets: left });
+        }
+    }
+
+    /// Those who serve these buckets now have what this process had.
+    pub(super) fn on_brought(&mut self, buckets: Vec<Hashmask>) {
+        self.offers.is_bringing = false;
+        self.offers.brought.extend(buckets);
+    }
+}

@@ -1,0 +1,54 @@
+//! Buckets that began again without what their last holders had: one of those may still return with it, and
+//! what it has is merged then (`control::returning`). Meanwhile whoever holds such a bucket remembers what is
+//! taken away (`store::Parting`).
+
+use std::sync::Arc;
+
+use placement::Hashmask;
+
+use super::{Holders, Map, NodeId, Outcome};
+
+impl Map {
+    /// The buckets that began again, each with those who may still bring what it had before.
+    pub fn begun_anew(&self) -> impl Iterator<Item = (Hashmask, &[NodeId])> {
+        self.anew.iter().map(|(bucket, last)| (*bucket, last.as_slice()))
+    }
+
+    pub fn has_begun_anew(&self, bucket: Hashmask) -> bool {
+        self.anew.contains_key(&bucket)
+    }
+
+    /// Whether this node may still bring what the bucket had before it began again.
+    pub fn awaits(&self, node: NodeId, bucket: Hashmask) -> bool {
+        self.anew.get(&bucket).is_some_and(|last| last.contains(&node))
+    }
+
+    pub(super) fn begin_anew(&mut self, bucket: Hashmask, last: &Holders) {
+        let known = Arc::make_mut(&mut self.anew).entry(bucket).or_default();
+        let others: Holders = last.iter().copied().filter(|node| !known.contains(node)).collect();
+        known.extend(others);
+    }
+
+    /// The node has brought what it had of these, or has nothing of them.
+    pub(super) fn settle(&mut self, node: NodeId, buckets: &[Hashmask]) -> Outcome {
+        if buckets.iter().all(|bucket| !self.awaits(node, *bucket)) {
+            return Outcome::Void;
+        }
+        let anew = Arc::make_mut(&mut self.anew);
+        for bucket in buckets {
+            if let Some(last) = anew.get_mut(bucket) {
+                last.retain(|it| *it != node);
+            }
+        }
+        anew.retain(|_, last| !last.is_empty());
+        Outcome::Applied
+    }
+
+    pub(super) fn split_anew(&mut self, parent: Hashmask) {
+        if self.anew.contains_key(&parent) {
+            let anew = Arc::make_mut(&mut self.anew);
+            let last = anew.remove(&parent).expect("looked up above");
+            anew.extend(parent.split().map(|child| (child, last.clone())));
+        }
+    }
+}

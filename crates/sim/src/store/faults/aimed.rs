@@ -1,0 +1,159 @@
+//! Faults that are aimed: at the moments in which one rule alone stands between a node and an accident.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cluster::control::Control;
+use cluster::map::{Bucket, NodeId};
+use placement::Slot;
+
+use super::{AFTERMATH, Faults};
+use crate::store::clients::KEYS;
+use crate::store::run::Sky;
+use crate::store::world::{World, ms, tell};
+
+/// Longer than this nothing is waited for that should come.
+const SOON: Duration = Duration::from_secs(3);
+
+impl Faults {
+    /// A node has just begun to hand over a bucket: now and then that is when it stops hearing of the others in
+    /// time.
+    pub(in crate::store) fn strike_at_handover(&mut self, world: &mut World, node: NodeId) {
+        let strikes = self.sky == Sky::Stormy && self.rng.below(4) == 0;
+        if strikes && self.spares(world, &[node]) {
+            tell!(world, "-- {node} hears everything late");
+            self.bad.insert(node, Duration::MAX);
+            let extra = ms(20 + self.rng.below(500));
+            self.others(world, node).into_iter().for_each(|other| {
+                world.network.slow.insert((other, node), extra);
+            });
+        }
+    }
+
+    /// A node that hears everything late is not heard any more: it may rely on answers that are old.
+    pub(super) fn mute_who_is_late(&mut self, world: &mut World) {
+        let late: BTreeSet<NodeId> = world.network.slow.keys().map(|(_, to)| *to).collect();
+        let late: Vec<NodeId> =
+            late.into_iter().filter(|node| self.bad.contains_key(node)).collect();
+        let Some(node) = self.rng.choose(&late).copied() else { return };
+        tell!(world, "-- nobody hears {node}, which hears everything late");
+        self.bad.insert(node, Duration::MAX);
+        for other in self.others(world, node) {
+            world.network.cut.insert((node, other));
+        }
+    }
+
+    /// The last blow, from a clear sky.
+    pub(in crate::store) fn strike_last(&mut self, world: &mut World) {
+        let blow = self.rng.below(5);
+        if self.sky == Sky::Calm || blow == 0 {
+            return;
+        }
+        self.heal(world);
+        world.network.weather.lost = 0;
+        world.run_until(world.now + AFTERMATH);
+        match blow {
+            1 | 2 => self.kill_who_has_told_one(world),
+            3 => self.close_the_lid(world),
+            _ => self.hear_the_condemned(world),
+        }
+    }
+
+    /// A primary dies when one of its backups has got less than the other, and nobody writes after that.
+    fn kill_who_has_told_one(&mut self, world: &mut World) {
+        let Some(map) = world.map() else { return };
+        let is_fed = |bucket: &&Bucket| bucket.backups().len() > 1;
+        let fed: Vec<&Bucket> =
+            KEYS.iter().map(|key| map.bucket_of(Slot::of(key.as_bytes()))).filter(is_fed).collect();
+        let Some(bucket) = self.rng.choose(&fed) else { return };
+        let (primary, backups) = (bucket.holders[0], bucket.backups());
+        let dies = self.spares(world, &[primary]) && self.has_majority_without(world, primary);
+        if let Some(backup) = self.rng.choose(backups).copied().filter(|_| dies) {
+            tell!(world, "-- from {primary} nothing reaches {backup}, and then it dies");
+            world.network.cut.insert((primary, backup));
+            world.run_until(world.now + ms(20 + self.rng.below(100)));
+            self.crash(world, primary);
+            world.is_busy = false;
+        }
+    }
+
+    /// All sleep, and wake one a little later than the other.
+    fn close_the_lid(&mut self, world: &mut World) {
+        world.run_until(world.now + AFTERMATH);
+        tell!(world, "-- a lid is closed");
+        world.lid_since = Some(world.now);
+        let ids: Vec<NodeId> = world.nodes.keys().copied().collect();
+        let since: Vec<_> = world.nodes.values().map(|node| (node.me, node.runs_since)).collect();
+        world.nodes.values_mut().for_each(|node| node.is_stopped = true);
+        world.run_until(world.now + ms(1_500 + self.rng.below(10_000)));
+        let first = self.rng.below(ids.len().max(1) as u64) as usize;
+        for id in ids.iter().cycle().skip(first).take(ids.len()) {
+            tell!(world, "-- {id} is awake");
+            world.go_on(*id);
+            world.run_until(world.now + ms(self.rng.below(60)));
+        }
+        world.lid_since = None;
+        for (process, since) in since {
+            if let Some(node) = world.nodes.get_mut(&process.id).filter(|it| it.me == process) {
+                node.runs_since = since;
+            }
+        }
+    }
+
+    /// A voter that is proposed as dead is heard again before that is decided, and its own vote decides
+    /// it; then it hears nothing more.
+    fn hear_the_condemned(&mut self, world: &mut World) {
+        let Some((leader, voters)) = self.leader_of(world) else { return };
+        let followers: Vec<NodeId> = voters.iter().copied().filter(|it| *it != leader).collect();
+        let Some(victim) = self.rng.choose(&followers).copied() else { return };
+        if voters.len() < 3 || !self.spares(world, &[victim]) {
+            return;
+        }
+        tell!(world, "-- {victim} is cut off, and heard again when {leader} has given it up");
+        self.bad.insert(victim, Duration::MAX);
+        let both = |one: NodeId, other: NodeId| [(one, other), (other, one)];
+        let ways = self.others(world, victim).into_iter().flat_map(|other| both(victim, other));
+        world.network.cut = ways.collect();
+        wait(world, |world| leading(world, leader).is_none_or(|it| it.is_about_to_condemn(victim)));
+        // With the leader, and without the victim, one is missing to a majority.
+        let unheard = followers.iter().filter(|it| **it != victim).skip(voters.len() / 2 - 1);
+        let unheard: BTreeSet<_> = unheard.map(|other| (leader, *other)).collect();
+        world.network.cut.extend(&unheard);
+        wait(world, |world| leading(world, leader).is_none_or(|it| it.condemns(victim)));
+        world.network.cut.remove(&(victim, leader));
+        world.run_until(world.now + ms(100 + self.rng.below(200)));
+        world.network.cut.remove(&(leader, victim));
+        wait(world, |world| {
+            let has_lease = world.nodes.get(&victim).is_none_or(|it| it.has_lease(world.now));
+            has_lease || leading(world, leader).is_none_or(|it| !it.condemns(victim))
+        });
+        world.network.cut.insert((leader, victim));
+        world.network.cut.retain(|way| !unheard.contains(way));
+        world.run_until(world.now + ms(500));
+    }
+
+    /// Who leads, by its own word and that of the voters, who are all well.
+    fn leader_of(&mut self, world: &World) -> Option<(NodeId, BTreeSet<NodeId>)> {
+        let leads = |id: &&NodeId| world.nodes[*id].control.leads();
+        let leader = *world.nodes.keys().find(leads)?;
+        let configuration = world.nodes[&leader].control.configuration();
+        let is_here = |id: &NodeId| world.nodes.contains_key(id) && !self.bad.contains_key(id);
+        let is_calm = configuration.voters_before.is_empty();
+        let all_here = configuration.voters.iter().all(is_here);
+        (is_calm && all_here).then(|| (leader, configuration.voters.clone()))
+    }
+}
+
+/// Until it is so, but not for ever.
+fn wait(world: &mut World, is_so: impl Fn(&World) -> bool) {
+    let end = world.now + SOON;
+    while world.now < end && world.broken.is_none() && !is_so(world) {
+        world.run_until(world.now + Duration::from_micros(500));
+    }
+}
+
+/// Its control plane, if it leads.
+fn leading(world: &World, leader: NodeId) -> Option<&Control> {
+    let control = world.nodes.get(&leader).map(|node| &node.control);
+    control.filter(|control| control.leads())
+}
