@@ -257,6 +257,11 @@ impl Node {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// What this node is called in listings.
     pub fn name(&self) -> String {
         self.shared.settings.load().name.clone()

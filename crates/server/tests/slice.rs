@@ -3,35 +3,15 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use commands::settings::{Settings, SidePort};
-use server::{MemoryProbe, Node, NodeOptions};
-
-/// An allocator that says nothing is in use.
-struct NoMemory;
-
-impl MemoryProbe for NoMemory {
-    fn allocated(&self) -> u64 {
-        0
-    }
-    fn active(&self) -> u64 {
-        0
-    }
-    fn resident(&self) -> u64 {
-        0
-    }
-    fn retained(&self) -> u64 {
-        0
-    }
-    fn metadata(&self) -> u64 {
-        0
-    }
-}
+use server::{Node, NodeOptions};
 
 fn start() -> Node {
     let settings =
         Settings { port: 0, http_port: SidePort::Off, io_threads: 2, ..Settings::default() };
-    let options = NodeOptions { settings, memory: Arc::new(NoMemory), config_file: None };
+    let options = NodeOptions { settings, memory: Arc::new(AtomicU64::new(0)), config_file: None };
     Node::start(options).expect("a free port")
 }
 

@@ -105,7 +105,7 @@ impl View {
     #[cold]
     pub fn redirection(&self, slot: Slot) -> Error {
         match self.route(slot) {
-            // The map has changed since whoever asks last looked.
+            // Whoever asks has looked at another map.
             Route::Mine => Error::fixed("TRYAGAIN the slot is just being handed over"),
             Route::Elsewhere { primary, .. } => {
                 let (host, port) = (&primary.at.host, primary.at.client);

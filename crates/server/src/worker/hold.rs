@@ -167,7 +167,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Tells the client who serves the slot.
+    /// Tells the client who serves the slot. A new map changes what this node is to its slots first, and is
+    /// seen then: until then it is not known who serves.
     #[cold]
     pub(super) fn send_elsewhere(
         &mut self,
@@ -177,6 +178,9 @@ impl Worker<'_> {
         output: &mut Output,
     ) {
         self.look_around(); // The map is newer than the one this round began with.
+        if self.around.cluster.is_mine(slot) {
+            return self.park(index, request);
+        }
         let error = self.around.cluster.redirection(slot);
         let session = &mut self.connections[index].session;
         Reply::new(output, session.protocol).error(error.text());

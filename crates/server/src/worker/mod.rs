@@ -20,6 +20,8 @@ mod publish;
 mod round;
 mod serve;
 mod unread;
+#[cfg(test)]
+mod tests;
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::io;

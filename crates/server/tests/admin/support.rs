@@ -4,32 +4,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use commands::settings::{Settings, SidePort};
 use resp::ReplyParser;
-use server::{MemoryProbe, Node, NodeOptions};
-
-/// An allocator that says nothing is in use.
-struct NoMemory;
-
-impl MemoryProbe for NoMemory {
-    fn allocated(&self) -> u64 {
-        0
-    }
-    fn active(&self) -> u64 {
-        0
-    }
-    fn resident(&self) -> u64 {
-        0
-    }
-    fn retained(&self) -> u64 {
-        0
-    }
-    fn metadata(&self) -> u64 {
-        0
-    }
-}
+use server::{Node, NodeOptions};
 
 pub(crate) struct TestNode(Node);
 
@@ -40,7 +20,7 @@ impl TestNode {
 
     pub(crate) fn start_with(settings: Settings, config_file: Option<PathBuf>) -> TestNode {
         let settings = Settings { port: 0, http_port: SidePort::Off, io_threads: 2, ..settings };
-        let options = NodeOptions { settings, memory: Arc::new(NoMemory), config_file };
+        let options = NodeOptions { settings, memory: Arc::new(AtomicU64::new(0)), config_file };
         TestNode(Node::start(options).expect("a free port"))
     }
 

@@ -1,10 +1,12 @@
 //! Keyspace notifications between real connections: what, in which order, how soon.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::support::{Client, Memory, start, start_with};
+use crate::support::{Client, start, start_with};
 
 const NOTIFY: &str = "notify-keyspace-events";
 
@@ -76,13 +78,13 @@ fn what_is_published_before_subscribing_in_one_go_is_not_heard() {
 
 #[test]
 fn evicted_keys_are_told_of_even_if_the_command_is_refused_then() {
-    let memory = Memory::default();
+    let memory = Arc::new(AtomicU64::new(0));
     let changes = [(NOTIFY, "Ee"), ("maxmemory", "1mb"), ("maxmemory-policy", "allkeys-random")];
     let node = start_with(2, &changes, memory.clone());
     let mut listener = node.subscriber("SUBSCRIBE __keyevent@0__:evicted", 1);
     let mut client = node.connect();
     assert_eq!(client.ask("MSET a 1 b 2 c 3"), "OK");
-    memory.0.store(2 << 20, Relaxed);
+    memory.store(2 << 20, Relaxed);
     // Two at a time, in slots that have to give something up in their turn.
     let mut replies = [String::new(), String::new()];
     while !replies.iter().all(|reply| reply.contains("OOM command not allowed")) {

@@ -3,34 +3,12 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use commands::settings::{Settings, SidePort};
 use resp::{ReplyParser, Value};
-use server::{MemoryProbe, Node, NodeOptions};
-
-/// An allocator that says what the test wants.
-#[derive(Clone, Default)]
-pub(crate) struct Memory(pub(crate) Arc<AtomicU64>);
-
-impl MemoryProbe for Memory {
-    fn allocated(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-    fn active(&self) -> u64 {
-        0
-    }
-    fn resident(&self) -> u64 {
-        0
-    }
-    fn retained(&self) -> u64 {
-        0
-    }
-    fn metadata(&self) -> u64 {
-        0
-    }
-}
+use server::{Node, NodeOptions};
 
 /// A node that is stopped when the test is over.
 pub(crate) struct Running(Node);
@@ -44,16 +22,20 @@ impl Drop for Running {
 
 /// Starts a node with these settings changed.
 pub(crate) fn start(io_threads: u16, changes: &[(&str, &str)]) -> Running {
-    start_with(io_threads, changes, Memory::default())
+    start_with(io_threads, changes, Arc::default())
 }
 
-pub(crate) fn start_with(io_threads: u16, changes: &[(&str, &str)], memory: Memory) -> Running {
+pub(crate) fn start_with(
+    io_threads: u16,
+    changes: &[(&str, &str)],
+    memory: Arc<AtomicU64>,
+) -> Running {
     let mut settings =
         Settings { port: 0, http_port: SidePort::Off, io_threads, ..Settings::default() };
     for (name, value) in changes {
         settings.set(name, value).expect("a valid setting");
     }
-    let options = NodeOptions { settings, memory: Arc::new(memory), config_file: None };
+    let options = NodeOptions { settings, memory, config_file: None };
     Running(Node::start(options).expect("a free port"))
 }
 
