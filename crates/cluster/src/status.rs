@@ -54,6 +54,9 @@ pub struct Status {
     /// Whom this side still looks for, by name: members before a takeover that have not come back.
     #[serde(default)]
     pub estranged: Vec<String>,
+    /// How many buckets began again without what they had, which somebody who held them may still bring.
+    #[serde(default)]
+    pub awaited: usize,
     /// This side ends in favour of another: it serves nobody and hands over what it wrote.
     #[serde(default)]
     pub yields: bool,
@@ -233,6 +236,7 @@ impl Status {
             settings: settings(map.settings()),
             merged: Tally::default(),
             estranged: map.estranged().iter().map(|member| member.name.clone()).collect(),
+            awaited: map.begun_anew().count(),
             yields: map.yielded_to().is_some(),
         }
     }

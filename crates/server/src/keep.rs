@@ -166,7 +166,8 @@ fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) ->
     let mut writer = directory.lock().write_items(&head)?;
     for slot in Slot::all() {
         let state = shared.keyspace.lock_one(slot);
-        if state.duty.has_copy() && !state.table.is_empty() {
+        // Empty ones too: a bucket is whole if all its slots are here.
+        if state.duty.has_copy() {
             writer.slot(slot, state.duty.position(&state.table), &state.table)?;
         }
     }

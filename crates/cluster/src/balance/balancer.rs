@@ -241,8 +241,10 @@ impl Balancer {
         if self.engagement.is_some() {
             return; // Meanwhile somebody has given to this node; that comes first.
         }
-        let readiness =
-            |node| asking.answers.get(&node).map_or(Readiness::Unfit, LoadLevels::readiness);
+        // One that has yet to bring what it has takes in nothing.
+        let takes_part = |node: &NodeId| !view.map.is_awaited(*node);
+        let answer = |node| asking.answers.get(&node).filter(|_| takes_part(&node));
+        let readiness = |node| answer(node).map_or(Readiness::Unfit, LoadLevels::readiness);
         match decide(view, self.me, &mut self.seen.1, readiness) {
             Some(decision) => self.begin(now, view, decision, out),
             // Somebody was busy with what this node knows to be over, or something has changed since.
@@ -401,7 +403,7 @@ impl Balancer {
     ) {
         let attempt = wanted.attempt;
         // What it has kept may be the only copy, and must be with others before anything comes in.
-        let brings = view.map.begun_anew().any(|(_, last)| last.contains(&self.me));
+        let brings = view.map.is_awaited(self.me);
         let refusal = if wanted.basis != view.plan.basis() || !wanted.fits(view, self.me) {
             Some(Refused::OtherMap)
         } else if self.engagement.is_some() || brings && wanted.taker == self.me {

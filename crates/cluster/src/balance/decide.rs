@@ -218,7 +218,9 @@ pub fn decide_leaving(view: View, me: NodeId) -> Option<Decision> {
         let step = match heir {
             Some(heir) => decider.step(StepKind::Promote, bucket, heir),
             None => {
-                let Some(copy) = plan.missing(bucket).next() else { continue };
+                let mut missing = plan.missing(bucket);
+                let copy = missing.find(|copy| !view.map.is_awaited(copy.taker));
+                let Some(copy) = copy else { continue };
                 // Where backups are wanted this node stays one until it goes.
                 let alone = view.map.copies_wanted() == 1;
                 let kind = if alone { StepKind::GivePrimary } else { StepKind::Fill };

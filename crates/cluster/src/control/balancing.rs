@@ -156,7 +156,7 @@ impl Control {
 
     /// The balancer has handed everything on. It says so again and again, until the node may go.
     fn propose_to_go(&mut self, node: NodeId) {
-        if self.balancing.hands_full {
+        if self.balancing.hands_full || self.offers.is_bringing {
             return;
         }
         let change = match self.leaving.as_ref().map(|leaving| leaving.stay) {

@@ -87,7 +87,7 @@ impl PastChange {
             Change::Recreate { .. } => "every holder was gone",
             Change::Set(_) => "the operator's word",
             Change::Yield(_) => "a greater generation stands",
-            Change::Settled { .. } => "one that held it before is back",
+            Change::Settled { .. } => "it has brought what it had, or has nothing of them",
         })
     }
 }

@@ -61,7 +61,7 @@ pub enum Input {
     /// What this process has that the other side lacks is there now: the answer to `Effect::Yield`.
     Merged,
     /// What this process had kept of these buckets is with those who serve them: the answer to
-    /// `Effect::Bring`.
+    /// `Effect::Bring`, be it that it could be done for none of them.
     Brought(Vec<Hashmask>),
     /// Copies that this process has loaded from its disk.
     Found(Vec<Offer>),

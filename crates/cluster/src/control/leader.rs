@@ -157,6 +157,7 @@ impl Control {
         self.let_go_who_leaves();
         self.split_if_needed();
         self.recreate_lost();
+        self.give_up_awaited();
         self.forget_the_late();
     }
 

@@ -61,7 +61,9 @@ impl Control {
             return self.answer(id, Answer::Refused(text.into()));
         }
         let node = self.me.id;
-        let lost = map.lost().filter_map(|(hashmask, _)| map.bucket(hashmask));
+        // What others held last they may still bring.
+        let mine = map.lost().filter(|(_, last)| last.contains(&node));
+        let lost = mine.filter_map(|(hashmask, _)| map.bucket(hashmask));
         let recreate = |Bucket { hashmask, epoch, .. }: &Bucket| Change::Recreate {
             bucket: *hashmask,
             node,

@@ -18,6 +18,11 @@ const READING_TIMES: u32 = 20;
 /// Buckets recreated in one step of the log.
 pub(super) const TOGETHER_MAX: usize = 256;
 
+/// Whoever has not come back for so long with what a bucket had before it began again is not awaited any more.
+pub(super) const AWAITED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often it is looked whether somebody is.
+const AWAITED_LOOK: Duration = Duration::from_secs(60);
+
 /// A copy of a bucket that a process has found on its disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Offer {
@@ -36,6 +41,9 @@ pub enum Kept {
 #[derive(Default)]
 pub(super) struct Lost {
     since: BTreeMap<Hashmask, Duration>,
+    /// Since when each node that is away is awaited with each bucket, as far as this leader has seen.
+    awaited: BTreeMap<(NodeId, Hashmask), Duration>,
+    awaited_due: Duration,
     offers: BTreeMap<Peer, Vec<Offer>>,
 }
 
@@ -74,6 +82,26 @@ impl Lost {
         self.offers.retain(|peer, _| is_member(peer));
     }
 
+    /// One who is awaited for too long, and what with. Whoever is a member is bringing it.
+    pub(super) fn given_up(&mut self, map: &Map, now: Duration) -> Option<Change> {
+        if now < self.awaited_due {
+            return None;
+        }
+        self.awaited_due = now + AWAITED_LOOK;
+        let is_away = |node: NodeId| map.member(node).is_none();
+        self.awaited.retain(|(node, bucket), _| is_away(*node) && map.awaits(*node, *bucket));
+        for (bucket, last) in map.begun_anew() {
+            for node in last.iter().filter(|node| is_away(**node)) {
+                self.awaited.entry((*node, bucket)).or_insert(now);
+            }
+        }
+        let is_over = |since: &Duration| now >= *since + AWAITED_FOR;
+        let (&(node, _), _) = self.awaited.iter().find(|(_, since)| is_over(since))?;
+        let of_node = self.awaited.iter().filter(|((it, _), since)| *it == node && is_over(since));
+        let buckets = of_node.map(|((_, bucket), _)| *bucket).take(TOGETHER_MAX).collect();
+        Some(Change::Settled { node, buckets })
+    }
+
     /// Who could bring this bucket back, and how well.
     fn offered(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, Kept)> + use<'_> {
         self.offers.iter().filter_map(move |(peer, offers)| {
@@ -98,7 +126,9 @@ impl Lost {
         let best = self.offered(bucket).min_by_key(|(node, kept)| (*kept, *node));
         let emptiest = || {
             let able = map.members().iter().zip(map.loads()).filter(|(it, _)| it.weight > 0);
-            let least = able.min_by_key(|(it, load)| (load.total() / it.weight, it.id));
+            // One that has yet to bring something forgets what is on its disk when it holds anything.
+            let least = able
+                .min_by_key(|(it, load)| (map.is_awaited(it.id), load.total() / it.weight, it.id));
             least.map(|(member, _)| (member.id, Source::Empty))
         };
         best.map(|(node, _)| (node, Source::Snapshot)).or_else(emptiest)
@@ -142,6 +172,15 @@ impl Control {
         }
         if !changes.is_empty() {
             self.put_into_log(LogEntry { planned_at: None, changes });
+        }
+    }
+
+    /// The leader gives up waiting for those who have not come back.
+    pub(super) fn give_up_awaited(&mut self) {
+        let Some(map) = self.map.clone().filter(|_| self.yielding.is_none()) else { return };
+        let Some(leader) = self.leader.as_mut().filter(|leader| leader.is_settled) else { return };
+        if let Some(change) = leader.lost.given_up(&map, self.now) {
+            self.put_into_log(LogEntry { planned_at: None, changes: vec![change] });
         }
     }
 

@@ -13,7 +13,7 @@ impl Control {
     /// What is awaited of this process it brings, or says that it has nothing of it.
     pub(super) fn bring_what_is_awaited(&mut self) {
         let Some(map) = self.map.as_ref().filter(|_| self.yielding.is_none()) else { return };
-        if !self.offers.is_told || !self.is_member() {
+        if !self.offers.is_told || self.offers.is_bringing || !self.is_member() {
             return;
         }
         let me = self.me.id;
@@ -27,13 +27,13 @@ impl Control {
             done.truncate(TOGETHER_MAX);
             self.propose(None, vec![Change::Settled { node: me, buckets: done }]);
         }
-        if !left.is_empty() && !self.offers.is_bringing {
+        if !left.is_empty() {
             self.offers.is_bringing = true;
             self.out.push(Effect::Bring { buckets: left });
         }
     }
 
-    /// Those who serve these buckets now have what this process had.
+    /// Those who serve these buckets now have what this process had; others are tried again.
     pub(super) fn on_brought(&mut self, buckets: Vec<Hashmask>) {
         self.offers.is_bringing = false;
         self.offers.brought.extend(buckets);

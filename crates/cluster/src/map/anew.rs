@@ -23,6 +23,11 @@ impl Map {
         self.anew.get(&bucket).is_some_and(|last| last.contains(&node))
     }
 
+    /// Whether this node may still bring anything.
+    pub fn is_awaited(&self, node: NodeId) -> bool {
+        self.anew.values().any(|last| last.contains(&node))
+    }
+
     pub(super) fn begin_anew(&mut self, bucket: Hashmask, last: &Holders) {
         let known = Arc::make_mut(&mut self.anew).entry(bucket).or_default();
         let others: Holders = last.iter().copied().filter(|node| !known.contains(node)).collect();

@@ -14,7 +14,7 @@ use super::message::{Question, Reply, SLOTS_MAX};
 use super::taker::{made_at, parted_at};
 use crate::data::Plane;
 use crate::fill::CHUNK_BYTES;
-use crate::map::{Endpoints, Map, NodeId};
+use crate::map::{Bucket, Endpoints, Map, NodeId};
 
 /// Items looked at between two looks at how much has come together.
 const STRIDE: usize = 16;
@@ -37,6 +37,8 @@ impl<P: Plane> Holdings for P {
 }
 
 pub struct Giver {
+    /// It hands over within its own history, where every bucket it brings began again.
+    brings: bool,
     /// Slots that are not handed over; the first is the one at hand.
     runs: VecDeque<Range<u16>>,
     /// From where on the other side knows nothing of the first of them, as far as it has said.
@@ -89,16 +91,22 @@ pub enum Course {
 }
 
 impl Giver {
-    /// Everything this node holds by the map: first what it serves.
+    /// Everything this node holds by the map, or may have kept: first what it serves.
     pub fn new(map: &Map, me: NodeId) -> Giver {
-        let mine = map.buckets().filter(|bucket| bucket.is_held_by(me));
+        let is_mine = |it: &&Bucket| it.is_held_by(me) || map.awaits(me, it.hashmask);
+        let mine = map.buckets().filter(is_mine);
         let (first, second): (Vec<_>, Vec<_>) = mine.partition(|it| it.primary() == Some(me));
-        Giver::of(first.into_iter().chain(second).map(|bucket| bucket.hashmask))
+        Giver::over(first.into_iter().chain(second).map(|bucket| bucket.hashmask))
     }
 
-    /// What there is of these buckets.
+    /// What there is of these buckets, which those who serve them must know to have begun again.
     pub fn of(buckets: impl IntoIterator<Item = Hashmask>) -> Giver {
+        Giver { brings: true, ..Giver::over(buckets) }
+    }
+
+    fn over(buckets: impl IntoIterator<Item = Hashmask>) -> Giver {
         Giver {
+            brings: false,
             runs: buckets.into_iter().map(Hashmask::slots).collect(),
             since: VecDeque::new(),
             place: BEGIN,
@@ -136,6 +144,8 @@ impl Giver {
 
     pub fn answered(&mut self, reply: Reply) -> Course {
         match reply {
+            // In a moment it has a parting to tell of.
+            Reply::Since(since) if self.brings && since.contains(&u64::MAX) => Course::Later,
             Reply::Since(since) => {
                 self.since = since.into_iter().map(Version).collect();
                 if self.since.is_empty() { Course::Later } else { Course::On }

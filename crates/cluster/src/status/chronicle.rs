@@ -129,7 +129,7 @@ fn told(before: &Map, after: &Map, change: &Change) -> (String, String) {
         Change::Settled { node, buckets } => {
             let what =
                 format!("nothing more of {} buckets is awaited from {}", buckets.len(), of(*node));
-            (what, "it is back, and what it had left is merged".to_owned())
+            (what, "it has brought what it had, or has nothing of them".to_owned())
         }
     }
 }

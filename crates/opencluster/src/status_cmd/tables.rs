@@ -120,6 +120,14 @@ fn sides(status: &Status) -> String {
         let _ =
             writeln!(text, "taken over without {names}: looked for, they may have gone on as well");
     }
+    if status.awaited > 0 {
+        let _ = writeln!(
+            text,
+            "buckets that began again without what they had: {}; it is merged if a node that held them comes \
+             back with its data directory",
+            status.awaited
+        );
+    }
     let Tally { taken, same, lost_here, lost_there, unsure } = status.merged;
     if status.merged.all() > 0 {
         let conflicts = status.merged.conflicts();
@@ -274,6 +282,15 @@ mod tests {
         ] {
             assert!(text.contains(&wanted), "{wanted:?} in {text:?}");
         }
+    }
+
+    #[test]
+    fn what_is_awaited_is_told_until_it_is_there() {
+        let mut status = status(Mask::M000F);
+        assert!(!plain(&status, Duration::ZERO).contains("began again"));
+        status.awaited = 3;
+        let text = plain(&status, Duration::ZERO);
+        assert!(text.contains("began again without what they had: 3; it is merged"), "{text}");
     }
 
     #[test]

@@ -3,30 +3,63 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use cluster::control::Input;
-use cluster::merge::Giver;
+use cluster::merge::{Giver, Tally};
+use placement::Hashmask;
 
-use super::give::hand_over;
+use super::give::{hand_over, tell};
 use crate::log;
 use crate::shared::Shared;
+
+/// A bucket that nobody takes for so long is tried again after the others.
+const EACH_WITHIN: Duration = Duration::from_secs(5);
+/// Before all are tried again, if none could be handed over.
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// Begins with it, if the control plane has asked for it.
 pub(crate) fn bring_if_wanted(shared: &Arc<Shared>) {
     let Some(buckets) = shared.merging.brings.lock().take() else { return };
+    let shared = Arc::clone(shared);
+    let bring = move || {
+        let brought = bring(&shared, &buckets);
+        shared.control.tell(Input::Brought(brought));
+    };
+    let started = thread::Builder::new().name("bring".to_owned()).spawn(bring);
+    // A node that cannot keep its promises must not go on making them.
+    started.expect("a thread can be started");
+}
+
+/// Tries each once; which are handed over.
+fn bring(shared: &Shared, buckets: &[Hashmask]) -> Vec<Hashmask> {
     let told = format!(
         "buckets that began again while this node was away: {}; what it has kept of them is handed over",
         buckets.len()
     );
     log::warn("merge", &told);
-    let shared = Arc::clone(shared);
-    let bring = move || {
-        let mut giver = Giver::of(buckets.iter().copied());
-        if hand_over(&shared, &mut giver) {
-            shared.control.tell(Input::Brought(buckets));
+    let (mut brought, mut tally) = (Vec::new(), Tally::default());
+    for bucket in buckets {
+        let (begun, mut giver) = (Instant::now(), Giver::of([*bucket]));
+        let goes_on = || {
+            begun.elapsed() < EACH_WITHIN && !shared.is_stopping() && is_awaited(shared, *bucket)
+        };
+        if hand_over(shared, &mut giver, goes_on) {
+            brought.push(*bucket);
+            tally += giver.tally();
         }
-    };
-    let started = thread::Builder::new().name("bring".to_owned()).spawn(bring);
-    // A node that cannot keep its promises must not go on making them.
-    started.expect("a thread can be started");
+    }
+    if brought.is_empty() {
+        thread::sleep(AGAIN_AFTER);
+    } else {
+        tell(tally);
+    }
+    brought
+}
+
+/// Whether what this node has of the bucket is still wanted, and not its own by now.
+fn is_awaited(shared: &Shared, bucket: Hashmask) -> bool {
+    let (map, me) = (shared.map(), shared.data.me);
+    let is_held = map.bucket(bucket).is_some_and(|known| known.is_held_by(me));
+    map.awaits(me, bucket) && !is_held
 }

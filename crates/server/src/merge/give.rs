@@ -1,5 +1,5 @@
 //! The side that yields: this node serves nobody any more, and hands over what the other side lacks before
-//! it goes. It does not give up: as long as nobody takes it, it keeps it.
+//! it goes. It does not give up: as long as nobody takes it, it keeps it. `bring.rs` hands over likewise.
 
 use core::sync::atomic::Ordering;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cluster::control::Input;
 use cluster::map::{Endpoints, Generation};
-use cluster::merge::{Course, Giver};
+use cluster::merge::{Course, Giver, Tally};
 
 use crate::log;
 use crate::peer::MergeLink;
@@ -30,19 +30,20 @@ pub(crate) fn give(shared: &Shared, to: Generation) {
         to.counter
     );
     log::warn("merge", &told);
-    if !hand_over(shared, &mut giver) {
+    if !hand_over(shared, &mut giver, || !shared.is_stopping()) {
         return;
     }
+    tell(giver.tally());
     shared.merging.is_given.store(true, Ordering::Release);
     shared.control.tell(Input::Merged);
 }
 
-/// Goes on until all is handed over and says what became of it. False if the node stops before.
-pub(super) fn hand_over(shared: &Shared, giver: &mut Giver) -> bool {
+/// Goes on until all is handed over. False if it is not to go on before that.
+pub(super) fn hand_over(shared: &Shared, giver: &mut Giver, goes_on: impl Fn() -> bool) -> bool {
     let mut places = places(shared);
     // Without anything to hand over nobody has to be reached.
     while giver.question(shared).is_some() {
-        if shared.is_stopping() {
+        if !goes_on() {
             return false;
         }
         let Some(at) = places.pop_front() else {
@@ -61,7 +62,11 @@ pub(super) fn hand_over(shared: &Shared, giver: &mut Giver) -> bool {
             None => thread::sleep(AGAIN_AFTER),
         }
     }
-    let tally = giver.tally();
+    true
+}
+
+/// Says what became of what was handed over.
+pub(super) fn tell(tally: Tally) {
     let told = format!(
         "handed over, keys: {} taken, {} the same on both sides, {} in conflict, of which \
          the other side's stood in {}",
@@ -71,7 +76,6 @@ pub(super) fn hand_over(shared: &Shared, giver: &mut Giver) -> bool {
         tally.lost_there + tally.unsure
     );
     log::info("merge", &told);
-    true
 }
 
 /// Where nodes of the other side may be reached: where they were met, whoever was a member before the sides

@@ -1,5 +1,5 @@
-//! Links on which a side that yields hands over what the other lacks (`cluster::merge`): questions one
-//! way, answers the other, one at a time. `crate::merge` asks and answers.
+//! Links on which a side that yields, or a node that is back too late, hands over what the other lacks
+//! (`cluster::merge`): questions one way, answers the other, one at a time. `crate::merge` asks and answers.
 
 use std::io;
 use std::net::TcpStream;
@@ -31,7 +31,8 @@ impl MergeLink {
 }
 
 impl LinkMaker {
-    /// A link to whoever answers there, if it is of a greater generation of this cluster.
+    /// A link to whoever answers there, if it is of a greater generation of this cluster, or has this
+    /// process as a member.
     pub(crate) fn for_merging(&self, at: &Endpoints) -> Result<MergeLink, HelloError> {
         let roster = self.0.roster.load_full().ok_or(HelloError::Refused(Refusal::NotJoined))?;
         let stream = dialer::connect(&at.host, at.peer).map_err(HelloError::Io)?;

@@ -45,6 +45,7 @@ impl World {
         }
         let Some(map) = node.map() else { return };
         node.merging.giver = Some(Giver::new(&map, id));
+        node.merging.brings = None;
         let from = node.me;
         self.push(ms(5), Event::HandOver { from });
     }

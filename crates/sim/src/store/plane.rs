@@ -94,7 +94,7 @@ impl SimPlane {
     pub(super) fn take_copies(&self) -> Vec<(Slot, SlotState)> {
         let mut slots = self.slots.borrow_mut();
         let kept = slots.iter_mut().zip(Slot::all());
-        let kept = kept.filter(|(state, _)| state.duty.has_copy() && !state.table.is_empty());
+        let kept = kept.filter(|(state, _)| state.duty.has_copy());
         kept.map(|(state, slot)| (slot, core::mem::take(state))).collect()
     }
 

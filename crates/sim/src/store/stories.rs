@@ -210,9 +210,26 @@ fn too_late(seed: u64) -> (World, Vec<(&'static str, Option<&'static str>)>) {
     world.go_on(away);
     world.run_until(world.now + ms(3_000));
     start_again(&mut world);
+    if seed % 2 == 1 {
+        sleep_again(&mut world, away);
+    }
     world.run_until(world.now + ms(5_000));
     rest(&mut world);
     (world, wanted)
+}
+
+/// It has just become a member again, and is counted as dead once more before it has brought anything.
+fn sleep_again(world: &mut World, away: NodeId) {
+    let is_back = |world: &World| world.map().is_some_and(|map| map.member(away).is_some());
+    while !is_back(world) {
+        world.run_until(world.now + Duration::from_micros(200));
+    }
+    world.nodes.get_mut(&away).expect("it runs").is_stopped = true;
+    world.run_until(world.now + ms(10_000));
+    assert!(!is_back(world) && world.map().is_some_and(|map| map.is_awaited(away)));
+    world.go_on(away);
+    world.run_until(world.now + ms(3_000));
+    start_again(world);
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use placement::{Hashmask, Mask};
 
 use super::rules::of_two_with_a_third_in_the_log;
-use super::world::{World, ms};
+use super::world::{World, member, ms};
+use crate::control::recreate::{AWAITED_FOR, Lost};
 use crate::control::{Answer, Ask, Input, Kept, Offer};
-use crate::map::{Change, NodeId, Setting, Source};
+use crate::map::{Change, LogIndex, Map, NodeId, Setting, Settings, Source};
 
 fn of_two_without_the_second() -> World {
     let mut t = World::of(2);
@@ -288,4 +289,24 @@ fn who_comes_back_too_late_takes_in_nothing_before_it_has_brought_what_it_has() 
     assert_eq!(t.map().begun_anew().count(), 0);
     t.settle();
     assert!(t.map().load(NodeId(late)).total() >= 5, "{:?}", t.loads());
+}
+
+#[test]
+fn nobody_is_awaited_for_longer_than_a_day() {
+    let mut map = Map::found(member(1), Mask::M000F, Settings::default());
+    map.apply(LogIndex(2), &Change::Join(member(2)));
+    map.apply(LogIndex(3), &Change::Dead([NodeId(1)].into()));
+    for bucket in Hashmask::all(Mask::M000F) {
+        let (node, from) = (NodeId(2), Source::Empty);
+        let expected = map.bucket(bucket).unwrap().epoch;
+        map.apply(LogIndex(4), &Change::Recreate { bucket, node, from, expected });
+    }
+    assert_eq!(map.begun_anew().count(), 16);
+    let (mut lost, at) = (Lost::default(), ms(5_000));
+    assert_eq!(lost.given_up(&map, at), None);
+    assert_eq!(lost.given_up(&map, at + AWAITED_FOR - ms(100_000)), None);
+    let change = lost.given_up(&map, at + AWAITED_FOR).unwrap();
+    map.apply(LogIndex(5), &change);
+    assert_eq!(map.begun_anew().count(), 0);
+    assert_eq!(lost.given_up(&map, at + 2 * AWAITED_FOR), None, "there is nobody left");
 }
