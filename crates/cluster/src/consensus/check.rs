@@ -38,8 +38,12 @@ pub(super) fn is_sound(raft: &RawNode<Log>, from: NodeId, message: &RaftMessage)
         Body::Snapshot(snapshot) => is_snapshot(snapshot, message.term),
         // An honest leader says no more than it knows to have arrived here.
         Body::Heartbeat { commit, read: _ } => commit.0 <= last || message.term.0 < raft.raft.term,
-        Body::Vote { .. }
-        | Body::VoteGranted { .. }
+        // Who has been in no election yet has no term to refuse with.
+        Body::Vote { last, .. } => {
+            let log = &raft.raft.raft_log;
+            raft.raft.term > 0 || log.is_up_to_date(last.index.0, last.term.0)
+        }
+        Body::VoteGranted { .. }
         | Body::VoteRefused { .. }
         | Body::HeartbeatAnswer { .. } => true,
         Body::TimeoutNow => from.0 == raft.raft.leader_id,

@@ -177,6 +177,22 @@ fn a_heartbeat_cannot_commit_what_is_not_there() {
 }
 
 #[test]
+fn a_poll_that_could_only_be_refused_before_the_first_election_is_not_answered() {
+    let mut net = Net::of([A, B, C]);
+    let at = LogPlace { index: LogIndex(100), term: Term(1) };
+    let configuration = net[A].configuration().clone();
+    let snapshot = SnapshotData { at, configuration, map: net::founding_map(A) };
+    let mut saved = Saved::default();
+    saved.write(Persist { snapshot: Some(snapshot), ..Persist::default() });
+    net.start(C, Begin::Resume(saved));
+    assert_eq!(net[C].term(), Term(0), "and with that it cannot refuse anything");
+    let earlier = LogPlace { index: LogIndex(7), term: Term(1) };
+    let body = Body::Vote { ballot: Ballot::Poll, last: earlier, commit: earlier };
+    net.node(C).step(B, &RaftMessage { term: Term(3), body });
+    assert!(net.node(C).ready().messages.is_empty());
+}
+
+#[test]
 fn an_answer_to_what_was_never_sent_counts_for_nothing() {
     let mut net = Net::of([A, B, C]);
     let (term, last) = (net[A].term(), net[A].last_index());
