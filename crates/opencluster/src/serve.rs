@@ -5,8 +5,11 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, exit};
 use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use commands::settings::{Settings, SidePort};
 use server::{Gone, Node, NodeOptions, StartError, log};
@@ -20,6 +23,11 @@ use crate::config;
 use crate::memory::Jemalloc;
 use crate::taken::{free_port_after, who_answers};
 
+/// In the environment of a process that has started over: until when it was a member, in seconds since 1970.
+const WAS_MEMBER: &str = "_OPENCLUSTER_WAS_MEMBER";
+/// For so long it tries to come in again.
+const LATELY: Duration = Duration::from_secs(600);
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// What a shell reports for a process ended by Ctrl-C.
 const EXIT_INTERRUPTED: i32 = 130;
 
@@ -80,16 +88,41 @@ fn start(options: NodeOptions, settings: &Settings) -> Result<Node, Failure> {
             let line = format!("the others go on without this node ({error}); start it again");
             Err(refused(line))
         }
+        Err(error) if was_member_lately() => Err(try_again(&explain(&error, settings))),
         started => started.map_err(|error| refused(explain(&error, settings))),
     }
+}
+
+/// Whether this process was a member until lately, and has started over.
+fn was_member_lately() -> bool {
+    let until = std::env::var(WAS_MEMBER).ok().and_then(|seconds| seconds.parse().ok());
+    until.is_some_and(|until| unix_seconds().saturating_sub(until) < LATELY.as_secs())
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// A member that has started over may be cut off once more before it is in: nobody would start it again.
+/// Returns only if it cannot be tried again.
+fn try_again(why: &str) -> Failure {
+    log::warn("join", &format!("{why}; this node was a member until lately, and tries again"));
+    thread::sleep(AGAIN_AFTER);
+    let (mut again, arguments) = this_program();
+    let error = again.args(arguments).exec();
+    refused(format!("{why}; and it cannot be tried again ({error})"))
 }
 
 /// This program, to be executed again, and the arguments it was started with.
 fn this_program() -> (Command, impl Iterator<Item = OsString>) {
     let mut arguments = std::env::args_os();
     let program = arguments.next();
-    let program = std::env::current_exe().ok().map(Into::into).or(program).unwrap_or_default();
-    (Command::new(program), arguments)
+    // A file that was replaced since is not there by its name, but this process still has it.
+    let file = std::env::current_exe().unwrap_or_default();
+    let file = if file.exists() { file } else { PathBuf::from("/proc/self/exe") };
+    let mut command = Command::new(&file);
+    command.arg0(program.unwrap_or_else(|| file.into_os_string()));
+    (command, arguments)
 }
 
 /// Lets the kernel end this process when its parent ends. That is kept when it starts over.
@@ -116,6 +149,7 @@ fn start_over(node: &Node, because: &str) -> Failure {
         again.env("OPENCLUSTER_JOIN", addresses.join(","));
     }
     again.envs(node.carried());
+    again.env(WAS_MEMBER, unix_seconds().to_string());
     let error = again.exec();
     refused(format!(
         "{because}, and this node cannot start over ({error}); start it again to join anew"

@@ -61,7 +61,12 @@ struct Node {
 
 impl Node {
     fn start(args: &[&str]) -> Node {
-        let mut child = opencluster(args).spawn().expect("it runs");
+        Node::started(opencluster(args))
+    }
+
+    /// When it serves.
+    fn started(mut command: Command) -> Node {
+        let mut child = command.spawn().expect("it runs");
         let mut words = BufReader::new(child.stdout.take().expect("piped"));
         let mut line = String::new();
         while !line.trim_start().starts_with("clients") {
@@ -70,7 +75,7 @@ impl Node {
             if count == 0 {
                 let mut errors = String::new();
                 child.stderr.take().expect("piped").read_to_string(&mut errors).expect("UTF-8");
-                panic!("{args:?} did not start: {errors}");
+                panic!("{command:?} did not start: {errors}");
             }
         }
         let port = line.trim_end().rsplit(':').next().expect("HOST:PORT").parse();
@@ -202,6 +207,42 @@ fn an_address_where_nobody_is_or_somebody_else_is_named() {
     let line = refusal(&["--join", &format!("127.0.0.1:{port}")]);
     answering.join().expect("it was asked");
     assert!(line.contains("what answers there is no node of a cluster"), "{line}");
+}
+
+/// A port that is free, and so are those that follow it by default.
+fn free_port() -> u16 {
+    loop {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        if port < 50_000 {
+            return port;
+        }
+    }
+}
+
+#[test]
+fn one_that_was_a_member_until_lately_tries_again_until_somebody_answers() {
+    let port = free_port().to_string();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.expect("it is later than 1970").as_secs().to_string();
+    let mut back = opencluster(&["--join", &format!("127.0.0.1:{port}"), "--http-port", "off"]);
+    let mut back = back.env("_OPENCLUSTER_WAS_MEMBER", now).spawn().expect("it runs");
+    let mut words = BufReader::new(back.stderr.take().expect("piped"));
+    let mut line = String::new();
+    words.read_line(&mut line).expect("UTF-8");
+    assert!(line.contains("nobody answers there") && line.contains("tries again"), "{line}");
+    let mut founder = Command::new(env!("CARGO_BIN_EXE_opencluster"));
+    founder.args(["--port", &port, "--http-port", "off"]);
+    founder.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let founder = Node::started(founder);
+    let until = Instant::now() + WAIT;
+    while founder.members() < 2 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let members = founder.members();
+    let _ = back.kill();
+    let _ = back.wait();
+    assert_eq!(members, 2, "it came in");
 }
 
 #[test]

@@ -238,8 +238,8 @@ impl Node {
                 return Err(StartError::LeftBehind);
             }
             if !waits {
-                let (seconds, words) = (READY_WITHIN.as_secs(), progress.words());
-                let line = format!("not ready within {seconds} s: {words}");
+                let (seconds, words) = (begun.elapsed().as_secs(), progress.words());
+                let line = format!("not ready after {seconds} s: {words}");
                 return Err(StartError::Refused(line));
             }
         }

@@ -479,18 +479,24 @@ impl Balancer {
             return;
         }
         self.intent = Intent::Leave;
+        self.mark_as_leaving(view, out);
+        self.set_event(now, Pace::Soon, out);
+    }
+
+    /// With weight 0 it is planned for as if it were gone: nobody gives it anything more.
+    fn mark_as_leaving(&self, view: View, out: &mut Vec<Effect>) {
         if let Some(member) = view.map.member(self.me) {
-            // With weight 0 it is planned for as if it were gone: nobody gives it anything more.
             let weightless = Member { weight: 0, ..member.clone() };
             let changes = vec![Change::Join(weightless)];
             out.push(Effect::Propose { planned_at: None, changes });
         }
-        self.set_event(now, Pace::Soon, out);
     }
 
     fn go_on_leaving(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
         let marked = view.map.member(self.me).is_some_and(|member| member.weight == 0);
         if !marked {
+            // Again and again: what the node has said of itself before may be decided behind it.
+            self.mark_as_leaving(view, out);
             return self.set_event(now, Pace::Soon, out);
         }
         if let Some(decision) = decide_leaving(view, self.me) {

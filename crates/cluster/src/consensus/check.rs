@@ -43,9 +43,7 @@ pub(super) fn is_sound(raft: &RawNode<Log>, from: NodeId, message: &RaftMessage)
             let log = &raft.raft.raft_log;
             raft.raft.term > 0 || log.is_up_to_date(last.index.0, last.term.0)
         }
-        Body::VoteGranted { .. }
-        | Body::VoteRefused { .. }
-        | Body::HeartbeatAnswer { .. } => true,
+        Body::VoteGranted { .. } | Body::VoteRefused { .. } | Body::HeartbeatAnswer { .. } => true,
         Body::TimeoutNow => from.0 == raft.raft.leader_id,
     }
 }

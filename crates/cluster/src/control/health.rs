@@ -101,8 +101,9 @@ impl Control {
         let now = self.now;
         self.health.sick.retain(|_, until| *until > now);
         if let Some(promotion) = self.next_to_shed() {
-            let entry = LogEntry { planned_at: None, changes: vec![promotion] };
-            self.begin_handover(entry);
+            // If it is decided when all have planned anew already, they have to once more.
+            let planned_at = self.map.as_ref().map(|map| map.basis());
+            self.begin_handover(LogEntry { planned_at, changes: vec![promotion] });
         }
     }
 

@@ -8,8 +8,9 @@ mod rules; //   What each rule is good for.
 mod random; //  Whatever a seed brings.
 mod world;
 
-use super::{Answer, Ask};
-use crate::map::{Member, NodeId, Zone};
+use super::{Answer, Ask, Input, Message};
+use crate::consensus::LogEntry;
+use crate::map::{Change, Member, NodeId, Zone};
 use world::{World, member, ms, request};
 
 #[test]
@@ -75,6 +76,22 @@ fn everybody_leaves_but_the_last_who_keeps_all() {
     let leave = t.leave(stays);
     assert_eq!(t.gone(stays), "LeftAsTheLast");
     assert_eq!(t.answers[&leave], Answer::Done);
+}
+
+#[test]
+fn a_node_leaves_although_what_it_said_of_itself_before_is_decided_behind_that() {
+    let mut t = World::of(3);
+    let (leader, goes) = (t.leader().unwrap(), t.follower());
+    let as_it_was = t.map().member(NodeId(goes)).unwrap().clone();
+    t.leave(goes);
+    t.run_until(|t| t.map().member(NodeId(goes)).is_none_or(|it| it.weight == 0));
+    let (from, changes) = (as_it_was.peer(), vec![Change::Join(as_it_was)]);
+    let message = Message::Propose(LogEntry { planned_at: None, changes });
+    t.give(NodeId(leader), Input::Message { from, message });
+    t.run_until(|t| t.map().member(NodeId(goes)).is_none_or(|it| it.weight > 0));
+    assert!(t.is_member(goes), "it was taken for one that stays");
+    t.run_until(|t| !t.is_member(goes));
+    t.settle();
 }
 
 #[test]

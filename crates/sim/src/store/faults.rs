@@ -19,9 +19,16 @@ use crate::Rng;
 /// After something is mended, what it has led to goes on for so long.
 const AFTERMATH: Duration = Duration::from_secs(4);
 
+/// Of so many histories one is richer: the others are for faults that need many of one kind to be seen.
+const RICH: u64 = 5;
+/// How long a place is kept for one who leaves for a while.
+const AWAY_FOR: Duration = Duration::from_secs(20);
+
 pub(super) struct Faults {
     pub rng: Rng,
     sky: Sky,
+    /// Whether more befalls this history than others.
+    is_rich: bool,
     nodes_max: u64,
     last_id: u64,
     /// Nodes that something is wrong with, and until when they count as such.
@@ -37,7 +44,8 @@ impl Faults {
     pub(super) fn new(seed: u64, sky: Sky, nodes_max: u64) -> Faults {
         let rng = Rng::new(seed ^ 0xFA07_5EED);
         let (bad, down, asleep) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Faults { rng, sky, nodes_max, last_id: 1, bad, down, asleep, joins: 0 }
+        let is_rich = sky == Sky::Stormy && seed % RICH == RICH - 1;
+        Faults { rng, sky, is_rich, nodes_max, last_id: 1, bad, down, asleep, joins: 0 }
     }
 
     pub(super) fn clock(&mut self) -> Clock {
@@ -47,7 +55,7 @@ impl Faults {
     }
 
     pub(super) fn join(&mut self, world: &mut World) {
-        if world.nodes.len() + world.joining.len() + self.down.len() >= self.nodes_max as usize {
+        if self.is_full(world) {
             return;
         }
         self.last_id += 1;
@@ -57,12 +65,19 @@ impl Faults {
         world.join(self.last_id, clock);
     }
 
+    fn is_full(&self, world: &World) -> bool {
+        world.nodes.len() + world.joining.len() + self.down.len() >= self.nodes_max as usize
+    }
+
     /// Something happens; how long until the next.
     pub(super) fn strike(&mut self, world: &mut World) -> Duration {
         self.restart_due(world);
         self.wake_due(world);
         let ids: Vec<NodeId> = world.nodes.keys().copied().collect();
         if let Some(some) = self.rng.choose(&ids).copied() {
+            if self.is_rich {
+                self.vary(world, some);
+            }
             match self.sky {
                 Sky::Calm => self.calm(world, some),
                 Sky::Stormy if self.rng.below(3) == 0 => self.calm(world, some),
@@ -72,13 +87,25 @@ impl Faults {
         ms(50 + self.rng.below(1200))
     }
 
+    /// What befalls only some histories: memory that is full, processes that come back with what they kept.
+    fn vary(&mut self, world: &mut World, some: NodeId) {
+        match self.rng.below(8) {
+            0 => self.fill_memory(world, some),
+            1 | 2 => self.start_who_ended(world),
+            _ => {}
+        }
+        world.tell_vitals();
+    }
+
     /// What operators do.
     fn calm(&mut self, world: &mut World, some: NodeId) {
         match self.rng.below(8) {
             0..=3 => self.join(world),
             4 if world.nodes.len() > 2 && self.spares(world, &[some]) => {
-                tell!(world, "-- {some} leaves");
-                world.ask(some, Ask::Leave);
+                let is_back_soon = self.is_rich && self.rng.below(3) == 0;
+                let ask = if is_back_soon { Ask::LeaveFor(AWAY_FOR) } else { Ask::Leave };
+                tell!(world, "-- {some} is to go: {ask:?}");
+                world.ask(some, ask);
             }
             5 => self.split(world, some),
             6 => {
@@ -150,6 +177,23 @@ impl Faults {
             tell!(world, "-- {} starts again", kept.1.id);
             world.restart(kept);
         }
+    }
+
+    /// A process that was counted as dead, or left for a while, comes back with what it has written down.
+    fn start_who_ended(&mut self, world: &mut World) {
+        let is_back = |world: &World, id: NodeId| world.nodes.contains_key(&id);
+        if !self.is_full(world)
+            && let Some(ended) = world.ended.pop().filter(|(_, it, _)| !is_back(world, it.id))
+        {
+            tell!(world, "-- {} starts again with what it has kept", ended.1.id);
+            world.restart(ended);
+        }
+    }
+
+    /// From here on it should serve as little as can be.
+    fn fill_memory(&mut self, world: &mut World, some: NodeId) {
+        tell!(world, "-- the memory of {some} is full");
+        world.full.insert(some);
     }
 
     fn stop(&mut self, world: &mut World, some: NodeId) {
@@ -253,6 +297,7 @@ impl Faults {
         let stopped: Vec<NodeId> =
             world.nodes.values().filter(|node| node.is_stopped).map(|node| node.me.id).collect();
         stopped.into_iter().for_each(|node| world.go_on(node));
+        world.full.clear();
         let until = world.now + AFTERMATH;
         let nodes = &world.nodes;
         for (node, bad_until) in &mut self.bad {

@@ -140,6 +140,9 @@ pub(super) fn come_to_rest(world: &mut World) -> Result<(), String> {
             return Err(format!("not at rest after {REST_WITHIN:?}\n{}", picture(world)));
         }
         world.end_castaways();
+        if world.has_vitals {
+            world.tell_vitals();
+        }
         world.run_until(world.now + ms(250));
     }
     if let Some(broken) = &world.broken {

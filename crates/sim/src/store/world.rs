@@ -1,10 +1,11 @@
 //! The world: nodes, what is under way between them, and the true time. `World::step` is the next thing
 //! that happens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::balance::{Condition, Vitals};
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{
     Answer as ControlAnswer, Ask, Control, Effect, Gone, Input, JoinAnswer, JoinRequest,
@@ -60,6 +61,10 @@ pub(super) struct World {
     pub hands_over: Option<NodeId>,
     /// Since when all sleep, if they do.
     pub lid_since: Option<Duration>,
+    /// Nodes whose memory is full.
+    pub full: BTreeSet<NodeId>,
+    /// Whether nodes tell how they are.
+    pub has_vitals: bool,
     /// What was told, if somebody else than `clients` asks.
     pub heard: Option<Vec<(u64, Told)>>,
 }
@@ -170,6 +175,8 @@ impl World {
             woken: (Duration::ZERO, 0),
             hands_over: None,
             lid_since: None,
+            full: BTreeSet::new(),
+            has_vitals: false,
             heard: None,
         }
     }
@@ -297,6 +304,17 @@ impl World {
         for node in castaways {
             tell!(self, "{node} is alone in the world");
             self.kill(node);
+        }
+    }
+
+    /// Every node tells itself how it is, as a server's keeper does all the time: sick, if its memory is full.
+    pub(super) fn tell_vitals(&mut self) {
+        self.has_vitals = true;
+        let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
+        for node in nodes {
+            let is_full = self.full.contains(&node);
+            let condition = if is_full { Condition::Sick } else { Condition::Well };
+            self.give(node, Input::Vitals(Vitals { condition, ..Vitals::default() }));
         }
     }
 
