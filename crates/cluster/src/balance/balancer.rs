@@ -27,6 +27,8 @@ pub struct Balancer {
     /// Only to be told to whoever looks: decisions are made with fresh answers.
     heard: BTreeMap<NodeId, LoadLevels>,
     intent: Intent,
+    /// Whether the map has shown this node as one that leaves.
+    was_marked: bool,
     /// The number of the event that counts, and when it is due.
     event: (u64, Duration),
     attempts: u64,
@@ -75,6 +77,7 @@ impl Balancer {
             asking: None,
             heard: BTreeMap::new(),
             intent: Intent::Stay,
+            was_marked: false,
             event: (0, Duration::ZERO),
             attempts: 0,
             rounds: 0,
@@ -104,6 +107,7 @@ impl Balancer {
             self.seen = (view.plan.basis(), Seen::default());
             self.turn = Turn::Mine;
         }
+        self.was_marked |= self.intent != Intent::Stay && self.is_marked(view);
         match input {
             Input::Message { from, message } => self.on_message(now, view, (from, message), out),
             Input::Timer(Timer::Event { number }) => {
@@ -483,6 +487,10 @@ impl Balancer {
         self.set_event(now, Pace::Soon, out);
     }
 
+    fn is_marked(&self, view: View) -> bool {
+        view.map.member(self.me).is_some_and(|member| member.weight == 0)
+    }
+
     /// With weight 0 it is planned for as if it were gone: nobody gives it anything more.
     fn mark_as_leaving(&self, view: View, out: &mut Vec<Effect>) {
         if let Some(member) = view.map.member(self.me) {
@@ -493,10 +501,11 @@ impl Balancer {
     }
 
     fn go_on_leaving(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
-        let marked = view.map.member(self.me).is_some_and(|member| member.weight == 0);
-        if !marked {
-            // Again and again: what the node has said of itself before may be decided behind it.
-            self.mark_as_leaving(view, out);
+        if !self.is_marked(view) {
+            // What the node had said of itself before was decided behind it.
+            if std::mem::take(&mut self.was_marked) {
+                self.mark_as_leaving(view, out);
+            }
             return self.set_event(now, Pace::Soon, out);
         }
         if let Some(decision) = decide_leaving(view, self.me) {
