@@ -1,7 +1,6 @@
 //! A server of one's own for one test: our node, or Redis to compare with. It listens on a free
 //! port of 127.0.0.1 and ends with the value that holds it.
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -9,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
+use crate::ports::free_ports;
 use crate::tools::REDIS_SERVER;
 
 /// How long a server may take until it answers.
@@ -218,12 +218,6 @@ pub fn raise_fd_limit() {
     let hard = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard })
         .expect("the soft limit may be raised to the hard one");
-}
-
-/// Ports nobody listens on just now, all different.
-pub fn free_ports<const N: usize>() -> [u16; N] {
-    let held = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("there are free ports"));
-    held.map(|listener| listener.local_addr().expect("it is bound").port())
 }
 
 /// Runs our binary with these arguments to its end.

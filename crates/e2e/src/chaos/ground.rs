@@ -309,15 +309,15 @@ impl Node {
     fn wait_until_it_answers(&mut self) -> io::Result<()> {
         let begun = Instant::now();
         loop {
+            if self.has_ended() || begun.elapsed() > START_WITHIN {
+                let log = self.log();
+                return Err(io::Error::other(format!("{} does not start:\n{log}", self.name())));
+            }
             if let Ok(mut client) = self.client()
                 && client.send(&["PING"]).is_ok()
                 && client.receive().is_ok()
             {
                 return Ok(());
-            }
-            if self.has_ended() || begun.elapsed() > START_WITHIN {
-                let log = self.log();
-                return Err(io::Error::other(format!("{} does not start:\n{log}", self.name())));
             }
             thread::sleep(LOOK_EVERY);
         }

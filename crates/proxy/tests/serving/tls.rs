@@ -36,7 +36,7 @@ impl Drop for Certificate {
 #[test]
 fn servers_are_talked_to_in_tls_and_must_prove_who_they_are() {
     let (right, wrong) = (Certificate::new("right"), Certificate::new("wrong"));
-    let tls_port = free_port();
+    let [tls_port] = e2e::free_ports();
     let server = Server::redis_with(&[
         "--tls-port",
         &tls_port.to_string(),
@@ -69,8 +69,4 @@ fn servers_are_talked_to_in_tls_and_must_prove_who_they_are() {
     assert!(client.call(&["SET", "large", &large]).value.is_ok());
     assert_eq!(client.call(&["GET", "large"]).value, bulk(&large));
     assert_eq!(server.client().run("GET k:199"), bulk("199"));
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
