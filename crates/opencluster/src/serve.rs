@@ -2,14 +2,14 @@
 //! itself is `server::Node`.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, exit};
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use commands::settings::{Settings, SidePort};
 use server::{Gone, Node, NodeOptions, StartError, log};
@@ -21,6 +21,7 @@ use crate::banner::{Facts, banner};
 use crate::cli::ServeArgs;
 use crate::config;
 use crate::memory::Jemalloc;
+use crate::status_cmd::now;
 use crate::taken::{free_port_after, who_answers};
 
 /// In the environment of a process that has started over: until when it was a member, in seconds since 1970.
@@ -83,8 +84,7 @@ fn start(options: NodeOptions, settings: &Settings) -> Result<Node, Failure> {
     match Node::start(options) {
         Err(StartError::LeftBehind) => {
             log::warn("join", "the others go on without this node; joining them anew");
-            let (mut again, arguments) = this_program();
-            let error = again.args(arguments).exec();
+            let error = execute_again();
             let line = format!("the others go on without this node ({error}); start it again");
             Err(refused(line))
         }
@@ -96,11 +96,7 @@ fn start(options: NodeOptions, settings: &Settings) -> Result<Node, Failure> {
 /// Whether this process was a member until lately, and has started over.
 fn was_member_lately() -> bool {
     let until = std::env::var(WAS_MEMBER).ok().and_then(|seconds| seconds.parse().ok());
-    until.is_some_and(|until| unix_seconds().saturating_sub(until) < LATELY.as_secs())
-}
-
-fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    until.is_some_and(|until| now().as_secs().saturating_sub(until) < LATELY.as_secs())
 }
 
 /// A member that has started over may be cut off once more before it is in: nobody would start it again.
@@ -108,9 +104,14 @@ fn unix_seconds() -> u64 {
 fn try_again(why: &str) -> Failure {
     log::warn("join", &format!("{why}; this node was a member until lately, and tries again"));
     thread::sleep(AGAIN_AFTER);
-    let (mut again, arguments) = this_program();
-    let error = again.args(arguments).exec();
+    let error = execute_again();
     refused(format!("{why}; and it cannot be tried again ({error})"))
+}
+
+/// This process begins again as it was started. Returns only if it cannot.
+fn execute_again() -> io::Error {
+    let (mut again, arguments) = this_program();
+    again.args(arguments).exec()
 }
 
 /// This program, to be executed again, and the arguments it was started with.
@@ -149,7 +150,7 @@ fn start_over(node: &Node, because: &str) -> Failure {
         again.env("OPENCLUSTER_JOIN", addresses.join(","));
     }
     again.envs(node.carried());
-    again.env(WAS_MEMBER, unix_seconds().to_string());
+    again.env(WAS_MEMBER, now().as_secs().to_string());
     let error = again.exec();
     refused(format!(
         "{because}, and this node cannot start over ({error}); start it again to join anew"

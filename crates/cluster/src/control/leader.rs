@@ -103,10 +103,6 @@ impl Leader {
 }
 
 impl Control {
-    pub fn is_leader(&self) -> bool {
-        self.leader.is_some()
-    }
-
     /// Whether this node leads, as far as it knows.
     pub fn leads(&self) -> bool {
         self.leader.is_some()

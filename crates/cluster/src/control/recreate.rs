@@ -197,9 +197,8 @@ impl Control {
         }
         let me = self.me.id;
         let kept = map.away().filter(|(node, _)| *node == me).flat_map(|(_, away)| &away.buckets);
-        let awaited = map.begun_anew().filter(|(_, last)| last.contains(&me));
-        let lost = map.lost().chain(awaited).map(|(bucket, _)| bucket);
-        let wanted: Vec<Hashmask> = kept.copied().chain(lost).collect();
+        let lost = map.lost().map(|(bucket, _)| bucket);
+        let wanted: Vec<Hashmask> = kept.copied().chain(lost).chain(map.awaited_of(me)).collect();
         let is_wanted = |offer: &Offer| wanted.iter().any(|it| contains(offer.bucket, *it));
         self.offers.mine.retain(is_wanted);
     }

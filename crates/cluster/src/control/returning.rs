@@ -17,12 +17,11 @@ impl Control {
             return;
         }
         let me = self.me.id;
-        let awaited = map.begun_anew().filter(|(_, last)| last.contains(&me));
         let is_left = |bucket: &Hashmask| {
             let is_held = map.bucket(*bucket).is_some_and(|known| known.is_held_by(me));
             !is_held && self.offers.has_left(*bucket)
         };
-        let (left, mut done): (Vec<_>, Vec<_>) = awaited.map(|(it, _)| it).partition(is_left);
+        let (left, mut done): (Vec<_>, Vec<_>) = map.awaited_of(me).partition(is_left);
         if !done.is_empty() {
             done.truncate(TOGETHER_MAX);
             self.propose(None, vec![Change::Settled { node: me, buckets: done }]);

@@ -156,11 +156,8 @@ fn follow_parting<P: Plane>(
                     applied(state.table.reunite());
                 } else if state.duty.holds() {
                     let parts_here = has_parted || begins;
-                    state.table.part(if parts_here {
-                        state.table.version()
-                    } else {
-                        Version::ZERO
-                    });
+                    let at = if parts_here { state.table.version() } else { Version::ZERO };
+                    state.table.part(at);
                 }
             });
         }

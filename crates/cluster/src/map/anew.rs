@@ -25,7 +25,12 @@ impl Map {
 
     /// Whether this node may still bring anything.
     pub fn is_awaited(&self, node: NodeId) -> bool {
-        self.anew.values().any(|last| last.contains(&node))
+        self.awaited_of(node).next().is_some()
+    }
+
+    /// The buckets of which this node may still bring something.
+    pub fn awaited_of(&self, node: NodeId) -> impl Iterator<Item = Hashmask> {
+        self.begun_anew().filter(move |(_, last)| last.contains(&node)).map(|(bucket, _)| bucket)
     }
 
     pub(super) fn begin_anew(&mut self, bucket: Hashmask, last: &Holders) {

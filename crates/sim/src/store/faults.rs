@@ -181,9 +181,9 @@ impl Faults {
 
     /// A process that was counted as dead, or left for a while, comes back with what it has written down.
     fn start_who_ended(&mut self, world: &mut World) {
-        let is_back = |world: &World, id: NodeId| world.nodes.contains_key(&id);
         if !self.is_full(world)
-            && let Some(ended) = world.ended.pop().filter(|(_, it, _)| !is_back(world, it.id))
+            && let Some(ended) = world.ended.pop()
+            && !world.nodes.contains_key(&ended.1.id)
         {
             tell!(world, "-- {} starts again with what it has kept", ended.1.id);
             world.restart(ended);

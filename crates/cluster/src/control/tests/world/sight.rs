@@ -36,7 +36,7 @@ impl World {
     }
 
     pub(in crate::control::tests) fn leader(&self) -> Option<u64> {
-        let leaders = self.nodes.values().filter(|node| node.control.is_leader());
+        let leaders = self.nodes.values().filter(|node| node.control.leads());
         leaders.max_by_key(|node| node.control.consensus.term()).map(|node| node.me.id.0)
     }
 
