@@ -232,6 +232,8 @@ impl Node {
                 Progress::Joining | Progress::Linking { .. } | Progress::Leaseless => {
                     begun.elapsed() < READY_WITHIN
                 }
+                // Let in, and given up before it could serve.
+                Progress::Gone(Gone::Outcast) => return Err(StartError::LeftBehind),
                 Progress::Gone(_) => false,
             };
             if unheard.is_left_behind() {

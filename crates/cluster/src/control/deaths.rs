@@ -1,7 +1,8 @@
 //! Deaths: when silence has lasted so long that a lease has surely run out.
 //!
 //! Only the leader decides it, only by its own clock, and nothing shortens the wait. Those who fell
-//! silent together go in one step, so that none of them is promoted in the place of another.
+//! silent together go in one step, so that none of them is promoted in the place of another. If nobody else
+//! has what they hold, another leader is to judge it first: it may be this one that reaches nobody.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use super::Control;
 use super::leader::{Leader, Proposed};
 use super::lease::patience;
 use crate::consensus::LogEntry;
-use crate::map::{Change, NodeId};
+use crate::map::{Bucket, Change, NodeId};
 
 impl Control {
     /// Whether this node leads and has proposed that one as dead.
@@ -29,12 +30,44 @@ impl Control {
         }
         let dead = self.silent_until(self.now);
         if dead.is_empty() || !self.hears_a_majority() || self.waits_for_more(&dead) {
-            return;
+            return self.doubt(None);
+        }
+        if let Some(heir) = self.better_judge(&dead) {
+            self.doubt(Some(self.now));
+            return self.hand_leadership_to(Some(heir));
         }
         let entry = LogEntry { planned_at: None, changes: vec![Change::Dead(dead.clone())] };
         if self.put_into_log(entry) == Proposed::Now {
             let leader = self.leader.as_mut().expect("only a leader puts something into the log");
             leader.granter.condemn(&dead);
+        }
+    }
+
+    /// Whom to ask first whether these are dead, for with them all copies of a bucket would be. Nobody, if
+    /// this leader has never heard them: then it was asked so itself, or they have been silent for long.
+    /// Nor for ever, if nobody takes over.
+    fn better_judge(&self, dead: &BTreeSet<NodeId>) -> Option<NodeId> {
+        let (map, leader) = (self.map.as_ref()?, self.leader.as_ref()?);
+        let is_dead = |node: &NodeId| dead.contains(node);
+        let goes =
+            |bucket: &Bucket| !bucket.holders.is_empty() && bucket.holders.iter().all(is_dead);
+        let was_here = |node: &NodeId| leader.granter.last_ask(*node).is_some();
+        let until = leader.in_doubt_since.map(|since| since + patience(self.lease()));
+        if !map.buckets().any(goes)
+            || !dead.iter().any(was_here)
+            || until.is_some_and(|until| self.now >= until)
+        {
+            return None;
+        }
+        self.heir_among(|node| {
+            let standing = leader.granter.standing(*node);
+            self.was_heard(leader, *node) && standing.is_some_and(|it| !it.is_cut_off)
+        })
+    }
+
+    fn doubt(&mut self, since: Option<Duration>) {
+        if let Some(leader) = &mut self.leader {
+            leader.in_doubt_since = since.map(|since| leader.in_doubt_since.unwrap_or(since));
         }
     }
 

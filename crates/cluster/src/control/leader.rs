@@ -19,6 +19,8 @@ use crate::map::{Change, DropReason, Map, NodeId, Peer, Setting};
 
 /// A leader that did not come to itself for so long may have missed what was waiting in its sockets.
 const STALL: Duration = Duration::from_millis(200);
+/// How long a leader that wants to go waits for another to take over before it asks again.
+const TRANSFER_WAIT: Duration = Duration::from_millis(600);
 
 #[derive(Default)]
 pub(super) struct Leader {
@@ -37,7 +39,9 @@ pub(super) struct Leader {
     has_new_sizes: bool,
     /// A shorter lease that will be the cluster's when every longer one has surely run out.
     shorter: Option<(Duration, Duration)>,
-    pub(super) transfer_again_at: Duration,
+    transfer_again_at: Duration,
+    /// Since when it has wanted another to judge who is dead.
+    pub(super) in_doubt_since: Option<Duration>,
 }
 
 /// What a member that leaves has told, and when.
@@ -106,6 +110,22 @@ impl Control {
     /// Whether this node leads, as far as it knows.
     pub fn leads(&self) -> bool {
         self.leader.is_some()
+    }
+
+    /// The voter that was heard last of those who could lead in this one's place.
+    pub(super) fn heir_among(&self, is_fit: impl Fn(&NodeId) -> bool) -> Option<NodeId> {
+        let leader = self.leader.as_ref()?;
+        let voters = self.consensus.voters().iter().copied();
+        let fit = voters.filter(|node| *node != self.me.id).filter(is_fit);
+        fit.max_by_key(|node| (leader.granter.last_ask(*node), *node))
+    }
+
+    pub(super) fn hand_leadership_to(&mut self, heir: Option<NodeId>) {
+        let leader = self.leader.as_mut().filter(|it| self.now >= it.transfer_again_at);
+        if let (Some(leader), Some(heir)) = (leader, heir) {
+            leader.transfer_again_at = self.now + TRANSFER_WAIT;
+            self.consensus.transfer_leadership(heir);
+        }
     }
 
     /// Begins or ends leading, as the election has it.

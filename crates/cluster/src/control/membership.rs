@@ -21,8 +21,6 @@ const LEADER_WAIT: Duration = Duration::from_secs(2);
 const CANDIDATE_WAIT: Duration = Duration::from_secs(10);
 /// A member that is so many entries behind gets no vote yet.
 const BEHIND_MAX: u64 = 1000;
-/// How long a leader that wants to go waits for another to take over before it asks again.
-const TRANSFER_WAIT: Duration = Duration::from_millis(600);
 /// A node that leaves and finds nobody to hand anything to waits so long for somebody to come.
 const HEIR_WAIT: Duration = Duration::from_secs(10);
 
@@ -243,17 +241,8 @@ impl Control {
             return;
         }
         let stays = |node: &NodeId| map.member(*node).is_some_and(|member| member.weight > 0);
-        let voters = self.consensus.voters().iter().copied();
-        let others: Vec<NodeId> = voters.filter(|node| *node != self.me.id).filter(stays).collect();
-        let Some(leader) = self.leader.as_mut().filter(|it| self.now >= it.transfer_again_at)
-        else {
-            return;
-        };
-        let heir = others.into_iter().max_by_key(|node| (leader.granter.last_ask(*node), *node));
-        if let Some(heir) = heir {
-            leader.transfer_again_at = self.now + TRANSFER_WAIT;
-            self.consensus.transfer_leadership(heir);
-        }
+        let heir = self.heir_among(stays);
+        self.hand_leadership_to(heir);
     }
 
     /// The leader hears that a member has handed everything on.
@@ -342,7 +331,8 @@ impl Control {
         if index < welcomed_at || (self.is_member() && self.applied >= index) {
             return; // By a map that is older than what this node knows.
         }
-        let is_coming_back = self.map.is_some() && self.since.is_none();
+        // One that was let in and is out again is not on its way back, although its map may be older than both.
+        let is_coming_back = self.welcome.is_none() && self.map.is_some() && self.since.is_none();
         if self.leaving.is_some() {
             self.go(self.gone_by_leaving());
         } else if !is_coming_back {

@@ -10,7 +10,7 @@ mod world;
 
 use super::{Answer, Ask, Input, Message};
 use crate::consensus::LogEntry;
-use crate::map::{Change, Member, NodeId, Zone};
+use crate::map::{Change, LogIndex, Member, NodeId, Zone};
 use world::{World, member, ms, request};
 
 #[test]
@@ -257,6 +257,25 @@ fn a_request_to_join_that_was_under_way_for_long_brings_nobody_back() {
     t.cut.clear();
     t.run(ms(3_000));
     assert_eq!(t.gone(victim), "Outcast", "it has missed that it was away");
+}
+
+#[test]
+fn one_that_was_let_in_and_given_up_before_it_knew_begins_anew_at_once() {
+    let mut t = World::of(3);
+    let (leader, id) = (t.leader().unwrap(), t.follower());
+    let disk = t.kill(id).unwrap();
+    t.run_until(|t| t.members().len() == 2);
+    let index = t.control(leader).applied();
+    t.restart_let_in_by(leader, id, 999, disk);
+    t.run(ms(2_000));
+    assert_eq!(t.gone(id), "", "it may hear of it yet");
+    // Nobody takes a link from one that is no member, but says so.
+    let (from, generation) = (t.node(leader).me, t.control(leader).generation().unwrap());
+    let refused_at = |index: LogIndex| Message::LeaseRefused { generation, index };
+    t.give(NodeId(id), Input::Message { from, message: refused_at(LogIndex(index.0 - 1)) });
+    assert_eq!(t.gone(id), "", "by a map that is older than the one that let it in");
+    t.give(NodeId(id), Input::Message { from, message: refused_at(index) });
+    assert_eq!(t.gone(id), "Outcast");
 }
 
 #[test]

@@ -87,11 +87,13 @@ impl Faults {
         ms(50 + self.rng.below(1200))
     }
 
-    /// What befalls only some histories: memory that is full, processes that come back with what they kept.
+    /// What befalls only some histories: memory that is full, processes that come back with what they kept,
+    /// a node that reaches one other only.
     fn vary(&mut self, world: &mut World, some: NodeId) {
         match self.rng.below(8) {
             0 => self.fill_memory(world, some),
             1 | 2 => self.start_who_ended(world),
+            3 => self.cut_from_some(world, some),
             _ => {}
         }
         world.tell_vitals();
@@ -251,6 +253,23 @@ impl Faults {
             if both || !out {
                 world.network.cut.insert((other, some));
             }
+        }
+    }
+
+    /// One node and some of the others do not reach each other; the rest reach all. It is that one node's
+    /// fault, so none of the others may be lost with it.
+    fn cut_from_some(&mut self, world: &mut World, some: NodeId) {
+        let leader = self.leader_of(world).map(|(leader, _)| leader);
+        let some = leader.filter(|_| self.rng.below(2) == 0).unwrap_or(some);
+        let others = self.others(world, some);
+        if others.len() < 3 || !self.spares(world, &[some]) {
+            return;
+        }
+        let reached = self.rng.below(others.len() as u64) as usize;
+        tell!(world, "-- of all others {some} reaches only {}", others[reached]);
+        self.bad.insert(some, Duration::MAX);
+        for other in others.iter().filter(|other| **other != others[reached]) {
+            world.network.cut.extend([(some, *other), (*other, some)]);
         }
     }
 

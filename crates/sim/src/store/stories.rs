@@ -296,3 +296,26 @@ fn a_leader_that_is_late_with_its_answers_takes_nobody_for_dead() {
     rest(&mut world);
     judge(&world).expect("every promise is kept");
 }
+
+#[test]
+fn a_leader_that_reaches_one_node_only_does_not_give_up_all_others() {
+    for seed in 20..24 {
+        let nodes = 4 + seed % 2;
+        let mut world = world(seed, nodes, 1);
+        let leader = world.nodes[&NodeId(1)].control.leader().expect("somebody leads");
+        let voters = world.nodes[&leader].control.configuration().voters.clone();
+        let reached = voters.into_iter().find(|voter| *voter != leader).expect("there are three");
+        let is_cut = |other: &NodeId| ![leader, reached].contains(other);
+        for other in (1..=nodes).map(NodeId).filter(is_cut) {
+            world.network.cut.extend([(leader, other), (other, leader)]);
+        }
+        world.run_until(world.now + ms(10_000));
+        assert!(!world.checkers.lost, "seed {seed}: one node's links took all copies of a bucket");
+        let others = (1..=nodes).map(NodeId).filter(|it| *it != leader);
+        let map = world.map().expect("there is a map");
+        assert!(others.clone().all(|it| map.member(it).is_some()), "seed {seed}: {others:?}");
+        world.network.mend(world.now);
+        rest(&mut world);
+        end(world);
+    }
+}

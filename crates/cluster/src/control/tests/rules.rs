@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use super::world::{World, member, ms, request};
 use crate::control::{Ask, Input, Rule};
-use crate::map::NodeId;
+use crate::map::{NodeId, Setting};
 
 #[test]
 fn a_cluster_that_slept_wakes_up_whole_because_the_leader_notices() {
     let members_after_a_nap = |rule: Option<Rule>| {
         let mut t = World::of(5);
+        // With more copies than there are late ones: else the leader would ask somebody else first.
+        t.set(1, Setting::Backups(2));
+        t.run_until(|t| t.map().settings().backups == 2);
+        t.settle();
         t.break_rule(rule);
         let leader = t.leader().unwrap();
         let others: Vec<u64> = t.members().into_iter().filter(|id| *id != leader).collect();

@@ -205,6 +205,17 @@ impl World {
         self.start(me, Begin::Resume(disk), None, 1000);
     }
 
+    /// The same, let in by one who had this in its log, and cut off from all since.
+    pub(super) fn restart_let_in_by(&mut self, leader: u64, id: u64, boot: u64, disk: Saved) {
+        let me = Member { boot: Boot(boot), ..member(id) };
+        let (cluster, control) = (CLUSTER, self.control(leader));
+        let (generation, index) = (control.generation().unwrap(), control.applied());
+        let members = control.map().unwrap().members().to_vec();
+        let welcome = Welcome { cluster, generation, members, index };
+        self.start(me, Begin::Resume(disk), Some(welcome), 1000);
+        self.cut_off(&[id]);
+    }
+
     pub(super) fn stop(&mut self, node: u64) {
         self.nodes.get_mut(&NodeId(node)).unwrap().is_stopped = true;
     }

@@ -133,7 +133,7 @@ impl Faults {
     }
 
     /// Who leads, by its own word and that of the voters, who are all well.
-    fn leader_of(&mut self, world: &World) -> Option<(NodeId, BTreeSet<NodeId>)> {
+    pub(super) fn leader_of(&self, world: &World) -> Option<(NodeId, BTreeSet<NodeId>)> {
         let leads = |id: &&NodeId| world.nodes[*id].control.leads();
         let leader = *world.nodes.keys().find(leads)?;
         let configuration = world.nodes[&leader].control.configuration();
