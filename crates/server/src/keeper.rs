@@ -217,7 +217,7 @@ impl Keeper {
     }
 
     fn settle(&mut self) {
-        self.shared.data.links.flush();
+        self.shared.have_links_written();
         let counters = self.shared.counters.last().expect("the keeper's own are the last");
         count(&counters.expired, core::mem::take(&mut self.outcome.expired));
         count(&counters.evicted, core::mem::take(&mut self.outcome.evicted));

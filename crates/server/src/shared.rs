@@ -120,6 +120,14 @@ impl Shared {
         Arc::clone(self.cluster.load().map())
     }
 
+    /// Has what others than workers have appended to links written by one. They would be interrupted in the
+    /// middle of it, by whom they have woken, and with a lock that those who serve clients need.
+    pub(crate) fn have_links_written(&self) {
+        if self.data.links.has_unwritten() {
+            self.mailboxes[0].wake();
+        }
+    }
+
     /// Asks all threads to end.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Relaxed);

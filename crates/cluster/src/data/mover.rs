@@ -18,7 +18,7 @@ use super::{Outgoing, Plane, Progress, me_in, slots_of};
 use crate::balance::Attempt;
 use crate::fill::{Sent, Source};
 use crate::map::{Epoch, NodeId};
-use crate::replication::{Feed, FrameNumber, LinkId, Position, Role};
+use crate::replication::{Feed, FrameNumber, LinkId, Outbox, Position, Role};
 
 /// What the control plane wants done, and what else moves the mover.
 #[derive(Clone, Copy, Debug)]
@@ -314,10 +314,11 @@ impl Mover {
                 if !state.duty.is_primary() || state.duty.reign != source.reign {
                     return ControlFlow::Break(());
                 }
+                // Put together without the link's lock: clients' writes wait for that one.
+                let mut draft = Outbox::default();
+                source.send_chunk(&state.table, &mut state.duty, plane.seed(), &mut draft);
                 plane.with_outbox(link, |outbox| {
-                    window.add(now, outbox, |outbox| {
-                        source.send_chunk(&state.table, &mut state.duty, plane.seed(), outbox);
-                    });
+                    window.add(now, outbox, |outbox| outbox.append(&mut draft));
                 });
                 ControlFlow::Continue(())
             })?;

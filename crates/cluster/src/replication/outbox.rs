@@ -67,6 +67,26 @@ impl Outbox {
         number
     }
 
+    /// Appends the frames of another one, none of which was sent, and leaves it as new.
+    pub fn append(&mut self, draft: &mut Outbox) {
+        for chunk in draft.chunks.drain(..) {
+            let first = self.next;
+            self.next = FrameNumber(first.0 + chunk.frames);
+            self.kept_bytes += chunk.bytes.len();
+            match self.chunks.back_mut().filter(|last| last.bytes.len() < CHUNK_BYTES) {
+                Some(last) => {
+                    last.bytes.extend_from_slice(&chunk.bytes);
+                    last.frames += chunk.frames;
+                }
+                None => {
+                    self.chunks.push_back(Chunk { first, ..chunk });
+                    self.sent(0); // The one before may be all sent.
+                }
+            }
+        }
+        *draft = Outbox::default();
+    }
+
     /// The number of the frame pushed last.
     pub fn last(&self) -> FrameNumber {
         FrameNumber(self.next.0 - 1)

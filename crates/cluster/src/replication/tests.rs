@@ -80,6 +80,33 @@ fn a_long_history_is_kept_until_it_is_acknowledged_and_not_longer() {
 }
 
 #[test]
+fn a_draft_that_is_appended_goes_as_if_it_had_been_written_there() {
+    // Some fit into the chunk at hand, some fill it, some begin one.
+    for size in [10, 9_000, 40_000, 65_000] {
+        let (mut outbox, mut inbox, mut wire) = (Outbox::default(), Inbox::default(), Vec::new());
+        let (mut draft, mut texts, mut heard) = (Outbox::default(), Vec::new(), Vec::new());
+        for number in 0..30 {
+            let text = format!("{number:0>size$}");
+            let to = if number % 3 == 0 { &mut outbox } else { &mut draft };
+            to.push(&news(&text));
+            texts.push(text);
+            if number % 3 == 2 {
+                outbox.append(&mut draft);
+                assert_eq!((draft.unsent(), draft.kept_bytes()), (None, 0));
+                assert_eq!(outbox.last(), FrameNumber(number + 1));
+                carry(&mut outbox, &mut wire, usize::MAX);
+                heard.extend(receive(&mut inbox, &mut wire));
+                assert!(texts == heard, "{size} bytes each: after {number}");
+            }
+        }
+        assert_eq!(outbox.resume(FrameNumber(17)), Ok(()));
+        carry(&mut outbox, &mut wire, usize::MAX);
+        outbox.acknowledge(outbox.last()).unwrap();
+        assert_eq!(outbox.kept_bytes(), 0);
+    }
+}
+
+#[test]
 fn bytes_that_are_no_frame_are_told_apart() {
     assert_eq!(Frame::read(&[]), Err(BadFrame::Truncated));
     assert_eq!(Frame::read(&[200]), Err(BadFrame::UnknownTag(200)));

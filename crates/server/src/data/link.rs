@@ -1,5 +1,5 @@
 //! The way out to one other node: frames are appended by whoever holds a slot's lock, and written to
-//! the socket by whoever comes to it at the end of a round. Answers are read by one worker.
+//! the socket by the worker that comes to it at the end of a round. Answers are read by one worker.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::io::{self, Write};
@@ -140,6 +140,10 @@ impl Link {
         if self.dirty.load(Ordering::Relaxed) && self.dirty.swap(false, Ordering::AcqRel) {
             self.write();
         }
+    }
+
+    pub(crate) fn is_unwritten(&self) -> bool {
+        self.dirty.load(Ordering::Relaxed)
     }
 
     /// Writes as much as the system takes.

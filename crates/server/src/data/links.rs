@@ -106,6 +106,11 @@ impl Links {
 
     /// Writes out what was appended.
     #[inline]
+    /// Whether something was appended that nobody has written since.
+    pub(crate) fn has_unwritten(&self) -> bool {
+        self.all.load().iter().any(|link| link.is_unwritten())
+    }
+
     pub(crate) fn flush(&self) {
         for link in self.all.load().iter() {
             link.flush();

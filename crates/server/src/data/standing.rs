@@ -100,7 +100,7 @@ impl Plane for Shared {
     }
 
     fn flush(&self) {
-        self.data.links.flush();
+        self.have_links_written();
         // Only the mover asks for it, piece after piece, and whoever serves clients goes first.
         thread::yield_now();
     }

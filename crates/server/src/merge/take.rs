@@ -88,7 +88,7 @@ fn take(
     ship(shared, &mut slots, &mut outcome);
     let ticket = ticket_of(shared, &mut slots);
     drop(slots);
-    shared.data.links.flush();
+    shared.have_links_written();
     shared.memory.grow(outcome.grown_bytes);
     outcome.garbage.drain(..).for_each(|garbage| shared.discard(garbage));
     note(shared, tally, conflicts);

@@ -142,6 +142,12 @@ impl Worker<'_> {
         !self.intakes_again.is_empty()
     }
 
+    /// Of that, some that only has to be read: what clients wait for may be behind it.
+    pub(super) fn has_unread_intakes(&self) -> bool {
+        let has_more = |incoming: &Incoming| incoming.more && !incoming.waits;
+        self.intakes_again.iter().any(|key| self.incoming.get(*key).is_some_and(has_more))
+    }
+
     /// Others may hold replies that can leave now.
     fn wake_holders(&self) {
         for (number, holding) in self.shared.data.holding.iter().enumerate() {

@@ -250,7 +250,7 @@ impl<'s> Worker<'s> {
 
     /// How long to wait for the system to report anything.
     fn sleep(&self) -> Duration {
-        if !self.again.is_empty() || !self.branch.is_quiet() {
+        if !self.again.is_empty() || !self.branch.is_quiet() || self.has_unread_intakes() {
             Duration::ZERO
         } else if !self.patient.is_empty() || !self.parked.is_empty() || self.has_intakes() {
             BREATH
