@@ -15,7 +15,7 @@ use cluster::map::{ClusterId, Generation, Map, Source};
 use cluster::replication::{Position, Role};
 use commands::Outcome;
 use placement::{Hashmask, Slot};
-use store::{DecodedItem, Version};
+use store::{DecodeError, DecodedItem, Version};
 
 use crate::disk::{DiskError, ItemsHead, SharedDirectory, TakeItems};
 use crate::log;
@@ -193,6 +193,12 @@ impl TakeItems for Reading<'_> {
         let mut state = self.shared.keyspace.lock_one(slot);
         (state.duty.role, state.duty.written_in) = (Role::Kept, at.reign);
         self.outcome.applied(state.table.begin_copy(at.version, &self.shared.seed));
+    }
+
+    fn parting(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError> {
+        let mut state = self.shared.keyspace.lock_one(slot);
+        self.outcome.applied(state.table.take_parting(piece)?);
+        Ok(())
     }
 
     fn item(&mut self, slot: Slot, item: &DecodedItem<'_>) {

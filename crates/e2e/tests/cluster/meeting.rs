@@ -178,6 +178,39 @@ fn if_both_went_on_alone_everything_either_wrote_is_there_and_conflicts_are_told
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
+#[test]
+fn what_a_side_has_taken_away_it_still_knows_after_a_restart() {
+    let directory = std::env::temp_dir().join(format!("opencluster-again-{}", std::process::id()));
+    let path = |name: &str| directory.join(name).display().to_string();
+    let mut one = Server::node_with(&["--data-dir", &path("one")]);
+    let join = |to: &Server| format!("127.0.0.1:{}", to.port());
+    let two = Server::node_with(&["--data-dir", &path("two"), "--join", &join(&one)]);
+    eventually("they are even", &[&one, &two], || is_whole(&[&one, &two]));
+    let urls = [&one, &two].map(|it| format!("redis://127.0.0.1:{}/", it.port()));
+    let mut connection = client(&urls).get_connection().unwrap();
+    for number in 0..30 {
+        redis::cmd("SET").arg(number).arg("before").query::<()>(&mut connection).unwrap();
+    }
+    two.stop();
+    goes_on_alone(&one);
+    (0..20).for_each(|number| delete(&one, &number.to_string()));
+    one.ask_to_end();
+    one.wait_until_it_ends();
+    two.go_on();
+    goes_on_alone(&two);
+    // A side that has grown is the greater: the other one yields, and tells what it has changed.
+    let three = Server::node_with(&["--join", &join(&two)]);
+    eventually("they are even", &[&two, &three], || is_whole(&[&two, &three]));
+    let one = one.start_again();
+    eventually("they are one", &[&one, &two, &three], || is_whole(&[&one, &two, &three]));
+    let mut connection = client(&urls).get_connection().unwrap();
+    for number in 0..30 {
+        let expected = (number >= 20).then_some("before");
+        assert_eq!(get(&mut connection, &number.to_string()).as_deref(), expected, "{number}");
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
 /// So many, in the files and by command, each with both versions and who won.
 fn conflicts_are_told(nodes: &[&Server], paths: &[String], count: usize) {
     let reports = paths.iter().filter_map(|path| {

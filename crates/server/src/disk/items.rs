@@ -1,5 +1,5 @@
 //! What a node held when it was stopped and nobody else may have, or what it wants to come back with: its
-//! map, then slot by slot its position and its items.
+//! map, then slot by slot its position, what it remembers since a parting, and its items.
 //!
 //! Written by the thread that stops the node, when nothing changes any more; read before the node
 //! joins anybody. As with a fill, items go with their version, expiry and mark.
@@ -10,7 +10,7 @@ use cluster::map::{ClusterId, LogIndex, Map};
 use cluster::replication::Position;
 use placement::{Hashmask, Slot};
 use serde::{Deserialize, Serialize};
-use store::{DecodedItem, SlotTable, Version, decode_item, encode_item};
+use store::{DecodeError, DecodedItem, Parting, SlotTable, Version, decode_item, encode_item};
 
 use super::directory::Directory;
 use super::record::{Magic, Next, RecordsReader, RecordsWriter};
@@ -36,6 +36,7 @@ pub(crate) struct ItemsHead {
 const SLOT: u8 = 1;
 const ITEMS: u8 = 2;
 const END: u8 = 3;
+const PARTING: u8 = 4;
 
 /// What a record says, apart from items.
 #[derive(Serialize, Deserialize)]
@@ -63,6 +64,9 @@ impl<D: Directory> ItemsWriter<D> {
     pub(crate) fn slot(&mut self, slot: Slot, at: Position, table: &SlotTable) -> io::Result<()> {
         let head = SlotHead { slot: slot.number(), reign: at.reign, version: at.version.0 };
         self.put_tagged(SLOT, &head)?;
+        if let Some(parting) = table.parting() {
+            self.put_parting(parting)?;
+        }
         let mut result = Ok(());
         table.for_each(|found| {
             if result.is_ok() {
@@ -83,6 +87,18 @@ impl<D: Directory> ItemsWriter<D> {
         Ok(count)
     }
 
+    fn put_parting(&mut self, parting: &Parting) -> io::Result<()> {
+        let mut after = None;
+        loop {
+            let mut record = vec![PARTING];
+            after = parting.encode(after.as_deref(), RECORD_BYTES, &mut record);
+            self.writer.put(&record)?;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
     fn put_items(&mut self) -> io::Result<()> {
         if self.items.len() > 1 {
             self.writer.put(&self.items)?;
@@ -101,6 +117,9 @@ impl<D: Directory> ItemsWriter<D> {
 pub(crate) trait TakeItems {
     /// A slot begins: it is empty, and at this position.
     fn slot(&mut self, slot: Slot, at: Position);
+
+    /// A piece of what the slot that began last remembers since a parting. Refused if it makes no sense.
+    fn parting(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError>;
 
     /// An item of the slot that began last.
     fn item(&mut self, slot: Slot, item: &DecodedItem<'_>);
@@ -170,6 +189,10 @@ impl Progress {
             }
             ITEMS => {
                 self.take_items(content, to)?;
+                Some(Taken::More)
+            }
+            PARTING => {
+                to.parting(self.slot?, content).ok()?;
                 Some(Taken::More)
             }
             END => {

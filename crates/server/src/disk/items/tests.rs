@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use cluster::map::{Boot, Endpoints, Member, NodeId, Settings, Zone};
 use placement::Mask;
-use store::{Effect, NewValue, Seed, Touch, UnixMillis, digest_of};
+use store::{Cause, Effect, NewValue, Seed, Touch, UnixMillis, digest_of};
 
 use super::super::memory::Memory;
 use super::*;
@@ -20,6 +20,11 @@ impl TakeItems for Tables {
         let mut table = SlotTable::default();
         let _ = table.begin_copy(at.version, &SEED);
         self.0.insert(slot, (at, table));
+    }
+
+    fn parting(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError> {
+        let (_, table) = self.0.get_mut(&slot).expect("a slot begins before what it remembers");
+        table.take_parting(piece).map(drop)
     }
 
     fn item(&mut self, slot: Slot, item: &DecodedItem<'_>) {
@@ -92,6 +97,37 @@ fn what_is_read_is_what_was_written() {
         assert_eq!(table_after.version(), at.version);
         assert_eq!(digest_of(table_after), digest_of(table), "slot {slot}");
     }
+}
+
+#[test]
+fn what_a_slot_remembers_since_a_parting_is_read_too() {
+    let mut table = SlotTable::default();
+    let slot = Slot::of(b"{t}");
+    let names: Vec<String> = (0..4_000).map(|number| format!("{{t}}{number:0>30}")).collect();
+    let go_on = |table: &mut SlotTable, effect: &Effect<'_>| {
+        let version = table.next_version(UnixMillis(5));
+        let _ = table.apply(effect, version, Touch::Nothing, &SEED);
+    };
+    for name in &names {
+        let (key, value) = (SEED.key(name.as_bytes()), NewValue::Raw(b"x"));
+        go_on(&mut table, &Effect::Put { key, value, expires_at: None });
+    }
+    table.part(table.version());
+    for name in &names[10..] {
+        let key = SEED.key(name.as_bytes());
+        go_on(&mut table, &Effect::Remove { key, cause: Cause::Deleted });
+    }
+    let files = Memory::default();
+    let mut writer = ItemsWriter::begin(&files, &head()).unwrap();
+    let at = Position { reign: LogIndex(3), version: table.version() };
+    writer.slot(slot, at, &table).unwrap();
+    assert_eq!(writer.finish().unwrap(), 10);
+    let (after, _) = read(&files).unwrap();
+    let (before, after) = (table.parting().unwrap(), after.0[&slot].1.parting().unwrap());
+    assert_eq!((after.at(), after.is_complete()), (before.at(), true));
+    let tombs: Vec<_> = before.tombs(None).collect();
+    assert_eq!(tombs.len(), 3_990, "more than one record has");
+    assert!(after.tombs(None).eq(tombs));
 }
 
 #[test]
