@@ -5,8 +5,10 @@ use std::net::TcpListener;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Below what Linux gives to connections and to whoever asks for any port.
-const RANGE: Range<u32> = 10_000..32_000;
+/// Below what Linux gives to connections and to whoever asks for any port, and so are the followers.
+const RANGE: Range<u32> = 11_000..21_000;
+/// Redis in cluster mode takes the port that is so much higher, too. It is none of the range.
+const FOLLOWER: u32 = 10_000;
 /// Processes whose numbers follow one another begin so far apart; it has no factor in common with the range.
 const APART: u32 = 1_009;
 
@@ -22,11 +24,19 @@ fn free_port() -> u16 {
         let given = GIVEN.fetch_add(1, Ordering::Relaxed);
         assert!(given < count, "all ports between {} and {} were given", RANGE.start, RANGE.end);
         let place = (std::process::id() % count * APART + given) % count;
-        let port = u16::try_from(RANGE.start + place).expect("ports end at 65,535");
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
+        let port = RANGE.start + place;
+        if is_free(port) && is_free(port + FOLLOWER) {
+            return number(port);
         }
     }
+}
+
+fn is_free(port: u32) -> bool {
+    TcpListener::bind(("127.0.0.1", number(port))).is_ok()
+}
+
+fn number(port: u32) -> u16 {
+    u16::try_from(port).expect("ports end at 65,535")
 }
 
 #[cfg(test)]
@@ -39,13 +49,16 @@ mod tests {
     #[test]
     fn no_port_is_given_that_somebody_has_or_was_given() {
         let [port] = free_ports();
-        let somebody = TcpListener::bind(("127.0.0.1", port + 5));
+        // By itself, or as a follower.
+        let somebody = [port + 5, port + 7 + 10_000].map(|it| TcpListener::bind(("127.0.0.1", it)));
         let mut given: Vec<u16> = free_ports::<10>().into();
-        assert!(somebody.is_err() || !given.contains(&(port + 5)), "{given:?}");
+        assert!(somebody[0].is_err() || !given.contains(&(port + 5)), "{given:?}");
+        assert!(somebody[1].is_err() || !given.contains(&(port + 7)), "{given:?}");
         // Nobody has taken any of the others.
         let threads: Vec<_> = (0..4).map(|_| thread::spawn(free_ports::<500>)).collect();
         given.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap()));
         assert_eq!(given.iter().collect::<HashSet<_>>().len(), given.len());
         assert!(given.iter().all(|port| RANGE.contains(&u32::from(*port))));
+        assert!(!RANGE.contains(&(RANGE.start + FOLLOWER)), "a follower is never given");
     }
 }
