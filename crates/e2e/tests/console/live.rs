@@ -40,10 +40,14 @@ fn the_picture_changes_when_a_node_joins_and_a_killed_node_turns_red() {
     page.wait(&box_of(&joined));
     cluster.wait_until_even();
     page.wait(&format!("JSON.stringify({COPIES}) === '[11,11,10]'"));
-    // Its box is painted: there is some of the primary's colour in it.
+    // Its box is painted: there is some of the primary's colour in it. Read from a copy, for the browser
+    // complains of who reads one that is painted again and again.
     let painted = format!(
         "(() => {{ const canvas = {}.querySelector('canvas');
-        const {{ data }} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        const copy = document.createElement('canvas').getContext('2d', {{ willReadFrequently: true }});
+        [copy.canvas.width, copy.canvas.height] = [canvas.width, canvas.height];
+        copy.drawImage(canvas, 0, 0);
+        const {{ data }} = copy.getImageData(0, 0, canvas.width, canvas.height);
         let dark = 0; for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200 && data[i] < 60) dark++;
         return dark > 500; }})()",
         box_of(&joined)
