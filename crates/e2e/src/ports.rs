@@ -50,7 +50,8 @@ mod tests {
     fn no_port_is_given_that_somebody_has_or_was_given() {
         let [port] = free_ports();
         // By itself, or as a follower.
-        let somebody = [port + 5, port + 7 + 10_000].map(|it| TcpListener::bind(("127.0.0.1", it)));
+        let somebody =
+            [port + 5, port + 7 + number(FOLLOWER)].map(|it| TcpListener::bind(("127.0.0.1", it)));
         let mut given: Vec<u16> = free_ports::<10>().into();
         assert!(somebody[0].is_err() || !given.contains(&(port + 5)), "{given:?}");
         assert!(somebody[1].is_err() || !given.contains(&(port + 7)), "{given:?}");

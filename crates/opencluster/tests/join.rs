@@ -209,20 +209,10 @@ fn an_address_where_nobody_is_or_somebody_else_is_named() {
     assert!(line.contains("what answers there is no node of a cluster"), "{line}");
 }
 
-/// A port that is free, and so are those that follow it by default.
-fn free_port() -> u16 {
-    loop {
-        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let port = listener.local_addr().expect("bound").port();
-        if port < 50_000 {
-            return port;
-        }
-    }
-}
-
 #[test]
 fn one_that_was_a_member_until_lately_tries_again_until_somebody_answers() {
-    let port = free_port().to_string();
+    let [port] = e2e::free_ports();
+    let port = port.to_string();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = now.expect("it is later than 1970").as_secs().to_string();
     let mut back = opencluster(&["--join", &format!("127.0.0.1:{port}"), "--http-port", "off"]);

@@ -34,7 +34,7 @@ impl Control {
         }
         if let Some(heir) = self.better_judge(&dead) {
             self.doubt(Some(self.now));
-            return self.hand_leadership_to(Some(heir));
+            return self.hand_leadership_to(heir);
         }
         let entry = LogEntry { planned_at: None, changes: vec![Change::Dead(dead.clone())] };
         if self.put_into_log(entry) == Proposed::Now {

@@ -241,8 +241,9 @@ impl Control {
             return;
         }
         let stays = |node: &NodeId| map.member(*node).is_some_and(|member| member.weight > 0);
-        let heir = self.heir_among(stays);
-        self.hand_leadership_to(heir);
+        if let Some(heir) = self.heir_among(stays) {
+            self.hand_leadership_to(heir);
+        }
     }
 
     /// The leader hears that a member has handed everything on.
