@@ -9,34 +9,27 @@ mod mover; //    Buckets that leave: fills, handovers; and backups that fall beh
 mod pending; //  Backups that may be behind.
 mod replace; //  A slot that comes whole after a death.
 mod settle; //   A new primary makes the other backups agree with it before it serves.
-mod refusals; // What the other end of a link has refused.
+mod refusals; // Slots of which the other end of a link has refused something.
+mod slot_state; // A slot's table and this node's duty to it.
 mod window; //   How much of a fill may be under way.
 mod tombs; //    How much is remembered since another side parted.
 
-use core::ops::Range;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use placement::{Hashmask, Slot};
-use store::{Seed, SlotTable};
 
 pub use follow::follow;
 pub use intake::{Intake, Surface, Taken};
 pub use mover::{Mover, Order, Report};
 pub use refusals::Refusals;
+pub use slot_state::SlotState;
 
 use crate::fill::Source;
 use crate::map::{Boot, Epoch, Generation, LogIndex, Map, NodeId};
-use crate::replication::{Duty, FrameNumber, LinkId, Outbox};
-
-/// A slot: what it holds, and what this node is to it.
-#[repr(C)]
-#[derive(Default)]
-pub struct SlotState {
-    pub table: SlotTable,
-    pub duty: Duty,
-}
+use crate::replication::{LinkId, Outbox};
+use crate::serving::ServingPlane;
 
 /// The bucket that is being copied to another node, as far as a new map must know of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +61,7 @@ impl Progress {
 
 /// What the data plane stands on. One call may be made inside another only in this order: `with_moves`,
 /// `with_slot`, `with_outbox`.
-pub trait Plane {
+pub trait Plane: ServingPlane {
     fn me(&self) -> NodeId;
     /// This process: what the map says of another boot of this node does not concern it.
     fn boot(&self) -> Boot;
@@ -78,35 +71,30 @@ pub trait Plane {
     fn map(&self) -> Arc<Map>;
     /// Goes by this map from now on.
     fn publish(&self, map: &Arc<Map>);
-    fn seed(&self) -> &Seed;
 
     /// Lets `work` do something to a slot, and nobody else meanwhile.
-    fn with_slot<R>(&self, slot: Slot, work: impl FnOnce(&mut SlotState) -> R) -> R;
-    /// What the node is to the slot has changed. Called inside `with_slot`.
-    fn note(&self, slot: Slot, state: &SlotState);
+    fn with_slot<R>(&self, slot: Slot, work: impl FnOnce(&mut SlotState) -> R) -> R {
+        work(&mut self.lock_slot(slot))
+    }
 
-    /// The link to a member.
-    fn link_to(&self, node: NodeId) -> Option<LinkId>;
     /// All links to members.
     fn links(&self) -> Vec<(LinkId, NodeId)>;
     /// Whether the process at the other end is no member any more.
     fn is_gone(&self, link: LinkId) -> bool;
     /// Lets `work` append frames.
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R;
-    /// The frame appended last.
-    fn last(&self, link: LinkId) -> FrameNumber;
-    fn acked(&self, link: LinkId) -> FrameNumber;
-    /// How far the other end has acknowledged as far as this slot is concerned.
-    fn acked_for(&self, link: LinkId, slot: Slot) -> FrameNumber;
     /// Bytes that are not acknowledged yet.
     fn kept_bytes(&self, link: LinkId) -> usize;
     /// Whether the other end has acknowledged nothing for `long` although it should, or is too far
     /// behind.
     fn is_stuck(&self, link: LinkId, long: Duration) -> bool;
-    /// Slots of which the other end has refused something.
+    /// Slots of which the other end has refused something, perhaps without consequence by now.
     fn refused(&self, link: LinkId) -> Vec<Slot>;
-    /// The map has said what becomes of these slots: what was refused before counts no more.
-    fn forget_refusals(&self, slots: &Range<u16>);
+    /// The refusals of this slot are of no consequence any more.
+    fn forget_refusal(&self, link: LinkId, slot: Slot);
+    /// From here on an acknowledgement may mean something else than before: counts `ack_epoch` up, and has
+    /// replies and parked commands looked at again.
+    fn disturb(&self);
     /// Sends what was appended, on all links.
     fn flush(&self);
 

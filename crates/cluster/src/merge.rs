@@ -10,12 +10,14 @@ mod message; // What the two say.
 mod change; //  What was changed, as bytes.
 mod giver; //   The side that yields.
 mod taker; //   The side that stands.
+mod ground; //  A served slot, as the taker works on it.
 mod ledger; //  What became of it, for those who want to know.
 #[cfg(test)]
 mod tests;
 
 pub use change::Batch;
 pub use giver::{Course, Giver, Holdings};
+pub use ground::ServedGround;
 pub use ledger::{Conflict, Ledger, Side, Tally, Winner};
 pub use message::{Question, Reply};
 pub use taker::{Ground, Taker, parted_at};

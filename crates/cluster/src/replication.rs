@@ -3,22 +3,24 @@
 //! A primary has one *link* to every other node: numbered frames that survive a broken connection
 //! (`outbox.rs`, `inbox.rs`, `frame.rs`). For every slot it keeps its *duty* (`duty.rs`): what it is to
 //! the slot, and whom it feeds. A backup checks each effect against its own position before applying
-//! it (`receive.rs`). A reply waits with a *ticket* (`ticket.rs`) until all who count have the write.
+//! it (`receive.rs`). What a reply waits for is in
+//! `serving`.
 //!
 //! Nothing here locks or sends. `server` calls it under a slot's lock, `sim` just calls it; `fill.rs`
 //! next door copies a whole bucket over the same links.
 
-mod duty; //    What a node is to a slot, and whom it feeds.
+mod duty; //    A node's role in a slot, and its transitions.
+mod feed; //    A node that gets what is written to a slot.
 mod frame; //   What travels on a link, as bytes; and what comes back.
 mod inbox; //   The receiving end of a link: frames from bytes, counted.
 mod outbox; //  The sending end: frames kept until they are acknowledged.
 mod past; //    What a slot has been through while a copy is away.
 mod receive; // What a backup does with an effect.
-mod ticket; //  What a reply waits for.
 #[cfg(test)]
 mod tests;
 
-pub use duty::{Duty, Feed, Role, Stage};
+pub use duty::{Duty, Role};
+pub use feed::{Feed, Stage};
 pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, Position};
 pub use inbox::{Inbox, first_answer};
 pub use outbox::{BadAck, Forgotten, Outbox};
@@ -27,7 +29,20 @@ pub use receive::{
     Received, Receiver, receive_effects, receive_gone, receive_images, slot_of_unit, write_gone,
     write_image,
 };
-pub use ticket::{Passage, Standing, Subject, Ticket, Wait};
+
+use crate::map::NodeId;
+use crate::serving::Wait;
+
+/// The links of a node: how far each has come.
+pub trait LinkTable {
+    /// The link to a member.
+    fn link_to(&self, node: NodeId) -> Option<LinkId>;
+    /// The frame appended last.
+    fn last(&self, link: LinkId) -> FrameNumber;
+    /// The last frame that the other end has acknowledged. What it has refused of a slot it has acknowledged
+    /// as well: `Feed::acked` knows.
+    fn acked(&self, link: LinkId) -> FrameNumber;
+}
 
 /// A link of this node, by its place among them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -12,45 +12,24 @@ use crate::spec::is_container;
 use crate::{Error, Flag, Flags, OwnedArgs, Request, Session, Spec, Surroundings};
 
 /// The slots to lock before [`crate::run`].
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Locks {
-    None,
-    One(Slot),
-    /// In ascending order, each once.
-    Several(Vec<Slot>),
-    /// The command walks over the slots, one lock at a time.
-    AsNeeded,
-    /// All there are: an EXEC with a command on the whole keyspace. These its other commands name.
-    All {
-        named: Vec<Slot>,
-    },
+pub use cluster::serving::LockSet as Locks;
+
+fn locks_of(mut slots: Vec<Slot>) -> Locks {
+    slots.sort_unstable();
+    slots.dedup();
+    match slots.as_slice() {
+        [] => Locks::None,
+        [slot] => Locks::One(*slot),
+        _ => Locks::Several(slots),
+    }
 }
 
-impl Locks {
-    fn of(mut slots: Vec<Slot>) -> Locks {
-        slots.sort_unstable();
-        slots.dedup();
-        match slots.as_slice() {
-            [] => Locks::None,
-            [slot] => Locks::One(*slot),
-            _ => Locks::Several(slots),
-        }
-    }
-
-    /// These and more.
-    fn with(self, more: impl Iterator<Item = Slot>) -> Locks {
-        let mut slots = self.slots();
-        slots.extend(more);
-        Locks::of(slots)
-    }
-
-    /// The slots that are named one by one.
-    fn slots(self) -> Vec<Slot> {
-        match self {
-            Locks::None | Locks::AsNeeded => Vec::new(),
-            Locks::One(slot) => vec![slot],
-            Locks::Several(slots) | Locks::All { named: slots } => slots,
-        }
+/// The slots that are named one by one.
+fn slots_in(locks: Locks) -> Vec<Slot> {
+    match locks {
+        Locks::None | Locks::AsNeeded => Vec::new(),
+        Locks::One(slot) => vec![slot],
+        Locks::Several(slots) | Locks::All { named: slots } => slots,
     }
 }
 
@@ -250,10 +229,12 @@ fn queue_locks(
     let writes = queued.iter().any(|command| need(command.spec, session) == Need::Primary);
     route(&around.cluster, &locks, if writes { Need::Primary } else { Need::Copy })?;
     if queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace)) {
-        return Ok(Locks::All { named: locks.slots() });
+        return Ok(Locks::All { named: slots_in(locks) });
     }
     let kept = session.watched.iter().filter(|watched| watched.is_under_its_reign(around));
-    Ok(locks.with(kept.map(|watched| watched.slot)))
+    let mut slots = slots_in(locks);
+    slots.extend(kept.map(|watched| watched.slot));
+    Ok(locks_of(slots))
 }
 
 /// What the command needs its slots for, on this connection.
@@ -269,7 +250,7 @@ fn slots_of(spec: &Spec, request: &Request<'_>) -> impl Iterator<Item = Slot> {
 }
 
 fn several(slots: Vec<Slot>, around: &Surroundings) -> Result<Locks, Error> {
-    let locks = Locks::of(slots);
+    let locks = locks_of(slots);
     let crosses = around.one_slot_only && matches!(locks, Locks::Several(_));
     if crosses { Err(Error::CROSS_SLOT) } else { Ok(locks) }
 }

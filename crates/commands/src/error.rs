@@ -49,6 +49,11 @@ impl Error {
         Error::new(format!("ERR invalid expire time in '{full_name}' command"))
     }
 
+    /// True if it sends the client to another node, or says that nobody serves the slot.
+    pub fn is_redirection(&self) -> bool {
+        self.0.starts_with("MOVED ") || self.0.starts_with("CLUSTERDOWN ")
+    }
+
     pub fn text(&self) -> &str {
         &self.0
     }

@@ -3,28 +3,32 @@
 
 use std::sync::Arc;
 
+use cluster::serving::{Change, ServedSlots, ServingPlane};
 use placement::Slot;
 use store::{
-    Access, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable, Touch, UnixMillis,
+    Access, Applied, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable, Touch,
+    UnixMillis,
 };
 
 use crate::cluster::View;
-use crate::outcome::{EffectLog, Event, Outcome};
+use crate::outcome::{Event, Outcome};
 use crate::settings::NotifyClasses;
 
-/// The tables of the slots whose locks the caller holds.
+/// The slots that a command works on. A served slot changes only by [`Slots::apply`].
 pub trait Slots {
-    /// The table of a slot. With [`crate::Locks::AsNeeded`] the lock is taken here, and the one
+    /// The table of a slot, to be read. With [`crate::Locks::AsNeeded`] the lock is taken here, and the one
     /// before let go.
-    fn table(&mut self, slot: Slot) -> &mut SlotTable;
+    fn table(&mut self, slot: Slot) -> &SlotTable;
 
-    /// An effect was recorded. Whoever lets a slot go before the command ends (in a walk over many)
-    /// sends on what was done to it here.
-    fn recorded(&mut self, _effects: &mut EffectLog) {}
+    /// Notes the use of an item, for eviction.
+    fn touch(&mut self, slot: Slot, at: At, touch: Touch);
 
-    /// Whether a slot is only to be looked at just now.
-    fn is_still(&mut self, _slot: Slot) -> bool {
-        false
+    /// Carries out an effect and records it for the backups.
+    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied;
+
+    /// True if the slot may be changed: it is served here, and not being handed over.
+    fn may_change(&mut self, _slot: Slot) -> bool {
+        true
     }
 
     /// The first slot from `from` on that holds keys. A server that keeps count of them answers
@@ -33,14 +37,47 @@ pub trait Slots {
         Slot::all().skip(from.index()).find(|slot| !self.table(*slot).is_empty())
     }
 
-    /// How many keys a slot holds.
+    /// The number of keys in a slot.
     fn len(&mut self, slot: Slot) -> usize {
         self.table(slot).len()
     }
 
-    /// How many keys there are in all slots, expired ones that are still there among them.
+    /// The number of keys in all slots, expired ones that are still there among them.
     fn key_count(&mut self) -> usize {
         Slot::all().map(|slot| self.table(slot).len()).sum()
+    }
+}
+
+impl<P: ServingPlane> Slots for ServedSlots<'_, '_, P> {
+    #[inline]
+    fn table(&mut self, slot: Slot) -> &SlotTable {
+        ServedSlots::table(self, slot)
+    }
+
+    #[inline]
+    fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
+        ServedSlots::touch(self, slot, at, touch);
+    }
+
+    #[inline]
+    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied {
+        ServedSlots::apply(self, slot, effect, change)
+    }
+
+    fn may_change(&mut self, slot: Slot) -> bool {
+        ServedSlots::may_change(self, slot)
+    }
+
+    fn occupied(&mut self, from: Slot) -> Option<Slot> {
+        ServedSlots::occupied(self, from)
+    }
+
+    fn len(&mut self, slot: Slot) -> usize {
+        ServedSlots::len(self, slot)
+    }
+
+    fn key_count(&mut self) -> usize {
+        ServedSlots::key_count(self)
     }
 }
 
@@ -223,7 +260,7 @@ impl<'a> Keys<'a> {
     }
 
     /// The table of a slot, for commands that walk over all of them.
-    pub fn table(&mut self, slot: Slot) -> &mut SlotTable {
+    pub fn table(&mut self, slot: Slot) -> &SlotTable {
         self.slots.table(slot)
     }
 
@@ -264,19 +301,17 @@ impl<'a> Keys<'a> {
         let at = table.locate(key)?;
         match table.expiry(at) {
             Some(expiry) if expiry <= now.max(table.version().time()) => {
-                // A backup only hides what is due: taking it away is the primary's to do.
-                if self.around.cluster.is_mine(key.slot()) {
-                    self.expire(key);
-                }
+                self.expire(key);
                 None
             }
             Some(_) | None => Some(at),
         }
     }
 
-    /// Takes away a key that is due, unless its slot is only to be looked at.
+    /// Takes away a key that is due. A backup only hides it: taking it away is the primary's to do, and so is a
+    /// slot that is being handed over.
     pub fn expire(&mut self, key: &Key<'_>) {
-        if self.slots.is_still(key.slot()) {
+        if !self.slots.may_change(key.slot()) {
             return;
         }
         self.outcome.expired += 1;
@@ -288,21 +323,13 @@ impl<'a> Keys<'a> {
     #[inline]
     fn touched(&mut self, key: &Key<'_>, at: At) -> Found<'_> {
         let touch = self.touch();
-        let table = self.slots.table(key.slot());
-        table.touch(at, touch);
-        table.found(at)
+        self.slots.touch(key.slot(), at, touch);
+        self.slots.table(key.slot()).found(at)
     }
 
     fn apply_to(&mut self, slot: Slot, effect: &Effect<'_>) {
-        let touch = self.touch();
-        let table = self.slots.table(slot);
-        let previous = table.version();
-        let version = table.next_version(self.around.now);
-        let applied = table.apply(effect, version, touch, &self.around.seed);
-        if self.outcome.effects.recording {
-            self.outcome.effects.record(slot, previous, version, effect);
-            self.slots.recorded(&mut self.outcome.effects);
-        }
+        let change = Change { now: self.around.now, touch: self.touch() };
+        let applied = self.slots.apply(slot, effect, change);
         self.outcome.applied(applied);
         self.outcome.changes += 1;
     }

@@ -11,6 +11,7 @@ mod request; //     A request that has found its command and its keys.
 mod args; //        Arguments: places in a buffer.
 mod admit; //       May this command run now, on this connection? Which slots does it need?
 mod context; //     What a running command has at hand.
+mod execute; //     One command from admission to its tickets.
 mod keys; //        The locked slots, as commands see them: read, write, notify.
 mod outcome; //     What a command leaves behind besides its reply.
 mod session; //     A connection's state.
@@ -40,16 +41,17 @@ pub use admit::{Locks, Verdict, admit, needs_memory};
 pub use args::{Args, OwnedArgs};
 pub use context::{Context, Ending, Run, run};
 pub use error::Error;
+pub use execute::{Executed, ServingRules, Workbench, execute};
 pub use glob::glob_matches;
 pub use host::{
-    ActiveExpiry, Asked, ChangeError, ClientFacts, ClientNumbers, Clients, Cluster, CommandCounts,
-    Configuration, Control, CpuTimes, Debugging, Facts, Histogram, History, Host, Identity,
-    KeyspaceNumbers, LatencyEvent, LatencySample, LinkDirection, LinkFacts, Memory, MemoryFigures,
-    NodeFacts, Pause, PauseScope, Post, PubSub, SlowCommand, StallFacts, TimerKeeper, Traffic,
-    Unblock, changed_settings,
+    Acknowledged, ActiveExpiry, Asked, Block, ChangeError, ClientFacts, ClientNumbers, Clients,
+    Cluster, CommandCounts, Configuration, Control, CpuTimes, Debugging, Facts, Histogram, History,
+    Host, Identity, KeyspaceNumbers, LatencyEvent, LatencySample, LinkDirection, LinkFacts, Memory,
+    MemoryFigures, NodeFacts, Pause, PauseScope, Post, PubSub, SlowCommand, StallFacts,
+    TimerKeeper, Traffic, Unblock, changed_settings,
 };
 pub use keys::{Keys, Slots, Surroundings, roll};
-pub use outcome::{EffectLog, Event, Outcome};
+pub use outcome::{Event, Outcome};
 pub use pubsub::{Kind, Space, Subscriptions, dismiss};
 pub use request::Request;
 pub use session::{Queued, Replies, Session, Watched};

@@ -1,8 +1,7 @@
-//! What a command leaves behind besides its reply: effects for the backups, events for those who
-//! listen, garbage to free, counters. The server carries it off after the slots are unlocked.
+//! What a command leaves behind besides its reply and its effects: events for those who listen, garbage to
+//! free, counters. The server carries it off after the slots are unlocked.
 
-use placement::Slot;
-use store::{Applied, Effect, Garbage, Recorded, Version};
+use store::{Applied, Garbage};
 
 use crate::settings::NotifyClasses;
 use crate::{Ending, Error, Spec};
@@ -10,7 +9,6 @@ use crate::{Ending, Error, Spec};
 /// What running commands has left behind so far.
 #[derive(Default)]
 pub struct Outcome {
-    pub effects: EffectLog,
     pub events: Vec<Event>,
     pub garbage: Vec<Garbage>,
     /// By how much the memory in use has risen or fallen.
@@ -44,60 +42,3 @@ pub struct Event {
     pub name: &'static str,
     pub key: Vec<u8>,
 }
-
-/// The effects of one command, EXEC or script, as one unit: a backup applies all or none of it.
-#[derive(Default)]
-pub struct EffectLog {
-    /// Whether anybody wants them. A node without backups keeps none.
-    pub recording: bool,
-    bytes: Vec<u8>,
-    runs: Vec<Run>,
-}
-
-/// Effects of one slot that stand together.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    slot: Slot,
-    /// Where they begin.
-    start: usize,
-}
-
-impl EffectLog {
-    #[inline]
-    pub fn record(&mut self, slot: Slot, previous: Version, version: Version, effect: &Effect<'_>) {
-        if !self.recording {
-            return;
-        }
-        if self.runs.last().is_none_or(|run| run.slot != slot) {
-            self.runs.push(Run { slot, start: self.bytes.len() });
-        }
-        Recorded::write(slot, (previous, version), effect, &mut self.bytes);
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    /// What was recorded, slot by slot: each a unit that `store::Recorded` reads.
-    pub fn units(&self) -> impl Iterator<Item = (Slot, &[u8])> {
-        self.runs.iter().enumerate().map(|(index, run)| {
-            let end = self.runs.get(index + 1).map_or(self.bytes.len(), |next| next.start);
-            (run.slot, &self.bytes[run.start..end])
-        })
-    }
-
-    /// All of it.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Forgets what was recorded.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.bytes.shrink_to(KEPT_BYTES_MAX);
-        self.runs.clear();
-    }
-}
-
-/// What the log keeps of its memory when it is empty.
-const KEPT_BYTES_MAX: usize = 64 * 1024;

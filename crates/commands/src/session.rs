@@ -38,6 +38,8 @@ pub struct Session {
     /// The commands since MULTI.
     pub queue: Option<Queue>,
     pub watched: Vec<Watched>,
+    /// EXEC runs its commands: none of them waits.
+    pub in_exec: bool,
 }
 
 /// Whether a connection is told anything (`CLIENT REPLY`).

@@ -8,9 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
+use cluster::serving::{Change, EffectLog};
 use placement::{Mask, Slot};
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
-use store::{Access, Digest, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of};
+use store::{
+    Access, Applied, At, Digest, Effect, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
+};
 
 pub use self::bus::Bus;
 pub use self::host::TestHost;
@@ -21,28 +24,55 @@ use crate::{
     admit, run,
 };
 
-/// The tables of all slots, made when first asked for.
+const SEED: u64 = 1;
+
+/// The tables of all slots, made when first asked for, and the effects of the command at hand.
 #[derive(Default)]
-pub struct TestSlots(BTreeMap<Slot, SlotTable>);
+pub struct TestSlots {
+    tables: BTreeMap<Slot, SlotTable>,
+    effects: EffectLog,
+    /// By this map only its own slots may be changed; without one all may.
+    view: Option<Arc<View>>,
+}
 
 impl Slots for TestSlots {
-    fn table(&mut self, slot: Slot) -> &mut SlotTable {
-        self.0.entry(slot).or_default()
+    fn table(&mut self, slot: Slot) -> &SlotTable {
+        self.table_mut(slot)
+    }
+
+    fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
+        self.table_mut(slot).touch(at, touch);
+    }
+
+    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied {
+        let table = self.tables.entry(slot).or_default();
+        let (previous, version) = (table.version(), table.next_version(change.now));
+        self.effects.record(slot, previous, version, effect);
+        table.apply(effect, version, change.touch, &Seed::new(SEED))
+    }
+
+    fn may_change(&mut self, slot: Slot) -> bool {
+        self.view.as_ref().is_none_or(|view| view.is_mine(slot))
     }
 
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
-        self.0.range(from..).find(|(_, table)| !table.is_empty()).map(|(slot, _)| *slot)
+        self.tables.range(from..).find(|(_, table)| !table.is_empty()).map(|(slot, _)| *slot)
     }
 
     fn key_count(&mut self) -> usize {
-        self.0.values().map(SlotTable::len).sum()
+        self.tables.values().map(SlotTable::len).sum()
     }
 }
 
 impl TestSlots {
+    /// The table of a slot, for a test that puts it into a state.
+    pub fn table_mut(&mut self, slot: Slot) -> &mut SlotTable {
+        self.tables.entry(slot).or_default()
+    }
+
     pub fn digest(&self) -> Digest {
         let mut sum = Digest::default();
-        self.0.values().for_each(|table| sum.add(digest_of(table)));
+        self.tables.values().for_each(|table| sum.add(digest_of(table)));
         sum
     }
 }
@@ -64,7 +94,7 @@ impl Default for TestNode {
     fn default() -> TestNode {
         let around = Surroundings {
             now: UnixMillis(1_700_000_000_000),
-            seed: Seed::new(1),
+            seed: Seed::new(SEED),
             access: Access::Lru,
             notify: NotifyClasses::NONE,
             out_of_memory: false,
@@ -73,8 +103,7 @@ impl Default for TestNode {
             password_required: false,
             string_bytes_max: 512 * 1024 * 1024,
         };
-        let mut outcome = Outcome::default();
-        outcome.effects.recording = true;
+        let outcome = Outcome::default();
         TestNode {
             slots: TestSlots::default(),
             around,
@@ -112,6 +141,7 @@ impl TestNode {
         let view = View::new(Arc::new(map.clone()), NodeId(u64::from(number)));
         self.around.one_slot_only = view.one_slot_only();
         self.around.cluster = Arc::new(view);
+        self.slots.view = Some(Arc::clone(&self.around.cluster));
     }
 
     /// Runs one line, as typed in redis-cli, on the first connection; the reply as text.
@@ -181,7 +211,7 @@ impl TestNode {
         let mut rest = self.log.as_slice();
         while !rest.is_empty() {
             let (recorded, behind) = Recorded::read(rest, &seed).expect("what was recorded");
-            let table = slots.table(recorded.slot);
+            let table = slots.table_mut(recorded.slot);
             assert_eq!(table.version(), recorded.previous, "effects follow each other in a slot");
             let _ = table.apply(&recorded.effect, recorded.version, Touch::Nothing, &seed);
             rest = behind;
@@ -215,8 +245,8 @@ impl TestNode {
         if let Some(start) = muted {
             session.end_muted(output, start);
         }
-        self.log.extend(self.outcome.effects.bytes());
-        self.outcome.effects.clear();
+        self.log.extend(self.slots.effects.bytes());
+        self.slots.effects.clear();
         self.sessions.insert(connection, session);
     }
 }

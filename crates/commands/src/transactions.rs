@@ -148,7 +148,9 @@ fn exec(context: &mut Context<'_>) -> Result<(), Error> {
         return Ok(());
     }
     context.reply.array(queue.commands.len());
+    context.session.in_exec = true;
     queue.commands.iter().for_each(|command| run_queued(context, command));
+    context.session.in_exec = false;
     Ok(())
 }
 

@@ -1,13 +1,12 @@
 //! Making room when memory is short: before a command that may need more, keys go until enough is
 //! free or nothing may go. Each worker has an evictor of its own; the thinking is in `store::evict`.
 
-use cluster::replication::Role;
+use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
 use commands::settings::{EvictionPolicy, NotifyClasses, Settings};
 use commands::{Keys, Locks, Outcome, Surroundings, roll};
 use placement::Slot;
 use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_MAX};
 
-use crate::data::ship;
 use crate::shared::Shared;
 use crate::surroundings::lfu_tuning;
 
@@ -30,6 +29,7 @@ pub(crate) struct Room<'a> {
     pub shared: &'a Shared,
     pub around: &'a Surroundings,
     pub outcome: &'a mut Outcome,
+    pub effects: &'a mut EffectLog,
     pub chance: &'a mut u64,
 }
 
@@ -85,10 +85,10 @@ impl Evictor {
     fn sample(&self, tuning: LfuTuning, room: &mut Room<'_>) -> Option<Candidate> {
         let slot = random_slot(self.policy, room)?;
         let state = room.shared.keyspace.lock_one(slot);
-        if !state.duty.is_primary() {
+        if !state.duty().is_serving() {
             return None;
         }
-        state.table.candidate(self.policy, room.around.now, tuning, roll(room.chance))
+        state.table().candidate(self.policy, room.around.now, tuning, roll(room.chance))
     }
 }
 
@@ -110,11 +110,9 @@ fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
 /// Takes the candidate away if it is still there (and still expires, if only such may go).
 fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
     let key = room.around.seed.key(&candidate.key);
-    let mut slots = room.shared.keyspace.lock(Locks::One(key.slot()));
-    if !slots.one().is_some_and(|(_, state)| state.duty.role == Role::Serving) {
-        return false;
-    }
-    room.outcome.effects.recording = !room.shared.data.links.is_empty();
+    let locked = LockedSlots::lock(room.shared, Locks::One(key.slot()));
+    let opened = ServedSlots::open(room.shared, locked, Access::WRITE, room.effects);
+    let Ok(mut slots) = opened else { return false };
     let mut keys = Keys::new(&mut slots, room.around, room.outcome, room.chance);
     let may_go =
         keys.peek(&key).is_some_and(|found| !policy.is_volatile() || found.expires_at.is_some());
@@ -123,8 +121,8 @@ fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
         keys.notify(NotifyClasses::EVICTED, "evicted", key.bytes());
         room.outcome.evicted += 1;
     }
-    slots.note_changes();
-    ship(room.shared, &mut slots, room.outcome);
+    // Its event is told with the reply of the command that room is made for, or by the keeper.
+    drop(slots);
     may_go
 }
 

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use cluster::control::{Answer, Ask, Kept as HowWell, Offer};
 use cluster::map::{ClusterId, Generation, Map, Source};
-use cluster::replication::{Position, Role};
+use cluster::replication::Position;
 use commands::Outcome;
 use placement::{Hashmask, Slot};
-use store::{DecodeError, DecodedItem, Version};
+use store::{DecodeError, DecodedItem};
 
 use crate::disk::{DiskError, ItemsHead, SharedDirectory, TakeItems};
 use crate::log;
@@ -98,10 +98,8 @@ pub(crate) fn read(shared: &Shared) -> Result<Option<Found>, DiskError> {
 fn drop_all(shared: &Shared) {
     let mut outcome = Outcome::default();
     for slot in Slot::all() {
-        let mut state = shared.keyspace.lock_one(slot);
-        if state.duty.role == Role::Kept {
-            state.duty.role = Role::Absent;
-            outcome.applied(state.table.begin_copy(Version::ZERO, &shared.seed));
+        if let Some(done) = shared.keyspace.lock_one(slot).drop_stale(&shared.seed) {
+            outcome.applied(done);
         }
     }
     shared.memory.grow(outcome.grown_bytes);
@@ -167,8 +165,8 @@ fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) ->
     for slot in Slot::all() {
         let state = shared.keyspace.lock_one(slot);
         // Empty ones too: a bucket is whole if all its slots are here.
-        if state.duty.has_copy() {
-            writer.slot(slot, state.duty.position(&state.table), &state.table)?;
+        if state.duty().has_copy() {
+            writer.slot(slot, state.position(), state.table())?;
         }
     }
     writer.finish()
@@ -178,7 +176,7 @@ fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) ->
 fn held(shared: &Shared, map: &Map) -> Vec<Hashmask> {
     let is_whole = |bucket: &Hashmask| {
         let mut slots = bucket.slots().filter_map(Slot::new);
-        slots.all(|slot| shared.keyspace.lock_one(slot).duty.has_copy())
+        slots.all(|slot| shared.keyspace.lock_one(slot).duty().has_copy())
     };
     map.buckets().map(|bucket| bucket.hashmask).filter(is_whole).collect()
 }
@@ -191,18 +189,17 @@ struct Reading<'a> {
 impl TakeItems for Reading<'_> {
     fn slot(&mut self, slot: Slot, at: Position) {
         let mut state = self.shared.keyspace.lock_one(slot);
-        (state.duty.role, state.duty.written_in) = (Role::Kept, at.reign);
-        self.outcome.applied(state.table.begin_copy(at.version, &self.shared.seed));
+        self.outcome.applied(state.load_stale(at, &self.shared.seed));
     }
 
     fn parting(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError> {
         let mut state = self.shared.keyspace.lock_one(slot);
-        self.outcome.applied(state.table.take_parting(piece)?);
+        self.outcome.applied(state.load_stale_parting(piece)?);
         Ok(())
     }
 
     fn item(&mut self, slot: Slot, item: &DecodedItem<'_>) {
         let mut state = self.shared.keyspace.lock_one(slot);
-        self.outcome.applied(state.table.copy_item(item, &self.shared.seed));
+        self.outcome.applied(state.load_stale_item(item, &self.shared.seed));
     }
 }

@@ -7,14 +7,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::replication::Role;
-use commands::{Keys, Locks, Outcome, Slots, Surroundings};
+use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
+use commands::{Keys, Locks, Outcome, Surroundings};
 use placement::Slot;
 use store::Garbage;
 
-use crate::data::{Later, report_condition, ship, ticket_of};
+use crate::data::{Later, report_condition};
 use crate::evictor::{Evictor, Room};
-use crate::mailbox::Mailbox;
 use crate::news;
 use crate::pubsub::Outbox;
 use crate::shared::{Shared, count};
@@ -39,6 +38,7 @@ pub(crate) struct Keeper {
     garbage: Receiver<Garbage>,
     around: Surroundings,
     outcome: Outcome,
+    effects: EffectLog,
     chance: u64,
     outbox: Outbox,
     memory_due: Instant,
@@ -60,6 +60,7 @@ impl Keeper {
             garbage,
             around,
             outcome: Outcome::default(),
+            effects: EffectLog::default(),
             chance: 0,
             outbox,
             memory_due: Instant::now(),
@@ -131,6 +132,7 @@ impl Keeper {
             shared: &self.shared,
             around: &self.around,
             outcome: &mut self.outcome,
+            effects: &mut self.effects,
             chance: &mut self.chance,
         };
         while !room.is_enough(&settings)
@@ -180,23 +182,22 @@ impl Keeper {
 
     /// True if there may be more in this slot.
     fn expire_some(&mut self, slot: Slot) -> bool {
-        let mut slots = self.shared.keyspace.lock(Locks::One(slot));
-        if !slots.one().is_some_and(|(_, state)| state.duty.role == Role::Serving) {
+        let shared = Arc::clone(&self.shared);
+        let locked = LockedSlots::lock(&*shared, Locks::One(slot));
+        let effects = &mut self.effects;
+        let Ok(mut slots) = ServedSlots::open(&*shared, locked, Access::WRITE, effects) else {
             return false; // Another node serves it by now, or will in a moment.
-        }
-        let due = slots.table(slot).due(self.around.now, EXPIRE_BATCH);
-        self.outcome.effects.recording = !self.shared.data.links.is_empty();
+        };
+        let due = slots.due(slot, self.around.now, EXPIRE_BATCH);
         let mut keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
         for key in &due.keys {
             let key = self.around.seed.key(key);
             keys.expire(&key);
         }
-        slots.note_changes();
-        ship(&self.shared, &mut slots, &mut self.outcome);
-        let ticket = ticket_of(&self.shared, &mut slots);
-        drop(slots);
-        if let Some(ticket) = ticket {
-            self.later.put_off(ticket, core::mem::take(&mut self.outcome.events));
+        slots.look_again(); // When to look next may have changed though nothing was due.
+        let tickets = slots.finish().tickets;
+        if !tickets.is_empty() {
+            self.later.put_off(tickets, core::mem::take(&mut self.outcome.events));
         }
         self.tell();
         !due.keys.is_empty()
@@ -211,7 +212,9 @@ impl Keeper {
             return;
         }
         self.outbox.post(&self.shared, None);
-        while !self.shared.is_stopping() && self.shared.mailboxes.iter().any(Mailbox::is_full) {
+        while !self.shared.is_stopping()
+            && self.shared.mailboxes.iter().any(|mailbox| mailbox.is_full())
+        {
             std::thread::sleep(BREATH);
         }
     }

@@ -20,6 +20,8 @@ pub(crate) enum Mail {
     Adopt(Accepted),
     /// Close this connection, if it is still the one with this id.
     Close { id: u64, index: usize },
+    /// The answer that this connection waits for has come.
+    Resume { id: u64, index: usize },
     /// Show this line to the monitor with this id.
     Show { id: u64, index: usize, line: Arc<[u8]> },
     /// Bring this to those who listen.

@@ -148,7 +148,7 @@ impl Node {
         let table = Table::default();
         let shared = Arc::new(Shared {
             keyspace: Keyspace::new(Role::Absent),
-            data: Data::new(identity.me.peer(), count, seed.clone(), orders),
+            data: Data::new(identity.me.peer(), count, orders),
             kept: Kept::on(identity.directory.clone()),
             watching: Watching::new(count, &table),
             id: node_id(),
@@ -159,7 +159,7 @@ impl Node {
             seed,
             memory: MemoryGauge::new(options.memory),
             exchange: Exchange::new(count),
-            mailboxes,
+            mailboxes: mailboxes.into_iter().map(Arc::new).collect(),
             // One for each worker and one for the keeper.
             counters: (0..=count).map(|_| Counters::default()).collect(),
             connections: (0..count).map(|_| AtomicUsize::new(0)).collect(),

@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     /// Forty hexadecimal digits, new at each start.
     pub id: String,
     /// One for each worker.
-    pub mailboxes: Vec<Mailbox>,
+    pub mailboxes: Vec<Arc<Mailbox>>,
     /// One for each worker, and the keeper's behind them.
     pub counters: Vec<Counters>,
     /// Open connections, by worker.

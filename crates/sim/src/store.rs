@@ -7,7 +7,6 @@
 //! (`checkers.rs`, `linear.rs`) do not use the arithmetic of what they judge.
 
 mod asking; //       The world as clients use it.
-mod bending; //      Rules broken where frames come in.
 mod checkers; //     What must hold at every step.
 mod clients; //      Who asks for keys, and what they were told.
 mod clock; //        A node's clock, fast or slow.
@@ -22,6 +21,7 @@ mod node; //         One process: what a server's threads do, one thing at a tim
 mod plane; //        What the data plane stands on here.
 mod run; //          One history from a seed.
 mod sabotage; //     Rules to break on purpose.
+mod serving; //      Clients' commands on one process.
 mod wires; //        Streams of bytes between nodes.
 mod world; //        Nodes, events, time.
 pub mod victim; //   One node that is lied to.

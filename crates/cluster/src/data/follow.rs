@@ -7,9 +7,9 @@ use placement::{Hashmask, Slot};
 use store::{Applied, Version};
 
 use super::settle::must_settle;
-use super::{Outgoing, Plane, SlotState, me_in, slots_of};
-use crate::map::{Bucket, Epoch, LogIndex, Map, NodeId};
-use crate::replication::{LinkId, Past, Role};
+use super::{Outgoing, Plane, me_in, slots_of};
+use crate::map::{Bucket, Epoch, Map, NodeId};
+use crate::replication::{LinkId, Role};
 
 /// Takes over a map. There must be links to all its members. `before` is the one taken over last.
 pub fn follow<P: Plane>(
@@ -27,8 +27,8 @@ pub fn follow<P: Plane>(
         }
         for bucket in map.buckets() {
             if then.as_ref().is_none_or(|then| now.differs(then, bucket)) {
-                follow_bucket(plane, (&now, bucket), *outgoing, &mut applied);
-                settle_if_inherited(plane, bucket, then.as_ref());
+                let inherits = inherits(plane, bucket, then.as_ref());
+                follow_bucket(plane, (&now, bucket), (*outgoing, inherits), &mut applied);
             } else if then.as_ref().is_some_and(|then| now.recalls_otherwise(then, bucket)) {
                 let slots = slots_of(bucket.hashmask);
                 slots.for_each(|slot| recall(plane, slot, (&now, bucket), &mut applied));
@@ -38,6 +38,7 @@ pub fn follow<P: Plane>(
             follow_parting(plane, map, before, &mut applied);
         }
         plane.publish(map);
+        plane.disturb();
     });
 }
 
@@ -81,24 +82,20 @@ impl Outlook<'_> {
 fn follow_bucket<P: Plane>(
     plane: &P,
     (outlook, bucket): (&Outlook<'_>, &Bucket),
-    outgoing: Option<Outgoing>,
+    (outgoing, inherits): (Option<Outgoing>, bool),
     applied: &mut impl FnMut(Applied),
 ) {
-    plane.forget_refusals(&bucket.hashmask.slots());
-    let backups = bucket.backups().iter().filter_map(|node| plane.link_to(*node));
-    let wanted: Vec<LinkId> = backups.chain(feed_to_keep(bucket, outgoing)).collect();
+    let fill_to = feed_to_keep(bucket, outgoing);
     for slot in slots_of(bucket.hashmask) {
         plane.with_slot(slot, |state| {
             match outlook.me {
-                Some(me) => state.duty.follow(bucket, me, |node| plane.link_to(node)),
-                None => state.duty.stand_aside(bucket),
+                Some(me) => state.duty.follow(bucket, me, (fill_to, inherits), plane),
+                None => state.duty.stand_aside(bucket, plane),
             }
-            if state.duty.is_primary() {
-                state.duty.feeds.retain(|feed| wanted.contains(&feed.link));
-            } else if state.duty.role == Role::Absent {
-                empty(state, plane, applied);
+            if state.duty.role() == Role::Absent {
+                applied(state.empty(plane.seed()));
             }
-            plane.note(slot, state);
+            plane.publish_counts(slot, state);
         });
         recall(plane, slot, (outlook, bucket), applied);
     }
@@ -113,21 +110,14 @@ fn recall<P: Plane>(
     applied: &mut impl FnMut(Applied),
 ) {
     plane.with_slot(slot, |state| {
-        if state.duty.role == Role::Kept && !outlook.keeps(bucket) {
-            state.duty.role = Role::Absent;
-            empty(state, plane, applied);
+        if !outlook.keeps(bucket)
+            && let Some(done) = state.drop_stale(plane.seed())
+        {
+            applied(done);
         }
-        if outlook.is_missed(bucket) {
-            remember(state);
-        } else {
-            state.duty.past = None;
-        }
+        let since = state.table.version();
+        state.duty.remember_removals(outlook.is_missed(bucket).then_some(since));
     });
-}
-
-fn empty(state: &mut SlotState, plane: &impl Plane, applied: &mut impl FnMut(Applied)) {
-    applied(state.table.begin_copy(Version::ZERO, plane.seed()));
-    state.duty.written_in = LogIndex(0);
 }
 
 /// As long as another side of the cluster may have gone on, every slot remembers where the histories
@@ -164,27 +154,12 @@ fn follow_parting<P: Plane>(
     }
 }
 
-/// While a copy is away, those who have the slot remember what happens to it.
-fn remember(state: &mut SlotState) {
-    let since = state.table.version();
-    let begun = || Box::new(Past::since(since));
-    state.duty.past = state.duty.holds().then(|| state.duty.past.take().unwrap_or_else(begun));
-}
-
-/// A bucket that this node has inherited from a dead primary is not served before all agree.
-fn settle_if_inherited(plane: &impl Plane, bucket: &Bucket, then: Option<&Outlook<'_>>) {
+/// True if this node takes the bucket over from a dead primary: it is not served before all agree.
+fn inherits(plane: &impl Plane, bucket: &Bucket, then: Option<&Outlook<'_>>) -> bool {
     let first = slots_of(bucket.hashmask).next().expect("a bucket has slots");
-    let Some(known) = then.map(|then| then.map.bucket_of(first)) else { return };
-    let inherited = bucket.primary() == Some(plane.me()) && known.primary() != Some(plane.me());
-    if inherited && must_settle(known, bucket) {
-        for slot in slots_of(bucket.hashmask) {
-            plane.with_slot(slot, |state| {
-                if state.duty.role == Role::Serving {
-                    state.duty.role = Role::Settling;
-                }
-            });
-        }
-    }
+    let Some(known) = then.map(|then| then.map.bucket_of(first)) else { return false };
+    let is_new = bucket.primary() == Some(plane.me()) && known.primary() != Some(plane.me());
+    is_new && must_settle(known, bucket)
 }
 
 pub(super) fn stop_feeding(plane: &impl Plane, bucket: Hashmask, link: LinkId) {

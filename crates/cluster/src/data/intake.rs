@@ -10,7 +10,7 @@ use store::{Applied, DecodeError, Touch, Version};
 use super::replace::Replacement;
 use super::{Plane, SlotState, me_in, slots_of};
 use crate::fill::{Kept, Taker};
-use crate::map::{LogIndex, Map, Peer};
+use crate::map::{LogIndex, Map, NodeId, Peer};
 use crate::replication::{
     BackFrame, FillId, Frame, FrameNumber, Inbox, Received, Receiver, Role, receive_effects,
     receive_images, slot_of_unit,
@@ -210,7 +210,7 @@ impl Intake {
             return Taken::NotYet;
         }
         // An end may have come after the map that decides on it.
-        self.follow(&map, surface);
+        self.follow_fills(&map, surface);
         if self.is_undecided(hashmask) {
             return Taken::NotYet;
         }
@@ -226,15 +226,20 @@ impl Intake {
             self.refuse_fill(fill);
             return Taken::Done;
         }
+        let is_held = |slot| surface.plane.with_slot(slot, |state| state.duty.holds());
+        if slots_of(hashmask).any(is_held) {
+            self.refuse_fill(fill); // Duties run ahead of the published map for a moment.
+            return Taken::Done;
+        }
         let kept_in = surface.plane.kept_in();
         let is_of_use = kept_in.is_some_and(|kept_in| kept_in.is_one_with(map.generation()));
         for slot in slots_of(hashmask) {
             let kept = surface.on_slot(slot, |to, applied| {
-                if is_of_use && to.duty.role == Role::Kept {
+                if is_of_use && to.duty.role() == Role::Kept {
                     return Some(to.duty.position(to.table));
                 }
+                to.duty.begin_filling(reign, LogIndex(0));
                 applied(to.table.begin_copy(Version::ZERO, to.seed));
-                (to.duty.role, to.duty.reign) = (Role::Taking, reign);
                 None
             });
             if let Some(position) = kept {
@@ -255,6 +260,9 @@ impl Intake {
         let Some(taker) = self.taker.as_mut().filter(|taker| taker.fill == fill) else {
             return Ok(());
         };
+        if slot_of_fill(frame).is_some_and(|slot| !taker.bucket.slots().contains(&slot.number())) {
+            return Err(DecodeError::BadNumber); // A slot of another bucket may be served here.
+        }
         match *frame {
             Frame::FillSlot { slot, position, .. } => surface.on_slot(slot, |to, applied| {
                 applied(taker.begin_slot(to, position));
@@ -319,7 +327,24 @@ impl Intake {
     }
 
     /// The map has changed: what a fill has brought is a backup now, or is freed, or waits on.
+    ///
+    /// `from` is the sender. What was refused of slots that it goes on serving without a copy here does not
+    /// matter any more: whoever counts there is fed by itself.
     pub fn follow(
+        &mut self,
+        from: NodeId,
+        map: &Map,
+        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
+    ) {
+        let me = surface.plane.me();
+        self.refused.slots.retain(|slot, _| {
+            let bucket = map.bucket_of(*slot);
+            bucket.primary() != Some(from) || bucket.is_held_by(me)
+        });
+        self.follow_fills(map, surface);
+    }
+
+    fn follow_fills(
         &mut self,
         map: &Map,
         surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
@@ -365,11 +390,33 @@ impl Intake {
 fn free(taker: &Taker, surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>) {
     for slot in slots_of(taker.bucket) {
         surface.on_slot(slot, |to, applied| {
-            if to.duty.role == Role::Taking {
+            if to.duty.abandon_filling() {
                 applied(to.table.begin_copy(Version::ZERO, to.seed));
-                to.duty.role = Role::Absent;
-                to.duty.written_in = LogIndex(0);
             }
         });
+    }
+}
+
+/// The slot that a frame of a fill is about.
+fn slot_of_fill(frame: &Frame<'_>) -> Option<Slot> {
+    match *frame {
+        Frame::FillSlot { slot, .. }
+        | Frame::FillParting { slot, .. }
+        | Frame::FillNewer { slot, .. }
+        | Frame::FillGone { slot, .. }
+        | Frame::FillItems { slot, .. }
+        | Frame::FillPart { slot, .. }
+        | Frame::FillWhole { slot, .. }
+        | Frame::FillSlotEnd { slot, .. } => Some(slot),
+        Frame::Effects { .. }
+        | Frame::Images { .. }
+        | Frame::FillStart { .. }
+        | Frame::FillEnd { .. }
+        | Frame::FillCancel { .. }
+        | Frame::Compare { .. }
+        | Frame::Replace { .. }
+        | Frame::ReplaceItems { .. }
+        | Frame::ReplaceEnd { .. }
+        | Frame::News { .. } => None,
     }
 }

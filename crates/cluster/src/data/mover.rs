@@ -11,6 +11,7 @@ use placement::{Hashmask, Slot};
 
 use super::follow::stop_feeding;
 use super::pending::Pending;
+use super::refusals::refused_slots;
 use super::settle::Settlements;
 use super::tombs::Tombs;
 use super::window::Window;
@@ -18,7 +19,8 @@ use super::{Outgoing, Plane, Progress, me_in, slots_of};
 use crate::balance::Attempt;
 use crate::fill::{Sent, Source};
 use crate::map::{Epoch, NodeId};
-use crate::replication::{Feed, FrameNumber, LinkId, Outbox, Position, Role};
+use crate::replication::{Duty, FrameNumber, LinkId, Outbox, Position, Role};
+use crate::rules::{Rule, holds};
 
 /// What the control plane wants done, and what else moves the mover.
 #[derive(Clone, Copy, Debug)]
@@ -175,7 +177,7 @@ impl Mover {
             }
             Order::Pause { bucket, epoch } => self.pause(bucket, epoch, plane),
             Order::TakeOver { bucket } => {
-                set_roles(plane, bucket, Role::Backup, Role::Heir);
+                change_duties(plane, bucket, Duty::await_promotion);
                 self.heirs.push((bucket, now));
             }
             Order::Kept { fill, slot, position } => {
@@ -243,10 +245,7 @@ impl Mover {
                 self.window.add(now, outbox, |outbox| source.start(outbox))
             });
             for slot in slots_of(bucket) {
-                plane.with_slot(slot, |state| {
-                    state.duty.stop_feeding(link);
-                    state.duty.feeds.push(Feed::not_begun(link));
-                });
+                plane.with_slot(slot, |state| state.duty.start_feeding(link, plane.last(link)));
             }
             Some((source, Some(asked)))
         });
@@ -311,7 +310,7 @@ impl Mover {
         if !plane.with_outbox(link, |outbox| window.add(now, outbox, |it| source.send_piece(it))) {
             let Some(slot) = source.slot() else { return self.end_fill(now, plane) };
             plane.with_slot(slot, |state| {
-                if !state.duty.is_primary() || state.duty.reign != source.reign {
+                if !state.duty.is_primary() || state.duty.reign() != source.reign {
                     return ControlFlow::Break(());
                 }
                 // Put together without the link's lock: clients' writes wait for that one.
@@ -347,7 +346,11 @@ impl Mover {
             for slot in slots_of(source.bucket) {
                 plane.with_slot(slot, |state| {
                     let last = plane.last(source.link);
-                    state.duty.feed_mut(source.link).map(|feed| feed.count(last))
+                    let feed = state.duty.feed_mut(source.link)?;
+                    if holds(Rule::WaitSet) {
+                        feed.count(last);
+                    }
+                    Some(())
                 })?;
             }
             plane.with_outbox(source.link, |outbox| {
@@ -393,8 +396,9 @@ impl Mover {
     fn stop_fill(&mut self, plane: &impl Plane) {
         let Some(filling) = self.filling.take_if(|filling| filling.end.is_none()) else { return };
         let (bucket, link) = (filling.source.bucket, filling.source.link);
-        plane.with_outbox(link, |outbox| filling.source.cancel(outbox));
+        // The feeds first: what is shipped behind the cancellation would be refused.
         forget_feed(plane, bucket, link);
+        plane.with_outbox(link, |outbox| filling.source.cancel(outbox));
     }
 
     /// The taker is no member any more: whatever was sent, nobody waits for it.
@@ -438,7 +442,7 @@ impl Mover {
             let map = plane.map();
             // If the map has gone on, whoever asked sees it.
             if map.bucket(bucket).is_some_and(|known| known.epoch == epoch) {
-                set_roles(plane, bucket, Role::Serving, Role::Paused);
+                change_duties(plane, bucket, Duty::pause);
                 self.pausing = Some(Pausing { bucket, epoch });
             }
         });
@@ -454,11 +458,9 @@ impl Mover {
                 && slots_of(bucket).all(|slot| {
                     plane.with_slot(slot, |state| {
                         // A bucket that had to settle when it was asked for is paused when it has.
-                        if state.duty.role == Role::Serving {
-                            state.duty.role = Role::Paused;
-                        }
-                        let unsettled = state.duty.unsettled(|link| plane.acked_for(link, slot));
-                        state.duty.role != Role::Settling && unsettled.is_empty()
+                        state.duty.pause();
+                        let settles = state.duty.role() == Role::Settling;
+                        !settles && state.duty.is_drained(|link| plane.acked(link))
                     })
                 })
         });
@@ -472,7 +474,8 @@ impl Mover {
         self.heirs.retain(|(bucket, since)| {
             let waits = now < *since + HEIR_WAIT;
             if !waits {
-                set_roles(plane, *bucket, Role::Heir, Role::Backup);
+                change_duties(plane, *bucket, Duty::stop_awaiting);
+                plane.disturb(); // Commands may have waited for it.
             }
             waits
         });
@@ -495,7 +498,7 @@ impl Mover {
         let long = map.settings().lease;
         for (link, node) in plane.links() {
             let is_stuck = plane.is_stuck(link, long);
-            let refused = plane.refused(link);
+            let refused = refused_slots(plane, link);
             if !is_stuck && refused.is_empty() {
                 continue;
             }
@@ -524,14 +527,11 @@ fn forget_feed(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
         outgoing.take();
         stop_feeding(plane, bucket, link);
     });
+    plane.disturb(); // Replies may have waited for it.
 }
 
-fn set_roles(plane: &impl Plane, bucket: Hashmask, from: Role, to: Role) {
+fn change_duties(plane: &impl Plane, bucket: Hashmask, change: impl Fn(&mut Duty)) {
     for slot in slots_of(bucket) {
-        plane.with_slot(slot, |state| {
-            if state.duty.role == from {
-                state.duty.role = to;
-            }
-        });
+        plane.with_slot(slot, |state| change(&mut state.duty));
     }
 }

@@ -5,7 +5,7 @@ use placement::Slot;
 use store::{Applied, DecodeError, Seed, SlotTable, decode_item};
 
 use crate::map::LogIndex;
-use crate::replication::{Position, Receiver, Role};
+use crate::replication::{Position, Receiver};
 
 pub(super) struct Replacement {
     pub(super) slot: Slot,
@@ -32,15 +32,14 @@ impl Replacement {
 
     /// Takes the place of what the backup had, if it is still one of this reign.
     pub(super) fn swap_in(mut self, to: &mut Receiver<'_>) -> Option<Applied> {
-        let copy = matches!(to.duty.role, Role::Backup | Role::Heir);
-        if !copy || to.duty.reign != self.reign {
+        if !to.duty.is_backup() || to.duty.reign() != self.reign {
             return None;
         }
         self.table.inherit_parting(to.table);
         self.table.advance_to(self.position.version);
         let before = to.table.bytes() as i64;
         core::mem::swap(to.table, &mut self.table);
-        to.duty.written_in = self.position.reign;
+        to.duty.written_by(self.position.reign);
         let grown_bytes = to.table.bytes() as i64 - before;
         Some(Applied { grown_bytes, reshaped: true, garbage: None })
     }

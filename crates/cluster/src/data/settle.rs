@@ -5,10 +5,11 @@
 use placement::{Hashmask, Slot};
 use store::{ScanPosition, encode_item};
 
-use super::{Plane, SlotState, me_in, slots_of};
+use super::refusals::refused_slots;
+use super::{Plane, me_in, slots_of};
 use crate::fill::CHUNK_BYTES;
 use crate::map::{Bucket, LogIndex, Map};
-use crate::replication::{Frame, FrameNumber, LinkId, Position, Role};
+use crate::replication::{Frame, FrameNumber, LinkId, Role};
 
 /// Items looked at between two looks at how much has come together.
 const STRIDE: usize = 64;
@@ -24,10 +25,12 @@ struct Settlement {
     asked: Vec<(LinkId, FrameNumber)>,
 }
 
-/// Whether a bucket that this node serves from now on must be settled first: not if it was handed
-/// over by a primary that is still there, for then all have acknowledged everything.
+/// True if a bucket that this node serves from now on must be settled first: not if it was handed over by a
+/// primary that is still there, for then all have acknowledged everything. Where several changes lie between
+/// the two maps, a death may be among them.
 pub(super) fn must_settle(before: &Bucket, now: &Bucket) -> bool {
-    let handed_over = before.primary().is_some_and(|primary| now.is_held_by(primary));
+    let is_next = now.epoch == before.epoch.next();
+    let handed_over = is_next && before.primary().is_some_and(|primary| now.is_held_by(primary));
     !handed_over && !now.backups().is_empty()
 }
 
@@ -54,7 +57,8 @@ impl Settlements {
     /// Serves the buckets that all agree on, and sends what they do not.
     pub(super) fn go_on(&mut self, map: &Map, plane: &impl Plane) {
         self.0.retain_mut(|settlement| {
-            let Some(bucket) = map.bucket(settlement.bucket) else { return false };
+            let bucket = map.bucket(settlement.bucket).filter(|it| it.reign == settlement.reign);
+            let Some(bucket) = bucket else { return false };
             let backups: Vec<LinkId> =
                 bucket.backups().iter().filter_map(|node| plane.link_to(*node)).collect();
             settlement.asked.retain(|(link, _)| backups.contains(link));
@@ -66,7 +70,6 @@ impl Settlements {
                 serve(bucket.hashmask, plane);
                 return false;
             }
-            plane.forget_refusals(&bucket.hashmask.slots());
             settlement.asked = differing
                 .into_iter()
                 .map(|(link, slot)| (link, send_whole(link, slot, settlement.reign, plane)))
@@ -84,7 +87,7 @@ impl Settlement {
     fn differing(&self, plane: &impl Plane) -> Vec<(LinkId, Slot)> {
         let slots = self.bucket.slots();
         let of = |link: LinkId| {
-            let refused = plane.refused(link).into_iter();
+            let refused = refused_slots(plane, link).into_iter();
             refused.filter(|slot| slots.contains(&slot.number())).map(move |slot| (link, slot))
         };
         let mut all: Vec<(LinkId, Slot)> =
@@ -99,11 +102,7 @@ impl Settlement {
 /// changes would keep this core for a millisecond.
 fn is_settling(plane: &impl Plane, bucket: Hashmask) -> bool {
     let last = slots_of(bucket).last().expect("a bucket has slots");
-    plane.with_slot(last, |state| state.duty.role == Role::Settling)
-}
-
-fn position(state: &SlotState) -> Position {
-    state.duty.position(&state.table)
+    plane.with_slot(last, |state| state.duty.role() == Role::Settling)
 }
 
 /// Asks all backups where they are, slot by slot.
@@ -112,7 +111,7 @@ fn compare(bucket: &Bucket, plane: &impl Plane) -> Vec<(LinkId, FrameNumber)> {
     links
         .map(|link| {
             for slot in slots_of(bucket.hashmask) {
-                let position = plane.with_slot(slot, |state| position(state));
+                let position = plane.with_slot(slot, |state| state.position());
                 let frame = Frame::Compare { reign: bucket.reign, slot, position };
                 plane.with_outbox(link, |outbox| outbox.push(&frame));
             }
@@ -124,8 +123,9 @@ fn compare(bucket: &Bucket, plane: &impl Plane) -> Vec<(LinkId, FrameNumber)> {
 /// Sends a slot as it is here. Nothing changes it meanwhile: it is not served yet.
 fn send_whole(link: LinkId, slot: Slot, reign: LogIndex, plane: &impl Plane) -> FrameNumber {
     plane.with_slot(slot, |state| {
+        state.duty.forgive(link, plane.last(link));
         plane.with_outbox(link, |outbox| {
-            outbox.push(&Frame::Replace { reign, slot, position: position(state) });
+            outbox.push(&Frame::Replace { reign, slot, position: state.position() });
             let mut next = Some(ScanPosition::START);
             let mut items = Vec::new();
             while let Some(from) = next {
@@ -143,10 +143,10 @@ fn send_whole(link: LinkId, slot: Slot, reign: LogIndex, plane: &impl Plane) -> 
 fn serve(bucket: Hashmask, plane: &impl Plane) {
     for slot in slots_of(bucket) {
         plane.with_slot(slot, |state| {
-            if state.duty.role == Role::Settling {
-                state.duty.role = Role::Serving;
-                plane.note(slot, state);
+            if state.duty.settled() {
+                plane.publish_counts(slot, state);
             }
         });
     }
+    plane.disturb(); // Commands may have waited for it.
 }

@@ -11,7 +11,9 @@ use store::{
 };
 
 use crate::map::{Epoch, LogIndex};
-use crate::replication::{Duty, FillId, Frame, FrameNumber, LinkId, Outbox, Position, write_gone};
+use crate::replication::{
+    Duty, FillId, Frame, FrameNumber, LinkId, Outbox, Position, Stage, write_gone,
+};
 
 /// About so much is taken under one hold of a lock. A value that is larger goes in pieces of this size.
 pub const CHUNK_BYTES: usize = 64 * 1024;
@@ -164,11 +166,11 @@ impl Source {
             self.walk = send_remembered(table, (self.fill, slot), after.as_deref(), outbox);
         }
         let Some(feed) = duty.feed_mut(self.link) else { return };
+        let Stage::Partly { begun_at } = feed.stage() else { return };
         self.conclude_large(table, seed, slot, outbox);
-        let begun_at = feed.begun_at();
         self.walk_on(table, begun_at, slot, outbox);
         if matches!(self.walk, Walk::Over) && self.large.is_empty() {
-            feed.end();
+            feed.complete();
             outbox.push(&Frame::FillSlotEnd { fill: self.fill, slot });
             self.slots.start += 1;
             self.walk = Walk::NotBegun;
@@ -190,7 +192,7 @@ impl Source {
             self.newer_than = from.version;
             self.sent.newer_slots += 1;
             outbox.push(&Frame::FillNewer { fill, slot, from, position });
-            if let Some(past) = duty.past.as_ref().filter(|_| from != position) {
+            if let Some(past) = duty.past().filter(|_| from != position) {
                 let mut keys = Vec::new();
                 for key in past.gone_since(from.version, table, seed) {
                     write_gone(key, &mut keys);

@@ -38,9 +38,7 @@ impl Taker {
 
     /// A slot begins: what may be left there of earlier is thrown away.
     pub fn begin_slot(&mut self, receiver: &mut Receiver<'_>, position: Position) -> Applied {
-        receiver.duty.role = Role::Taking;
-        receiver.duty.reign = self.reign;
-        receiver.duty.written_in = position.reign;
+        receiver.duty.begin_filling(self.reign, position.reign);
         receiver.table.begin_copy(position.version, receiver.seed)
     }
 
@@ -52,10 +50,10 @@ impl Taker {
         (from, position): (Position, Position),
     ) -> bool {
         let Receiver { table, duty, .. } = receiver;
-        if duty.role != Role::Kept || duty.position(table) != from {
+        if duty.role() != Role::Kept || duty.position(table) != from {
             return false;
         }
-        (duty.role, duty.reign, duty.written_in) = (Role::Taking, self.reign, position.reign);
+        duty.begin_filling(self.reign, position.reign);
         table.advance_to(position.version);
         true
     }

@@ -10,9 +10,10 @@ use super::*;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 use crate::replication::{
-    Duty, Feed, Frame, Inbox, LinkId, Outbox, Past, Received, Receiver, Role, Stage,
-    receive_effects, receive_images, slot_of_unit,
+    Duty, Frame, Inbox, LinkId, Outbox, Received, Receiver, Role, Stage, receive_effects,
+    receive_images, slot_of_unit,
 };
+use crate::serving::ship;
 
 const LINK: LinkId = LinkId(0);
 const REIGN: LogIndex = LogIndex(4);
@@ -39,8 +40,8 @@ struct Pair {
 
 impl Pair {
     fn new(chance: u64) -> Pair {
-        let duty = Duty { role: Role::Serving, reign: REIGN, ..Duty::default() };
-        let absent = Duty { reign: REIGN, ..Duty::default() };
+        let duty = Duty::for_tests(Role::Serving, REIGN);
+        let absent = Duty::for_tests(Role::Absent, REIGN);
         Pair {
             seed: Seed::new(7),
             now: 1_000,
@@ -153,10 +154,10 @@ fn bucket() -> Hashmask {
 }
 
 fn fill(pair: &mut Pair, writes_between: u64) -> Sent {
-    pair.primary.duty.feeds.push(Feed::not_begun(LINK));
-    let mut source = Source::new(FILL, bucket(), LINK, pair.primary.duty.reign);
+    pair.primary.duty.start_feeding(LINK, pair.outbox.last());
+    let mut source = Source::new(FILL, bucket(), LINK, pair.primary.duty.reign());
     source.start(&mut pair.outbox);
-    if pair.taker.duty.role == Role::Kept {
+    if pair.taker.duty.role() == Role::Kept {
         let position = pair.taker.duty.position(&pair.taker.table);
         source.note_kept(Slot::of(b"{tag}"), position);
     }
@@ -184,14 +185,15 @@ fn part(pair: &mut Pair, writes: u64) {
     fill(pair, 0);
     pair.deliver();
     assert!(pair.same());
-    pair.primary.duty.past = Some(Box::new(Past::since(pair.primary.table.version())));
-    pair.primary.duty.feeds.clear();
-    pair.taker.duty.role = Role::Kept;
+    pair.primary.duty.remember_removals(Some(pair.primary.table.version()));
+    pair.primary.duty.stop_feeding(LINK);
+    pair.taker.duty.become_for_tests(Role::Kept, pair.taker.duty.reign());
     for _ in 0..writes {
         pair.write();
     }
-    let later = LogIndex(pair.primary.duty.reign.0 + 5);
-    (pair.primary.duty.reign, pair.taker.duty.reign) = (later, later);
+    let later = LogIndex(pair.primary.duty.reign().0 + 5);
+    pair.primary.duty.become_for_tests(Role::Serving, later);
+    pair.taker.duty.become_for_tests(Role::Kept, later);
     for _ in 0..writes {
         pair.write();
     }
@@ -260,7 +262,7 @@ fn a_filled_slot_is_the_same_whatever_was_written_meanwhile() {
         assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");
         assert!(pair.same(), "with chance {chance}");
         assert!(pair.fill.as_ref().unwrap().has_ended());
-        assert_eq!(pair.primary.duty.feeds[0].stage, Stage::Backup);
+        assert!(matches!(pair.primary.duty.stage(LINK), Some(Stage::Backup { .. })));
     }
 }
 
@@ -270,13 +272,13 @@ fn a_missing_effect_is_noticed_and_a_repeated_one_is_known() {
     fill(&mut pair, 0);
     pair.deliver();
     let before = pair.primary.duty.clone();
-    let link = pair.primary.duty.feeds.pop().unwrap();
+    pair.primary.duty.stop_feeding(LINK);
     let seed = pair.seed.clone();
     let key = seed.key(b"{tag}x");
     let put = Effect::Put { key, value: NewValue::Plain(b"1"), expires_at: None };
     pair.apply(&key, &put); // Goes nowhere.
     assert_ne!(pair.primary.duty, before);
-    pair.primary.duty.feeds.push(link);
+    pair.primary.duty = before;
     pair.apply(&key, &put);
     assert_eq!(pair.deliver(), Some(Received::Refused(REIGN)));
 }
@@ -286,11 +288,11 @@ fn another_reign_is_refused_or_waited_for() {
     let mut pair = Pair::new(1);
     fill(&mut pair, 0);
     pair.deliver();
-    pair.taker.duty.role = Role::Backup;
-    pair.primary.duty.reign = LogIndex(3);
+    pair.taker.duty.become_for_tests(Role::Backup, REIGN);
+    pair.primary.duty.become_for_tests(Role::Serving, LogIndex(3));
     pair.write();
     assert_eq!(pair.deliver(), Some(Received::Refused(REIGN)), "from a deposed primary");
-    pair.primary.duty.reign = LogIndex(5);
+    pair.primary.duty.become_for_tests(Role::Serving, LogIndex(5));
     pair.write();
     assert_eq!(pair.deliver(), Some(Received::Early), "the map here is behind");
 }

@@ -28,7 +28,7 @@ pub trait Holdings {
 
 impl<P: Plane> Holdings for P {
     fn seed(&self) -> &Seed {
-        Plane::seed(self)
+        crate::serving::ServingPlane::seed(self)
     }
 
     fn with_table<R>(&self, slot: Slot, look: impl FnOnce(&SlotTable) -> R) -> R {

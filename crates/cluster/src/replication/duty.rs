@@ -1,139 +1,183 @@
-//! A node's duty to one slot: whether it serves it or holds a copy, since when, and whom it feeds.
+//! A node's duty to one slot: its role, the reign it holds it under, and the nodes it feeds.
 //!
-//! It stands beside the slot's table, under the same lock. A map change brings new duties
-//! (`Duty::follow`); a fill adds a feed and takes it through its stages.
+//! The duty stands beside the slot's table, under the same lock (`data::SlotState`). Its fields are
+//! private: every transition of the role is one of the methods below, and whatever else may change
+//! (feeds, refusals) changes in `feed.rs`.
+//!
+//! ```text
+//!            begin_filling            follow (AddBackup)        follow (Promote, Dead)
+//!   Absent ────────────────▶ Taking ─────────────────▶ Backup ───────────────────────▶ Serving
+//!     ▲                        │                        │  ▲                             │   ▲
+//!     │◀──── abandon_filling ──┘     await_promotion    ▼  │ stop_awaiting      pause    ▼   │ follow
+//!     │                                                Heir                          Paused ─┘
+//!     │◀──── follow (dropped) ── any ── stand_aside ──▶ Kept        inherit: Settling ── settled ─▶ Serving
+//! ```
 
 use smallvec::SmallVec;
 use store::{SlotTable, Version};
 
-use super::{FrameNumber, LinkId, Past, Position, Wait};
+use super::feed::{Feed, Stage};
+use super::{FrameNumber, LinkId, LinkTable, Past, Position};
 use crate::map::{Bucket, LogIndex, NodeId};
+use crate::rules::{Rule, holds};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Role {
     /// Nothing of the slot is here.
     #[default]
     Absent,
-    /// It is the primary and runs commands.
+    /// Primary; runs commands.
     Serving,
-    /// It is the primary, and hands the bucket over: nothing runs until the map has changed.
+    /// Primary that hands the bucket over: nothing runs until the map has changed.
     Paused,
-    /// It became the primary by another's death, and makes sure that the other backups have what it
-    /// has: nothing runs until they agree.
+    /// Primary after a death that makes sure the other backups have what it has: nothing runs until they
+    /// agree.
     Settling,
-    /// It holds an in-sync copy.
+    /// In-sync copy.
     Backup,
-    /// A backup that is about to be promoted: who asks for the slot waits here for it.
+    /// Backup that is about to be promoted: commands for the slot wait here.
     Heir,
-    /// A fill brings the slot here.
+    /// Target of a fill that has not been decided on.
     Taking,
-    /// What an earlier time has left here: no copy that counts, but a fill may need only what has changed
-    /// since.
+    /// Stale copy from an earlier membership. It does not count, but a fill may need only the difference.
     Kept,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Duty {
-    pub role: Role,
+    role: Role,
     /// The reign under which the role is held.
-    pub reign: LogIndex,
+    reign: LogIndex,
     /// The reign in which the last change was made. With the table's version it is the slot's position.
-    pub written_in: LogIndex,
-    pub feeds: SmallVec<[Feed; 1]>,
-    /// Kept while a copy is away.
-    pub past: Option<Box<Past>>,
+    written_in: LogIndex,
+    feeds: SmallVec<[Feed; 1]>,
+    /// Removals since a copy went away.
+    past: Option<Box<Past>>,
+    /// Acknowledgements at the end of the last reign in which this node was primary.
+    deposed: Option<Box<Deposed>>,
 }
 
-/// A node that gets what is written to the slot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Feed {
-    pub link: LinkId,
-    pub stage: Stage,
-    /// For a backup, the last frame with something of this slot; for a slot that is partly sent, its
-    /// version when its first chunk was taken.
-    mark: u64,
-}
-
-/// How far a node has come on its way to being a backup.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
-    /// The fill has not come to this slot: nothing of it is sent.
-    NotBegun,
-    /// Some of the slot is sent. What is written to it follows as whole items.
-    Partly,
-    /// All of the slot is sent, and every effect follows; nobody waits for it yet.
-    Whole,
-    /// It counts: no reply leaves before it has acknowledged.
-    Backup,
-}
-
-impl Default for Duty {
-    fn default() -> Duty {
-        let none = LogIndex(0);
-        let feeds = SmallVec::new();
-        Duty { role: Role::Absent, reign: none, written_in: none, feeds, past: None }
-    }
-}
-
-impl Feed {
-    pub fn backup(link: LinkId) -> Feed {
-        Feed { link, stage: Stage::Backup, mark: 0 }
-    }
-
-    pub fn not_begun(link: LinkId) -> Feed {
-        Feed { link, stage: Stage::NotBegun, mark: 0 }
-    }
-
-    /// Notes that the frame has something of this slot.
-    #[inline]
-    pub fn fed(&mut self, number: FrameNumber) {
-        if self.stage == Stage::Backup {
-            self.mark = number.0;
-        }
-    }
-
-    /// The first chunk was taken when the slot was at this version.
-    pub fn begin(&mut self, version: Version) {
-        (self.stage, self.mark) = (Stage::Partly, version.0);
-    }
-
-    /// The version when the first chunk was taken, of a slot that is partly sent.
-    pub fn begun_at(&self) -> Version {
-        debug_assert_eq!(self.stage, Stage::Partly);
-        Version(self.mark)
-    }
-
-    pub fn end(&mut self) {
-        self.stage = Stage::Whole;
-    }
-
-    /// From here on it counts; all up to this frame it must acknowledge first.
-    pub fn count(&mut self, last: FrameNumber) {
-        (self.stage, self.mark) = (Stage::Backup, last.0);
-    }
+/// What was acknowledged when a reign of this node ended. Replies of that reign that are still held are
+/// judged by this alone: an acknowledgement that comes later may be one of a refusal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Deposed {
+    reign: LogIndex,
+    acked: SmallVec<[(LinkId, FrameNumber); 1]>,
 }
 
 impl Duty {
-    /// Takes over what the map says of the slot's bucket. `link_to` gives the link to a node.
+    /// A duty with this role, for a node that begins.
+    pub fn with_role(role: Role) -> Duty {
+        Duty { role, ..Duty::default() }
+    }
+
+    #[inline]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    #[inline]
+    pub fn reign(&self) -> LogIndex {
+        self.reign
+    }
+
+    pub fn written_in(&self) -> LogIndex {
+        self.written_in
+    }
+
+    #[inline]
+    pub fn feeds(&self) -> &[Feed] {
+        &self.feeds
+    }
+
+    pub fn past(&self) -> Option<&Past> {
+        self.past.as_deref()
+    }
+
+    #[inline]
+    pub fn is_serving(&self) -> bool {
+        self.role == Role::Serving
+    }
+
+    #[inline]
+    pub fn is_primary(&self) -> bool {
+        matches!(self.role, Role::Serving | Role::Paused | Role::Settling)
+    }
+
+    /// True while this primary must not run anything on the slot.
+    pub fn is_still(&self) -> bool {
+        matches!(self.role, Role::Paused | Role::Settling)
+    }
+
+    /// True for a backup that is about to be promoted.
+    pub fn awaits_promotion(&self) -> bool {
+        self.role == Role::Heir
+    }
+
+    /// True for an in-sync copy, promoted in a moment or not.
+    pub fn is_backup(&self) -> bool {
+        matches!(self.role, Role::Backup | Role::Heir)
+    }
+
+    /// True if all of the slot is here and in sync.
+    pub fn holds(&self) -> bool {
+        self.is_primary() || self.is_backup()
+    }
+
+    /// True if the slot's content was in sync once, and nothing has been done to it since.
+    pub fn has_copy(&self) -> bool {
+        self.holds() || self.role == Role::Kept
+    }
+
+    /// True if this copy takes in what a primary sends.
+    pub(crate) fn takes_in(&self) -> bool {
+        self.is_backup() || self.role == Role::Taking
+    }
+
+    /// The slot's position.
+    pub fn position(&self, table: &SlotTable) -> Position {
+        Position { reign: self.written_in, version: table.version() }
+    }
+
+    /// True if the slot was once at this position, and everything that has changed since is known.
+    pub fn leads_from(&self, then: Position, table: &SlotTable) -> bool {
+        let now = self.position(table);
+        then == now || self.past.as_ref().is_some_and(|past| past.leads_from(then, now))
+    }
+
+    /// True if what a command does to the slot must be recorded: somebody gets it or remembers it. The
+    /// first write of a reign always is, so that the position says whose write it was.
+    #[inline]
+    pub fn wants_effects(&self) -> bool {
+        !self.feeds.is_empty() || self.past.is_some() || self.written_in != self.reign
+    }
+
+    // ---- Transitions that the map makes.
+
+    /// Takes over what the map says of the slot's bucket.
     ///
-    /// A feed that is no backup by the map belongs to a fill; whoever runs the fill removes it
-    /// (`Duty::stop_feeding`). A copy that a fill has brought here is kept by `keeps_copy`.
+    /// A feed that is no backup by the map belongs to a fill; `fill_to` is the link of a fill of this
+    /// bucket that goes on or is undecided. A copy that a fill has brought here stays `Taking` until the
+    /// intake decides on it. `inherits` is true if this node takes over from a dead primary and must make
+    /// the other backups agree with it before it serves.
     pub fn follow(
         &mut self,
         bucket: &Bucket,
         me: NodeId,
-        link_to: impl Fn(NodeId) -> Option<LinkId>,
+        (fill_to, inherits): (Option<LinkId>, bool),
+        links: &impl LinkTable,
     ) {
         if bucket.primary() == Some(me) {
             let goes_on = self.reign == bucket.reign && self.is_primary();
             if !goes_on {
-                self.feeds.clear();
+                self.end_reign(links);
             }
-            let settles = goes_on && self.role == Role::Settling && !bucket.backups().is_empty();
+            let settles = if goes_on { self.role == Role::Settling } else { inherits };
+            let settles = settles && !bucket.backups().is_empty() && holds(Rule::Comparison);
             self.role = if settles { Role::Settling } else { Role::Serving };
-            self.feed_backups(bucket, link_to);
+            self.feed_backups(bucket, fill_to, links);
         } else {
-            self.feeds.clear();
+            self.end_reign(links);
             self.role = match self.role {
                 _ if bucket.is_held_by(me) => Role::Backup,
                 Role::Taking => Role::Taking,
@@ -149,94 +193,206 @@ impl Duty {
         self.reign = bucket.reign;
     }
 
-    /// Takes over what a map says of the slot's bucket in which this process is no member: whatever it
-    /// was to the slot, it only keeps what it held.
-    pub fn stand_aside(&mut self, bucket: &Bucket) {
-        self.feeds.clear();
-        self.role = match self.role {
-            Role::Absent | Role::Taking => Role::Absent,
-            Role::Serving
-            | Role::Paused
-            | Role::Settling
-            | Role::Backup
-            | Role::Heir
-            | Role::Kept => Role::Kept,
-        };
+    /// Takes over a map in which this process is no member: whatever it was to the slot, it only keeps
+    /// what it held.
+    pub fn stand_aside(&mut self, bucket: &Bucket, links: &impl LinkTable) {
+        self.end_reign(links);
+        self.role = if self.has_copy() { Role::Kept } else { Role::Absent };
         self.reign = bucket.reign;
     }
 
-    /// The slot's position.
-    pub fn position(&self, table: &SlotTable) -> Position {
-        Position { reign: self.written_in, version: table.version() }
-    }
-
-    /// Whether the slot was once at this position, and everything that has changed since is known.
-    pub fn leads_from(&self, then: Position, table: &SlotTable) -> bool {
-        let now = self.position(table);
-        then == now || self.past.as_ref().is_some_and(|past| past.leads_from(then, now))
-    }
-
-    /// Whether what a command does to the slot is to be shipped: somebody gets it, or remembers it. The
-    /// first write of a reign always is, so that the position says whose write it was.
-    #[inline]
-    pub fn wants_effects(&self) -> bool {
-        !self.feeds.is_empty() || self.past.is_some() || self.written_in != self.reign
-    }
-
-    /// Whether the slot's content was in sync once, and nothing has been done to it since.
-    pub fn has_copy(&self) -> bool {
-        match self.role {
-            Role::Serving
-            | Role::Paused
-            | Role::Settling
-            | Role::Backup
-            | Role::Heir
-            | Role::Kept => true,
-            Role::Absent | Role::Taking => false,
+    /// Freezes what was acknowledged in the reign that ends, and feeds nobody any more.
+    fn end_reign(&mut self, links: &impl LinkTable) {
+        if self.is_primary() && !self.feeds.is_empty() {
+            let acked = self.feeds.iter().filter(|feed| feed.counts());
+            let acked = acked.map(|feed| (feed.link(), feed.acked(links.acked(feed.link()))));
+            self.deposed = Some(Box::new(Deposed { reign: self.reign, acked: acked.collect() }));
         }
+        self.feeds.clear();
     }
 
-    fn feed_backups(&mut self, bucket: &Bucket, link_to: impl Fn(NodeId) -> Option<LinkId>) {
-        for link in bucket.backups().iter().filter_map(|node| link_to(*node)) {
+    fn feed_backups(&mut self, bucket: &Bucket, fill_to: Option<LinkId>, links: &impl LinkTable) {
+        let backups: SmallVec<[LinkId; 4]> =
+            bucket.backups().iter().filter_map(|node| links.link_to(*node)).collect();
+        self.feeds.retain(|feed| backups.contains(&feed.link()) || fill_to == Some(feed.link()));
+        for link in backups {
             match self.feed_mut(link) {
-                Some(feed) if feed.stage == Stage::Backup => {}
+                Some(feed) if feed.counts() => {}
                 // Committed before this node saw its fill end: it has proposed it, so it counts.
-                Some(feed) => *feed = Feed::backup(link),
-                None => self.feeds.push(Feed::backup(link)),
+                Some(feed) => *feed = Feed::backup(link, links.last(link)),
+                None => self.feeds.push(Feed::backup(link, links.last(link))),
             }
         }
     }
 
-    pub fn is_primary(&self) -> bool {
-        matches!(self.role, Role::Serving | Role::Paused | Role::Settling)
+    // ---- Transitions of a handover and of a reconciliation, made by the mover.
+
+    /// A bucket that serves is handed over from here on.
+    pub(crate) fn pause(&mut self) {
+        if self.role == Role::Serving {
+            self.role = Role::Paused;
+        }
     }
 
-    /// Whether it has all of the slot.
-    pub fn holds(&self) -> bool {
-        self.is_primary() || matches!(self.role, Role::Backup | Role::Heir)
+    /// A backup that is about to be promoted.
+    pub(crate) fn await_promotion(&mut self) {
+        if self.role == Role::Backup {
+            self.role = Role::Heir;
+        }
     }
 
-    pub fn feed_mut(&mut self, link: LinkId) -> Option<&mut Feed> {
-        self.feeds.iter_mut().find(|feed| feed.link == link)
+    /// The promotion did not come.
+    pub(crate) fn stop_awaiting(&mut self) {
+        if self.role == Role::Heir {
+            self.role = Role::Backup;
+        }
     }
 
-    pub fn stop_feeding(&mut self, link: LinkId) {
-        self.feeds.retain(|feed| feed.link != link);
+    /// All backups agree: the slot is served. True if it was not before.
+    pub(crate) fn settled(&mut self) -> bool {
+        let settles = self.role == Role::Settling;
+        if settles {
+            self.role = Role::Serving;
+        }
+        settles
     }
 
-    /// The links of those who count.
+    // ---- Transitions of a copy, made by the intake and by whoever loads a stale copy.
+
+    /// A fill of this reign brings the slot, which is at a position written in `written_in`.
+    pub(crate) fn begin_filling(&mut self, reign: LogIndex, written_in: LogIndex) {
+        debug_assert!(!self.holds(), "a slot that is held is not filled: {self:?}");
+        (self.role, self.reign, self.written_in) = (Role::Taking, reign, written_in);
+    }
+
+    /// The fill came to nothing. True if there was one.
+    pub(crate) fn abandon_filling(&mut self) -> bool {
+        let was_filling = self.role == Role::Taking;
+        if was_filling {
+            (self.role, self.written_in) = (Role::Absent, LogIndex(0));
+        }
+        was_filling
+    }
+
+    /// A stale copy was loaded, written in this reign.
+    pub(crate) fn load_stale(&mut self, written_in: LogIndex) {
+        debug_assert!(!self.holds(), "a slot that is held is not loaded: {self:?}");
+        (self.role, self.written_in) = (Role::Kept, written_in);
+    }
+
+    /// The stale copy is of no use any more. True if there was one.
+    pub(crate) fn drop_stale(&mut self) -> bool {
+        let was_stale = self.role == Role::Kept;
+        if was_stale {
+            (self.role, self.written_in) = (Role::Absent, LogIndex(0));
+        }
+        was_stale
+    }
+
+    /// Whatever was here is gone from the table.
+    pub(crate) fn emptied(&mut self) {
+        self.written_in = LogIndex(0);
+    }
+
+    /// The last change was made in this reign.
+    pub(crate) fn written_by(&mut self, reign: LogIndex) {
+        self.written_in = reign;
+    }
+
+    /// Remembers removals from this version on, as long as the slot is held; or no more.
+    pub(crate) fn remember_removals(&mut self, since: Option<Version>) {
+        self.past = match since.filter(|_| self.holds()) {
+            Some(since) => {
+                let past = self.past.take();
+                Some(past.unwrap_or_else(|| Box::new(Past::since(since))))
+            }
+            None => None,
+        };
+    }
+
+    pub(crate) fn past_mut(&mut self) -> Option<&mut Past> {
+        self.past.as_deref_mut()
+    }
+
+    // ---- Feeds.
+
+    pub(crate) fn feeds_mut(&mut self) -> &mut [Feed] {
+        &mut self.feeds
+    }
+
+    pub fn feed(&self, link: LinkId) -> Option<&Feed> {
+        self.feeds.iter().find(|feed| feed.link() == link)
+    }
+
+    pub(crate) fn feed_mut(&mut self, link: LinkId) -> Option<&mut Feed> {
+        self.feeds.iter_mut().find(|feed| feed.link() == link)
+    }
+
+    /// A fill to this link begins; `last` is the last frame on the link so far.
+    pub(crate) fn start_feeding(&mut self, link: LinkId, last: FrameNumber) {
+        self.stop_feeding(link);
+        self.feeds.push(Feed::not_begun(link, last));
+    }
+
+    pub(crate) fn stop_feeding(&mut self, link: LinkId) {
+        self.feeds.retain(|feed| feed.link() != link);
+    }
+
+    /// The other end of the link has refused this frame of the slot. False if that is of no consequence:
+    /// nothing is sent there any more, or the frame is older than the feed.
+    pub fn refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
+        holds(Rule::RefusalCheck) && self.feed_mut(link).is_some_and(|feed| feed.refuse(frame))
+    }
+
+    /// True if the other end of the link has refused something of the slot that still matters.
+    pub fn is_refused(&self, link: LinkId) -> bool {
+        self.feed(link).is_some_and(|feed| feed.refused().is_some())
+    }
+
+    /// The slot is sent again, behind the frame `last`.
+    pub(crate) fn forgive(&mut self, link: LinkId, last: FrameNumber) {
+        if let Some(feed) = self.feed_mut(link) {
+            feed.forgive(last);
+        }
+    }
+
+    /// The links of those whose acknowledgement replies wait for.
     pub fn wait_set(&self) -> impl Iterator<Item = LinkId> {
-        self.feeds.iter().filter(|feed| feed.stage == Stage::Backup).map(|feed| feed.link)
+        self.feeds.iter().filter(|feed| feed.counts()).map(Feed::link)
     }
 
-    /// What a reply that depends on the slot's content has to wait for, given how far each link is
-    /// acknowledged. Empty if all that was written is where it should be.
-    #[inline]
-    pub fn unsettled(&self, acked: impl Fn(LinkId) -> FrameNumber) -> SmallVec<[Wait; 1]> {
-        let backups = self.feeds.iter().filter(|feed| feed.stage == Stage::Backup);
-        backups
-            .map(|feed| Wait { link: feed.link, number: FrameNumber(feed.mark) })
-            .filter(|wait| acked(wait.link) < wait.number)
-            .collect()
+    /// True if every member of the wait set has acknowledged all of the slot.
+    pub fn is_drained(&self, acked: impl Fn(LinkId) -> FrameNumber) -> bool {
+        self.feeds.iter().all(|feed| !feed.lags(acked(feed.link())))
+    }
+
+    /// The number of backups that have acknowledged all of the slot.
+    pub fn backups_in_sync(&self, acked: impl Fn(LinkId) -> FrameNumber) -> usize {
+        let counting = self.feeds.iter().filter(|feed| feed.counts());
+        counting.filter(|feed| !feed.lags(acked(feed.link()))).count()
+    }
+
+    /// What was acknowledged on a link when this reign ended, if it was this node's last one.
+    pub(crate) fn acked_in(&self, reign: LogIndex, link: LinkId) -> Option<FrameNumber> {
+        let deposed = self.deposed.as_ref().filter(|deposed| deposed.reign == reign)?;
+        deposed.acked.iter().find(|(known, _)| *known == link).map(|(_, acked)| *acked)
+    }
+}
+
+/// For tests.
+impl Duty {
+    #[doc(hidden)]
+    pub fn for_tests(role: Role, reign: LogIndex) -> Duty {
+        Duty { role, reign, ..Duty::default() }
+    }
+
+    /// Sets role and reign, and leaves everything else.
+    #[doc(hidden)]
+    pub fn become_for_tests(&mut self, role: Role, reign: LogIndex) {
+        (self.role, self.reign) = (role, reign);
+    }
+
+    pub fn stage(&self, link: LinkId) -> Option<Stage> {
+        self.feed(link).map(Feed::stage)
     }
 }

@@ -4,9 +4,10 @@
 use placement::Slot;
 use store::{Applied, DecodeError, Recorded, Seed, SlotTable, Touch, Version, decode_item};
 
-use super::duty::{Duty, Role};
+use super::duty::Duty;
 use super::frame::Position;
 use crate::map::LogIndex;
+use crate::rules::{Rule, holds};
 
 /// What became of a frame.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,33 +39,34 @@ impl Receiver<'_> {
 
     /// Whether something of this reign that builds on `from` may be applied; if not, why.
     fn judge(&self, reign: LogIndex, from: Position, to: Version) -> Result<(), Received> {
-        if reign > self.duty.reign {
+        let known_reign = self.duty.reign();
+        if reign > known_reign {
             return Err(Received::Early);
         }
-        let takes_in = matches!(self.duty.role, Role::Backup | Role::Heir | Role::Taking);
-        if reign < self.duty.reign || !takes_in {
-            return Err(Received::Refused(self.duty.reign));
+        if reign < known_reign && holds(Rule::ReignCheck) || !self.duty.takes_in() {
+            return Err(Received::Refused(known_reign));
         }
         let here = self.position();
-        if here == from {
+        if here == from || !holds(Rule::PositionCheck) && here.version < to {
             return Ok(());
         }
         let known = here.reign == reign && here.version >= to;
-        Err(if known { Received::Known } else { Received::Refused(self.duty.reign) })
+        Err(if known { Received::Known } else { Received::Refused(known_reign) })
     }
 
     /// After a death: whether the slot is where the new primary has it.
     pub fn compare(&self, reign: LogIndex, position: Position) -> Received {
-        if reign > self.duty.reign {
+        let known_reign = self.duty.reign();
+        if reign > known_reign {
             return Received::Early;
         }
-        let copy = matches!(self.duty.role, Role::Backup | Role::Heir);
-        let same = reign == self.duty.reign && copy && self.position() == position;
-        if same { Received::Known } else { Received::Refused(self.duty.reign) }
+        let is_copy = reign == known_reign && self.duty.is_backup();
+        let same = is_copy && self.position() == position;
+        if same { Received::Known } else { Received::Refused(known_reign) }
     }
 
     fn moved_to(&mut self, reign: LogIndex) {
-        self.duty.written_in = reign;
+        self.duty.written_by(reign);
     }
 }
 
@@ -92,7 +94,7 @@ pub fn receive_effects(
         applied(receiver.table.apply(&recorded.effect, recorded.version, touch, seed));
         rest = behind;
     }
-    if let Some(past) = &mut receiver.duty.past {
+    if let Some(past) = receiver.duty.past_mut() {
         past.note((written_in, reign), unit, receiver.table, receiver.seed);
     }
     receiver.moved_to(reign);

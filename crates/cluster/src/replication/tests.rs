@@ -1,9 +1,6 @@
-//! A link as two ends with a wire between them that breaks where the test says so; tickets.
-
-use placement::Slot;
+//! A link as two ends with a wire between them that breaks where the test says so.
 
 use super::*;
-use crate::map::LogIndex;
 
 fn news(text: &str) -> Frame<'_> {
     Frame::News { bytes: text.as_bytes() }
@@ -118,28 +115,4 @@ fn bytes_that_are_no_frame_are_told_apart() {
     bytes[0] += 1;
     bytes.push(0);
     assert_eq!(first_answer(&bytes), Err(BadFrame::BadNumber), "nothing may follow");
-}
-
-const LINK: LinkId = LinkId(3);
-
-fn ticket(number: u64) -> Ticket {
-    let wait = Wait { link: LINK, number: FrameNumber(number) };
-    Ticket { of: Subject::Slot(Slot::of(b"k"), LogIndex(5)), waits: [wait].into_iter().collect() }
-}
-
-fn standing(reign: Option<u64>, wait_set: &[LinkId]) -> Standing {
-    Standing { reign: reign.map(LogIndex), wait_set: wait_set.iter().copied().collect() }
-}
-
-#[test]
-fn a_reply_waits_for_the_backup_and_not_for_one_that_was_dropped() {
-    let acked = |number| move |_: LinkId, _: Option<Slot>| FrameNumber(number);
-    let passage = |standing: &Standing, number| ticket(9).passage(standing, acked(number));
-    let primary = standing(Some(5), &[LINK]);
-    assert_eq!(passage(&primary, 8), Passage::Waiting);
-    assert_eq!(passage(&primary, 9), Passage::Free);
-    assert_eq!(passage(&standing(Some(5), &[]), 8), Passage::Free, "the backup is out of the map");
-    assert_eq!(passage(&standing(Some(6), &[]), 8), Passage::Barred, "primary again, later");
-    assert_eq!(passage(&standing(None, &[]), 8), Passage::Barred, "deposed");
-    assert_eq!(passage(&standing(None, &[]), 9), Passage::Free, "every copy has it");
 }

@@ -1,6 +1,7 @@
 //! The cluster around a node, as far as the map does not say it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use cluster::control::Ask;
 use cluster::map::NodeId;
@@ -25,8 +26,28 @@ pub trait Cluster {
     /// last.
     fn conflicts(&self) -> Vec<String>;
 
+    /// Counts the backups that have acknowledged everything this connection has written. If they are fewer than
+    /// wanted, and `block` says for how long to wait at most, the command is run again when more have.
+    fn acknowledged(&mut self, wanted: i64, block: Block) -> Acknowledged;
+
     /// Commands that had to wait because their bucket was being handed over.
     fn stalls(&self) -> StallFacts;
+}
+
+/// How long a command may wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Block {
+    Not,
+    For(Duration),
+    ForEver,
+}
+
+/// The answer to [`Cluster::acknowledged`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Acknowledged {
+    By(usize),
+    /// Nothing is replied; the command is run again.
+    Waiting,
 }
 
 /// How often and how long commands waited for a handover.

@@ -13,7 +13,7 @@ mod control; //       The end of the node.
 mod cluster; //       The other nodes.
 mod timers; //        The timers of the cluster.
 
-pub use self::cluster::{Cluster, LinkDirection, LinkFacts, StallFacts};
+pub use self::cluster::{Acknowledged, Block, Cluster, LinkDirection, LinkFacts, StallFacts};
 pub use self::timers::{Asked, TimerKeeper};
 pub use clients::{ClientFacts, Clients, Pause, PauseScope, Unblock};
 pub use configuration::{ChangeError, Configuration, changed_settings};

@@ -1,14 +1,16 @@
-//! WAIT: how many backups have what was written. Mostly a backup has acknowledged a write before the
-//! client hears of it at all; with `ack = "primary"` this is the way to be sure.
+//! WAIT: the number of backups that have what this connection has written. Mostly a backup has acknowledged a
+//! write before the client hears of it at all; with `ack = "primary"` this is the way to be sure.
 
-use crate::Error;
+use std::time::Duration;
+
 use crate::context::Context;
 use crate::spec::{BLANK, Flag, Flags, Spec};
+use crate::{Acknowledged, Block, Error};
 
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "wait",
     full_name: "wait",
-    summary: "Waits until every backup has what was written, and tells how many there are.",
+    summary: "Waits until so many backups have what this connection wrote; tells how many have.",
     syntax: "numreplicas timeout",
     since: "3.0.0",
     arity: 3,
@@ -18,16 +20,18 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
 }];
 
 fn wait(context: &mut Context<'_>) -> Result<(), Error> {
-    context.integer(1)?;
+    let wanted = context.integer(1)?;
     let timeout = resp::parse_integer(context.args.at(2))
         .ok_or(Error::fixed("ERR timeout is not an integer or out of range"))?;
-    if timeout < 0 {
-        return Err(Error::fixed("ERR timeout is negative"));
+    let millis = u64::try_from(timeout).map_err(|_| Error::fixed("ERR timeout is negative"))?;
+    let block = match millis {
+        _ if context.session.in_exec => Block::Not,
+        0 => Block::ForEver,
+        millis => Block::For(Duration::from_millis(millis)),
+    };
+    if let Acknowledged::By(backups) = context.host.acknowledged(wanted, block) {
+        context.reply.integer(i64::try_from(backups).unwrap_or(i64::MAX));
     }
-    // The reply leaves when all that was written here is acknowledged by every backup there is; whoever
-    // runs this holds it until then.
-    let backups = context.keys.around().cluster.map().copies_wanted().saturating_sub(1);
-    context.reply.integer(i64::try_from(backups).unwrap_or(i64::MAX));
     Ok(())
 }
 

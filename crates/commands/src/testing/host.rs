@@ -12,9 +12,10 @@ use store::UnixMillis;
 use super::Bus;
 use crate::settings::Settings;
 use crate::{
-    ActiveExpiry, Asked, ChangeError, ClientFacts, Clients, Cluster, CommandCounts, Configuration,
-    Control, Debugging, Facts, History, Identity, LatencyEvent, LinkFacts, Memory, MemoryFigures,
-    NodeFacts, Pause, Session, SlowCommand, StallFacts, TimerKeeper, Unblock,
+    Acknowledged, ActiveExpiry, Asked, Block, ChangeError, ClientFacts, Clients, Cluster,
+    CommandCounts, Configuration, Control, Debugging, Facts, History, Identity, LatencyEvent,
+    LinkFacts, Memory, MemoryFigures, NodeFacts, Pause, Session, SlowCommand, StallFacts,
+    TimerKeeper, Unblock,
 };
 
 #[derive(Default)]
@@ -38,6 +39,8 @@ pub struct TestHost {
     pub status: Option<Status>,
     pub links: Vec<LinkFacts>,
     pub pending: BTreeSet<NodeId>,
+    /// The backups that have acknowledged everything.
+    pub backups: usize,
     /// What was asked of the cluster; all of it is granted, unless there is an objection.
     pub asked: Vec<Ask>,
     pub objection: Option<String>,
@@ -206,6 +209,10 @@ impl Cluster for TestHost {
 
     fn conflicts(&self) -> Vec<String> {
         vec![r#"{"key":"k"}"#.to_owned()]
+    }
+
+    fn acknowledged(&mut self, _wanted: i64, _block: Block) -> Acknowledged {
+        Acknowledged::By(self.backups)
     }
 
     fn stalls(&self) -> StallFacts {

@@ -31,6 +31,11 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<String, Failure> {
         return Ok(Sabotage::ALL.map(|rule| format!("{rule}\n")).concat());
     }
     let sabotage = args.without.as_deref().map(rule).transpose()?;
+    if sabotage.is_some() && !cfg!(debug_assertions) {
+        let line =
+            "this build cannot leave rules out; use a debug build: `cargo run -- sim faults ...`";
+        return Err(Failure::BadInput(line.to_owned()));
+    }
     let sky = if args.calm { Sky::Calm } else { Sky::Stormy };
     let like = Run { seed: 0, sky, sabotage, tells: args.trace };
     let cores = available_parallelism().map_or(1, usize::from);

@@ -40,7 +40,7 @@ fn sizes(shared: &Shared) -> Vec<(Hashmask, u64)> {
 
 fn bytes_in(shared: &Shared, bucket: Hashmask) -> u64 {
     let slots = bucket.slots().filter_map(Slot::new);
-    slots.map(|slot| shared.keyspace.lock_one(slot).table.bytes() as u64).sum()
+    slots.map(|slot| shared.keyspace.lock_one(slot).table().bytes() as u64).sum()
 }
 
 impl super::Data {

@@ -27,7 +27,6 @@ pub(crate) fn follow(shared: &Shared, map: &Arc<Map>) {
     follow_intakes(shared, map, &mut outcome);
     carry_off(shared, &mut outcome);
     data.order(Order::MapChanged);
-    shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
 }
 
 fn follow_intakes(shared: &Shared, map: &Map, outcome: &mut Outcome) {
@@ -40,7 +39,7 @@ fn follow_intakes(shared: &Shared, map: &Map, outcome: &mut Outcome) {
     for (peer, intake) in intakes {
         let mut surface = surface(shared, &around, outcome);
         let mut intake = intake.lock();
-        intake.follow(map, &mut surface);
+        intake.follow(peer.id, map, &mut surface);
         let member = map.member(peer.id).map(Member::peer).filter(|member| *member == peer);
         if intake.is_over(member) {
             intake.end(&mut surface);

@@ -1,9 +1,8 @@
-//! What is told of a write only when the write is safe: events wait here with the ticket that the
-//! reply waits with.
+//! Events of writes that are not safe yet: they are told with the reply, and wait by the same tickets.
 
 use std::collections::VecDeque;
 
-use cluster::replication::{Passage, Ticket};
+use cluster::serving::{Passage, Tickets};
 use commands::Event;
 
 use super::judge;
@@ -12,14 +11,12 @@ use crate::shared::Shared;
 #[derive(Default)]
 pub(crate) struct Later {
     /// In the order of the writes.
-    waiting: VecDeque<(Ticket, Vec<Event>)>,
-    /// The number of the map when they were last looked at.
-    looked_at: u64,
+    waiting: VecDeque<(Tickets, Vec<Event>)>,
 }
 
 impl Later {
-    pub(crate) fn put_off(&mut self, ticket: Ticket, events: Vec<Event>) {
-        self.waiting.push_back((ticket, events));
+    pub(crate) fn put_off(&mut self, tickets: Tickets, events: Vec<Event>) {
+        self.waiting.push_back((tickets, events));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -28,22 +25,28 @@ impl Later {
 
     /// The events of writes that are safe by now. Those of writes that may be lost are forgotten.
     pub(crate) fn ripe(&mut self, shared: &Shared) -> Vec<Event> {
-        if self.waiting.is_empty() {
-            return Vec::new();
-        }
-        let number = shared.data.map_number();
-        let map_changed = core::mem::replace(&mut self.looked_at, number) != number;
         let mut ripe = Vec::new();
-        while let Some((ticket, _)) = self.waiting.front() {
-            let passage = judge(shared, ticket, map_changed);
-            if passage == Passage::Waiting {
+        while let Some((tickets, _)) = self.waiting.front_mut() {
+            let passage = judge_all(shared, tickets);
+            if passage == Passage::Wait {
                 break;
             }
             let (_, mut events) = self.waiting.pop_front().expect("seen a moment ago");
-            if passage == Passage::Free {
+            if passage == Passage::Release {
                 ripe.append(&mut events);
             }
         }
         ripe
     }
+}
+
+/// Judges a reply that has all these tickets. Those that need wait no longer are dropped.
+pub(crate) fn judge_all(shared: &Shared, tickets: &mut Tickets) -> Passage {
+    while let Some(ticket) = tickets.first_mut() {
+        match judge(shared, ticket) {
+            Passage::Release => drop(tickets.remove(0)),
+            passage @ (Passage::Wait | Passage::Abort) => return passage,
+        }
+    }
+    Passage::Release
 }

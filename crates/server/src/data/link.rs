@@ -78,22 +78,13 @@ impl Link {
         FrameNumber(self.acked.load(Ordering::Acquire))
     }
 
-    /// How far the other end has acknowledged as far as this slot is concerned, or any.
-    #[inline]
-    pub(crate) fn acked_for(&self, slot: Option<Slot>) -> FrameNumber {
-        let acked = self.acked();
-        if !self.any_refused.load(Ordering::Acquire) {
-            return acked;
-        }
-        self.refused.lock().limit(acked, slot)
-    }
-
-    pub(crate) fn refuse(&self, slot: Slot, from: FrameNumber) {
-        self.refused.lock().note(slot, from);
+    /// The other end has refused something of this slot.
+    pub(crate) fn refuse(&self, slot: Slot) {
+        self.refused.lock().note(slot);
         self.any_refused.store(true, Ordering::Release);
     }
 
-    /// Slots of which something was refused.
+    /// Slots of which something was refused, perhaps without consequence by now.
     pub(crate) fn refused(&self) -> Vec<Slot> {
         if self.any_refused.load(Ordering::Acquire) {
             self.refused.lock().slots().collect()
@@ -102,13 +93,11 @@ impl Link {
         }
     }
 
-    /// The map has said what becomes of these slots: what was refused before is no longer waited for.
-    pub(crate) fn forget_refusals(&self, slots: &core::ops::Range<u16>) {
-        if self.any_refused.load(Ordering::Acquire) {
-            let mut refused = self.refused.lock();
-            refused.forget(slots);
-            self.any_refused.store(!refused.is_empty(), Ordering::Release);
-        }
+    /// What was refused of this slot is of no consequence any more.
+    pub(crate) fn forget_refusal(&self, slot: Slot) {
+        let mut refused = self.refused.lock();
+        refused.forget(slot);
+        self.any_refused.store(!refused.is_empty(), Ordering::Release);
     }
 
     /// The other end has applied everything up to this frame.

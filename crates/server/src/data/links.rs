@@ -3,47 +3,20 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use cluster::data::SlotState;
-use cluster::fill::ship;
 use cluster::map::{NodeId, Peer};
-use cluster::replication::{FrameNumber, LinkId};
-use commands::{EffectLog, Outcome};
-use placement::Slot;
-use store::Seed;
+use cluster::replication::{Frame, FrameNumber, LinkId};
 
 use super::Link;
-use crate::keyspace::LockedSlots;
-use crate::shared::Shared;
 
-/// Sends on what was done to the slots that are locked, and forgets it.
-#[inline]
-pub(crate) fn ship_effects(shared: &Shared, slots: &mut LockedSlots<'_>, outcome: &mut Outcome) {
-    if outcome.effects.is_empty() {
-        return;
-    }
-    for (slot, state) in slots.states() {
-        shared.data.links.ship(slot, state, &outcome.effects);
-    }
-    outcome.effects.clear();
-}
-
+#[derive(Default)]
 pub(crate) struct Links {
     /// A link keeps its place; a process that is no member any more keeps it as gone.
     all: ArcSwap<Vec<Arc<Link>>>,
-    seed: Seed,
 }
 
 impl Links {
-    pub(crate) fn new(seed: Seed) -> Links {
-        Links { all: ArcSwap::default(), seed }
-    }
-
     pub(crate) fn all(&self) -> Arc<Vec<Arc<Link>>> {
         self.all.load_full()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.all.load().is_empty()
     }
 
     pub(crate) fn get(&self, id: LinkId) -> Arc<Link> {
@@ -82,10 +55,16 @@ impl Links {
         new
     }
 
-    /// How far a link is acknowledged as far as a slot is concerned, or any.
+    /// The last frame that the other end has acknowledged.
     #[inline]
-    pub(crate) fn acked(&self, id: LinkId, slot: Option<Slot>) -> FrameNumber {
-        self.all.load()[usize::from(id.0)].acked_for(slot)
+    pub(crate) fn acked(&self, id: LinkId) -> FrameNumber {
+        self.all.load()[usize::from(id.0)].acked()
+    }
+
+    /// Appends a frame to a link.
+    #[inline]
+    pub(crate) fn push(&self, id: LinkId, frame: &Frame<'_>) -> FrameNumber {
+        self.all.load()[usize::from(id.0)].push(frame)
     }
 
     /// The links to members.
@@ -93,24 +72,13 @@ impl Links {
         self.all.load().iter().filter(|link| !link.is_gone()).cloned().collect()
     }
 
-    /// Sends what was done to a slot to those who want it. Called under the slot's lock.
-    #[inline]
-    pub(crate) fn ship(&self, slot: Slot, state: &mut SlotState, effects: &EffectLog) {
-        let all = self.all.load();
-        for (_, unit) in effects.units().filter(|(about, _)| *about == slot) {
-            ship(&state.table, &mut state.duty, unit, &self.seed, |link, frame| {
-                all[usize::from(link.0)].push(frame)
-            });
-        }
-    }
-
-    /// Writes out what was appended.
-    #[inline]
-    /// Whether something was appended that nobody has written since.
+    /// True if something was appended that nobody has written since.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.all.load().iter().any(|link| link.is_unwritten())
     }
 
+    /// Writes out what was appended.
+    #[inline]
     pub(crate) fn flush(&self) {
         for link in self.all.load().iter() {
             link.flush();

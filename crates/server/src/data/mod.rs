@@ -9,12 +9,12 @@ mod condition; // How this node is, for its load levels.
 mod control; // The data plane as the control thread sees it.
 mod follow; //  A new map: what this node is to each slot from now on.
 mod intake; //  What comes from one other node.
-mod judge; //   Whether a reply may leave.
 mod later; //   Events that wait as replies do.
 pub(crate) mod boottime; // The clock of leases.
 mod lease; //   Until when this node may serve.
 mod link; //    The way out to one other node.
 mod links; //   All of them.
+mod serving; // What `cluster::serving` stands on here.
 mod plane; //   Connections as they come and go; what the control thread is told.
 mod stalls; //  How long commands waited.
 mod mover; //   The thread that copies buckets and hands them over.
@@ -31,27 +31,30 @@ use cluster::balance::FillProgress;
 use cluster::data::{Intake, Order, Outgoing};
 use cluster::fill::Sent;
 use cluster::map::{Boot, NodeId, Peer};
+use cluster::serving::AckEpoch;
 use parking_lot::Mutex;
-use store::Seed;
 
 pub(crate) use condition::report_condition;
 pub(crate) use condition::vitals;
 pub(crate) use control::report_to;
 pub(crate) use follow::follow;
 pub(crate) use intake::surface;
-pub(crate) use judge::{judge, ticket_of};
-pub(crate) use later::Later;
+pub(crate) use later::{Later, judge_all};
 pub(crate) use lease::Lease;
 pub(crate) use link::Link;
-pub(crate) use links::{Links, ship_effects as ship};
+pub(crate) use links::Links;
 pub(crate) use mover::run_mover;
 pub(crate) use plane::{Notice, incoming, outgoing};
+pub(crate) use serving::judge;
 pub(crate) use stalls::{Fills, Stalls};
 
 /// What the threads of a node share about the other nodes.
 pub(crate) struct Data {
     /// Counts the maps: a worker that sees another number looks again.
     pub map_number: AtomicU64,
+    /// Counts what may make an acknowledgement mean something else (`cluster::serving::AckEpoch`), and what
+    /// may let a parked command run.
+    ack_epoch: AtomicU64,
     pub me: NodeId,
     pub boot: Boot,
     pub links: Links,
@@ -84,12 +87,13 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    pub(crate) fn new(me: Peer, workers: usize, seed: Seed, orders: Sender<Order>) -> Data {
+    pub(crate) fn new(me: Peer, workers: usize, orders: Sender<Order>) -> Data {
         Data {
             map_number: AtomicU64::new(0),
+            ack_epoch: AtomicU64::new(0),
             me: me.id,
             boot: me.boot,
-            links: Links::new(seed),
+            links: Links::default(),
             lease: Lease::unlimited(),
             intakes: Mutex::default(),
             holding: (0..workers).map(|_| AtomicBool::new(false)).collect(),
@@ -150,6 +154,15 @@ impl Data {
     /// The worker of a link or of what comes from a node: always the same one.
     pub(crate) fn worker_of(&self, node: NodeId) -> usize {
         usize::try_from(node.0 % self.holding.len() as u64).unwrap_or(0)
+    }
+
+    pub(crate) fn ack_epoch(&self) -> AckEpoch {
+        AckEpoch(self.ack_epoch.load(Ordering::Acquire))
+    }
+
+    /// Counts a refusal, before the acknowledgement that covers it, or a change of duties, after it.
+    pub(crate) fn next_ack_epoch(&self) {
+        self.ack_epoch.fetch_add(1, Ordering::AcqRel);
     }
 
     pub(crate) fn map_number(&self) -> u64 {

@@ -1,19 +1,17 @@
 //! What the data plane stands on in a server: the locks of slots, links with sockets, the published
 //! map. `cluster::data` does all that is decided, through this.
 
-use core::ops::Range;
 use core::sync::atomic::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use cluster::data::{Outgoing, Plane, Report, SlotState};
+use cluster::data::{Outgoing, Plane, Report};
 use cluster::map::{Boot, Generation, Map, NodeId};
-use cluster::replication::{FrameNumber, LinkId, Outbox};
+use cluster::replication::{LinkId, Outbox};
 use commands::cluster::View;
 use placement::Slot;
-use store::Seed;
 
 use super::Notice;
 use crate::shared::Shared;
@@ -40,23 +38,6 @@ impl Plane for Shared {
         self.data.map_number.fetch_add(1, Ordering::AcqRel);
     }
 
-    fn seed(&self) -> &Seed {
-        &self.seed
-    }
-
-    #[inline]
-    fn with_slot<R>(&self, slot: Slot, work: impl FnOnce(&mut SlotState) -> R) -> R {
-        work(&mut self.keyspace.lock_one(slot))
-    }
-
-    fn note(&self, slot: Slot, state: &SlotState) {
-        self.keyspace.note(slot, state);
-    }
-
-    fn link_to(&self, node: NodeId) -> Option<LinkId> {
-        self.data.links.to_node(node)
-    }
-
     fn links(&self) -> Vec<(LinkId, NodeId)> {
         self.data.links.living().iter().map(|link| (link.id, link.peer.id)).collect()
     }
@@ -67,18 +48,6 @@ impl Plane for Shared {
 
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R {
         self.data.links.get(link).with_outbox(work)
-    }
-
-    fn last(&self, link: LinkId) -> FrameNumber {
-        self.data.links.get(link).last()
-    }
-
-    fn acked(&self, link: LinkId) -> FrameNumber {
-        self.data.links.get(link).acked()
-    }
-
-    fn acked_for(&self, link: LinkId, slot: Slot) -> FrameNumber {
-        self.data.links.acked(link, Some(slot))
     }
 
     fn kept_bytes(&self, link: LinkId) -> usize {
@@ -93,10 +62,13 @@ impl Plane for Shared {
         self.data.links.get(link).refused()
     }
 
-    fn forget_refusals(&self, slots: &Range<u16>) {
-        for link in self.data.links.all().iter() {
-            link.forget_refusals(slots);
-        }
+    fn forget_refusal(&self, link: LinkId, slot: Slot) {
+        self.data.links.get(link).forget_refusal(slot);
+    }
+
+    fn disturb(&self) {
+        self.data.next_ack_epoch();
+        self.mailboxes.iter().for_each(|mailbox| mailbox.wake());
     }
 
     fn flush(&self) {

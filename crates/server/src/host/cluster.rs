@@ -2,15 +2,17 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use cluster::control::Ask;
 use cluster::map::NodeId;
 use cluster::status::Status;
-use commands::{Cluster, LinkDirection, LinkFacts, StallFacts};
+use commands::{Acknowledged, Block, Cluster, LinkDirection, LinkFacts, StallFacts};
 
 use super::NodeHost;
 use crate::merge;
 use crate::news;
+use crate::written::WaitUntil;
 
 impl Cluster for NodeHost<'_> {
     fn status(&self) -> Status {
@@ -27,6 +29,18 @@ impl Cluster for NodeHost<'_> {
 
     fn pending(&self) -> BTreeSet<NodeId> {
         BTreeSet::clone(&self.shared.data.pending.load())
+    }
+
+    fn acknowledged(&mut self, wanted: i64, block: Block) -> Acknowledged {
+        let backups = self.written.backups(self.shared, self.has_lease);
+        let is_enough = i64::try_from(backups).is_ok_and(|backups| backups >= wanted);
+        let until = self.wait_until.take().or(match block {
+            Block::Not => None,
+            Block::For(long) => Instant::now().checked_add(long).map(WaitUntil::At),
+            Block::ForEver => Some(WaitUntil::ForEver),
+        });
+        *self.wait_until = until.filter(|until| !is_enough && !until.is_over());
+        if self.wait_until.is_some() { Acknowledged::Waiting } else { Acknowledged::By(backups) }
     }
 
     fn stalls(&self) -> StallFacts {

@@ -19,6 +19,7 @@ use crate::clients::ClientCard;
 use crate::pubsub::Branch;
 use crate::shared::Shared;
 use crate::timers::Question;
+use crate::written::{WaitUntil, Written};
 
 pub(crate) struct NodeHost<'a> {
     pub shared: &'a Shared,
@@ -32,4 +33,9 @@ pub(crate) struct NodeHost<'a> {
     pub notify: NotifyClasses,
     /// What this connection has asked the timers, until it has the answer.
     pub question: &'a mut Option<Question>,
+    /// Slots that it has written.
+    pub written: &'a Written,
+    /// Until when its WAIT waits.
+    pub wait_until: &'a mut Option<WaitUntil>,
+    pub has_lease: bool,
 }

@@ -1,10 +1,13 @@
 //! The timers of the cluster, for TIMER.*.
 
+use core::task::Waker;
+use std::sync::Arc;
+
 use commands::{Asked, TimerKeeper};
 use timers::Wish;
 
 use super::NodeHost;
-use crate::timers::{Question, judge_now};
+use crate::timers::{Question, Resume, judge_now};
 
 impl TimerKeeper for NodeHost<'_> {
     fn ask_timers(&mut self, wish: Wish) -> Asked {
@@ -15,10 +18,14 @@ impl TimerKeeper for NodeHost<'_> {
             {
                 return Asked::Forbidden(why);
             }
-            *self.question = Some(Question::Open(hub.begin(wish)));
+            *self.question = Some(Question(hub.begin(wish)));
         }
+        let place = self.card.place;
+        let mailbox = Arc::clone(&self.shared.mailboxes[place.worker]);
+        let resume = Resume { mailbox, id: self.card.id, index: place.index };
         // A node alone has answered already.
-        match self.question.take().expect("asked above, if not before").answer() {
+        let question = self.question.take().expect("asked above, if not before");
+        match question.answer(&Waker::from(Arc::new(resume))) {
             Ok(answer) => Asked::Answered(answer),
             Err(question) => {
                 *self.question = Some(question);

@@ -4,16 +4,18 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Instant;
 
+use cluster::serving::ReplyGate;
 use commands::{CommandId, Session};
 use mio::net::TcpStream;
-use resp::{Output, RequestParser};
+use resp::{Mark, Output, RequestParser};
 use store::UnixMillis;
 
 use super::unread::Unread;
+use super::waiting::Waiting;
 use crate::accept::Accepted;
 use crate::clients::{ClientCard, Place, TurnEnd};
-use crate::gate::Gate;
 use crate::timers::Question;
+use crate::written::{WaitUntil, Written};
 
 /// A client that leaves so many bytes of replies unread is not served further until it reads.
 const UNREAD_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -22,11 +24,11 @@ pub(crate) struct Connection {
     pub stream: TcpStream,
     pub session: Session,
     pub parser: RequestParser,
-    /// The beginning of a request whose end has not come yet, or requests put off.
+    /// The beginning of a request whose end has not come yet, or requests behind those that wait.
     pub input: Vec<u8>,
     /// Replies that the client has not taken yet.
     pub output: Output,
-    pub gate: Gate,
+    pub gate: ReplyGate<Mark>,
     /// More may be waiting in the socket: the last read filled its buffer.
     pub readable: bool,
     /// The client sends no more: once all is read, the stream is at its end. The system says so
@@ -43,15 +45,16 @@ pub(crate) struct Connection {
     pub spoke: bool,
     /// It got messages in this round that are not sent yet.
     pub heard: bool,
-    /// It waits for a pause to end (CLIENT PAUSE).
-    pub held_back: bool,
-    /// Requests that wait for their bucket to be handed over.
-    pub parked: Vec<u8>,
+    /// Requests that cannot run yet; nothing more is read meanwhile.
+    pub waiting: Option<Box<Waiting>>,
+    /// Since when the request that runs now has waited for a handover.
     pub parked_since: Option<Instant>,
     /// What it has asked the timers; its command waits for the answer.
     pub question: Option<Question>,
-    /// What it has been told, or is about to be, is true only if this node may serve.
-    pub relies_on_lease: bool,
+    /// Slots it has written, for WAIT.
+    pub written: Written,
+    /// Until when its WAIT waits.
+    pub wait_until: Option<WaitUntil>,
     pub unread: Unread,
     /// It left too much unread, and is closed at the end of the round.
     pub is_cut_off: bool,
@@ -70,7 +73,7 @@ impl Connection {
             parser: RequestParser::default(),
             input: Vec::new(),
             output: Output::default(),
-            gate: Gate::default(),
+            gate: ReplyGate::default(),
             readable: true,
             hung_up: false,
             round: 0,
@@ -79,11 +82,11 @@ impl Connection {
             card: Arc::new(card),
             spoke: false,
             heard: false,
-            held_back: false,
-            parked: Vec::new(),
+            waiting: None,
             parked_since: None,
             question: None,
-            relies_on_lease: false,
+            written: Written::default(),
+            wait_until: None,
             unread: Unread::default(),
             is_cut_off: false,
         }
@@ -94,14 +97,14 @@ impl Connection {
         self.output.len() >= UNREAD_BYTES_MAX
     }
 
-    /// Its command waits for an answer that has not come yet.
-    pub(crate) fn awaits_answer(&mut self) -> bool {
-        self.question.as_mut().is_some_and(Question::is_open)
+    fn input_bytes(&self) -> usize {
+        self.input.len() + self.waiting.as_ref().map_or(0, |waiting| waiting.bytes())
     }
 
     /// Lets others know how it is after its turn.
     pub(crate) fn update_card(&mut self, now: UnixMillis) {
-        let turn = TurnEnd { now, last_command: self.last_command, input_bytes: self.input.len() };
+        let turn =
+            TurnEnd { now, last_command: self.last_command, input_bytes: self.input_bytes() };
         self.card.update(&mut self.session, &turn);
     }
 }

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use commands::{Error, Request};
-use resp::{Output, Reply};
+use resp::Output;
 
 use super::Worker;
 use crate::data::Notice;
@@ -51,23 +51,26 @@ impl Worker<'_> {
             "CLUSTERDOWN this node is cut off from the majority and serves nothing; try the others, or \
              again in a moment",
         );
-        let session = &mut self.connections[index].session;
-        Reply::new(output, session.protocol).error(error.text());
-        session.refused();
-        self.shared.watching.commands[self.number].rejected(request.command);
-        self.outcome.errors.push(error);
-        self.tell_of_client();
+        self.refuse(index, request, error, output);
+        self.note_demand(request);
     }
 
-    /// Whoever asks for a key has turned to this node, also if another one would serve it: that one may be
-    /// gone. A question about the topology counts as well, on a connection that is newer than the trouble.
+    /// An admitted command for a key counts as demand for takeover, also if another node would serve it: that
+    /// one may be gone. Whoever has not authenticated is not admitted, and walks and probes name no key.
+    pub(super) fn note_demand(&mut self, request: &Request<'_>) {
+        let is_exec = request.spec.is_some_and(|spec| spec.full_name == "exec");
+        if request.key.is_some() || is_exec {
+            self.tell_of_client();
+        }
+    }
+
+    /// A question about the topology counts on a connection that was opened since the lease was lost.
     #[cold]
-    pub(super) fn note_question(&mut self, index: usize, request: &Request<'_>) {
+    pub(super) fn note_topology_question(&mut self, index: usize, request: &Request<'_>) {
         const TOPOLOGY: [&str; 3] = ["cluster|slots", "cluster|shards", "cluster|nodes"];
         let asks = request.spec.is_some_and(|spec| TOPOLOGY.contains(&spec.full_name));
         let id = self.connections[index].session.id;
-        let is_new = self.fence.clients_from.is_some_and(|first| id >= first);
-        if request.key.is_some() || asks && is_new {
+        if asks && self.fence.clients_from.is_some_and(|first| id >= first) {
             self.tell_of_client();
         }
     }

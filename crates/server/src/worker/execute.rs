@@ -1,24 +1,24 @@
-//! One command: admitted, its slots locked, run, its locks let go.
+//! One command of a connection: executed (`commands::execute`), and what became of it carried on.
 
-use core::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use cluster::replication::Role;
+use cluster::serving::{Finished, LockedSlots};
 use commands::{
-    Context, Ending, Flag, Keys, Locks, Request, Spec, Verdict, admit, needs_memory, run,
+    Ending, Error, Executed, Flag, Locks, Request, ServingRules, Workbench, execute, needs_memory,
 };
-use resp::{Mark, Output, Reply};
+use placement::Slot;
+use resp::{Mark, Output};
 use smallvec::SmallVec;
 
 use super::Worker;
 use super::connection::Connection;
-use super::hold::{Fate, fate_of};
 use super::serve::BATCH_MAX;
 use super::timing::BatchTime;
-use crate::data::Links;
+use super::waiting::Reason;
 use crate::evictor::Room;
 use crate::host::NodeHost;
-use crate::keyspace::{Keyspace, LockedSlots, SlotGuard};
+use crate::keyspace::SlotGuard;
+use crate::shared::Shared;
 use crate::watching::LATENCY_EVENTS;
 
 /// Locks that a batch took early, by the place of their command in it. Only ever taken where nobody had
@@ -39,8 +39,8 @@ impl<'s> Worker<'s> {
             output = self.spares.pop().unwrap_or_default();
         }
         for (step, request) in requests.iter().enumerate() {
-            if !self.connections[index].parked.is_empty() {
-                self.park(index, request); // Behind one that waits.
+            if self.connections[index].waiting.is_some() {
+                self.queue_behind(index, request);
                 continue;
             }
             let alone = request.is_timed_alone();
@@ -51,7 +51,7 @@ impl<'s> Worker<'s> {
             if alone {
                 let took = time.end_alone();
                 // What waits is counted when it is done.
-                if self.connections[index].parked.is_empty() {
+                if self.connections[index].waiting.is_none() {
                     self.note_alone(index, request, took);
                 }
             }
@@ -77,140 +77,169 @@ impl<'s> Worker<'s> {
         if self.settings.maxmemory != 0 {
             self.make_room(index, request, held);
         }
-        if self.fence.is_up() {
-            self.note_question(index, request);
-        }
-        if self.shared.data.heirs.load(Relaxed) && self.is_inherited(place, request, held) {
-            return self.park(index, request);
+        if self.paused.is_some() && self.must_pause(index, request) {
+            return self.park(index, request, Reason::Pause, None);
         }
         let start = output.mark();
+        let replies = self.connections[index].session.replies;
         let muted = self.connections[index].session.begin_muted(output);
-        self.admit_and_run(index, (place, request), held, (output, start));
+        let executed = self.execute_on_slots(index, (place, request), held, output);
+        self.conclude(index, request, executed, (output, start));
+        let session = &mut self.connections[index].session;
         if let Some(start) = muted {
-            self.connections[index].session.end_muted(output, start);
+            session.end_muted(output, start);
+        }
+        if self.connections[index].waiting.is_some() {
+            self.connections[index].session.replies = replies; // It has not run.
         }
         if !self.outcome.events.is_empty() || !self.branch.outbox.is_empty() {
             self.speak(index, output, start);
         }
     }
 
-    /// Whether the command is for a bucket that this node will serve in a moment. By the map it still is
-    /// another's, who would send the client back here.
-    #[cold]
-    fn is_inherited(&self, place: usize, request: &Request<'_>, held: &Held<'s>) -> bool {
-        let Some(key) = &request.key else { return false };
-        if let Some(Some(state)) = held.get(place) {
-            return state.duty.role == Role::Heir;
-        }
-        let state = self.shared.keyspace.try_lock(key.slot());
-        state.is_some_and(|state| state.duty.role == Role::Heir)
-    }
-
     #[inline]
-    fn admit_and_run(
+    fn execute_on_slots(
         &mut self,
         index: usize,
         (place, request): (usize, &Request<'_>),
         held: &mut Held<'s>,
-        (output, start): (&mut Output, Mark),
-    ) {
-        let Connection { session, card, question, .. } = &mut self.connections[index];
-        let mut reply = Reply::new(output, session.protocol);
-        let stats = &self.shared.watching.commands[self.number];
-        let (spec, locks) = match admit(request, session, &self.around, &mut reply) {
-            Verdict::Run(spec, locks) => (spec, locks),
-            Verdict::Queued => return stats.queued(request.command),
-            Verdict::Refused(error) => return self.note_refusal(index, request, error),
+        output: &mut Output,
+    ) -> Executed {
+        let shared = self.shared;
+        let Connection { session, card, question, written, wait_until, .. } =
+            &mut self.connections[index];
+        let rules = ServingRules {
+            has_lease: !self.fence.is_up(),
+            min_copies: self.min_copies,
+            waits_for_backups: self.waits_for_backups,
+            pending: &self.pending,
         };
-        let reshaped = self.outcome.reshaped;
-        if self.fence.is_up() && locks != Locks::None {
-            return self.refuse_fenced(index, request, output);
-        }
-        let mut slots = lock(&self.shared.keyspace, locks, place, held);
-        match fate_of(self.shared, &mut slots, (spec, session), self.min_copies) {
-            Fate::Run => {}
-            Fate::Wait => {
-                drop(slots);
-                return self.park(index, request);
-            }
-            Fate::Elsewhere(slot) => {
-                drop(slots);
-                return self.send_elsewhere(index, request, slot, output);
-            }
-        }
-        self.outcome.effects.recording = prepare(&mut slots, spec, &self.shared.data.links);
-        let keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
-        let mut host = NodeHost {
-            shared: self.shared,
+        let bench = Workbench {
+            env: &self.around,
+            outcome: &mut self.outcome,
+            effects: &mut self.effects,
+            chance: &mut self.chance,
+        };
+        let (branch, now, notify) = (&mut self.branch, self.around.now, self.around.notify);
+        let has_lease = rules.has_lease;
+        let lock = |locks| lock(shared, locks, place, held);
+        execute(request, (session, output), (shared, rules), bench, lock, move |spec| NodeHost {
+            shared,
             card,
             spec,
-            now: self.around.now,
-            branch: &mut self.branch,
-            notify: self.around.notify,
-            question: &mut *question,
-        };
-        let mut context = Context {
-            args: request.args,
-            keys,
-            reply,
-            session,
-            host: &mut host,
-            spec,
-            first_key: request.key,
-        };
-        if run(&mut context) == Ending::Failed {
-            stats.failed(request.command);
-        }
-        if question.is_some() {
-            drop(slots);
-            return self.park_for_answer(index, request);
-        }
-        if self.outcome.reshaped != reshaped {
-            slots.note_changes();
-        }
-        if slots.passed_by() {
-            drop(slots);
-            return self.run_again(index, request, (output, start));
-        }
-        self.conclude(index, spec, slots, start);
+            now,
+            branch,
+            notify,
+            question,
+            written,
+            wait_until,
+            has_lease,
+        })
     }
 
-    /// FLUSHALL runs until it has left nothing out.
-    #[cold]
-    fn run_again(
-        &mut self,
-        index: usize,
-        request: &Request<'_>,
-        (output, start): (&mut Output, Mark),
-    ) {
-        output.truncate(start);
-        self.park(index, request);
-    }
-
-    /// What the command did goes to the backups before its slots are let go; its reply, which began at
-    /// `start`, may have to wait for them.
+    /// Carries on what became of a request whose reply began at `start`.
     #[inline]
     fn conclude(
         &mut self,
         index: usize,
-        spec: &'static Spec,
-        mut slots: LockedSlots<'_>,
-        start: Mark,
+        request: &Request<'_>,
+        executed: Executed,
+        (output, start): (&mut Output, Mark),
     ) {
-        let ticket = self.ship(&mut slots, spec);
-        let touched_slots = !slots.is_free();
-        drop(slots);
-        if touched_slots {
-            self.connections[index].relies_on_lease = true;
-            self.note_stall(index);
+        match executed {
+            Executed::Ran { ending, finished, relies_on_lease } => {
+                if relies_on_lease {
+                    self.connections[index].gate.rely_on_lease();
+                    self.note_stall(index);
+                    self.await_backups(index, finished, start);
+                } else {
+                    return self.conclude_without_slots(index, request, ending);
+                }
+                if ending == Ending::Failed {
+                    self.shared.watching.commands[self.number].failed(request.command);
+                }
+            }
+            Executed::Queued => {
+                self.shared.watching.commands[self.number].queued(request.command);
+            }
+            Executed::Refused(error) => self.conclude_refused(index, request, error),
+            Executed::Fenced => self.refuse_fenced(index, request, output),
+            Executed::Park(slot, obstacle) => {
+                self.park(index, request, Reason::Slot(slot, obstacle), None);
+            }
+            Executed::LeftOut(slot, obstacle) => {
+                output.truncate(start);
+                self.park(index, request, Reason::Slot(slot, obstacle), None);
+            }
+            Executed::Redirect(slot) => self.send_elsewhere(index, request, slot, output),
         }
-        if let Some(ticket) = ticket {
-            self.put_off_events(&ticket);
-            self.hold(index, start, ticket);
+    }
+
+    /// Makes the reply wait for whatever it depends on that is not safe yet.
+    #[inline]
+    fn await_backups(&mut self, index: usize, finished: Finished, start: Mark) {
+        let Finished { tickets, written } = finished;
+        if !written.is_empty() {
+            self.connections[index].written.note(&written);
         }
-        if spec.has(Flag::Admin) {
+        if !tickets.is_empty() {
+            self.put_off_events(&tickets);
+            self.hold(index, start, tickets);
+        }
+    }
+
+    /// A command that needs no slot: it may wait for an answer, or have changed a setting.
+    fn conclude_without_slots(&mut self, index: usize, request: &Request<'_>, ending: Ending) {
+        let connection = &self.connections[index];
+        if connection.question.is_some() {
+            return self.park(index, request, Reason::Answer, None);
+        }
+        if let Some(until) = connection.wait_until {
+            return self.park(index, request, Reason::Replicas, until.at());
+        }
+        if self.fence.is_up() {
+            self.note_topology_question(index, request);
+        }
+        if ending == Ending::Failed {
+            self.shared.watching.commands[self.number].failed(request.command);
+        }
+        if request.spec.is_some_and(|spec| spec.has(Flag::Admin)) {
             self.look_around(); // It may have changed a setting; the next in this batch heeds it.
         }
+    }
+
+    #[cold]
+    fn conclude_refused(&mut self, index: usize, request: &Request<'_>, error: Error) {
+        if self.fence.is_up() && error.is_redirection() {
+            self.note_demand(request);
+        }
+        self.note_refusal(index, request, error);
+    }
+
+    /// Tells the client who serves the slot. A new map changes what this node is to its slots first, and is
+    /// seen then: until then it is not known who serves.
+    #[cold]
+    fn send_elsewhere(
+        &mut self,
+        index: usize,
+        request: &Request<'_>,
+        slot: Slot,
+        output: &mut Output,
+    ) {
+        self.look_around(); // The map is newer than the one this round began with.
+        if self.around.cluster.is_mine(slot) {
+            let handover = cluster::serving::Obstacle::Handover;
+            return self.park(index, request, Reason::Slot(slot, handover), None);
+        }
+        let error = self.around.cluster.redirection(slot);
+        self.refuse(index, request, error, output);
+    }
+
+    /// The client was told why its command does not run.
+    pub(super) fn note_refusal(&mut self, index: usize, request: &Request<'_>, error: Error) {
+        self.shared.watching.commands[self.number].rejected(request.command);
+        self.outcome.errors.push(error);
+        self.note_stall(index);
     }
 
     /// Evicts, if the command may need memory that is not there.
@@ -223,6 +252,7 @@ impl<'s> Worker<'s> {
             shared: self.shared,
             around: &self.around,
             outcome: &mut self.outcome,
+            effects: &mut self.effects,
             chance: &mut self.chance,
         };
         if room.is_enough(&self.settings) {
@@ -237,41 +267,22 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// Says whether what the command does is to be recorded for others, and tells the slots what it is about
-/// to do.
-#[inline]
-fn prepare<'s>(slots: &mut LockedSlots<'s>, spec: &Spec, links: &'s Links) -> bool {
-    slots.send_on(links);
-    if slots.is_walk() && !spec.has(Flag::Write) {
-        slots.only_look();
-    }
-    wants_effects(slots, links)
-}
-
-#[inline]
-fn wants_effects(slots: &mut LockedSlots<'_>, links: &Links) -> bool {
-    match slots.one() {
-        Some((_, state)) => state.duty.wants_effects(),
-        None => !slots.is_free() && !links.is_empty(),
-    }
-}
-
 /// The slots of the command at `place`, by the lock that the batch holds for it if it does.
 #[inline]
 fn lock<'s>(
-    keyspace: &'s Keyspace,
+    shared: &'s Shared,
     locks: Locks,
     place: usize,
     held: &mut Held<'s>,
-) -> LockedSlots<'s> {
+) -> LockedSlots<'s, Shared> {
     let early = held.get_mut(place).and_then(Option::take);
     match (&locks, early) {
         // It may take its time (DEBUG SLEEP, INFO): nobody shall wait for our locks meanwhile.
         (Locks::None, _) => held.clear(),
-        (Locks::One(slot), Some(guard)) => return keyspace.locked(*slot, guard),
+        (Locks::One(slot), Some(guard)) => return LockedSlots::one(*slot, guard),
         (Locks::One(slot), None) => {
-            if let Some(guard) = keyspace.try_lock(*slot) {
-                return keyspace.locked(*slot, guard);
+            if let Some(guard) = shared.keyspace.try_lock(*slot) {
+                return LockedSlots::one(*slot, guard);
             }
             held.clear(); // We are going to wait.
         }
@@ -280,5 +291,5 @@ fn lock<'s>(
             held.clear();
         }
     }
-    keyspace.lock(locks)
+    LockedSlots::lock(shared, locks)
 }

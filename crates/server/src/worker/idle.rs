@@ -20,7 +20,7 @@ impl Worker<'_> {
         let is_idle = |connection: &Connection| {
             connection.session.subscriptions.is_empty()
                 && !connection.session.is_monitor
-                && !connection.held_back
+                && connection.waiting.is_none()
                 && now.0.saturating_sub(connection.last_active.0) > timeout
         };
         let idle = self.connections.iter().filter(|(_, connection)| is_idle(connection));

@@ -120,7 +120,10 @@ impl Worker<'_> {
                     acked = true;
                 }
                 BackFrame::Refused { frame, slot, reign } => {
-                    link.refuse(slot, frame);
+                    if shared.keyspace.lock_one(slot).refused(link.id, frame) {
+                        link.refuse(slot);
+                    }
+                    shared.data.next_ack_epoch(); // Before the acknowledgement that covers it.
                     shared.data.refused(slot, reign);
                 }
                 BackFrame::FillRefused { fill } => shared.data.order(Order::FillRefused { fill }),

@@ -3,32 +3,34 @@
 //!
 //! `serve.rs` has a connection's turn, `execute.rs` one command under its locks, `connection.rs` what
 //! a connection keeps between its turns; `publish.rs` and `hear.rs` are the two ends of pub/sub.
-//! `hold.rs` has the replies that wait for backups, `links.rs` what other nodes send.
-//! `timing.rs` notes how long commands took, `monitor.rs` shows them, `held_back.rs` has CLIENT PAUSE,
-//! `idle.rs` parts with the silent.
+//! `waiting.rs` has the commands that cannot run yet, `release.rs` the replies that wait for backups, `links.rs`
+//! what other nodes send. `timing.rs` notes how long commands took, `monitor.rs` shows them, `idle.rs` closes
+//! idle connections.
 mod connection;
 mod down;
 mod execute;
-mod held_back;
 mod idle;
 mod monitor;
 mod timing;
 mod hear;
-mod hold;
 mod links;
 mod publish;
+mod release;
 mod round;
 mod serve;
 mod unread;
+mod waiting;
 #[cfg(test)]
 mod tests;
 
 use core::sync::atomic::Ordering::Relaxed;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::map::Ack;
+use cluster::map::{Ack, NodeId};
+use cluster::serving::EffectLog;
 use commands::settings::Settings;
 use commands::{Outcome, PauseScope, Surroundings};
 use mio::event::Event;
@@ -42,6 +44,7 @@ use self::connection::Connection;
 use self::down::Fence;
 use self::links::{Answers, Incoming};
 use self::round::Region;
+use self::waiting::WaitList;
 use crate::accept::{Accepted, configure};
 use crate::clients::Place;
 use crate::clock;
@@ -82,25 +85,24 @@ pub(crate) struct Worker<'s> {
     patient: Vec<usize>,
     /// Connections that leave much unread, and may not do so for long.
     slow: Vec<usize>,
-    /// What CLIENT PAUSE has stopped, and the connections that wait for its end.
+    /// What CLIENT PAUSE has stopped.
     paused: Option<PauseScope>,
-    held_back: Vec<usize>,
+    /// Connections whose requests cannot run yet.
+    waits: WaitList,
+    /// Primaries that have fallen silent.
+    pending: Arc<BTreeSet<NodeId>>,
     /// Writes to a bucket with fewer copies wait.
     min_copies: usize,
     /// Whether replies wait for backups at all.
     waits_for_backups: bool,
     /// Connections whose replies wait for backups.
     holding: Vec<usize>,
-    /// The number of the map when they were last looked at.
-    released_at: u64,
     /// The number of the map that was last looked at.
     map_seen: u64,
     /// Whether this node may serve.
     fence: Fence,
     /// Events of writes that are not safe yet.
     later: Later,
-    /// Connections whose requests wait for a handover.
-    parked: Vec<usize>,
     /// The answers to what this node sends, of the links that are this worker's.
     answers: Vec<Answers>,
     /// What other nodes send, of those that are this worker's.
@@ -128,6 +130,8 @@ pub(crate) struct Worker<'s> {
     /// Its part of pub/sub.
     branch: Branch,
     outcome: Outcome,
+    /// What the command at hand has done; empty between commands.
+    effects: EffectLog,
     chance: u64,
 }
 
@@ -155,15 +159,14 @@ impl<'s> Worker<'s> {
             patient: Vec::new(),
             slow: Vec::new(),
             paused: None,
-            held_back: Vec::new(),
+            waits: WaitList::default(),
+            pending: Arc::default(),
             min_copies: 1,
             waits_for_backups: true,
             holding: Vec::new(),
-            released_at: 0,
             map_seen: 0,
             fence: Fence::default(),
             later: Later::default(),
-            parked: Vec::new(),
             answers: Vec::new(),
             incoming: Slab::new(),
             intakes_again: Vec::new(),
@@ -179,6 +182,7 @@ impl<'s> Worker<'s> {
             evictor: Evictor::default(),
             branch,
             outcome: Outcome::default(),
+            effects: EffectLog::default(),
             chance,
         }
     }
@@ -219,6 +223,7 @@ impl<'s> Worker<'s> {
             if core::mem::take(&mut self.accept_again) {
                 self.accept();
             }
+            self.resume_waiting();
             self.serve_all(&mut ready);
             self.announce_holding();
             self.shared.data.links.flush();
@@ -238,6 +243,7 @@ impl<'s> Worker<'s> {
         let settings = self.around.cluster.map().settings();
         self.waits_for_backups = settings.ack == Ack::Backup;
         self.min_copies = usize::from(settings.min_copies);
+        self.pending = self.shared.data.pending.load_full();
     }
 
     /// What is to be done once for every map.
@@ -251,21 +257,24 @@ impl<'s> Worker<'s> {
     /// How long to wait for the system to report anything.
     fn sleep(&self) -> Duration {
         if !self.again.is_empty() || !self.branch.is_quiet() || self.has_unread_intakes() {
-            Duration::ZERO
-        } else if !self.patient.is_empty() || !self.parked.is_empty() || self.has_intakes() {
-            BREATH
-        } else if self.held_back.is_empty() {
-            SLEEP
-        } else {
-            self.shared.pauses.left(clock::now()).min(SLEEP)
+            return Duration::ZERO;
         }
+        if !self.patient.is_empty() || self.has_intakes() {
+            return BREATH;
+        }
+        if self.waits.is_empty() {
+            return SLEEP;
+        }
+        if self.waits.has_answers() {
+            return Duration::ZERO;
+        }
+        let pause = self.paused.map(|_| self.shared.pauses.left(clock::now()));
+        [pause, self.until_deadline()].into_iter().flatten().fold(SLEEP, Duration::min)
     }
 
     fn connections_to_resume(&mut self) -> Vec<usize> {
         let mut indices = core::mem::take(&mut self.again);
         indices.append(&mut self.patient);
-        indices.append(&mut self.resume_held_back());
-        indices.append(&mut self.unpark());
         indices
     }
 
@@ -288,6 +297,7 @@ impl<'s> Worker<'s> {
                 Mail::Listen(listener) => self.listen(listener),
                 Mail::Adopt(accepted) => self.adopt(accepted),
                 Mail::Close { id, index } => self.close_if(id, index),
+                Mail::Resume { id, index } => self.on_answer(id, index),
                 Mail::Show { id, index, line } => self.show(id, index, &line),
                 Mail::Deliver(message) => self.branch.receive(message),
                 Mail::AdoptLink(id, stream) => self.adopt_link(id, stream),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cluster::map::Peer;
-use cluster::replication::Ticket;
+use cluster::serving::Tickets;
 use commands::{Kind, Post, Session, Space, dismiss};
 use placement::Slot;
 use resp::{Mark, Output, Protocol, Reply};
@@ -73,9 +73,9 @@ impl Worker<'_> {
     }
 
     /// Events of a write that no backup has acknowledged yet wait as its reply does.
-    pub(super) fn put_off_events(&mut self, ticket: &Ticket) {
+    pub(super) fn put_off_events(&mut self, tickets: &Tickets) {
         if !self.outcome.events.is_empty() {
-            self.later.put_off(ticket.clone(), core::mem::take(&mut self.outcome.events));
+            self.later.put_off(tickets.clone(), core::mem::take(&mut self.outcome.events));
         }
     }
 

@@ -4,7 +4,6 @@
 
 use core::mem::take;
 
-use commands::PauseScope;
 use resp::{Parsed, Span};
 use smallvec::SmallVec;
 
@@ -72,7 +71,7 @@ impl Worker<'_> {
             }
             return false;
         }
-        if !connection.parked.is_empty() {
+        if connection.waiting.is_some() {
             return false; // It is tried again by itself.
         }
         if connection.has_much_unread() {
@@ -80,10 +79,6 @@ impl Worker<'_> {
         }
         if self.must_wait(index) {
             self.patient.push(index);
-            return false;
-        }
-        if self.paused == Some(PauseScope::All) {
-            self.hold_back(index);
             return false;
         }
         true

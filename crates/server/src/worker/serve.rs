@@ -50,8 +50,8 @@ impl Worker<'_> {
         for index in answered.drain(..) {
             let Some(connection) = self.connections.get_mut(index) else { continue };
             // What ran while somebody else may have served is not told: it may be wrong.
-            let untrue = core::mem::take(&mut connection.relies_on_lease) && !may_serve;
-            if untrue || self.finish(index).is_err() {
+            let aborted = connection.gate.check_lease(may_serve).is_err();
+            if aborted || self.finish(index).is_err() {
                 self.close(index);
             }
         }
@@ -70,9 +70,8 @@ impl Worker<'_> {
             return Err(Closed);
         }
         let connection = &self.connections[index];
-        // One that is held back goes on when the pause is over.
-        let waits = connection.held_back || !connection.parked.is_empty();
-        if connection.readable && !waits && !connection.has_much_unread() {
+        // One that waits goes on by itself.
+        if connection.readable && connection.waiting.is_none() && !connection.has_much_unread() {
             self.again.push(index);
         }
         if !connection.output.is_empty() {
@@ -160,18 +159,12 @@ impl Worker<'_> {
             // A command of this very round may have begun a pause.
             self.paused = self.shared.pauses.scope(self.around.now);
             let rules = self.rules(index);
-            let line = if self.paused.is_some() { line_at(bytes, at) } else { Vec::new() };
             let connection = &mut self.connections[index];
             let parsed = rules.parse_batch(index, connection, (bytes, at), spans);
-            if self.is_held_back(index, &parsed, bytes, spans) {
-                // It will be parsed again, and was unquoted where it stands.
-                bytes[at..at + line.len()].copy_from_slice(&line);
-                return (at, Rest::PutOff);
-            }
             self.run_batch(bytes, spans, &parsed.jobs);
             at = parsed.end;
             let connection = &mut self.connections[index];
-            if !connection.parked.is_empty() {
+            if connection.waiting.is_some() {
                 connection.readable = true;
                 return (at, Rest::PutOff);
             }
@@ -191,9 +184,8 @@ impl Worker<'_> {
         }
     }
 
-    /// How a connection's requests are read. Whoever has not shown who it is may not make us hold
-    /// much, and is read one request at a time, since one may show it; so is everybody while
-    /// anything is paused.
+    /// How a connection's requests are read. Unauthenticated clients get small limits and no batching: the next
+    /// request may be AUTH.
     #[inline]
     pub(super) fn rules(&self, index: usize) -> Rules {
         let unknown =
@@ -201,7 +193,7 @@ impl Worker<'_> {
         let limits = if unknown { Limits::BEFORE_AUTH } else { Limits::FULL };
         Rules {
             limits: Limits { bulk_bytes_max: self.around.string_bytes_max, ..limits },
-            one_by_one: unknown || self.paused.is_some(),
+            one_by_one: unknown,
         }
     }
 
@@ -262,13 +254,13 @@ fn hold<'s>(keyspace: &'s Keyspace, requests: &[Request<'_>]) -> Held<'s> {
         let key = request.key.as_ref().filter(|_| request.has_one_key());
         let guard = key.and_then(|key| keyspace.try_lock(key.slot()));
         if let (Some(key), Some(state)) = (key, &guard) {
-            state.table.prefetch_entry(key);
+            state.table().prefetch_entry(key);
         }
         held.push(guard);
     }
     for (request, guard) in requests.iter().zip(&held) {
         if let (Some(key), Some(state)) = (&request.key, guard) {
-            state.table.prefetch_item(key);
+            state.table().prefetch_item(key);
         }
     }
     held
@@ -361,16 +353,6 @@ impl Rules {
         }
         batch
     }
-}
-
-/// A copy of the line of words that begins at `at`; empty if there is none, or not all of it.
-fn line_at(bytes: &[u8], at: usize) -> Vec<u8> {
-    let rest = &bytes[at..];
-    if rest.first() == Some(&b'*') {
-        return Vec::new();
-    }
-    let end = rest.iter().take(Limits::FULL.inline_bytes_max + 1).position(|byte| *byte == b'\n');
-    rest[..end.unwrap_or(0)].to_vec()
 }
 
 /// Tells a client that there is no room, as far as its socket takes it at once.

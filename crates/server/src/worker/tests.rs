@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use cluster::data::Plane;
 use cluster::replication::Role;
 use commands::settings::{Settings, SidePort};
 use placement::Slot;
@@ -17,7 +18,13 @@ fn a_command_that_comes_between_a_duty_and_its_map_waits_for_the_map() {
     let settings = Settings { port: 0, http_port: SidePort::Off, ..Settings::default() };
     let options = NodeOptions { settings, memory: Arc::new(AtomicU64::new(0)), config_file: None };
     let node = Node::start(options).expect("a free port");
-    let set_role = |role| node.shared().keyspace.lock_one(Slot::of(b"k")).duty.role = role;
+    let set_role = |role| {
+        let mut state = node.shared().keyspace.lock_one(Slot::of(b"k"));
+        let reign = state.duty().reign();
+        state.parts_for_tests().1.become_for_tests(role, reign);
+        drop(state);
+        node.shared().disturb();
+    };
     let mut client = TcpStream::connect(node.client_addr()).expect("it listens");
     set_role(Role::Backup);
     client.write_all(b"GET k\r\n").expect("the node reads");

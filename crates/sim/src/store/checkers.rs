@@ -76,7 +76,7 @@ impl Checkers {
             let history = changed.map.generation().joined();
             let known = self.acknowledged.iter().filter(|((of, _), _)| *of == history);
             for written in known.map(|(_, written)| written).filter(inside) {
-                let has = node.plane.with_slot(written.slot, |state| state.table.version());
+                let has = node.plane.with_slot(written.slot, |state| state.table().version());
                 if has < written.version {
                     let (slot, id) = (written.slot, node.me.id);
                     return Err(format!(
@@ -95,7 +95,7 @@ impl Checkers {
         for slot in KEYS.iter().chain([&BRIEF]).map(|key| Slot::of(key.as_bytes())) {
             let holders = map.bucket_of(slot).holders.iter();
             let content = |node: &Node| {
-                node.plane.with_slot(slot, |it| (it.table.version(), digest_of(&it.table)))
+                node.plane.with_slot(slot, |it| (it.table().version(), digest_of(it.table())))
             };
             let copies = holders.filter_map(|id| Some((id, content(nodes.get(id)?))));
             let copies: Vec<_> = copies.collect();
@@ -115,8 +115,11 @@ impl Checkers {
         written: Written,
     ) -> Result<(), String> {
         self.checked += 1;
-        let Written { slot, version, reign } = written;
+        let Written { slot, version, reign, copies } = written;
         let Some(map) = nodes.get(&by).and_then(Node::map) else { return Ok(()) };
+        if copies < usize::from(map.settings().min_copies) {
+            return Err(format!("a write to slot {slot} was made on {copies} copies only"));
+        }
         let history = map.generation().joined();
         let last = self.acknowledged.entry((history, slot)).or_insert(written);
         if last.version < version {
@@ -133,7 +136,7 @@ impl Checkers {
         let holders = bucket.holders.iter().filter(counts);
         for holder in holders.filter_map(|id| nodes.get(id)) {
             let member = map.member(holder.me.id).map(cluster::map::Member::peer);
-            let has = holder.plane.with_slot(slot, |state| state.table.version());
+            let has = holder.plane.with_slot(slot, |state| state.table().version());
             if member == Some(holder.me) && has < version {
                 let text = "a write is acknowledged that an in-sync copy does not have";
                 return Err(format!("{text}: slot {slot} by {by}, not on {}", holder.me.id));

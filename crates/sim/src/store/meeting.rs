@@ -8,7 +8,7 @@ use std::time::Duration;
 use cluster::control::Input;
 use cluster::data::Plane;
 use cluster::map::{Generation, NodeId, Settings};
-use cluster::replication::Role;
+use cluster::serving::ServingPlane;
 use placement::Slot;
 use store::Version;
 
@@ -177,8 +177,8 @@ impl Story {
                 let Some(holder) = holder else { continue };
                 let plane = &self.world.nodes[&holder].plane;
                 let version = plane.with_slot(slot, |state| {
-                    let found = state.table.peek(&plane.seed().key(key.as_bytes()));
-                    let tomb = || state.table.parting().and_then(|it| it.tomb(key.as_bytes()));
+                    let found = state.table().peek(&plane.seed().key(key.as_bytes()));
+                    let tomb = || state.table().parting().and_then(|it| it.tomb(key.as_bytes()));
                     found.map(|it| it.item.version()).or_else(|| tomb().map(|it| it.version))
                 });
                 versions.extend(version.map(|version| ((*side, key), version)));
@@ -191,7 +191,7 @@ impl Story {
         let is_of = |node: &&super::node::Node| {
             let theirs = node.control.generation();
             theirs.zip(generation).is_some_and(|(theirs, mine)| theirs.is_one_with(mine))
-                && node.plane.with_slot(slot, |state| state.duty.role == Role::Serving)
+                && node.plane.with_slot(slot, |state| state.duty().is_serving())
         };
         self.world.nodes.values().find(is_of).map(|node| node.me.id)
     }
@@ -268,7 +268,7 @@ impl Story {
         let primary = map.bucket_of(slot).primary().ok_or(format!("nobody holds {key}"))?;
         let plane = &self.world.nodes[&primary].plane;
         Ok(plane.with_slot(slot, |state| {
-            let found = state.table.peek(&plane.seed().key(key.as_bytes()));
+            let found = state.table().peek(&plane.seed().key(key.as_bytes()));
             found.map(|it| String::from_utf8_lossy(&it.value().to_bytes()).into_owned())
         }))
     }

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cluster::control::Input;
-use cluster::data::{Plane, SlotState};
-use cluster::fill::ship;
+use cluster::data::Plane;
 use cluster::map::{Member, NodeId, Peer};
 use cluster::merge::{
-    Batch, Conflict, Course, Giver, Ground, Ledger, Question, Reply, Taker, parted_at,
+    Batch, Course, Giver, Ledger, Question, Reply, ServedGround, Taker, parted_at,
 };
-use cluster::replication::{Duty, Role, Subject, Ticket};
+use cluster::serving::{
+    Access, Change, EffectLog, LockSet, LockedSlots, Passage, ServedSlots, ServingPlane, Tickets,
+};
 use placement::{Hashmask, Slot};
-use store::{Effect, Key, Recorded, Seed, SlotTable, Touch, UnixMillis, Version};
+use store::{Effect, NewValue, Touch, UnixMillis, Version};
 
 use super::Sabotage;
 use super::node::Node;
@@ -30,7 +31,7 @@ pub(super) struct Merging {
     /// A new link to each.
     takers: BTreeMap<Peer, Taker>,
     /// Answers that wait for backups.
-    held: Vec<(Peer, Ticket, Reply)>,
+    held: Vec<(Peer, Tickets, Reply)>,
     pub answers: Vec<(Peer, Reply)>,
     pub ledger: Ledger,
 }
@@ -148,7 +149,7 @@ impl World {
         for key in super::clients::KEYS {
             let slot = Slot::of(key.as_bytes());
             dead.plane.with_slot(slot, |state| {
-                let found = state.table.peek(&dead.plane.seed().key(key.as_bytes()));
+                let found = state.table().peek(&dead.plane.seed().key(key.as_bytes()));
                 kept.extend(
                     found.map(|it| (key, it.value().to_bytes().into_owned(), it.item.version())),
                 );
@@ -159,21 +160,20 @@ impl World {
             let primary = map.bucket_of(slot).primary().filter(|primary| *primary != id);
             let Some(node) = primary.and_then(|primary| self.nodes.get(&primary)) else { continue };
             let (plane, wall) = (&node.plane, UnixMillis(node.clock.wall_millis(self.now)));
-            plane.with_slot(slot, |state| {
-                let SlotState { table, duty } = state;
-                let seed = plane.seed();
-                let name = seed.key(key.as_bytes());
-                let here = table.peek(&name).map(|it| it.item.version());
-                if duty.role != Role::Serving || here.is_some_and(|here| here >= version) {
-                    return;
-                }
-                let (unit, conflicts) = (Vec::new(), Vec::new());
-                let mut field = Field { table, seed, wall, unit, conflicts };
-                let value = store::NewValue::Raw(&value);
-                field.apply(&Effect::Put { key: name, value, expires_at: None });
-                let unit = field.unit;
-                ship_unit(plane, slot, (table, duty), &unit);
-            });
+            let name = plane.seed().key(key.as_bytes());
+            let here =
+                plane.with_slot(slot, |it| it.table().peek(&name).map(|it| it.item.version()));
+            if here.is_some_and(|here| here >= version) {
+                continue;
+            }
+            let mut effects = EffectLog::default();
+            let locked = LockedSlots::lock(plane, LockSet::One(slot));
+            let Ok(mut slots) = ServedSlots::open(plane, locked, Access::WRITE, &mut effects)
+            else {
+                continue;
+            };
+            let put = Effect::Put { key: name, value: NewValue::Raw(&value), expires_at: None };
+            let _ = slots.apply(slot, &put, Change { now: wall, touch: Touch::Nothing });
         }
     }
 
@@ -221,7 +221,7 @@ impl Node {
         let slots = (first..first + count).map_while(Slot::new);
         let since = |slot: Slot| {
             self.plane.with_slot(slot, |state| {
-                (state.duty.role == Role::Serving).then(|| parted_at(&state.table).0)
+                state.duty().is_serving().then(|| parted_at(state.table()).0)
             })
         };
         let since: Vec<u64> = slots.map_while(since).collect();
@@ -239,96 +239,54 @@ impl Node {
     }
 
     fn take(&mut self, from: Peer, slot: Slot, (parted, batch): (Version, Batch<'_>)) {
-        if self.plane.with_slot(slot, |state| state.duty.role != Role::Serving) {
-            let reply = self.elsewhere(slot);
-            return self.merging.answers.push((from, reply));
-        }
-        let forgets = self.breaks(Sabotage::NoTombs);
-        let looks_away = self.breaks(Sabotage::LastComeWins);
+        self.bend_merge(slot);
         let wall = UnixMillis(batch.latest().time().0 + 1);
         let plane = &self.plane;
+        let mut effects = EffectLog::default();
+        let locked = LockedSlots::lock(plane, LockSet::One(slot));
+        let Ok(mut slots) = ServedSlots::open(plane, locked, Access::WRITE, &mut effects) else {
+            let reply = self.elsewhere(slot);
+            return self.merging.answers.push((from, reply));
+        };
+        let mut ground = ServedGround::new(slot, &mut slots, wall);
         let taker = self.merging.takers.entry(from).or_default();
-        let (tally, conflicts, ticket) = plane.with_slot(slot, |state| {
+        let tally = taker.take((parted, batch), plane.seed(), &mut ground);
+        let conflicts = ground.conflicts;
+        let tickets = slots.finish().tickets;
+        self.merging.ledger.note(tally, conflicts);
+        self.merging.held.push((from, tickets, Reply::Merged(tally)));
+        self.release_merged();
+    }
+
+    /// Rules broken on purpose: what was taken away here is forgotten, or what was changed here is.
+    fn bend_merge(&self, slot: Slot) {
+        let (forgets, looks_away) =
+            (self.breaks(Sabotage::NoTombs), self.breaks(Sabotage::LastComeWins));
+        self.plane.with_slot(slot, |state| {
+            let (table, _) = state.parts_for_tests();
             if forgets {
-                let _ = state.table.forget_tombs();
+                let _ = table.forget_tombs();
             }
             if looks_away {
                 // As if nothing had been changed here.
-                let _ = state.table.reunite();
-                state.table.part(state.table.version());
+                let _ = table.reunite();
+                table.part(table.version());
             }
-            let SlotState { table, duty } = state;
-            let seed = plane.seed();
-            let mut field = Field { table, seed, wall, unit: Vec::new(), conflicts: Vec::new() };
-            let tally = taker.take((parted, batch), seed, &mut field);
-            let Field { unit, conflicts, .. } = field;
-            (tally, conflicts, ship_unit(plane, slot, (table, duty), &unit))
         });
-        self.merging.ledger.note(tally, conflicts);
-        self.merging.held.push((from, ticket, Reply::Merged(tally)));
-        self.release_merged();
     }
 
     /// Answers whose writes are safe, or will never be.
     pub(super) fn release_merged(&mut self) {
-        for (to, ticket, reply) in core::mem::take(&mut self.merging.held) {
-            match self.judge_now(&ticket) {
-                cluster::replication::Passage::Free => self.merging.answers.push((to, reply)),
-                cluster::replication::Passage::Waiting => {
-                    self.merging.held.push((to, ticket, reply));
-                }
-                cluster::replication::Passage::Barred => {
-                    self.merging.answers.push((to, Reply::NotNow));
-                }
+        for (to, mut tickets, reply) in core::mem::take(&mut self.merging.held) {
+            let passages: Vec<Passage> =
+                tickets.iter_mut().map(|ticket| self.judge(ticket)).collect();
+            if passages.contains(&Passage::Abort) {
+                self.merging.answers.push((to, Reply::NotNow));
+            } else if passages.contains(&Passage::Wait) {
+                self.merging.held.push((to, tickets, reply));
+            } else {
+                self.merging.answers.push((to, reply));
             }
         }
-    }
-}
-
-fn ship_unit(
-    plane: &super::plane::SimPlane,
-    slot: Slot,
-    (table, duty): (&mut SlotTable, &mut Duty),
-    unit: &[u8],
-) -> Ticket {
-    if !unit.is_empty() {
-        ship(table, duty, unit, plane.seed(), |link, frame| {
-            plane.with_outbox(link, |outbox| outbox.push(frame))
-        });
-    }
-    let waits = duty.unsettled(|link| plane.acked_for(link, slot));
-    Ticket { of: Subject::Slot(slot, duty.reign), waits }
-}
-
-/// A slot under its lock.
-struct Field<'a> {
-    table: &'a mut SlotTable,
-    seed: &'a Seed,
-    wall: UnixMillis,
-    unit: Vec<u8>,
-    conflicts: Vec<Conflict>,
-}
-
-impl Ground for Field<'_> {
-    fn table(&mut self) -> &SlotTable {
-        self.table
-    }
-
-    fn apply(&mut self, effect: &Effect<'_>) {
-        let (Effect::Put { key, .. } | Effect::Remove { key, .. }) = effect else {
-            unreachable!("merging puts and removes")
-        };
-        let version = self.table.next_version(self.wall);
-        let versions = (self.table.version(), version);
-        Recorded::write(key.slot(), versions, effect, &mut self.unit);
-        let _ = self.table.apply(effect, version, Touch::Nothing, self.seed);
-    }
-
-    fn brought(&mut self, key: &Key<'_>, made: Version) {
-        self.table.note_brought(key, made);
-    }
-
-    fn conflict(&mut self, conflict: Conflict) {
-        self.conflicts.push(conflict);
     }
 }

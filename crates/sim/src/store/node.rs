@@ -7,21 +7,20 @@ use std::time::Duration;
 
 use cluster::consensus::Saved;
 use cluster::control::{Control, Input};
-use cluster::data::{Intake, Mover, Order, Plane, SlotState, Surface, Taken, follow};
-use cluster::fill::ship;
+use cluster::data::{Intake, Mover, Order, Plane, Surface, Taken, follow};
 use cluster::map::{LogIndex, Map, Member, Peer};
-use cluster::replication::{BackFrame, Passage, Role, Standing, Subject, Ticket, first_answer};
+use cluster::replication::{BackFrame, LinkId, first_answer};
+use cluster::serving::ServingPlane;
 use placement::Slot;
-use store::{Cause, Effect, Key, NewValue, Recorded, SlotTable, Touch, UnixMillis, Version};
+use store::{Touch, Version};
 
 use super::Sabotage;
-use super::bending::bend_rules;
-use super::clients::{BRIEF, Request, Told};
+use super::clients::{Request, Told};
 use super::clock::Clock;
-use super::linear::{Answer, Op};
 use super::merging::Merging;
 use super::network::StreamId;
 use super::plane::SimPlane;
+use super::serving::Counter;
 
 pub(super) struct Node {
     pub me: Peer,
@@ -45,8 +44,7 @@ pub(super) struct Node {
     /// What came while the process was stopped.
     pub inbox: Vec<Input>,
     pub requests: Vec<Request>,
-    held: Vec<Held>,
-    parked: Vec<Request>,
+    pub counter: Counter,
     pub sabotage: Option<Sabotage>,
     /// What clients are to be told.
     pub told: Vec<(Request, Told)>,
@@ -58,19 +56,14 @@ pub(super) struct Node {
     pub merging: Merging,
 }
 
-struct Held {
-    request: Request,
-    answer: Answer,
-    ticket: Ticket,
-    written: Option<Written>,
-}
-
 /// What a write made of its slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
     pub slot: Slot,
     pub reign: LogIndex,
     pub version: Version,
+    /// Nodes that counted as copies when it was made.
+    pub copies: usize,
 }
 
 impl Node {
@@ -98,8 +91,7 @@ impl Node {
             runs_since: now,
             inbox: Vec::new(),
             requests: Vec::new(),
-            held: Vec::new(),
-            parked: Vec::new(),
+            counter: Counter::default(),
             sabotage: None,
             told: Vec::new(),
             acknowledged: Vec::new(),
@@ -115,7 +107,7 @@ impl Node {
 
     /// Whether it answers for the slot at this moment.
     pub(super) fn serves(&self, slot: Slot, now: Duration) -> bool {
-        self.has_lease(now) && self.plane.with_slot(slot, |it| it.duty.role == Role::Serving)
+        self.has_lease(now) && self.plane.with_slot(slot, |it| it.duty().is_serving())
     }
 
     pub(super) fn map(&self) -> Option<Arc<Map>> {
@@ -134,14 +126,11 @@ impl Node {
         self.plane.follow_members(&others);
         let before = self.plane.known_map();
         follow(&self.plane, map, before.as_deref(), |_| {});
-        if self.breaks(Sabotage::NoComparison) {
-            self.serve_unsettled();
-        }
         let plane = &self.plane;
         self.intakes.retain(|peer, intake| {
             let touch = Touch::Nothing;
             let mut surface = Surface { plane, touch, applied: |_| {} };
-            intake.follow(map, &mut surface);
+            intake.follow(peer.id, map, &mut surface);
             let is_over = intake.is_over(Some(*peer).filter(|peer| others.contains(peer)));
             if is_over {
                 intake.end(&mut surface);
@@ -149,14 +138,6 @@ impl Node {
             !is_over
         });
         self.orders.push(Order::MapChanged);
-        self.release(MapChanged::Yes);
-    }
-
-    /// Tries again what waited for a handover.
-    pub(super) fn unpark(&mut self, now: Duration) {
-        for request in core::mem::take(&mut self.parked) {
-            self.execute(now, request);
-        }
     }
 
     /// Its links and what has come in, for who looks for a mistake.
@@ -178,7 +159,7 @@ impl Node {
     }
 
     pub(super) fn has_parked(&self) -> bool {
-        !self.parked.is_empty()
+        self.counter.has_parked()
     }
 
     // ---- Streams (`worker/links.rs`).
@@ -215,7 +196,6 @@ impl Node {
                 }
             };
             let Some((number, frame, length)) = peeked else { break };
-            bend_rules(self.sabotage, &self.plane, &frame);
             let (plane, touch) = (&self.plane, Touch::Nothing);
             let mut surface = Surface { plane, touch, applied: |_| {} };
             match intake.take(number, &frame, &mut surface) {
@@ -252,13 +232,14 @@ impl Node {
         }
         unread.drain(..at);
         self.answers.insert(stream, unread);
-        self.release(MapChanged::No);
     }
 
     fn on_answer(&mut self, stream: StreamId, answer: BackFrame) {
         let now = self.plane.now.get();
         let mut links = self.plane.links.borrow_mut();
-        let Some(link) = links.iter_mut().find(|link| link.stream == Some(stream)) else { return };
+        let Some(place) = links.iter().position(|link| link.stream == Some(stream)) else { return };
+        let id = LinkId(u16::try_from(place).expect("few links"));
+        let link = &mut links[place];
         match answer {
             BackFrame::Ack(through) => {
                 if link.outbox.acknowledge(through).is_err() {
@@ -268,7 +249,8 @@ impl Node {
                 self.orders.push(Order::Acked);
             }
             BackFrame::Refused { frame, slot, reign } => {
-                link.refusals.note(slot, frame);
+                drop(links);
+                self.plane.refused_by(id, slot, frame);
                 self.inputs.push(Input::Reigned { slot, reign });
             }
             BackFrame::FillRefused { fill } => self.orders.push(Order::FillRefused { fill }),
@@ -281,215 +263,12 @@ impl Node {
     /// The process has lost the connection on which this one had sent (a rule broken on purpose).
     pub(super) fn free_what_came(&mut self) {
         for slot in Slot::all() {
-            self.plane.with_slot(slot, |state| {
-                if state.duty.role == Role::Taking {
-                    let _ = state.table.begin_copy(Version::ZERO, self.plane.seed());
-                    state.duty.role = Role::Absent;
-                }
-            });
-        }
-    }
-
-    /// A new primary serves without having asked the other backups what they have (a rule broken on
-    /// purpose).
-    fn serve_unsettled(&mut self) {
-        for slot in Slot::all() {
-            self.plane.with_slot(slot, |state| {
-                if state.duty.role == Role::Settling {
-                    state.duty.role = Role::Serving;
-                }
-            });
-        }
-    }
-
-    /// A backup goes by its own clock (a rule broken on purpose).
-    pub(super) fn expire_as_backup(&mut self, now: Duration) {
-        let wall = UnixMillis(self.clock.wall_millis(now));
-        let key = self.plane.seed().key(BRIEF.as_bytes());
-        self.plane.with_slot(key.slot(), |state| {
-            let has_expired = state.table.peek(&key).is_some_and(|found| found.is_expired(wall));
-            if state.duty.role == Role::Backup && has_expired {
-                let effect = Effect::Remove { key, cause: Cause::Expired };
-                let version = state.table.version();
-                let _ = state.table.apply(&effect, version, Touch::Nothing, self.plane.seed());
-            }
-        });
-    }
-
-    // ---- Commands (`worker/execute.rs`).
-
-    pub(super) fn execute(&mut self, now: Duration, request: Request) {
-        let slot = Slot::of(request.key.as_bytes());
-        let role = self.plane.with_slot(slot, |state| state.duty.role);
-        let pauses = role == Role::Paused && !self.breaks(Sabotage::ServesWhilePaused);
-        match role {
-            _ if pauses => self.parked.push(request),
-            Role::Heir | Role::Settling => self.parked.push(request),
-            Role::Serving | Role::Paused => self.run(now, slot, request),
-            Role::Backup | Role::Absent | Role::Taking | Role::Kept => {
-                let primary = self.map().and_then(|map| map.bucket_of(slot).primary());
-                let told = match primary.filter(|primary| *primary != self.me.id) {
-                    Some(primary) => Told::Moved(primary),
-                    None => Told::NotNow,
-                };
-                self.told.push((request, told));
-            }
-        }
-    }
-
-    fn run(&mut self, now: Duration, slot: Slot, request: Request) {
-        let wall = UnixMillis(self.clock.wall_millis(now));
-        let plane = &self.plane;
-        let (answer, written, ticket) = plane.with_slot(slot, |state| {
-            let (answer, unit) = run_op(&mut state.table, &request, wall, plane.seed());
-            if let Some(unit) = &unit {
-                let SlotState { table, duty } = state;
-                ship(table, duty, unit, plane.seed(), |link, frame| {
-                    plane.with_outbox(link, |outbox| outbox.push(frame))
-                });
-            }
-            let (reign, version) = (state.duty.reign, state.table.version());
-            let written = unit.map(|_| Written { slot, reign, version });
-            let waits = state.duty.unsettled(|link| plane.acked_for(link, slot));
-            (answer, written, Ticket { of: Subject::Slot(slot, reign), waits })
-        });
-        let ticket = self.without_takers(slot, ticket);
-        // `Worker::answer`: what ran while somebody else may have served is not told.
-        if !self.has_lease(now) && !self.breaks(Sabotage::NoLeaseCheck) {
-            let sabotaged = self.breaks(Sabotage::ErrorForUnacked);
-            let told = if sabotaged { Told::NotDone } else { Told::Closed };
-            return self.told.push((request, told));
-        }
-        let held = Held { request, answer, ticket, written };
-        if held.ticket.waits.is_empty() || self.breaks(Sabotage::RepliesAtOnce) {
-            self.tell(held);
-        } else {
-            self.held.push(held);
-        }
-    }
-
-    /// A rule broken on purpose: only those in the map are waited for.
-    fn without_takers(&self, slot: Slot, mut ticket: Ticket) -> Ticket {
-        if self.breaks(Sabotage::NoWaitSet)
-            && let Some(map) = self.map()
-        {
-            let bucket = map.bucket_of(slot);
-            let backups = bucket.backups().iter();
-            let links: Vec<_> = backups.filter_map(|it| self.plane.link_to(*it)).collect();
-            ticket.waits.retain(|wait| links.contains(&wait.link));
-        }
-        ticket
-    }
-
-    fn tell(&mut self, held: Held) {
-        self.acknowledged.extend(held.written);
-        self.told.push((held.request, Told::Answer(held.answer)));
-    }
-
-    /// Sends the replies that need wait no longer (`worker/hold.rs`).
-    fn release(&mut self, map_changed: MapChanged) {
-        self.release_merged();
-        for held in core::mem::take(&mut self.held) {
-            match self.judge(&held.ticket, map_changed) {
-                Passage::Free => self.tell(held),
-                Passage::Waiting => self.held.push(held),
-                Passage::Barred if self.breaks(Sabotage::ErrorForUnacked) => {
-                    self.told.push((held.request, Told::NotDone));
-                }
-                Passage::Barred => self.told.push((held.request, Told::Closed)),
-            }
-        }
-    }
-
-    /// Whether what waits with this ticket may leave by all that is known now.
-    pub(super) fn judge_now(&self, ticket: &Ticket) -> Passage {
-        self.judge(ticket, MapChanged::Yes)
-    }
-
-    /// `data/judge.rs`.
-    fn judge(&self, ticket: &Ticket, map_changed: MapChanged) -> Passage {
-        let acked = |link, slot: Option<Slot>| match slot {
-            Some(slot) => self.plane.acked_for(link, slot),
-            None => self.plane.acked(link),
-        };
-        if ticket.is_acked(acked) {
-            return Passage::Free;
-        }
-        match (map_changed, ticket.slot()) {
-            (MapChanged::Yes, Some(slot)) => {
-                let standing = self.plane.with_slot(slot, |state| Standing {
-                    reign: state.duty.is_primary().then_some(state.duty.reign),
-                    wait_set: state.duty.wait_set().collect(),
-                });
-                ticket.passage(&standing, acked)
-            }
-            (MapChanged::Yes | MapChanged::No, _) => Passage::Waiting,
+            self.plane.with_slot(slot, |state| state.abandon_filling(self.plane.seed()));
         }
     }
 
     /// The process ends: what waits is never answered.
     pub(super) fn end(&mut self) -> Vec<Request> {
-        let held = core::mem::take(&mut self.held).into_iter().map(|held| held.request);
-        held.chain(core::mem::take(&mut self.parked)).collect()
+        self.counter.end()
     }
-}
-
-/// How long a key is there that expires.
-const LENT_FOR_MILLIS: u64 = 10_000;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum MapChanged {
-    Yes,
-    No,
-}
-
-/// Runs an operation as its command does: the answer, and the effects if there are any.
-fn run_op(
-    table: &mut SlotTable,
-    request: &Request,
-    wall: UnixMillis,
-    seed: &store::Seed,
-) -> (Answer, Option<Vec<u8>>) {
-    let key: Key<'_> = seed.key(request.key.as_bytes());
-    let found = table.peek(&key);
-    let has_expired = found.is_some_and(|found| found.is_expired(wall));
-    let found = found.filter(|_| !has_expired);
-    let value = found.map(|found| found.value().to_bytes().into_owned());
-    let value = value.map(|bytes| String::from_utf8(bytes).expect("clients write text"));
-    let number = |value: &Option<String>| value.as_ref().map_or(0, |it| it.parse().unwrap_or(0));
-    let put = |value| Effect::Put { key, value, expires_at: None };
-    let (answer, effect) = match &request.op {
-        Op::Get if has_expired => {
-            (Answer::Value(None), Some(Effect::Remove { key, cause: Cause::Expired }))
-        }
-        Op::Get => (Answer::Value(value), None),
-        Op::Lend(new) => {
-            let expires_at = Some(UnixMillis(wall.0 + LENT_FOR_MILLIS));
-            let value = NewValue::Raw(new.as_bytes());
-            (Answer::Done, Some(Effect::Put { key, value, expires_at }))
-        }
-        Op::Set(new) => (Answer::Done, Some(put(NewValue::Raw(new.as_bytes())))),
-        Op::Del if value.is_none() => (Answer::Count(0), None),
-        Op::Del => (Answer::Count(1), Some(Effect::Remove { key, cause: Cause::Deleted })),
-        Op::Append(tail) => {
-            let length = value.as_ref().map_or(0, String::len) + tail.len();
-            let effect = match value {
-                Some(_) => Effect::Append { key, tail: tail.as_bytes() },
-                None => put(NewValue::Raw(tail.as_bytes())),
-            };
-            (Answer::Count(i64::try_from(length).expect("short")), Some(effect))
-        }
-        Op::Incr => {
-            let next: i64 = number(&value) + 1;
-            (Answer::Count(next), Some(put(NewValue::Integer(next))))
-        }
-    };
-    let unit = effect.map(|effect| {
-        let mut unit = Vec::new();
-        let version = table.next_version(wall);
-        Recorded::write(key.slot(), (table.version(), version), &effect, &mut unit);
-        let _ = table.apply(&effect, version, Touch::Nothing, seed);
-        unit
-    });
-    (answer, unit)
 }

@@ -1,15 +1,16 @@
 //! What the data plane stands on here: plain memory. A call inside another that the server's locks
 //! would not allow panics (`RefCell`).
 
-use core::cell::{Cell, RefCell};
-use core::ops::Range;
+use core::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::data::{Outgoing, Plane, Refusals, Report, SlotState};
 use cluster::map::{Boot, Generation, Map, NodeId, Peer};
-use cluster::replication::{Duty, FrameNumber, LinkId, Outbox, Role};
+use cluster::replication::{Frame, FrameNumber, LinkId, LinkTable, Outbox};
+use cluster::serving::{AckEpoch, ServingPlane};
+use commands::cluster::View;
 use placement::Slot;
 use store::Seed;
 
@@ -33,8 +34,9 @@ pub(super) struct SimPlane {
     seed: Seed,
     /// The node's clock.
     pub now: Cell<Duration>,
-    map: RefCell<Option<Arc<Map>>>,
-    slots: RefCell<Vec<SlotState>>,
+    view: RefCell<Option<Arc<View>>>,
+    slots: Vec<RefCell<SlotState>>,
+    epoch: Cell<u64>,
     pub links: RefCell<Vec<Link>>,
     outgoing: RefCell<Option<Outgoing>>,
     /// For the control plane.
@@ -53,8 +55,9 @@ impl SimPlane {
             kept_in: None,
             seed: Seed::new(me.id.0),
             now: Cell::new(now),
-            map: RefCell::default(),
-            slots: RefCell::new((0..Slot::COUNT).map(|_| SlotState::default()).collect()),
+            view: RefCell::default(),
+            slots: (0..Slot::COUNT).map(|_| RefCell::default()).collect(),
+            epoch: Cell::new(1),
             links: RefCell::default(),
             outgoing: RefCell::default(),
             reports: RefCell::default(),
@@ -65,7 +68,20 @@ impl SimPlane {
     }
 
     pub(super) fn known_map(&self) -> Option<Arc<Map>> {
-        self.map.borrow().clone()
+        self.view.borrow().as_ref().map(|view| Arc::clone(view.map()))
+    }
+
+    /// The map as clients' commands see it.
+    pub(super) fn view(&self) -> Option<Arc<View>> {
+        self.view.borrow().clone()
+    }
+
+    /// The other end of a link has refused a frame of a slot. Counted before its acknowledgement.
+    pub(super) fn refused_by(&self, link: LinkId, slot: Slot, frame: FrameNumber) {
+        if self.with_slot(slot, |state| state.refused(link, frame)) {
+            self.links.borrow_mut()[usize::from(link.0)].refusals.note(slot);
+        }
+        self.epoch.set(self.epoch.get() + 1);
     }
 
     /// Makes links to new members, and lets go of those who are none any more.
@@ -92,24 +108,86 @@ impl SimPlane {
 
     /// Everything that was in sync once, as a process that ends writes it down (`keep.rs`).
     pub(super) fn take_copies(&self) -> Vec<(Slot, SlotState)> {
-        let mut slots = self.slots.borrow_mut();
-        let kept = slots.iter_mut().zip(Slot::all());
-        let kept = kept.filter(|(state, _)| state.duty.has_copy());
-        kept.map(|(state, slot)| (slot, core::mem::take(state))).collect()
+        let kept = self.slots.iter().zip(Slot::all());
+        let kept = kept.filter(|(state, _)| state.borrow().duty().has_copy());
+        kept.map(|(state, slot)| (slot, state.take())).collect()
     }
 
     /// Reads it again, for another process.
     pub(super) fn keep(&self, copies: Vec<(Slot, SlotState)>) {
-        let mut slots = self.slots.borrow_mut();
-        for (slot, SlotState { table, duty }) in copies {
-            let written_in = duty.written_in;
-            let duty = Duty { role: Role::Kept, written_in, ..Duty::default() };
-            slots[slot.index()] = SlotState { table, duty };
+        for (slot, state) in copies {
+            self.slots[slot.index()].replace(state.into_stale());
         }
+    }
+
+    pub(super) fn has_unacknowledged(&self) -> bool {
+        let links = self.links.borrow();
+        let lags = |link: &Link| !link.is_gone && link.outbox.acked() < link.outbox.last();
+        links.iter().any(lags)
+    }
+
+    pub(super) fn has_refusals(&self) -> bool {
+        self.links.borrow().iter().any(|link| !link.is_gone && !link.refusals.is_empty())
     }
 
     fn link<R>(&self, id: LinkId, look: impl FnOnce(&Link) -> R) -> R {
         look(&self.links.borrow()[usize::from(id.0)])
+    }
+}
+
+impl LinkTable for SimPlane {
+    fn link_to(&self, node: NodeId) -> Option<LinkId> {
+        let links = self.links.borrow();
+        let place = links.iter().position(|link| link.peer.id == node && !link.is_gone)?;
+        u16::try_from(place).ok().map(LinkId)
+    }
+
+    fn last(&self, link: LinkId) -> FrameNumber {
+        self.link(link, |link| link.outbox.last())
+    }
+
+    fn acked(&self, link: LinkId) -> FrameNumber {
+        self.link(link, |link| link.outbox.acked())
+    }
+}
+
+impl ServingPlane for SimPlane {
+    type Guard<'a> = RefMut<'a, SlotState>;
+
+    fn lock_slot(&self, slot: Slot) -> RefMut<'_, SlotState> {
+        self.slots[slot.index()].borrow_mut()
+    }
+
+    fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    fn push_frame(&self, link: LinkId, frame: &Frame<'_>) -> FrameNumber {
+        self.with_outbox(link, |outbox| outbox.push(frame))
+    }
+
+    fn ack_epoch(&self) -> AckEpoch {
+        AckEpoch(self.epoch.get())
+    }
+
+    fn publish_counts(&self, _slot: Slot, _state: &SlotState) {}
+
+    /// Only of slots that are not locked: a walk has let the one before go.
+    fn next_occupied(&self, from: Slot) -> Option<Slot> {
+        Slot::all().skip(from.index()).find(|slot| self.key_count_of(*slot) > 0)
+    }
+
+    fn key_count_of(&self, slot: Slot) -> usize {
+        let state = self.slots[slot.index()].try_borrow();
+        state.map_or(0, |state| if state.duty().is_primary() { state.table().len() } else { 0 })
+    }
+
+    fn key_count(&self) -> usize {
+        Slot::all().map(|slot| self.key_count_of(slot)).sum()
+    }
+
+    fn awaits_promotion(&self, slot: Slot) -> bool {
+        self.lock_slot(slot).duty().awaits_promotion()
     }
 }
 
@@ -131,23 +209,7 @@ impl Plane for SimPlane {
     }
 
     fn publish(&self, map: &Arc<Map>) {
-        *self.map.borrow_mut() = Some(Arc::clone(map));
-    }
-
-    fn seed(&self) -> &Seed {
-        &self.seed
-    }
-
-    fn with_slot<R>(&self, slot: Slot, work: impl FnOnce(&mut SlotState) -> R) -> R {
-        work(&mut self.slots.borrow_mut()[slot.index()])
-    }
-
-    fn note(&self, _slot: Slot, _state: &SlotState) {}
-
-    fn link_to(&self, node: NodeId) -> Option<LinkId> {
-        let links = self.links.borrow();
-        let place = links.iter().position(|link| link.peer.id == node && !link.is_gone)?;
-        u16::try_from(place).ok().map(LinkId)
+        *self.view.borrow_mut() = Some(Arc::new(View::new(Arc::clone(map), self.me.id)));
     }
 
     fn links(&self) -> Vec<(LinkId, NodeId)> {
@@ -172,18 +234,6 @@ impl Plane for SimPlane {
         result
     }
 
-    fn last(&self, link: LinkId) -> FrameNumber {
-        self.link(link, |link| link.outbox.last())
-    }
-
-    fn acked(&self, link: LinkId) -> FrameNumber {
-        self.link(link, |link| link.outbox.acked())
-    }
-
-    fn acked_for(&self, link: LinkId, slot: Slot) -> FrameNumber {
-        self.link(link, |link| link.refusals.limit(link.outbox.acked(), Some(slot)))
-    }
-
     fn kept_bytes(&self, link: LinkId) -> usize {
         self.link(link, |link| link.outbox.kept_bytes())
     }
@@ -199,8 +249,12 @@ impl Plane for SimPlane {
         self.link(link, |link| link.refusals.slots().collect())
     }
 
-    fn forget_refusals(&self, slots: &Range<u16>) {
-        self.links.borrow_mut().iter_mut().for_each(|link| link.refusals.forget(slots));
+    fn forget_refusal(&self, link: LinkId, slot: Slot) {
+        self.links.borrow_mut()[usize::from(link.0)].refusals.forget(slot);
+    }
+
+    fn disturb(&self) {
+        self.epoch.set(self.epoch.get() + 1);
     }
 
     fn flush(&self) {

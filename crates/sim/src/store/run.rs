@@ -46,6 +46,23 @@ pub struct Report {
     pub unknown: usize,
 }
 
+/// A rule of the production code that is broken on this thread, until this is dropped.
+pub(super) struct Broken;
+
+impl Broken {
+    pub(super) fn new(sabotage: Option<Sabotage>) -> Broken {
+        let can = cluster::rules::break_rule(sabotage.and_then(Sabotage::rule));
+        assert!(can, "rules can be broken only in a build with debug assertions");
+        Broken
+    }
+}
+
+impl Drop for Broken {
+    fn drop(&mut self) {
+        cluster::rules::break_rule(None);
+    }
+}
+
 /// An invariant is broken. Shown, it says how to see it again.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -91,6 +108,7 @@ impl Drop for OnPanic {
 pub fn run(run: Run) -> Result<Report, Failure> {
     let _on_panic = OnPanic(run);
     let failure = |what: String| Failure { run, what };
+    let _broken = Broken::new(run.sabotage);
     let mut rng = Rng::new(run.seed);
     let weather = Weather {
         delay_us: (100, 500 + rng.below(8_000)),
@@ -158,7 +176,25 @@ pub(super) fn come_to_rest(world: &mut World) -> Result<(), String> {
             return Err(format!("nobody answers for {key} at rest\n{}", picture(world)));
         }
     }
+    nothing_is_left(world)?;
     world.checkers.compare_copies(&world.nodes)
+}
+
+/// At rest nothing waits anywhere: no request, no reply, no unacknowledged frame, no refusal.
+fn nothing_is_left(world: &World) -> Result<(), String> {
+    for node in world.nodes.values() {
+        let left = if !node.counter.is_idle() {
+            "a request or a reply waits"
+        } else if node.plane.has_unacknowledged() {
+            "a frame is not acknowledged"
+        } else if node.plane.has_refusals() {
+            "a refusal is remembered"
+        } else {
+            continue;
+        };
+        return Err(format!("{left} on {} at rest\n{}", node.me.id, picture(world)));
+    }
+    Ok(())
 }
 
 /// Everybody has the same map and a lease, and nothing is left to move.

@@ -2,36 +2,23 @@
 
 use core::fmt;
 
-use cluster::control::Rule;
+use cluster::control::Rule as ControlRule;
+use cluster::rules::Rule;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
-    /// A rule of the control plane is left out.
-    Control(Rule),
+    /// A rule of the control plane is left out of the production code.
+    Control(ControlRule),
+    /// A rule of the data plane or of the gate is left out of the production code.
+    Breaks(Rule),
     /// A lease runs from when the grant came, not from when it was asked for.
     LeaseFromReceipt,
-    /// A bucket that is being handed over is still read and written.
-    ServesWhilePaused,
-    /// Replies wait for the backups in the map only, not for a taker that is about to be one.
-    NoWaitSet,
     /// A taker that has acknowledged the end frees the copy when the connection breaks.
     TakerFreesAfterEnd,
-    /// A backup applies what any former primary sends.
-    NoReignCheck,
-    /// A backup applies an effect on top of whatever it has.
-    NoPositionCheck,
-    /// After a death a new primary serves without asking the other backups what they have.
-    NoComparison,
-    /// A backup removes what has expired by its own clock.
-    BackupExpires,
     /// A process that starts again takes its old place in the map.
     RestartKeepsPlace,
     /// A write that ran and was not acknowledged is answered with an error.
     ErrorForUnacked,
-    /// A reply does not wait for earlier writes to its slot.
-    RepliesAtOnce,
-    /// The lease is not looked at when a command has run.
-    NoLeaseCheck,
     /// A process that was counted as dead and lives brings what it has that is newer.
     MergeAfterDeath,
     /// When two sides meet, what is handed over wins, whatever was changed on the other side.
@@ -43,24 +30,32 @@ pub enum Sabotage {
 }
 
 impl Sabotage {
-    pub const ALL: [Sabotage; 16] = [
-        Sabotage::Control(Rule::NewLeaderWaits),
-        Sabotage::Control(Rule::StallIsNoticed),
-        Sabotage::Control(Rule::NoGrantToTheCondemned),
+    pub const ALL: [Sabotage; 19] = [
+        Sabotage::Control(ControlRule::NewLeaderWaits),
+        Sabotage::Control(ControlRule::StallIsNoticed),
+        Sabotage::Control(ControlRule::NoGrantToTheCondemned),
+        Sabotage::Breaks(Rule::LeaseCheck),
+        Sabotage::Breaks(Rule::BackupWait),
+        Sabotage::Breaks(Rule::RefusalCheck),
+        Sabotage::Breaks(Rule::ReignCheck),
+        Sabotage::Breaks(Rule::TicketPerSlot),
+        Sabotage::Breaks(Rule::CopiesWait),
+        Sabotage::Breaks(Rule::HandoverWait),
+        Sabotage::Breaks(Rule::WaitSet),
+        Sabotage::Breaks(Rule::Comparison),
+        Sabotage::Breaks(Rule::PositionCheck),
+        Sabotage::Breaks(Rule::PrimaryExpires),
         Sabotage::LeaseFromReceipt,
-        Sabotage::ServesWhilePaused,
-        Sabotage::NoWaitSet,
         Sabotage::TakerFreesAfterEnd,
-        Sabotage::NoReignCheck,
-        Sabotage::NoPositionCheck,
-        Sabotage::NoComparison,
-        Sabotage::BackupExpires,
         Sabotage::RestartKeepsPlace,
         Sabotage::ErrorForUnacked,
-        Sabotage::RepliesAtOnce,
-        Sabotage::NoLeaseCheck,
         Sabotage::MergeAfterDeath,
     ];
+
+    /// The rule of the production code that is left out.
+    pub(super) fn rule(self) -> Option<Rule> {
+        if let Sabotage::Breaks(rule) = self { Some(rule) } else { None }
+    }
 
     /// The one that is shown like this.
     pub fn named(name: &str) -> Option<Sabotage> {
@@ -73,6 +68,8 @@ impl fmt::Display for Sabotage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = if let Sabotage::Control(rule) = self {
             format!("{rule:?}")
+        } else if let Sabotage::Breaks(rule) = self {
+            format!("No{rule:?}")
         } else {
             format!("{self:?}")
         };

@@ -8,6 +8,7 @@ use cluster::control::Ask;
 use cluster::data::Plane;
 use cluster::fill::Sent;
 use cluster::map::{NodeId, Settings};
+use cluster::serving::ServingPlane;
 use placement::Slot;
 use store::Version;
 
@@ -133,7 +134,7 @@ fn versions(world: &World) -> Vec<Option<Version>> {
     let of = |key: &&str| {
         let slot = Slot::of(key.as_bytes());
         let primary = world.nodes.get(&map.bucket_of(slot).primary()?)?;
-        Some(primary.plane.with_slot(slot, |state| state.table.version()))
+        Some(primary.plane.with_slot(slot, |state| state.table().version()))
     };
     KEYS.iter().map(of).collect()
 }
@@ -162,7 +163,7 @@ fn value(world: &World, key: &str) -> Option<String> {
     let slot = Slot::of(key.as_bytes());
     let plane = &world.nodes.get(&map.bucket_of(slot).primary()?)?.plane;
     plane.with_slot(slot, |state| {
-        let found = state.table.peek(&plane.seed().key(key.as_bytes()))?;
+        let found = state.table().peek(&plane.seed().key(key.as_bytes()))?;
         Some(String::from_utf8_lossy(&found.value().to_bytes()).into_owned())
     })
 }

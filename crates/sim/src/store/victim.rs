@@ -13,6 +13,7 @@ use cluster::map::{
     Boot, Change, ClusterId, DropReason, LogIndex, Map, Member, NodeId, Outcome, Peer, Settings,
 };
 use cluster::replication::Role;
+use cluster::serving::ServingPlane;
 use placement::{Mask, Slot};
 use store::{Digest, Effect as Done, NewValue, Touch, Version, digest_of};
 
@@ -95,8 +96,8 @@ impl Victim {
         let mut sum = Digest::default();
         for slot in Slot::all() {
             self.node.plane.with_slot(slot, |state| {
-                if counts(state.duty.role) {
-                    sum.add(digest_of(&state.table));
+                if counts(state.duty().role()) {
+                    sum.add(digest_of(state.table()));
                 }
             });
         }
@@ -112,8 +113,13 @@ impl Victim {
             let value = NewValue::Raw(b"mine");
             let put = Done::Put { key, value, expires_at: None };
             plane.with_slot(Slot::of(key.bytes()), |state| {
-                if state.duty.role == Role::Serving {
-                    let _ = state.table.apply(&put, Version(1), Touch::Nothing, plane.seed());
+                if state.duty().is_serving() {
+                    let _ = state.parts_for_tests().0.apply(
+                        &put,
+                        Version(1),
+                        Touch::Nothing,
+                        plane.seed(),
+                    );
                 }
             });
         }
@@ -229,7 +235,7 @@ mod tests {
         // Its sender knows of the map's answer already, and goes on.
         assert!(victim.frames(&fill_of(buckets[1], 2)));
         let first = Slot::new(buckets[0].slots().start).unwrap();
-        let len = victim.node.plane.with_slot(first, |state| state.table.len());
+        let len = victim.node.plane.with_slot(first, |state| state.table().len());
         assert_eq!(len, 1, "an acknowledged copy may be the only one");
     }
 

@@ -143,7 +143,7 @@ pub(super) fn member(id: u64, boot: Boot) -> Member {
         zone: Zone::default(),
         at: Endpoints {
             host: "here".into(),
-            client: 6379,
+            client: u16::try_from(id).unwrap_or(0), // So that MOVED names the node.
             peer: u16::try_from(id).unwrap_or(0),
             http: 0,
         },
@@ -500,7 +500,7 @@ impl World {
             node.plane.links.borrow().iter().filter(idle).map(|link| link.peer).collect();
         let me = node.me;
         node.mover_due = self.now;
-        node.unpark(self.now);
+        node.resume_parked(self.now);
         let waiting = node.waiting_streams();
         for stream in waiting {
             self.take_in(id, stream, &[]);
@@ -566,9 +566,7 @@ impl World {
         if node.plane.known_map().is_none() {
             return;
         }
-        if node.sabotage == Some(Sabotage::BackupExpires) {
-            node.expire_as_backup(self.now);
-        }
+        node.counter.fence_is_up = !node.has_lease(self.now);
         for order in core::mem::take(&mut node.orders) {
             node.mover.handle(clock, order, &node.plane);
         }
@@ -576,9 +574,7 @@ impl World {
         if node.mover.is_busy() || node.has_parked() {
             node.mover_due = self.now + busy;
         }
-        if node.has_parked() {
-            node.unpark(self.now);
-        }
+        node.resume_parked(self.now);
         self.after(id);
     }
 
@@ -587,6 +583,7 @@ impl World {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if node.plane.known_map().is_some() {
             cluster::data::Plane::flush(&node.plane);
+            node.send_replies(self.now);
         }
         let me = node.me;
         let sent = node.plane.sent.take();

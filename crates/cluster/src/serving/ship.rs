@@ -1,5 +1,5 @@
-//! What a primary sends of a write to a slot: the effects to those who have the slot, the items as they
-//! are now to those who have a part of it, nothing to those who have none yet.
+//! Shipping a write: the effects go to those who have the slot, the items as they are now to those who have
+//! a part of it, nothing to those who have none yet.
 
 use store::{Effect, Key, Recorded, Seed, SlotTable, Version};
 
@@ -15,33 +15,33 @@ pub fn ship(
     seed: &Seed,
     mut push: impl FnMut(LinkId, &Frame<'_>) -> FrameNumber,
 ) {
-    let (reign, written_in) = (duty.reign, duty.written_in);
-    for feed in &mut duty.feeds {
-        let number = match feed.stage {
+    let (reign, written_in) = (duty.reign(), duty.written_in());
+    for feed in duty.feeds_mut() {
+        let number = match feed.stage() {
             Stage::NotBegun => continue,
-            Stage::Whole | Stage::Backup => {
-                push(feed.link, &Frame::Effects { reign, written_in, unit })
+            Stage::Whole | Stage::Backup { .. } => {
+                push(feed.link(), &Frame::Effects { reign, written_in, unit })
             }
-            Stage::Partly => {
+            Stage::Partly { .. } => {
                 let touched = Touched::by(unit, seed);
                 if touched.all {
                     // It no longer matters what was there.
-                    push(feed.link, &Frame::Effects { reign, written_in, unit })
+                    push(feed.link(), &Frame::Effects { reign, written_in, unit })
                 } else {
                     let mut images = Vec::new();
                     touched.keys.iter().for_each(|key| write_image(table, key, &mut images));
                     let from = Position { reign: written_in, version: touched.from };
                     let (slot, to) = (touched.slot(), table.version());
-                    push(feed.link, &Frame::Images { reign, slot, from, to, images: &images })
+                    push(feed.link(), &Frame::Images { reign, slot, from, to, images: &images })
                 }
             }
         };
-        feed.fed(number);
+        feed.sent(number);
     }
-    if let Some(past) = &mut duty.past {
+    if let Some(past) = duty.past_mut() {
         past.note((written_in, reign), unit, table, seed);
     }
-    duty.written_in = reign;
+    duty.written_by(reign);
 }
 
 /// What a unit has changed.

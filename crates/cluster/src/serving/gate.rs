@@ -1,0 +1,83 @@
+//! The gate of one connection: replies leave in their order, each when all its tickets allow it and while
+//! this node holds a lease. A node alone holds nothing back.
+
+use std::collections::VecDeque;
+
+use super::ticket::{Passage, Ticket};
+use crate::rules::{Rule, holds};
+
+/// `P` is a place in the connection's output.
+pub struct ReplyGate<P> {
+    /// Tickets in the order of their places. A reply that depends on several slots has several at one place.
+    held: VecDeque<(P, Ticket)>,
+    /// There are replies that are true only if this node holds a lease when they leave.
+    relies_on_lease: bool,
+}
+
+/// A reply must never be sent: the connection is to be closed without an error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Aborted;
+
+/// Room kept for tickets when there are none.
+const CAPACITY_KEPT: usize = 1_024;
+
+impl<P> Default for ReplyGate<P> {
+    fn default() -> ReplyGate<P> {
+        ReplyGate { held: VecDeque::new(), relies_on_lease: false }
+    }
+}
+
+impl<P: Copy> ReplyGate<P> {
+    /// A command ran on slots of this node: its reply is true only under a lease.
+    #[inline]
+    pub fn rely_on_lease(&mut self) {
+        self.relies_on_lease = true;
+    }
+
+    /// Holds the output from `from` on until all tickets allow it to leave.
+    pub fn hold(&mut self, from: P, tickets: impl IntoIterator<Item = Ticket>) {
+        let first_only = !holds(Rule::TicketPerSlot);
+        let count = if first_only { 1 } else { usize::MAX };
+        self.held.extend(tickets.into_iter().take(count).map(|ticket| (from, ticket)));
+    }
+
+    /// Opens the gate for whatever may leave by now.
+    pub fn release(
+        &mut self,
+        mut judge: impl FnMut(&mut Ticket) -> Passage,
+    ) -> Result<(), Aborted> {
+        while let Some((_, ticket)) = self.held.front_mut() {
+            match judge(ticket) {
+                Passage::Release => drop(self.held.pop_front()),
+                Passage::Wait => return Ok(()),
+                Passage::Abort => return Err(Aborted),
+            }
+        }
+        if self.held.capacity() > CAPACITY_KEPT {
+            self.held = VecDeque::new();
+        }
+        Ok(())
+    }
+
+    /// Checks the lease, right before anything is sent. Replies that are still held are checked again when
+    /// they leave.
+    #[inline]
+    pub fn check_lease(&mut self, has_lease: bool) -> Result<(), Aborted> {
+        if self.relies_on_lease && !has_lease && holds(Rule::LeaseCheck) {
+            return Err(Aborted);
+        }
+        self.relies_on_lease = !self.held.is_empty();
+        Ok(())
+    }
+
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Where sending stops for now, of an output that ends at `end`.
+    #[inline]
+    pub fn limit(&self, end: P) -> P {
+        self.held.front().map_or(end, |(place, _)| *place)
+    }
+}

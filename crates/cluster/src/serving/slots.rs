@@ -1,0 +1,491 @@
+//! The slots of one command: locked, checked by the gate, recorded. The only way to change a served slot.
+//!
+//! Workers, background expiry, eviction and merges all do the same: lock (`LockedSlots`), ask the gate
+//! (`ServedSlots::open`), change (`ServedSlots::apply`), finish (`ServedSlots::finish`), which ships what was
+//! done to the backups before the locks are let go and yields what the reply must wait for.
+
+use core::ops::DerefMut;
+
+use placement::Slot;
+use smallvec::SmallVec;
+use store::{Applied, At, Effect, Expired, Key, Seed, SlotTable, Touch, UnixMillis, Version};
+
+use super::access::{Need, Obstacle, SlotAccess};
+use super::effects::EffectLog;
+use super::ship::ship;
+use super::ticket::{AckEpoch, Ticket};
+use crate::data::SlotState;
+use crate::replication::{Frame, FrameNumber, LinkId, LinkTable};
+use crate::rules::{Rule, holds};
+
+/// The locks, links and counters that serving stands on.
+pub trait ServingPlane: LinkTable {
+    /// A slot while its lock is held.
+    type Guard<'a>: DerefMut<Target = SlotState>
+    where
+        Self: 'a;
+
+    fn lock_slot(&self, slot: Slot) -> Self::Guard<'_>;
+    fn seed(&self) -> &Seed;
+    /// Appends a frame to a link. Called under a slot's lock.
+    fn push_frame(&self, link: LinkId, frame: &Frame<'_>) -> FrameNumber;
+    fn ack_epoch(&self) -> AckEpoch;
+
+    /// Publishes what may be known of a slot without its lock. Called under the lock, after a change.
+    fn publish_counts(&self, slot: Slot, state: &SlotState);
+    /// The first slot at or behind `from` that holds keys, by the published counts.
+    fn next_occupied(&self, from: Slot) -> Option<Slot>;
+    fn key_count_of(&self, slot: Slot) -> usize;
+    fn key_count(&self) -> usize;
+
+    /// True if the slot is about to be promoted here: by the map it still is another's, who would send the
+    /// client back. Called without its lock.
+    fn awaits_promotion(&self, slot: Slot) -> bool;
+}
+
+/// The slots that a command needs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LockSet {
+    None,
+    One(Slot),
+    /// In ascending order, each once.
+    Several(Vec<Slot>),
+    /// One after the other, in a walk over many.
+    AsNeeded,
+    /// Every slot: an EXEC with a command on the whole keyspace. These its other commands name.
+    All {
+        named: Vec<Slot>,
+    },
+}
+
+/// Slots whose locks are held, before the gate was asked.
+pub struct LockedSlots<'a, P: ServingPlane + 'a> {
+    held: Held<'a, P>,
+    /// The slots that the command names, if it has locked more than those.
+    named: Option<Vec<Slot>>,
+}
+
+enum Held<'a, P: ServingPlane + 'a> {
+    None,
+    One(Slot, P::Guard<'a>),
+    /// In ascending order.
+    Several(Vec<(Slot, P::Guard<'a>)>),
+    /// The slot at hand, of a walk over many.
+    AsNeeded(Option<(Slot, P::Guard<'a>)>),
+}
+
+/// What a command is about to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    pub need: Need,
+    /// It changes nothing, and so may walk over slots that are being handed over.
+    pub only_reads: bool,
+    /// Replies wait for backups (`ack = "backup"`).
+    pub waits_for_backups: bool,
+}
+
+impl Access {
+    /// Access for whatever the node itself changes: expiry, eviction, a merge.
+    pub const WRITE: Access =
+        Access { need: Need::PRIMARY, only_reads: false, waits_for_backups: true };
+}
+
+/// The gate does not let a command run. Nothing was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Denied {
+    Park(Slot, Obstacle),
+    /// Another node serves this slot.
+    Redirect(Slot),
+}
+
+/// What a change is made with.
+#[derive(Clone, Copy)]
+pub struct Change {
+    pub now: UnixMillis,
+    pub touch: Touch,
+}
+
+pub type Tickets = SmallVec<[Ticket; 1]>;
+
+/// What is left of a command when its locks are let go.
+#[derive(Default)]
+pub struct Finished {
+    /// What the reply must wait for.
+    pub tickets: Tickets,
+    /// Slots of which something was shipped.
+    pub written: SmallVec<[Slot; 2]>,
+}
+
+/// What a walk does with a slot that is being handed over, which must not change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Walk {
+    /// It only reads, and looks at it.
+    Reads,
+    /// It would change it, and has met none so far.
+    Changes,
+    /// It has left this one out.
+    LeftOut(Slot, Obstacle),
+}
+
+pub struct ServedSlots<'a, 'e, P: ServingPlane + 'a> {
+    plane: &'a P,
+    held: Held<'a, P>,
+    effects: &'e mut EffectLog,
+    walk: Walk,
+    /// What a change needs of a slot.
+    need: Need,
+    waits_for_backups: bool,
+    /// A slot holds other keys than before, or expires at another time.
+    reshaped: bool,
+    /// Shown in place of a slot that another node serves.
+    nothing: Option<Box<SlotTable>>,
+    /// Of the slots that a walk has left behind.
+    tickets: Tickets,
+    written: SmallVec<[Slot; 2]>,
+}
+
+impl<'a, P: ServingPlane> LockedSlots<'a, P> {
+    /// Takes locks in ascending order, so that no two commands wait for each other in a circle.
+    #[inline]
+    pub fn lock(plane: &'a P, locks: LockSet) -> LockedSlots<'a, P> {
+        let guarded = |slot: Slot| (slot, plane.lock_slot(slot));
+        let held = match locks {
+            LockSet::None => Held::None,
+            LockSet::One(slot) => Held::One(slot, plane.lock_slot(slot)),
+            LockSet::Several(slots) => Held::Several(slots.into_iter().map(guarded).collect()),
+            LockSet::AsNeeded => Held::AsNeeded(None),
+            LockSet::All { named } => {
+                let held = Held::Several(Slot::all().map(guarded).collect());
+                return LockedSlots { held, named: Some(named) };
+            }
+        };
+        LockedSlots { held, named: None }
+    }
+
+    /// A slot whose lock is held already.
+    #[inline]
+    pub fn one(slot: Slot, guard: P::Guard<'a>) -> LockedSlots<'a, P> {
+        LockedSlots { held: Held::One(slot, guard), named: None }
+    }
+
+    /// Finds a slot of those that the command names.
+    pub fn find_named(&self, is_wanted: impl Fn(Slot, &SlotState) -> bool) -> Option<Slot> {
+        let named = self.states().filter(|(slot, _)| self.names(*slot));
+        let mut wanted = named.filter(|(slot, state)| is_wanted(*slot, state));
+        wanted.next().map(|(slot, _)| slot)
+    }
+
+    fn names(&self, slot: Slot) -> bool {
+        self.named.as_ref().is_none_or(|named| named.contains(&slot))
+    }
+
+    fn states(&self) -> impl Iterator<Item = (Slot, &SlotState)> {
+        let (one, several): (_, &[(Slot, P::Guard<'a>)]) = match &self.held {
+            Held::None | Held::AsNeeded(_) => (None, &[]),
+            Held::One(slot, state) => (Some((*slot, &**state)), &[]),
+            Held::Several(states) => (None, states),
+        };
+        one.into_iter().chain(several.iter().map(|(slot, state)| (*slot, &**state)))
+    }
+
+    /// Asks the gate: of several slots all that the command names must be served here. One that has locked
+    /// every slot also waits while any of them is handed over.
+    #[inline]
+    fn check(&self, access: &Access) -> Result<(), Denied> {
+        if let Held::One(slot, state) = &self.held {
+            return check_slot(*slot, state, access.need);
+        }
+        if self.named.is_some() {
+            self.check_all(access.need)?;
+        }
+        let mut named = self.states().filter(|(slot, _)| self.names(*slot));
+        named.try_for_each(|(slot, state)| check_slot(slot, state, access.need))
+    }
+
+    fn check_all(&self, need: Need) -> Result<(), Denied> {
+        let is_awaited = |state: &SlotState| state.duty.awaits_promotion();
+        let mut mine = self.states().filter(|(_, state)| !is_awaited(state));
+        mine.try_for_each(|(slot, state)| check_served(slot, state, need))
+    }
+}
+
+/// Slots that other nodes serve are left out, as in a walk.
+fn check_served(slot: Slot, state: &SlotState, need: Need) -> Result<(), Denied> {
+    let checked = check_slot(slot, state, need);
+    if let Err(Denied::Redirect(_)) = checked { Ok(()) } else { checked }
+}
+
+#[inline]
+fn check_slot(slot: Slot, state: &SlotState, need: Need) -> Result<(), Denied> {
+    match state.duty.access(need) {
+        SlotAccess::Run => Ok(()),
+        SlotAccess::Park(obstacle) => Err(Denied::Park(slot, obstacle)),
+        SlotAccess::Redirect => Err(Denied::Redirect(slot)),
+    }
+}
+
+impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
+    /// Lets a command work on the slots, if the gate allows it. `effects` must be empty.
+    #[inline]
+    pub fn open(
+        plane: &'a P,
+        locked: LockedSlots<'a, P>,
+        access: Access,
+        effects: &'e mut EffectLog,
+    ) -> Result<ServedSlots<'a, 'e, P>, Denied> {
+        debug_assert!(effects.is_empty(), "what was done before is shipped");
+        locked.check(&access)?;
+        Ok(ServedSlots {
+            plane,
+            held: locked.held,
+            effects,
+            walk: if access.only_reads { Walk::Reads } else { Walk::Changes },
+            need: Need { reads_copy: false, ..access.need },
+            waits_for_backups: access.waits_for_backups,
+            reshaped: false,
+            nothing: None,
+            tickets: Tickets::new(),
+            written: SmallVec::new(),
+        })
+    }
+
+    /// True if the command needs no slot.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        matches!(self.held, Held::None)
+    }
+
+    /// The first slot that a walk had to leave out: it has not done all it should.
+    pub fn left_out(&self) -> Option<(Slot, Obstacle)> {
+        match self.walk {
+            Walk::Reads | Walk::Changes => None,
+            Walk::LeftOut(slot, obstacle) => Some((slot, obstacle)),
+        }
+    }
+
+    /// The table of a slot, to be read. In a walk the lock is taken here, and the one before let go. What
+    /// another node serves looks empty there, and so does what is being handed over to a walk that changes.
+    #[inline]
+    pub fn table(&mut self, slot: Slot) -> &SlotTable {
+        self.walk_to(slot);
+        let is_visible = matches!(self.held, Held::One(..)) || self.is_visible(slot);
+        let ServedSlots { held, nothing, .. } = self;
+        if is_visible { &state_in(held, slot).table } else { nothing.get_or_insert_default() }
+    }
+
+    fn is_visible(&mut self, slot: Slot) -> bool {
+        match self.walk {
+            Walk::Reads => state_in(&mut self.held, slot).duty.is_primary(),
+            Walk::Changes | Walk::LeftOut(..) => self.may_change(slot),
+        }
+    }
+
+    /// Notes the use of an item, for eviction.
+    #[inline]
+    pub fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
+        let state = state_in(&mut self.held, slot);
+        if state.duty.is_serving() {
+            state.table.touch(at, touch);
+        }
+    }
+
+    /// True if the slot may be changed now: this node serves it, it has enough copies, and it is not being
+    /// handed over.
+    #[inline]
+    pub fn may_change(&mut self, slot: Slot) -> bool {
+        self.walk_to(slot);
+        match state_in(&mut self.held, slot).duty.access(self.need) {
+            SlotAccess::Run => true,
+            SlotAccess::Redirect => {
+                !holds(Rule::PrimaryExpires) && state_in(&mut self.held, slot).duty.is_backup()
+            }
+            SlotAccess::Park(obstacle) => {
+                if self.walk == Walk::Changes && matches!(self.held, Held::AsNeeded(_)) {
+                    self.walk = Walk::LeftOut(slot, obstacle);
+                }
+                false
+            }
+        }
+    }
+
+    /// Carries out an effect and records it for the backups. A slot that may not be changed stays as it is.
+    #[inline]
+    pub fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied {
+        if !self.may_change(slot) {
+            return Applied::default();
+        }
+        let state = state_in(&mut self.held, slot);
+        let table = &mut state.table;
+        let (previous, version) = (table.version(), table.next_version(change.now));
+        let applied = table.apply(effect, version, change.touch, self.plane.seed());
+        if state.duty.wants_effects() {
+            self.effects.record(slot, previous, version, effect);
+        }
+        self.reshaped |= applied.reshaped;
+        applied
+    }
+
+    /// Keys of the slot that are due, at most `max`.
+    pub fn due(&mut self, slot: Slot, now: UnixMillis, max: usize) -> Expired {
+        state_in(&mut self.held, slot).table.due(now, max)
+    }
+
+    /// Has the counts published at the end although no key may have changed.
+    pub fn look_again(&mut self) {
+        self.reshaped = true;
+    }
+
+    /// Notes that a key was written by a merge, and when it was made on the other side.
+    pub fn note_brought(&mut self, key: &Key<'_>, made: Version) {
+        state_in(&mut self.held, key.slot()).table.note_brought(key, made);
+    }
+
+    /// The first slot at or behind `from` that holds keys.
+    pub fn occupied(&mut self, from: Slot) -> Option<Slot> {
+        if let Held::Several(states) = &self.held {
+            // What this very command (an EXEC) has done so far is not published yet.
+            let behind = &states[states.partition_point(|(slot, _)| *slot < from)..];
+            let occupied = |state: &SlotState| state.duty.is_primary() && !state.table.is_empty();
+            return behind.iter().find(|(_, state)| occupied(state)).map(|(slot, _)| *slot);
+        }
+        self.publish_counts();
+        self.plane.next_occupied(from)
+    }
+
+    /// The number of keys in a slot.
+    pub fn len(&mut self, slot: Slot) -> usize {
+        if let Held::Several(_) = &self.held {
+            return self.table(slot).len();
+        }
+        self.publish_counts();
+        self.plane.key_count_of(slot)
+    }
+
+    /// The number of keys that this node serves.
+    pub fn key_count(&mut self) -> usize {
+        if let Held::Several(states) = &self.held {
+            let mine = states.iter().filter(|(_, state)| state.duty.is_primary());
+            return mine.map(|(_, state)| state.table.len()).sum();
+        }
+        self.publish_counts();
+        self.plane.key_count()
+    }
+
+    /// Ships what was done, lets the locks go, and returns what the reply must wait for.
+    #[inline]
+    pub fn finish(mut self) -> Finished {
+        self.settle();
+        if self.waits_for_backups {
+            self.collect_tickets();
+        }
+        let tickets = core::mem::take(&mut self.tickets);
+        Finished { tickets, written: core::mem::take(&mut self.written) }
+    }
+
+    /// In a walk, leaves the slot at hand for another one.
+    #[inline]
+    fn walk_to(&mut self, slot: Slot) {
+        if let Held::AsNeeded(current) = &self.held
+            && current.as_ref().is_none_or(|(held, _)| *held != slot)
+        {
+            self.change_slot(slot);
+        }
+    }
+
+    fn change_slot(&mut self, slot: Slot) {
+        self.settle();
+        if self.waits_for_backups {
+            self.collect_tickets();
+        }
+        self.held = Held::AsNeeded(None); // Before the next one is waited for.
+        self.held = Held::AsNeeded(Some((slot, self.plane.lock_slot(slot))));
+    }
+
+    #[inline]
+    fn settle(&mut self) {
+        if !self.effects.is_empty() {
+            self.ship();
+        }
+        if self.reshaped {
+            self.publish_counts();
+        }
+    }
+
+    fn ship(&mut self) {
+        let ServedSlots { plane, held, effects, written, .. } = self;
+        let mut ship = |slot, unit: &[u8]| {
+            ship_unit(*plane, state_in(held, slot), unit);
+            written.push(slot);
+        };
+        if effects.is_of_one_slot() {
+            effects.units().for_each(|(slot, unit)| ship(slot, unit));
+        } else {
+            effects.units_by_slot().iter().for_each(|(slot, unit)| ship(*slot, unit));
+        }
+        effects.clear();
+    }
+
+    fn publish_counts(&mut self) {
+        self.reshaped = false;
+        match &self.held {
+            Held::None | Held::AsNeeded(None) => {}
+            Held::One(slot, state) | Held::AsNeeded(Some((slot, state))) => {
+                self.plane.publish_counts(*slot, state);
+            }
+            Held::Several(states) => {
+                states.iter().for_each(|(slot, state)| self.plane.publish_counts(*slot, state));
+            }
+        }
+    }
+
+    #[inline]
+    fn collect_tickets(&mut self) {
+        let plane = self.plane;
+        let ticket = |slot: Slot, state: &SlotState| {
+            state.duty.ticket(slot, plane.ack_epoch(), |link| plane.acked(link))
+        };
+        match &self.held {
+            Held::None | Held::AsNeeded(None) => {}
+            Held::One(slot, state) | Held::AsNeeded(Some((slot, state))) => {
+                self.tickets.extend(ticket(*slot, state));
+            }
+            Held::Several(states) => {
+                self.tickets.extend(states.iter().filter_map(|(slot, state)| ticket(*slot, state)));
+            }
+        }
+    }
+}
+
+/// Whoever breaks off has shipped what was done all the same.
+impl<'a, P: ServingPlane + 'a> Drop for ServedSlots<'a, '_, P> {
+    #[inline]
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+#[inline]
+fn state_in<'s, 'a, P: ServingPlane>(held: &'s mut Held<'a, P>, slot: Slot) -> &'s mut SlotState {
+    match held {
+        Held::One(held, state) => {
+            assert_eq!(*held, slot, "a command reaches only for the keys it named");
+            state
+        }
+        Held::Several(states) => {
+            let at = states.binary_search_by_key(&slot, |(held, _)| *held);
+            &mut states[at.expect("a command reaches only for its keys")].1
+        }
+        Held::AsNeeded(Some((held, state))) => {
+            assert_eq!(*held, slot, "a walk changes the slot that it is at");
+            state
+        }
+        Held::None | Held::AsNeeded(None) => {
+            unreachable!("a command without slots reached for one")
+        }
+    }
+}
+
+fn ship_unit<P: ServingPlane>(plane: &P, state: &mut SlotState, unit: &[u8]) {
+    let SlotState { table, duty } = state;
+    ship(table, duty, unit, plane.seed(), |link, frame| plane.push_frame(link, frame));
+}

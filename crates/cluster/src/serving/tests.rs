@@ -1,0 +1,378 @@
+//! The gate and the write path on one node with scripted links: what was acknowledged, refused, deposed.
+
+use core::cell::{Cell, RefCell, RefMut};
+use std::collections::BTreeMap;
+
+use placement::{Hashmask, Mask, Slot};
+use store::{Cause, Effect, NewValue, Seed, Touch, UnixMillis};
+
+use super::*;
+use crate::data::SlotState;
+use crate::map::{Bucket, Epoch, LogIndex, NodeId};
+use crate::replication::{Frame, FrameNumber, LinkId, LinkTable, Role};
+
+const ME: NodeId = NodeId(1);
+const FIRST: NodeId = NodeId(2);
+const SECOND: NodeId = NodeId(3);
+const REIGN: LogIndex = LogIndex(5);
+
+/// A node whose links the test acknowledges by hand. Node n is behind link n.
+struct Desk {
+    seed: Seed,
+    slots: RefCell<BTreeMap<Slot, &'static RefCell<SlotState>>>,
+    links: RefCell<BTreeMap<LinkId, (u64, u64)>>,
+    epoch: Cell<u64>,
+}
+
+impl LinkTable for Desk {
+    fn link_to(&self, node: NodeId) -> Option<LinkId> {
+        Some(link(node))
+    }
+
+    fn last(&self, link: LinkId) -> FrameNumber {
+        FrameNumber(self.links.borrow().get(&link).map_or(0, |(last, _)| *last))
+    }
+
+    fn acked(&self, link: LinkId) -> FrameNumber {
+        FrameNumber(self.links.borrow().get(&link).map_or(0, |(_, acked)| *acked))
+    }
+}
+
+impl ServingPlane for Desk {
+    type Guard<'a> = RefMut<'a, SlotState>;
+
+    fn lock_slot(&self, slot: Slot) -> RefMut<'_, SlotState> {
+        let new = || &*Box::leak(Box::default());
+        let cell: &'static RefCell<SlotState> =
+            self.slots.borrow_mut().entry(slot).or_insert_with(new);
+        cell.borrow_mut()
+    }
+
+    fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    fn push_frame(&self, link: LinkId, _frame: &Frame<'_>) -> FrameNumber {
+        let mut links = self.links.borrow_mut();
+        let (last, _) = links.entry(link).or_default();
+        *last += 1;
+        FrameNumber(*last)
+    }
+
+    fn ack_epoch(&self) -> AckEpoch {
+        AckEpoch(self.epoch.get())
+    }
+
+    fn publish_counts(&self, _slot: Slot, _state: &SlotState) {}
+
+    fn next_occupied(&self, from: Slot) -> Option<Slot> {
+        let slots = self.slots.borrow();
+        let mut behind = slots.range(from..);
+        behind.find(|(_, state)| !state.borrow().table.is_empty()).map(|(slot, _)| *slot)
+    }
+
+    fn key_count_of(&self, slot: Slot) -> usize {
+        self.slots.borrow().get(&slot).map_or(0, |state| state.borrow().table.len())
+    }
+
+    fn key_count(&self) -> usize {
+        self.slots.borrow().values().map(|state| state.borrow().table.len()).sum()
+    }
+
+    fn awaits_promotion(&self, slot: Slot) -> bool {
+        self.lock_slot(slot).duty.role() == Role::Heir
+    }
+}
+
+fn link(node: NodeId) -> LinkId {
+    LinkId(u16::try_from(node.0).unwrap())
+}
+
+fn bucket(key: &str, reign: LogIndex, holders: &[NodeId]) -> Bucket {
+    let hashmask = Hashmask::of_slot(Mask::M3FFF, Slot::of(key.as_bytes()));
+    Bucket { hashmask, epoch: Epoch(reign.0), reign, holders: holders.iter().copied().collect() }
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let (slots, links) = (RefCell::default(), RefCell::default());
+        Desk { seed: Seed::new(3), slots, links, epoch: Cell::new(1) }
+    }
+
+    /// The map says who holds the key's bucket: the first of them is primary.
+    fn map_says(&self, key: &str, reign: LogIndex, holders: &[NodeId]) {
+        let bucket = bucket(key, reign, holders);
+        self.lock_slot(Slot::of(key.as_bytes())).duty.follow(&bucket, ME, (None, false), self);
+        self.epoch.set(self.epoch.get() + 1);
+    }
+
+    fn serves(&self, keys: &[(&str, NodeId)]) {
+        keys.iter().for_each(|(key, backup)| self.map_says(key, REIGN, &[ME, *backup]));
+    }
+
+    /// Writes to all keys as one command.
+    fn write(&self, keys: &[&str]) -> Tickets {
+        let mut slots: Vec<Slot> = keys.iter().map(|key| Slot::of(key.as_bytes())).collect();
+        slots.sort_unstable();
+        self.run(LockSet::Several(slots), |served| {
+            for key in keys.iter().map(|key| self.seed.key(key.as_bytes())) {
+                let put = Effect::Put { key, value: NewValue::Plain(b"1"), expires_at: None };
+                let _ = served.apply(key.slot(), &put, change());
+            }
+        })
+    }
+
+    fn run(&self, locks: LockSet, work: impl FnOnce(&mut ServedSlots<'_, '_, Desk>)) -> Tickets {
+        let mut effects = EffectLog::default();
+        let locked = LockedSlots::lock(self, locks);
+        let mut served = ServedSlots::open(self, locked, access(false), &mut effects).unwrap();
+        work(&mut served);
+        served.finish().tickets
+    }
+
+    fn ack(&self, node: NodeId, number: u64) {
+        self.links.borrow_mut().entry(link(node)).or_default().1 = number;
+    }
+
+    /// The other end refuses a frame, and acknowledges it all the same.
+    fn refuse(&self, node: NodeId, key: &str, number: u64) {
+        self.lock_slot(Slot::of(key.as_bytes())).duty.refused(link(node), FrameNumber(number));
+        self.epoch.set(self.epoch.get() + 1);
+        self.ack(node, number);
+    }
+
+    fn judge(&self, ticket: &mut Ticket) -> Passage {
+        let acked = |link| self.acked(link);
+        ticket.judge_quickly(acked, || self.ack_epoch()).unwrap_or_else(|| {
+            let state = self.lock_slot(ticket.slot());
+            ticket.judge(&state.duty, self.ack_epoch(), acked)
+        })
+    }
+
+    fn release(&self, tickets: &Tickets) -> Result<bool, Aborted> {
+        let mut gate = ReplyGate::default();
+        gate.hold(0, tickets.iter().cloned());
+        gate.release(|ticket| self.judge(ticket))?;
+        Ok(gate.is_open())
+    }
+}
+
+fn change() -> Change {
+    Change { now: UnixMillis(1_000), touch: Touch::Nothing }
+}
+
+fn access(only_reads: bool) -> Access {
+    Access { need: Need::PRIMARY, only_reads, waits_for_backups: true }
+}
+
+#[test]
+fn a_reply_waits_for_the_backup_and_not_for_one_that_was_dropped() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST)]);
+    let tickets = desk.write(&["a"]);
+    assert_eq!(desk.release(&tickets), Ok(false));
+    desk.ack(FIRST, 1);
+    assert_eq!(desk.release(&tickets), Ok(true));
+    let tickets = desk.write(&["a"]);
+    assert_eq!(desk.release(&tickets), Ok(false));
+    desk.map_says("a", REIGN, &[ME]);
+    assert_eq!(desk.release(&tickets), Ok(true), "the backup is out of the map");
+}
+
+/// Finding 1: a deposed primary must not take the acknowledgement of a refusal for one of the write.
+#[test]
+fn an_acknowledged_refusal_never_releases_a_reply_of_a_deposed_primary() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST)]);
+    let tickets = desk.write(&["a"]);
+    desk.refuse(FIRST, "a", 1);
+    desk.ack(FIRST, 9);
+    assert_eq!(desk.release(&tickets), Ok(false), "the new primary has refused it");
+    desk.map_says("a", LogIndex(9), &[FIRST]);
+    assert_eq!(desk.release(&tickets), Err(Aborted));
+    desk.map_says("a", LogIndex(12), &[ME, FIRST]);
+    assert_eq!(desk.release(&tickets), Err(Aborted), "primary again, later");
+}
+
+#[test]
+fn what_is_acknowledged_after_the_reign_has_ended_does_not_count() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST)]);
+    let safe = desk.write(&["a"]);
+    desk.ack(FIRST, 1);
+    let late = desk.write(&["a"]);
+    desk.map_says("a", LogIndex(9), &[FIRST, ME]);
+    desk.refuse(FIRST, "a", 2);
+    assert_eq!(desk.release(&safe), Ok(true), "every copy had it");
+    assert_eq!(desk.release(&late), Err(Aborted));
+}
+
+/// Finding 1, second variant: another change of the bucket does not make a refusal undone.
+#[test]
+fn a_refusal_counts_until_the_backup_is_dropped() {
+    let desk = Desk::new();
+    desk.map_says("a", REIGN, &[ME, FIRST]);
+    let tickets = desk.write(&["a"]);
+    desk.refuse(FIRST, "a", 1);
+    desk.map_says("a", REIGN, &[ME, FIRST, SECOND]);
+    assert_eq!(desk.release(&tickets), Ok(false), "it still counts, and has a hole");
+    assert!(desk.lock_slot(Slot::of(b"a")).duty.is_refused(link(FIRST)));
+    desk.map_says("a", REIGN, &[ME, SECOND]);
+    assert_eq!(desk.release(&tickets), Ok(true));
+}
+
+/// Finding 2: a refusal of a node that is fed no more is of no consequence.
+#[test]
+fn a_refusal_that_comes_too_late_changes_nothing() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST)]);
+    desk.write(&["a"]);
+    desk.map_says("a", REIGN, &[ME]);
+    desk.refuse(FIRST, "a", 1);
+    let slot = Slot::of(b"a");
+    assert!(!desk.lock_slot(slot).duty.is_refused(link(FIRST)));
+    // Nor when a new fill has begun meanwhile.
+    desk.lock_slot(slot).duty.start_feeding(link(FIRST), FrameNumber(4));
+    desk.refuse(FIRST, "a", 3);
+    assert!(!desk.lock_slot(slot).duty.is_refused(link(FIRST)));
+    desk.refuse(FIRST, "a", 5);
+    assert!(desk.lock_slot(slot).duty.is_refused(link(FIRST)));
+}
+
+/// Finding 7: each slot is judged by its own backups and its own reign.
+#[test]
+fn a_reply_that_depends_on_two_slots_waits_for_the_backups_of_both() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST), ("b", SECOND)]);
+    let tickets = desk.write(&["a", "b"]);
+    assert_eq!(tickets.len(), 2);
+    for (done, other) in [(FIRST, SECOND), (SECOND, FIRST)] {
+        desk.ack(done, 1);
+        desk.ack(other, 0);
+        assert_eq!(desk.release(&tickets), Ok(false));
+        desk.map_says("c", REIGN, &[ME]);
+        assert_eq!(desk.release(&tickets), Ok(false), "any change of the map");
+    }
+    desk.ack(FIRST, 1);
+    desk.ack(SECOND, 0);
+    desk.map_says("b", LogIndex(9), &[SECOND]);
+    assert_eq!(desk.release(&tickets), Err(Aborted), "deposed of one of them");
+}
+
+#[test]
+fn a_reply_that_was_held_is_not_sent_when_the_lease_has_run_out_meanwhile() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST)]);
+    let tickets = desk.write(&["a"]);
+    let mut gate = ReplyGate::default();
+    gate.rely_on_lease();
+    gate.hold(0, tickets);
+    assert_eq!(gate.check_lease(true), Ok(()), "it ran under a lease");
+    desk.ack(FIRST, 1);
+    gate.release(|ticket| desk.judge(ticket)).unwrap();
+    assert!(gate.is_open());
+    assert_eq!(gate.check_lease(false), Err(Aborted));
+    assert_eq!(gate.check_lease(true), Ok(()));
+    assert_eq!(gate.check_lease(false), Ok(()), "what was sent is sent");
+}
+
+#[test]
+fn a_walk_waits_only_for_the_slots_it_has_seen() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST), ("b", SECOND)]);
+    desk.write(&["a", "b"]);
+    let tickets = desk.run(LockSet::AsNeeded, |served| {
+        assert_eq!(served.table(Slot::of(b"a")).len(), 1);
+    });
+    assert_eq!(tickets.iter().map(Ticket::slot).collect::<Vec<_>>(), [Slot::of(b"a")]);
+    desk.ack(FIRST, 1);
+    assert_eq!(desk.release(&tickets), Ok(true), "whatever the other link does");
+}
+
+#[test]
+fn a_walk_that_changes_leaves_out_what_is_handed_over_and_says_so() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST)]);
+    desk.write(&["a"]);
+    let slot = Slot::of(b"a");
+    desk.lock_slot(slot).duty.pause();
+    desk.run(LockSet::AsNeeded, |served| {
+        assert!(served.table(slot).is_empty());
+        let _ = served.apply(slot, &Effect::Clear, change());
+        assert_eq!(served.left_out(), Some((slot, Obstacle::Handover)));
+    });
+    assert_eq!(desk.lock_slot(slot).table.len(), 1);
+    let mut effects = EffectLog::default();
+    let locked = LockedSlots::lock(&desk, LockSet::AsNeeded);
+    let mut reads = ServedSlots::open(&desk, locked, access(true), &mut effects).unwrap();
+    assert_eq!(reads.table(slot).len(), 1, "who only reads sees it");
+}
+
+#[test]
+fn who_has_locked_all_slots_waits_while_one_is_handed_over() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST)]);
+    desk.lock_slot(Slot::of(b"a")).duty.pause();
+    let mut effects = EffectLog::default();
+    let locked = LockedSlots::lock(&desk, LockSet::All { named: Vec::new() });
+    let denied = ServedSlots::open(&desk, locked, access(false), &mut effects).err();
+    assert_eq!(denied, Some(Denied::Park(Slot::of(b"a"), Obstacle::Handover)));
+}
+
+/// Finding 15: a copy is never changed by whoever reads it.
+#[test]
+fn a_copy_stays_as_it_is_whoever_reads_it() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST)]);
+    desk.write(&["a"]);
+    desk.map_says("a", LogIndex(9), &[FIRST, ME]);
+    let slot = Slot::of(b"a");
+    let before = desk.lock_slot(slot).position();
+    let mut effects = EffectLog::default();
+    let need = Need { reads_copy: true, copies: 1 };
+    let reading = Access { need, only_reads: true, waits_for_backups: true };
+    let locked = LockedSlots::lock(&desk, LockSet::One(slot));
+    let mut served = ServedSlots::open(&desk, locked, reading, &mut effects).unwrap();
+    let key = desk.seed.key(b"a");
+    assert!(!served.may_change(slot));
+    let _ = served.apply(slot, &Effect::Remove { key, cause: Cause::Expired }, change());
+    drop(served);
+    assert_eq!(desk.lock_slot(slot).position(), before);
+    assert_eq!(desk.lock_slot(slot).table.len(), 1);
+}
+
+#[test]
+fn all_that_one_command_does_to_a_slot_is_one_unit() {
+    let mut log = EffectLog::default();
+    let seed = Seed::new(1);
+    for key in ["a", "b", "a"] {
+        let key = seed.key(key.as_bytes());
+        let put = Effect::Put { key, value: NewValue::Plain(b"1"), expires_at: None };
+        log.record(key.slot(), store::Version(1), store::Version(2), &put);
+    }
+    assert_eq!(log.units().count(), 3);
+    assert_eq!(log.units_by_slot().len(), 2);
+}
+
+#[test]
+fn access_follows_the_role() {
+    let copy = Need { reads_copy: true, copies: 1 };
+    let handover = SlotAccess::Park(Obstacle::Handover);
+    for (role, primary, reads_copy) in [
+        (Role::Serving, SlotAccess::Run, SlotAccess::Run),
+        (Role::Paused, handover, handover),
+        (Role::Settling, handover, handover),
+        (Role::Heir, handover, handover),
+        (Role::Backup, SlotAccess::Redirect, SlotAccess::Run),
+        (Role::Absent, SlotAccess::Redirect, SlotAccess::Redirect),
+        (Role::Taking, SlotAccess::Redirect, SlotAccess::Redirect),
+        (Role::Kept, SlotAccess::Redirect, SlotAccess::Redirect),
+    ] {
+        let state = SlotState::with_role(role);
+        assert_eq!(state.duty.access(Need::PRIMARY), primary, "{role:?}");
+        assert_eq!(state.duty.access(copy), reads_copy, "{role:?}");
+    }
+    let alone = SlotState::with_role(Role::Serving);
+    let two_copies = Need { reads_copy: false, copies: 2 };
+    assert_eq!(alone.duty.access(two_copies), SlotAccess::Park(Obstacle::Copies));
+}

@@ -1,0 +1,116 @@
+//! Tickets: the acknowledgements that a reply waits for before it may leave, slot by slot.
+
+use placement::Slot;
+use smallvec::SmallVec;
+
+use crate::map::LogIndex;
+use crate::replication::{Duty, FrameNumber, LinkId};
+use crate::rules::{Rule, holds};
+
+/// Made under the slot's lock when a command has run (`Duty::ticket`). A reply that depends on several slots
+/// has one for each.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ticket {
+    slot: Slot,
+    /// The reign in which the command ran.
+    reign: LogIndex,
+    waits: SmallVec<[Wait; 1]>,
+    /// While this is the node's, acknowledgements alone decide.
+    epoch: AckEpoch,
+}
+
+/// A frame that the other end of a link must have acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wait {
+    pub link: LinkId,
+    pub number: FrameNumber,
+}
+
+/// Counts the events after which an acknowledgement may mean something else than before: a refusal, a new
+/// map. A refusal is counted before the acknowledgement that covers it becomes visible, a new map after all
+/// duties have changed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct AckEpoch(pub u64);
+
+impl AckEpoch {
+    /// An epoch that is never the node's: the slot must be looked at.
+    const UNKNOWN: AckEpoch = AckEpoch(u64::MAX);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Passage {
+    /// The reply may leave.
+    Release,
+    Wait,
+    /// This node was deposed before the write was safe. The write may be lost or not: nothing may be said,
+    /// and the connection is closed.
+    Abort,
+}
+
+impl Duty {
+    /// What a reply that depends on the slot's content has to wait for; `None` if all that was written is
+    /// acknowledged. `epoch` is the node's, read under the slot's lock.
+    #[inline]
+    pub fn ticket(
+        &self,
+        slot: Slot,
+        epoch: AckEpoch,
+        acked: impl Fn(LinkId) -> FrameNumber,
+    ) -> Option<Ticket> {
+        if self.feeds().is_empty() || !holds(Rule::BackupWait) {
+            return None; // As always on a node alone.
+        }
+        let waits: SmallVec<[Wait; 1]> =
+            self.feeds().iter().filter_map(|feed| feed.wait(acked(feed.link()))).collect();
+        let is_refused = self.feeds().iter().any(|feed| feed.refused().is_some());
+        let epoch = if is_refused { AckEpoch::UNKNOWN } else { epoch };
+        (!waits.is_empty()).then_some(Ticket { slot, reign: self.reign(), waits, epoch })
+    }
+}
+
+impl Ticket {
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// Judges by acknowledgements alone. `None` if the slot must be looked at ([`Ticket::judge`]). The epoch is
+    /// read after the acknowledgements: one that covers a refusal then shows it.
+    #[inline]
+    pub fn judge_quickly(
+        &self,
+        acked: impl Fn(LinkId) -> FrameNumber,
+        epoch: impl FnOnce() -> AckEpoch,
+    ) -> Option<Passage> {
+        let is_acked = self.waits.iter().all(|wait| acked(wait.link) >= wait.number);
+        let passage = if is_acked { Passage::Release } else { Passage::Wait };
+        (epoch() == self.epoch).then_some(passage)
+    }
+
+    /// Judges by what this node is to the slot now. Called under the slot's lock.
+    ///
+    /// In the reign in which the command ran, a backup that was dropped from the wait set need not be waited
+    /// for. After it, only what had been acknowledged by its end counts.
+    pub fn judge(
+        &mut self,
+        duty: &Duty,
+        epoch: AckEpoch,
+        acked: impl Fn(LinkId) -> FrameNumber,
+    ) -> Passage {
+        let is_current = duty.is_primary() && duty.reign() == self.reign;
+        if !is_current && holds(Rule::ReignCheck) {
+            let is_acked = |wait: &Wait| duty.acked_in(self.reign, wait.link) >= Some(wait.number);
+            let safe = self.waits.iter().all(is_acked);
+            return if safe { Passage::Release } else { Passage::Abort };
+        }
+        let feed_of = |wait: &Wait| duty.feed(wait.link).filter(|feed| feed.counts());
+        let lags = |wait: &Wait| {
+            feed_of(wait).is_some_and(|feed| feed.acked(acked(wait.link)) < wait.number)
+        };
+        if !self.waits.iter().any(lags) {
+            return Passage::Release;
+        }
+        let is_refused = duty.feeds().iter().any(|feed| feed.refused().is_some());
+        self.epoch = if is_refused { AckEpoch::UNKNOWN } else { epoch };
+        Passage::Wait
+    }
+}

@@ -1,0 +1,137 @@
+//! One command from admission to its tickets: admitted, its slots locked and checked by the gate, run, its
+//! effects shipped. The server's workers and the simulator's nodes both execute commands by this function.
+
+use std::collections::BTreeSet;
+
+use cluster::map::NodeId;
+use cluster::serving::{
+    Access, Denied, EffectLog, Finished, LockedSlots, Need, Obstacle, ServedSlots, ServingPlane,
+};
+use placement::Slot;
+use resp::{Output, Reply};
+
+use crate::{
+    Context, Ending, Error, Flag, Host, Keys, Locks, Outcome, Request, Session, Spec, Surroundings,
+    Verdict, admit, run,
+};
+
+/// What the node as a whole says about running commands.
+#[derive(Clone, Copy)]
+pub struct ServingRules<'a> {
+    pub has_lease: bool,
+    /// Writes to a bucket with fewer copies wait.
+    pub min_copies: usize,
+    /// Replies wait for backups (`ack = "backup"`).
+    pub waits_for_backups: bool,
+    /// Primaries that have fallen silent: READONLY reads of what is here of theirs are refused.
+    pub pending: &'a BTreeSet<NodeId>,
+}
+
+/// What a command works with besides its slots.
+pub struct Workbench<'a> {
+    pub env: &'a Surroundings,
+    pub outcome: &'a mut Outcome,
+    /// Empty before and after each command.
+    pub effects: &'a mut EffectLog,
+    pub chance: &'a mut u64,
+}
+
+pub enum Executed {
+    /// It ran, and its reply is written; it may leave when the tickets allow it.
+    Ran { ending: Ending, finished: Finished, relies_on_lease: bool },
+    /// It runs with EXEC; the reply is written.
+    Queued,
+    /// This was replied; nothing ran.
+    Refused(Error),
+    /// This node has no lease: nothing ran, nothing is replied.
+    Fenced,
+    /// Nothing ran, nothing is replied: it is to be tried again when the obstacle is gone.
+    Park(Slot, Obstacle),
+    /// Nothing ran, nothing is replied: another node serves the slot.
+    Redirect(Slot),
+    /// A walk over many slots has left out this one, which is being handed over or lacks copies; what it replied
+    /// does not count, and it is to be run again.
+    LeftOut(Slot, Obstacle),
+}
+
+/// Executes a request. `lock` takes the locks it needs, `host` makes the node around it.
+#[inline]
+pub fn execute<'p, P: ServingPlane, H: Host>(
+    request: &Request<'_>,
+    (session, output): (&mut Session, &mut Output),
+    (plane, rules): (&'p P, ServingRules<'_>),
+    bench: Workbench<'_>,
+    lock: impl FnOnce(Locks) -> LockedSlots<'p, P>,
+    host: impl FnOnce(&'static Spec) -> H,
+) -> Executed {
+    let Workbench { env, outcome, effects, chance } = bench;
+    if let Some(key) = &request.key
+        && !env.cluster.is_mine(key.slot())
+        && plane.awaits_promotion(key.slot())
+    {
+        return Executed::Park(key.slot(), Obstacle::Handover);
+    }
+    let mut reply = Reply::new(output, session.protocol);
+    let (spec, locks) = match admit(request, session, env, &mut reply) {
+        Verdict::Run(spec, locks) => (spec, locks),
+        Verdict::Queued => return Executed::Queued,
+        Verdict::Refused(error) => return Executed::Refused(error),
+    };
+    if !rules.has_lease && locks != Locks::None {
+        return Executed::Fenced;
+    }
+    let access = access(spec, session, rules);
+    let locked = lock(locks);
+    if access.need.reads_copy
+        && let Some(slot) = pending_slot(&locked, env, rules.pending)
+    {
+        return Executed::Redirect(slot);
+    }
+    let mut slots = match ServedSlots::open(plane, locked, access, effects) {
+        Ok(slots) => slots,
+        Err(Denied::Park(slot, obstacle)) => return Executed::Park(slot, obstacle),
+        Err(Denied::Redirect(slot)) => return Executed::Redirect(slot),
+    };
+    let keys = Keys::new(&mut slots, env, outcome, chance);
+    let (args, first_key) = (request.args, request.key);
+    let mut host = host(spec);
+    let mut context = Context { args, keys, reply, session, host: &mut host, spec, first_key };
+    let ending = run(&mut context);
+    if let Some((slot, obstacle)) = slots.left_out() {
+        return Executed::LeftOut(slot, obstacle);
+    }
+    let relies_on_lease = !slots.is_empty();
+    Executed::Ran { ending, finished: slots.finish(), relies_on_lease }
+}
+
+/// What a command is about to do to its slots, on this connection.
+#[inline]
+fn access(spec: &Spec, session: &Session, rules: ServingRules<'_>) -> Access {
+    let writes =
+        spec.has(Flag::Write) || session.queue.as_ref().is_some_and(|_| runs_writes(session));
+    let need = Need {
+        reads_copy: session.reads_backups && !writes,
+        copies: if writes { rules.min_copies } else { 1 },
+    };
+    Access { need, only_reads: !writes, waits_for_backups: rules.waits_for_backups }
+}
+
+/// True if EXEC would run a command that writes.
+fn runs_writes(session: &Session) -> bool {
+    let queue = session.queue.iter().flat_map(|queue| &queue.commands);
+    queue.into_iter().any(|queued| queued.spec.has(Flag::Write))
+}
+
+/// A slot whose copy here may be old, because its primary has fallen silent.
+fn pending_slot<P: ServingPlane>(
+    locked: &LockedSlots<'_, P>,
+    env: &Surroundings,
+    pending: &BTreeSet<NodeId>,
+) -> Option<Slot> {
+    if pending.is_empty() {
+        return None;
+    }
+    let primary = |slot| env.cluster.map().bucket_of(slot).primary();
+    let is_pending = |slot| primary(slot).is_some_and(|primary| pending.contains(&primary));
+    locked.find_named(|slot, state| state.duty().is_backup() && is_pending(slot))
+}

@@ -1,0 +1,87 @@
+//! Serving on this node: the locks of slots, the published counts, the links (`cluster::serving`).
+
+use cluster::data::SlotState;
+use cluster::map::NodeId;
+use cluster::replication::{Frame, FrameNumber, LinkId, LinkTable, Role};
+use cluster::serving::{AckEpoch, Passage, ServingPlane, Ticket};
+use core::sync::atomic::Ordering::Relaxed;
+use placement::Slot;
+use store::Seed;
+
+use crate::keyspace::SlotGuard;
+use crate::shared::Shared;
+
+impl LinkTable for Shared {
+    fn link_to(&self, node: NodeId) -> Option<LinkId> {
+        self.data.links.to_node(node)
+    }
+
+    fn last(&self, link: LinkId) -> FrameNumber {
+        self.data.links.get(link).last()
+    }
+
+    #[inline]
+    fn acked(&self, link: LinkId) -> FrameNumber {
+        self.data.links.acked(link)
+    }
+}
+
+impl ServingPlane for Shared {
+    type Guard<'a> = SlotGuard<'a>;
+
+    #[inline]
+    fn lock_slot(&self, slot: Slot) -> SlotGuard<'_> {
+        self.keyspace.lock_one(slot)
+    }
+
+    #[inline]
+    fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    #[inline]
+    fn push_frame(&self, link: LinkId, frame: &Frame<'_>) -> FrameNumber {
+        self.data.links.push(link, frame)
+    }
+
+    #[inline]
+    fn ack_epoch(&self) -> AckEpoch {
+        self.data.ack_epoch()
+    }
+
+    #[inline]
+    fn publish_counts(&self, slot: Slot, state: &SlotState) {
+        self.keyspace.note(slot, state);
+    }
+
+    fn next_occupied(&self, from: Slot) -> Option<Slot> {
+        self.keyspace.next_occupied(from)
+    }
+
+    fn key_count_of(&self, slot: Slot) -> usize {
+        self.keyspace.len_of(slot)
+    }
+
+    fn key_count(&self) -> usize {
+        usize::try_from(self.keyspace.population().keys).unwrap_or(usize::MAX)
+    }
+
+    /// One that is locked may be awaited: whoever waits for nothing is woken by the next map.
+    fn awaits_promotion(&self, slot: Slot) -> bool {
+        let is_awaited = || self.keyspace.try_lock(slot).is_none_or(|state| is_heir(&state));
+        self.data.heirs.load(Relaxed) && is_awaited()
+    }
+}
+
+fn is_heir(state: &SlotState) -> bool {
+    state.duty().role() == Role::Heir
+}
+
+/// Judges a reply that waits with this ticket.
+pub(crate) fn judge(shared: &Shared, ticket: &mut Ticket) -> Passage {
+    let acked = |link| shared.data.links.acked(link);
+    ticket.judge_quickly(acked, || shared.data.ack_epoch()).unwrap_or_else(|| {
+        let state = shared.keyspace.lock_one(ticket.slot());
+        ticket.judge(state.duty(), shared.data.ack_epoch(), acked)
+    })
+}

@@ -1,0 +1,73 @@
+//! Replies that wait for backups: they leave when their tickets allow it (`cluster::serving`).
+
+use core::sync::atomic::Ordering::{Acquire, Release};
+
+use cluster::serving::Tickets;
+use resp::Mark;
+
+use super::Worker;
+use crate::data;
+
+impl Worker<'_> {
+    /// Holds a connection's output from `from` on.
+    pub(super) fn hold(&mut self, index: usize, from: Mark, tickets: Tickets) {
+        let connection = &mut self.connections[index];
+        if connection.gate.is_open() {
+            self.holding.push(index);
+        }
+        connection.gate.hold(from, tickets);
+    }
+
+    /// Sends the replies that need wait no longer.
+    pub(super) fn release(&mut self) {
+        self.tell_of_the_safe();
+        self.resume_waits();
+        if self.holding.is_empty() && self.answered.is_empty() {
+            return self.stop_announcing();
+        }
+        let mut waiting = core::mem::take(&mut self.holding);
+        waiting.retain(|index| {
+            let Some(connection) = self.connections.get_mut(*index) else { return false };
+            if connection.gate.is_open() {
+                return false; // Another connection has taken the place.
+            }
+            let shared = self.shared;
+            let before = connection.gate.limit(connection.output.mark());
+            let released = connection.gate.release(|ticket| data::judge(shared, ticket));
+            if released.is_err() {
+                self.close(*index);
+                return false;
+            }
+            let is_open = connection.gate.is_open();
+            if is_open || connection.gate.limit(connection.output.mark()) != before {
+                self.answered.push(*index);
+            }
+            !is_open
+        });
+        waiting.append(&mut self.holding); // Resumed commands may wait anew.
+        self.holding = waiting;
+        self.answer();
+        self.stop_announcing();
+    }
+
+    /// True if this worker wants to hear of acknowledgements.
+    fn awaits_acks(&self) -> bool {
+        !self.holding.is_empty() || !self.later.is_empty() || self.waits.awaits_acks
+    }
+
+    fn stop_announcing(&self) {
+        let flag = &self.shared.data.holding[self.number];
+        if flag.load(Acquire) && !self.awaits_acks() {
+            flag.store(false, Release);
+        }
+    }
+
+    /// Says to the others that this worker wants to hear of acknowledgements. To be called before what is
+    /// waited for is sent.
+    pub(super) fn announce_holding(&self) {
+        let flag = &self.shared.data.holding[self.number];
+        if self.awaits_acks() && !flag.load(Acquire) {
+            flag.store(true, Release);
+        }
+    }
+}

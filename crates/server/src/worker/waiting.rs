@@ -1,0 +1,293 @@
+//! Connections that wait before a command can run: for a handover, for copies, for the timers of other nodes,
+//! for CLIENT PAUSE to end, for replicas (WAIT).
+//!
+//! Waiting is a state, not a loop. The requests that came are kept as they were parsed, and an event lets the
+//! first of them be tried again: duties have changed (`ack_epoch`), an answer has come (`Mail::Resume`), the
+//! pause is over, something was acknowledged. A connection that waits costs nothing meanwhile. What waits for
+//! too long has not run, and its client is told so (`-TRYAGAIN`).
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use cluster::serving::{AckEpoch, Obstacle};
+use commands::{Error, Flag, OwnedArgs, PauseScope, Request, Session, Spec};
+use placement::Slot;
+use resp::{Output, Reply};
+
+use super::Worker;
+use super::execute::Held;
+use super::timing::BatchTime;
+
+/// The longest wait for a handover or for copies.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Requests that wait, and the reason.
+pub(crate) struct Waiting {
+    pub reason: Reason,
+    /// In the order in which they came; the first is the one that waits.
+    requests: VecDeque<OwnedArgs>,
+    since: Instant,
+    /// When it is tried once more, whatever has happened.
+    deadline: Option<Instant>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// The slot is between two primaries, or lacks copies.
+    Slot(Slot, Obstacle),
+    /// The timers of other nodes have not answered (`Connection::question`).
+    Answer,
+    /// CLIENT PAUSE.
+    Pause,
+    /// WAIT: not enough backups have acknowledged.
+    Replicas,
+}
+
+/// What a worker knows of its waiting connections.
+#[derive(Default)]
+pub(super) struct WaitList {
+    /// Places of connections that wait; one may have gone since.
+    places: Vec<usize>,
+    /// The epoch when slots were last looked at.
+    looked_at: AckEpoch,
+    /// The earliest deadline.
+    next_deadline: Option<Instant>,
+    /// Connections whose answer has come.
+    answered: Vec<usize>,
+    /// A connection waits for acknowledgements (WAIT).
+    pub awaits_acks: bool,
+}
+
+impl Waiting {
+    fn new(reason: Reason, deadline: Option<Instant>) -> Waiting {
+        Waiting { reason, requests: VecDeque::new(), since: Instant::now(), deadline }
+    }
+
+    /// Bytes of requests that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.requests.iter().map(OwnedArgs::bytes).sum()
+    }
+}
+
+impl Worker<'_> {
+    /// Keeps a request that cannot run now. `deadline` is WAIT's own; other reasons have theirs.
+    #[cold]
+    pub(super) fn park(
+        &mut self,
+        index: usize,
+        request: &Request<'_>,
+        reason: Reason,
+        deadline: Option<Instant>,
+    ) {
+        let connection = &mut self.connections[index];
+        let since = connection.parked_since.take();
+        let mut waiting = Waiting::new(reason, deadline);
+        waiting.since = since.unwrap_or(waiting.since);
+        if let Reason::Slot(..) = reason {
+            waiting.deadline = Some(waiting.since + WAIT_MAX);
+        }
+        waiting.requests.push_back(OwnedArgs::new(request.args.iter()));
+        self.waits.note_deadline(waiting.deadline);
+        self.waits.awaits_acks |= reason == Reason::Replicas;
+        self.waits.places.push(index);
+        connection.waiting = Some(Box::new(waiting));
+    }
+
+    /// Keeps a request behind one that waits.
+    #[cold]
+    pub(super) fn queue_behind(&mut self, index: usize, request: &Request<'_>) {
+        if let Some(waiting) = &mut self.connections[index].waiting {
+            waiting.requests.push_back(OwnedArgs::new(request.args.iter()));
+        }
+    }
+
+    /// A connection's answer has come.
+    pub(super) fn on_answer(&mut self, id: u64, index: usize) {
+        if self.connections.get(index).is_some_and(|connection| connection.session.id == id) {
+            self.waits.answered.push(index);
+        }
+    }
+
+    /// Tries again what need wait no longer. Called once a round, before new requests are read.
+    pub(super) fn resume_waiting(&mut self) {
+        let before =
+            core::mem::replace(&mut self.paused, self.shared.pauses.scope(self.around.now));
+        if self.waits.places.is_empty() {
+            return;
+        }
+        let epoch = self.shared.data.ack_epoch();
+        let is_late = self.waits.next_deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let disturbed = core::mem::replace(&mut self.waits.looked_at, epoch) != epoch;
+        let unpaused = self.paused != before;
+        if !is_late && !disturbed && !unpaused && self.waits.answered.is_empty() {
+            return;
+        }
+        self.resume_if(|worker, index| worker.may_go_on(index, is_late));
+    }
+
+    /// WAIT's connections are looked at when something was acknowledged.
+    pub(super) fn resume_waits(&mut self) {
+        if self.waits.awaits_acks {
+            self.resume_if(|worker, index| worker.waits_for(index) == Some(Reason::Replicas));
+        }
+    }
+
+    fn waits_for(&self, index: usize) -> Option<Reason> {
+        self.connections[index].waiting.as_ref().map(|waiting| waiting.reason)
+    }
+
+    fn resume_if(&mut self, may_go_on: impl Fn(&Worker<'_>, usize) -> bool) {
+        let places = core::mem::take(&mut self.waits.places);
+        let answered = core::mem::take(&mut self.waits.answered);
+        (self.waits.next_deadline, self.waits.awaits_acks) = (None, false);
+        for index in places {
+            let waiting = self.connections.get(index).and_then(|it| it.waiting.as_ref());
+            let Some(waiting) = waiting else { continue }; // Closed since.
+            let (reason, deadline) = (waiting.reason, waiting.deadline);
+            let has_answer = reason == Reason::Answer && answered.contains(&index);
+            if has_answer || may_go_on(self, index) {
+                self.resume(index);
+            } else {
+                self.waits.note_deadline(deadline);
+                self.waits.awaits_acks |= reason == Reason::Replicas;
+                self.waits.places.push(index);
+            }
+        }
+    }
+
+    /// True if the obstacle is gone, or the wait has lasted long enough.
+    fn may_go_on(&self, index: usize, is_late: bool) -> bool {
+        let Some(waiting) = &self.connections[index].waiting else { return false };
+        let is_over = is_late && waiting.deadline.is_some_and(|until| until <= Instant::now());
+        is_over
+            || match waiting.reason {
+                Reason::Answer | Reason::Replicas => false,
+                Reason::Pause => !self.is_paused(index, &waiting.requests),
+                Reason::Slot(slot, obstacle) => self.is_passable(slot, obstacle),
+            }
+    }
+
+    /// True if a slot's obstacle is gone. One that is busy is worth a try.
+    fn is_passable(&self, slot: Slot, obstacle: Obstacle) -> bool {
+        let Some(state) = self.shared.keyspace.try_lock(slot) else { return true };
+        match obstacle {
+            Obstacle::Handover => {
+                !state.duty().is_still() && !state.duty().awaits_promotion()
+                    || state.duty().is_serving()
+            }
+            Obstacle::Copies => {
+                !state.duty().is_serving() || 1 + state.duty().wait_set().count() >= self.min_copies
+            }
+        }
+    }
+
+    fn is_paused(&self, index: usize, requests: &VecDeque<OwnedArgs>) -> bool {
+        let Some(first) = requests.front() else { return false };
+        let request = Request::prepare(first.args(), &self.shared.table, &self.shared.seed);
+        self.must_pause(index, &request)
+    }
+
+    /// True if CLIENT PAUSE stops this request.
+    pub(super) fn must_pause(&self, index: usize, request: &Request<'_>) -> bool {
+        let session = &self.connections[index].session;
+        match self.paused {
+            None => false,
+            Some(PauseScope::All) => true,
+            Some(PauseScope::Writes) => request.spec.is_some_and(|spec| may_write(spec, session)),
+        }
+    }
+
+    /// Runs the requests of a connection that waited, until one has to wait again.
+    fn resume(&mut self, index: usize) {
+        let Some(waiting) = self.connections[index].waiting.take() else { return };
+        let Waiting { reason, mut requests, since, deadline } = *waiting;
+        let is_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
+        if let Reason::Slot(_, obstacle) = reason {
+            if is_late {
+                self.give_up(index, requests.pop_front(), obstacle);
+            } else {
+                self.connections[index].parked_since = Some(since);
+            }
+        }
+        let requests: Vec<Request<'_>> = requests
+            .iter()
+            .map(|args| Request::prepare(args.args(), &self.shared.table, &self.shared.seed))
+            .collect();
+        let mut time = BatchTime::start();
+        self.run_for(index, (0, &requests), &mut Held::new(), &mut time);
+        self.post();
+        self.answered.push(index);
+        let connection = &mut self.connections[index];
+        connection.readable |= connection.waiting.is_none();
+    }
+
+    /// A request has waited for too long: it has not run.
+    fn give_up(&mut self, index: usize, args: Option<OwnedArgs>, obstacle: Obstacle) {
+        let error = Error::fixed(match obstacle {
+            Obstacle::Handover => {
+                "TRYAGAIN the slot has been between two nodes for too long; nothing was done, try again"
+            }
+            Obstacle::Copies => {
+                "TRYAGAIN the slot has fewer copies than min-copies wants; nothing was done, try again"
+            }
+        });
+        let Some(args) = args else { return };
+        let request = Request::prepare(args.args(), &self.shared.table, &self.shared.seed);
+        let mut output = core::mem::take(&mut self.connections[index].output);
+        self.refuse(index, &request, error, &mut output);
+        self.connections[index].output = output;
+    }
+
+    /// Replies an error to a request that has not run.
+    pub(super) fn refuse(
+        &mut self,
+        index: usize,
+        request: &Request<'_>,
+        error: Error,
+        output: &mut Output,
+    ) {
+        let session = &mut self.connections[index].session;
+        Reply::new(output, session.protocol).error(error.text());
+        session.refused();
+        self.note_refusal(index, request, error);
+    }
+
+    /// A request of this connection is done, or another node's to do: notes how long a handover held it up.
+    #[inline]
+    pub(super) fn note_stall(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        if let Some(since) = connection.parked_since.take() {
+            self.shared.data.parked.note(since.elapsed());
+        }
+    }
+
+    /// How long this worker may sleep for the sake of those who wait.
+    pub(super) fn until_deadline(&self) -> Option<Duration> {
+        let deadline = self.waits.next_deadline?;
+        Some(deadline.saturating_duration_since(Instant::now()))
+    }
+}
+
+impl WaitList {
+    fn note_deadline(&mut self, deadline: Option<Instant>) {
+        let earliest = [self.next_deadline, deadline].into_iter().flatten().min();
+        self.next_deadline = earliest;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub(super) fn has_answers(&self) -> bool {
+        !self.answered.is_empty()
+    }
+}
+
+/// True if a command changes anything, now or by running what was queued.
+fn may_write(spec: &Spec, session: &Session) -> bool {
+    const WRITES: [Flag; 2] = [Flag::Write, Flag::MayReplicate];
+    let writes = |spec: &Spec| WRITES.iter().any(|flag| spec.has(*flag));
+    let queue = session.queue.as_ref().filter(|_| spec.name == "exec");
+    writes(spec)
+        || queue.is_some_and(|queue| queue.commands.iter().any(|queued| writes(queued.spec)))
+}

@@ -1,0 +1,314 @@
+//! Clients' commands on one process: executed by `commands::execute`, held by `cluster::serving::ReplyGate`, as a
+//! server's worker does it (`server/src/worker`).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use cluster::data::Plane;
+use cluster::map::{Ack, NodeId};
+use cluster::serving::{Aborted, AckEpoch, EffectLog, LockedSlots, Passage, ReplyGate, Ticket};
+use commands::settings::NotifyClasses;
+use commands::testing::TestHost;
+use commands::{Executed, Outcome, Request as Parsed, ServingRules, Session, Surroundings};
+use commands::{OwnedArgs, Table, Workbench, execute};
+use placement::Slot;
+use resp::{Output, ReplyParser, Value};
+use store::{Access, UnixMillis};
+
+use super::Sabotage;
+use super::clients::{Request, Told};
+use super::linear::{Answer, Op};
+use super::node::{Node, Written};
+
+/// `worker/waiting.rs`: what waits for longer has not run.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long a key is there that expires.
+const LENT_FOR_MILLIS: &str = "10000";
+
+static TABLE: LazyLock<Table> = LazyLock::new(Table::default);
+
+/// What a process keeps for its clients.
+#[derive(Default)]
+pub(super) struct Counter {
+    lines: BTreeMap<usize, Line>,
+    outcome: Outcome,
+    effects: EffectLog,
+    host: TestHost,
+    chance: u64,
+    /// The epoch when parked commands were last tried.
+    tried_at: AckEpoch,
+    /// A worker looks at the lease when its round begins: it may have run out since.
+    pub fence_is_up: bool,
+}
+
+/// One client's connection.
+#[derive(Default)]
+struct Line {
+    session: Session,
+    gate: ReplyGate<u64>,
+    /// Replies that have not left, by their place.
+    replies: VecDeque<(u64, Request, Told, Vec<Written>)>,
+    next_place: u64,
+    /// Requests that have not run; the first may wait for something.
+    requests: VecDeque<Request>,
+    parked_since: Option<Duration>,
+}
+
+impl Counter {
+    /// The process ends: these are never answered.
+    pub(super) fn end(&mut self) -> Vec<Request> {
+        let lines = core::mem::take(&mut self.lines).into_values();
+        lines.flat_map(Line::end).collect()
+    }
+
+    pub(super) fn has_parked(&self) -> bool {
+        self.lines.values().any(|line| line.parked_since.is_some())
+    }
+
+    /// True if nothing waits: no request, no reply.
+    pub(super) fn is_idle(&self) -> bool {
+        self.lines.values().all(|line| line.replies.is_empty() && line.requests.is_empty())
+    }
+}
+
+impl Line {
+    fn end(self) -> impl Iterator<Item = Request> {
+        self.replies.into_iter().map(|(_, request, ..)| request).chain(self.requests)
+    }
+
+    fn reply(&mut self, request: Request, told: Told, written: Vec<Written>) -> u64 {
+        let place = self.next_place;
+        self.next_place += 1;
+        self.replies.push_back((place, request, told, written));
+        place
+    }
+}
+
+impl Node {
+    pub(super) fn execute(&mut self, now: Duration, request: Request) {
+        let client = request.client;
+        self.counter.lines.entry(client).or_default().requests.push_back(request);
+        self.serve_line(now, client);
+        self.send_replies(now);
+    }
+
+    /// Tries again what waited, if something has happened that may let it run.
+    pub(super) fn resume_parked(&mut self, now: Duration) {
+        let epoch = cluster::serving::ServingPlane::ack_epoch(&self.plane);
+        let disturbed = core::mem::replace(&mut self.counter.tried_at, epoch) != epoch;
+        let is_due = |line: &Line| {
+            let late = |since: Duration| now >= since + WAIT_MAX;
+            line.parked_since.is_some_and(|since| disturbed || late(since))
+        };
+        let lines = self.counter.lines.iter().filter(|(_, line)| is_due(line));
+        for client in lines.map(|(client, _)| *client).collect::<Vec<_>>() {
+            self.serve_line(now, client);
+        }
+        self.send_replies(now);
+    }
+
+    /// Runs a connection's requests until one has to wait.
+    fn serve_line(&mut self, now: Duration, client: usize) {
+        let Some(mut line) = self.counter.lines.remove(&client) else { return };
+        while let Some(request) = line.requests.pop_front() {
+            if let Some(request) = self.serve(now, &mut line, request) {
+                line.requests.push_front(request);
+                line.parked_since = Some(line.parked_since.unwrap_or(now));
+                break;
+            }
+            line.parked_since = None;
+        }
+        self.counter.lines.insert(client, line);
+    }
+
+    /// Runs a request, or gives it back if it has to wait.
+    fn serve(&mut self, now: Duration, line: &mut Line, request: Request) -> Option<Request> {
+        let slots: BTreeSet<Slot> = request.slots();
+        let before = self.versions(&slots);
+        let mut output = Output::default();
+        let executed = self.execute_op(now, &mut line.session, &request, &mut output);
+        let gave_up = line.parked_since.is_some_and(|since| now >= since + WAIT_MAX);
+        match executed {
+            Executed::Ran { finished, relies_on_lease, .. } => {
+                let written = self.written_since(before);
+                let told = told_by(&mut output, &request);
+                let place = line.reply(request, told, written);
+                if relies_on_lease {
+                    line.gate.rely_on_lease();
+                }
+                line.gate.hold(place, finished.tickets);
+            }
+            Executed::Queued | Executed::Refused(_) => {
+                let told = told_by(&mut output, &request);
+                line.reply(request, told, Vec::new());
+            }
+            Executed::Park(..) | Executed::LeftOut(..) if !gave_up => return Some(request),
+            Executed::Fenced | Executed::Park(..) | Executed::LeftOut(..) => {
+                line.reply(request, Told::NotNow, Vec::new());
+            }
+            Executed::Redirect(slot) => match self.redirection(slot) {
+                Some(told) => drop(line.reply(request, told, Vec::new())),
+                None => return Some(request), // The duty is ahead of the map.
+            },
+        }
+        None
+    }
+
+    fn redirection(&self, slot: Slot) -> Option<Told> {
+        let view = self.plane.view()?;
+        (!view.is_mine(slot)).then(|| told_of_error(view.redirection(slot).text()))
+    }
+
+    fn execute_op(
+        &mut self,
+        now: Duration,
+        session: &mut Session,
+        request: &Request,
+        output: &mut Output,
+    ) -> Executed {
+        let Some(view) = self.plane.view() else { return Executed::Fenced };
+        let settings = view.map().settings().clone();
+        let env = Surroundings {
+            now: UnixMillis(self.clock.wall_millis(now)),
+            seed: cluster::serving::ServingPlane::seed(&self.plane).clone(),
+            access: Access::Lru,
+            notify: NotifyClasses::NONE,
+            out_of_memory: false,
+            one_slot_only: view.one_slot_only(),
+            cluster: view,
+            password_required: false,
+            string_bytes_max: 1 << 20,
+        };
+        let pending = self.plane.pending.borrow().clone();
+        let rules = ServingRules {
+            has_lease: !self.counter.fence_is_up,
+            min_copies: usize::from(settings.min_copies),
+            waits_for_backups: settings.ack == Ack::Backup,
+            pending: &pending,
+        };
+        let Counter { outcome, effects, host, chance, .. } = &mut self.counter;
+        let bench = Workbench { env: &env, outcome, effects, chance };
+        let args = request.args();
+        let parsed = Parsed::prepare(args.args(), &TABLE, &env.seed);
+        let plane = &self.plane;
+        let lock = |locks| LockedSlots::lock(plane, locks);
+        let host = core::mem::take(host);
+        execute(&parsed, (session, output), (plane, rules), bench, lock, |_| host)
+    }
+
+    fn versions(&self, slots: &BTreeSet<Slot>) -> Vec<(Slot, store::Version)> {
+        let version = |slot: &Slot| self.plane.with_slot(*slot, |it| it.table().version());
+        slots.iter().map(|slot| (*slot, version(slot))).collect()
+    }
+
+    fn written_since(&self, before: Vec<(Slot, store::Version)>) -> Vec<Written> {
+        let written = |(slot, before): (Slot, store::Version)| {
+            self.plane.with_slot(slot, |state| {
+                let (reign, version) = (state.duty().reign(), state.table().version());
+                let copies = 1 + state.duty().wait_set().count();
+                (version != before).then_some(Written { slot, reign, version, copies })
+            })
+        };
+        before.into_iter().filter_map(written).collect()
+    }
+
+    /// Sends the replies that need wait no longer.
+    pub(super) fn send_replies(&mut self, now: Duration) {
+        self.release_merged();
+        let has_lease = self.has_lease(now);
+        for (client, mut line) in core::mem::take(&mut self.counter.lines) {
+            if self.send_line(&mut line, has_lease).is_err() {
+                let error = self.breaks(Sabotage::ErrorForUnacked);
+                let told = if error { Told::NotDone } else { Told::Closed };
+                self.told.extend(line.end().map(|request| (request, told.clone())));
+            } else if !line.replies.is_empty() || !line.requests.is_empty() || line.is_in_use() {
+                self.counter.lines.insert(client, line);
+            }
+        }
+    }
+
+    fn send_line(&mut self, line: &mut Line, has_lease: bool) -> Result<(), Aborted> {
+        line.gate.release(|ticket| self.judge(ticket))?;
+        if line.replies.is_empty() {
+            return Ok(());
+        }
+        line.gate.check_lease(has_lease)?;
+        let limit = line.gate.limit(line.next_place);
+        while let Some((_, request, told, written)) =
+            line.replies.pop_front_if(|(place, ..)| *place < limit)
+        {
+            self.acknowledged.extend(written);
+            self.told.push((request, told));
+        }
+        Ok(())
+    }
+
+    /// `server/src/data/serving.rs`.
+    pub(super) fn judge(&self, ticket: &mut Ticket) -> Passage {
+        use cluster::replication::LinkTable;
+        use cluster::serving::ServingPlane;
+        let acked = |link| self.plane.acked(link);
+        ticket.judge_quickly(acked, || self.plane.ack_epoch()).unwrap_or_else(|| {
+            let state = self.plane.lock_slot(ticket.slot());
+            ticket.judge(state.duty(), self.plane.ack_epoch(), acked)
+        })
+    }
+}
+
+impl Line {
+    fn is_in_use(&self) -> bool {
+        self.session.queue.is_some() || !self.session.watched.is_empty()
+    }
+}
+
+impl Request {
+    fn slots(&self) -> BTreeSet<Slot> {
+        BTreeSet::from([Slot::of(self.key.as_bytes())])
+    }
+
+    /// The command, as a client sends it.
+    fn args(&self) -> OwnedArgs {
+        let key = self.key;
+        let words: Vec<&str> = match &self.op {
+            Op::Get => vec!["GET", key],
+            Op::Set(value) => vec!["SET", key, value],
+            Op::Lend(value) => vec!["SET", key, value, "PX", LENT_FOR_MILLIS],
+            Op::Del => vec!["DEL", key],
+            Op::Append(tail) => vec!["APPEND", key, tail],
+            Op::Incr => vec!["INCR", key],
+        };
+        OwnedArgs::new(words.into_iter().map(str::as_bytes))
+    }
+}
+
+fn told_by(output: &mut Output, request: &Request) -> Told {
+    let bytes: Vec<u8> = output.chunks(output.mark()).flatten().copied().collect();
+    let parsed = ReplyParser::default().next(&bytes, 0).expect("our own replies are well formed");
+    let (value, _) = parsed.expect("a command that ran has replied");
+    if let Value::Error(text) = &value {
+        return told_of_error(&String::from_utf8_lossy(text));
+    }
+    Told::Answer(answer(&value).unwrap_or_else(|| panic!("{request:?} was answered with {value}")))
+}
+
+fn told_of_error(text: &str) -> Told {
+    let moved = text.strip_prefix("MOVED ").and_then(|rest| rest.rsplit(':').next());
+    match moved.and_then(|port| port.parse().ok()) {
+        Some(node) => Told::Moved(NodeId(node)),
+        None => Told::NotNow,
+    }
+}
+
+fn answer(value: &Value) -> Option<Answer> {
+    if let Value::Integer(count) = value {
+        return Some(Answer::Count(*count));
+    }
+    if let Value::Bulk(bytes) = value {
+        return String::from_utf8(bytes.clone()).ok().map(|text| Answer::Value(Some(text)));
+    }
+    if *value == Value::Null {
+        return Some(Answer::Value(None));
+    }
+    matches!(value, Value::Simple(_)).then_some(Answer::Done)
+}
