@@ -74,7 +74,10 @@ pub trait Plane: ServingPlane {
 
     /// Lets `work` do something to a slot, and nobody else meanwhile.
     fn with_slot<R>(&self, slot: Slot, work: impl FnOnce(&mut SlotState) -> R) -> R {
-        work(&mut self.lock_slot(slot))
+        let mut state = self.lock_slot(slot);
+        let result = work(&mut state);
+        state.refresh();
+        result
     }
 
     /// All links to members.

@@ -12,6 +12,7 @@ mod access; //  Whether a command may run on a slot.
 mod effects; // What a command did, until it is shipped.
 mod gate; //    Replies that wait to leave.
 mod ship; //    What a primary sends of a write, and to whom.
+mod one; //     The slot of a command that needs just one.
 mod slots; //   The slots of one command, locked and recorded.
 mod ticket; //  What a reply waits for.
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod tests;
 pub use access::{Need, Obstacle, SlotAccess};
 pub use effects::EffectLog;
 pub use gate::{Aborted, ReplyGate};
+pub use one::ServedSlot;
 pub use ship::ship;
 pub use slots::{
     Access, Change, Denied, Finished, LockSet, LockedSlots, ServedSlots, ServingPlane, Tickets,

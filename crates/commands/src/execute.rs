@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 
 use cluster::map::NodeId;
 use cluster::serving::{
-    Access, Denied, EffectLog, Finished, LockedSlots, Need, Obstacle, ServedSlots, ServingPlane,
+    Access, Denied, EffectLog, Finished, LockedSlots, Need, Obstacle, ServedSlot, ServedSlots,
+    ServingPlane,
 };
 use placement::Slot;
 use resp::{Output, Reply};
 
 use crate::{
-    Context, Ending, Error, Flag, Host, Keys, Locks, Outcome, Request, Session, Spec, Surroundings,
-    Verdict, admit, run,
+    Context, Ending, Error, Flag, Host, Keys, Locks, Outcome, Request, Session, Slots, Spec,
+    Surroundings, Verdict, admit, run,
 };
 
 /// What the node as a whole says about running commands.
@@ -39,6 +40,8 @@ pub struct Workbench<'a> {
 pub enum Executed {
     /// It ran, and its reply is written; it may leave when the tickets allow it.
     Ran { ending: Ending, finished: Finished, relies_on_lease: bool },
+    /// It ran on one slot that concerns nobody else: its reply waits for nothing but the lease.
+    RanPlainly(Ending),
     /// It runs with EXEC; the reply is written.
     Queued,
     /// This was replied; nothing ran.
@@ -65,11 +68,10 @@ pub fn execute<'p, P: ServingPlane, H: Host>(
     host: impl FnOnce(&'static Spec) -> H,
 ) -> Executed {
     let Workbench { env, outcome, effects, chance } = bench;
-    if let Some(key) = &request.key
-        && !env.cluster.is_mine(key.slot())
-        && plane.awaits_promotion(key.slot())
+    if !env.cluster.serves_all()
+        && let Some(slot) = awaited(request, plane, env)
     {
-        return Executed::Park(key.slot(), Obstacle::Handover);
+        return Executed::Park(slot, Obstacle::Handover);
     }
     let mut reply = Reply::new(output, session.protocol);
     let (spec, locks) = match admit(request, session, env, &mut reply) {
@@ -82,26 +84,68 @@ pub fn execute<'p, P: ServingPlane, H: Host>(
     }
     let access = access(spec, session, rules);
     let locked = lock(locks);
-    if access.need.reads_copy
-        && let Some(slot) = pending_slot(&locked, env, rules.pending)
-    {
-        return Executed::Redirect(slot);
+    let mut host = host(spec);
+    let run = |slots: &mut dyn Slots| {
+        let keys = Keys::new(slots, env, outcome, chance);
+        let (args, first_key) = (request.args, request.key);
+        let mut context = Context { args, keys, reply, session, host: &mut host, spec, first_key };
+        run(&mut context)
+    };
+    if access.need.reads_copy {
+        if let Some(slot) = pending_slot(&locked, env, rules.pending) {
+            return Executed::Redirect(slot);
+        }
+        return execute_on_several(plane, locked, access, effects, run);
     }
+    match locked.into_one() {
+        Err(locked) => execute_on_several(plane, locked, access, effects, run),
+        Ok(locked) => {
+            let mut slot = match ServedSlot::open(plane, locked, &access, effects) {
+                Ok(slot) => slot,
+                Err(denied) => return denied.into(),
+            };
+            let ending = run(&mut slot);
+            match slot.finish(access.waits_for_backups) {
+                None => Executed::RanPlainly(ending),
+                Some(finished) => Executed::Ran { ending, finished, relies_on_lease: true },
+            }
+        }
+    }
+}
+
+fn execute_on_several<'p, P: ServingPlane>(
+    plane: &'p P,
+    locked: LockedSlots<'p, P>,
+    access: Access,
+    effects: &mut EffectLog,
+    run: impl FnOnce(&mut dyn Slots) -> Ending,
+) -> Executed {
     let mut slots = match ServedSlots::open(plane, locked, access, effects) {
         Ok(slots) => slots,
-        Err(Denied::Park(slot, obstacle)) => return Executed::Park(slot, obstacle),
-        Err(Denied::Redirect(slot)) => return Executed::Redirect(slot),
+        Err(denied) => return denied.into(),
     };
-    let keys = Keys::new(&mut slots, env, outcome, chance);
-    let (args, first_key) = (request.args, request.key);
-    let mut host = host(spec);
-    let mut context = Context { args, keys, reply, session, host: &mut host, spec, first_key };
-    let ending = run(&mut context);
+    let ending = run(&mut slots);
     if let Some((slot, obstacle)) = slots.left_out() {
         return Executed::LeftOut(slot, obstacle);
     }
     let relies_on_lease = !slots.is_empty();
     Executed::Ran { ending, finished: slots.finish(), relies_on_lease }
+}
+
+impl From<Denied> for Executed {
+    #[cold]
+    fn from(denied: Denied) -> Executed {
+        match denied {
+            Denied::Park(slot, obstacle) => Executed::Park(slot, obstacle),
+            Denied::Redirect(slot) => Executed::Redirect(slot),
+        }
+    }
+}
+
+/// The slot of a command for a bucket that this node will serve in a moment. By the map it still is another's.
+fn awaited<P: ServingPlane>(request: &Request<'_>, plane: &P, env: &Surroundings) -> Option<Slot> {
+    let slot = request.key.as_ref()?.slot();
+    (!env.cluster.is_mine(slot) && plane.awaits_promotion(slot)).then_some(slot)
 }
 
 /// What a command is about to do to its slots, on this connection.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster::serving::{Change, ServedSlots, ServingPlane};
+use cluster::serving::{Change, ServedSlot, ServedSlots, ServingPlane};
 use placement::Slot;
 use store::{
     Access, Applied, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable, Touch,
@@ -78,6 +78,23 @@ impl<P: ServingPlane> Slots for ServedSlots<'_, '_, P> {
 
     fn key_count(&mut self) -> usize {
         ServedSlots::key_count(self)
+    }
+}
+
+impl<P: ServingPlane> Slots for ServedSlot<'_, '_, P> {
+    #[inline]
+    fn table(&mut self, slot: Slot) -> &SlotTable {
+        ServedSlot::table(self, slot)
+    }
+
+    #[inline]
+    fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
+        ServedSlot::touch(self, slot, at, touch);
+    }
+
+    #[inline]
+    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied {
+        ServedSlot::apply(self, slot, effect, change)
     }
 }
 

@@ -65,12 +65,18 @@ impl Keyspace {
         self.cells[slot.index()].0.lock()
     }
 
-    /// Asks for the cache lines of a slot: its table's and, behind it, its duty's.
+    /// Asks for the first cache line of a slot: all that a read of a plain slot needs.
     #[inline]
     pub(crate) fn prefetch_slot(&self, key: &Key<'_>) {
-        let cell = &raw const self.cells[key.slot().index()];
-        store::prefetch(cell);
-        store::prefetch(cell.cast::<u8>().wrapping_add(64));
+        store::prefetch(&raw const self.cells[key.slot().index()]);
+    }
+
+    /// Asks for the lines behind it: what a write or a slot with backups needs besides.
+    #[inline]
+    pub(crate) fn prefetch_behind(&self, key: &Key<'_>) {
+        let cell = (&raw const self.cells[key.slot().index()]).cast::<u8>();
+        store::prefetch(cell.wrapping_add(64));
+        store::prefetch(cell.wrapping_add(128));
     }
 
     /// The lock of a slot, if nobody has it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::index::At;
 use crate::item::Item;
-use crate::slot_table::{Applied, Garbage, Items, NEVER, SHARED_FROM_BYTES, SlotTable};
+use crate::slot_table::{Applied, Garbage, Items, SHARED_FROM_BYTES, SlotTable};
 use crate::{Cause, Effect, Key, NewValue, Seed, Touch, UnixMillis, Value, Version};
 
 /// Values from here on are freed elsewhere.
@@ -94,8 +94,9 @@ impl SlotTable {
     }
 
     /// What is written down outside of the slot's lock (`server/src/keyspace.rs`).
-    fn seen_by_others(&self) -> (usize, usize, UnixMillis) {
-        (self.index.len(), self.index.expiring(), self.expires_from)
+    #[inline]
+    fn seen_by_others(&self) -> (usize, usize, Option<UnixMillis>) {
+        (self.index.len(), self.index.expiring(), self.expires_from())
     }
 
     #[inline]
@@ -221,7 +222,6 @@ impl SlotTable {
         change.grown_bytes -= signed(self.item_bytes);
         let items = core::mem::take(&mut self.index);
         change.garbage = Some(Garbage::Items(Box::new(Items(items))));
-        self.expires_from = NEVER;
         self.last_removal = change.version;
         self.note_emptied(change.version);
     }
@@ -230,9 +230,8 @@ impl SlotTable {
     fn set_expiry(&mut self, at: At, expires_at: Option<UnixMillis>) {
         self.index.set_expiry(at, expires_at);
         if let Some(time) = expires_at {
-            self.expires_from = self.expires_from.min(time);
-        } else if self.expires_from != NEVER && self.index.expiring() == 0 {
-            self.expires_from = NEVER;
+            let is_only = self.index.expiring() == 1;
+            self.expires_from = if is_only { time } else { self.expires_from.min(time) };
         }
     }
 }

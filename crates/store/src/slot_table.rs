@@ -18,8 +18,8 @@ pub struct SlotTable {
     pub(crate) index: Index,
     /// The version of the last change.
     pub(crate) version: Version,
-    /// Nothing expires before this. It may be too early (a key was taken away or prolonged), never
-    /// too late.
+    /// Nothing expires before this. It may be too early (a key was taken away or prolonged), never too late.
+    /// Without items that expire it means nothing: then it need not be read, nor its cache line.
     pub(crate) expires_from: UnixMillis,
     /// The version of the last change that took a key away: who watched a missing key compares it.
     pub(crate) last_removal: Version,
@@ -119,6 +119,9 @@ impl ScanPosition {
 }
 
 impl SlotTable {
+    /// The bytes at its beginning that a read needs, and most of what an overwriting SET does.
+    pub const HOT_BYTES: usize = core::mem::offset_of!(SlotTable, expires_from);
+
     pub fn len(&self) -> usize {
         self.index.len()
     }
@@ -226,14 +229,15 @@ impl SlotTable {
     }
 
     /// When to look for expired keys next; possibly too early.
+    #[inline]
     pub fn expires_from(&self) -> Option<UnixMillis> {
-        (self.expires_from != NEVER).then_some(self.expires_from)
+        (self.index.expiring() > 0).then(|| self.expires_from)
     }
 
     /// The keys that are due, at most `max` of them. They are still there: each is to be taken away
     /// by an effect of its own.
     pub fn due(&mut self, now: UnixMillis, max: usize) -> Expired {
-        if self.expires_from > now {
+        if self.expires_from().is_none_or(|from| from > now) {
             return Expired { keys: Vec::new(), more: false };
         }
         let keys = self.index.due(now, max);

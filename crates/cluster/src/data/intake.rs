@@ -86,7 +86,7 @@ impl<P: Plane, A: FnMut(Applied)> Surface<'_, P, A> {
     fn on_slot<R>(&mut self, slot: Slot, work: impl FnOnce(&mut Receiver<'_>, &mut A) -> R) -> R {
         let Surface { plane, touch, applied } = self;
         plane.with_slot(slot, |state| {
-            let SlotState { table, duty } = state;
+            let SlotState { table, duty, .. } = state;
             let mut receiver = Receiver { table, duty, seed: plane.seed(), touch: *touch };
             work(&mut receiver, applied)
         })

@@ -8,17 +8,42 @@ use store::{Applied, DecodeError, DecodedItem, Seed, SlotTable, Version};
 use crate::map::LogIndex;
 use crate::replication::{Duty, FrameNumber, LinkId, Position, Role};
 
+/// Laid out so that a command on a plain slot touches one cache line, together with the lock before it.
 #[repr(C)]
 #[derive(Default)]
 pub struct SlotState {
+    /// This node serves the slot, and nobody else is concerned: nothing to record, nothing to wait for. Kept by
+    /// [`SlotState::refresh`].
+    is_plain: bool,
     pub(crate) table: SlotTable,
     pub(crate) duty: Duty,
 }
 
+/// The first cache line, less the lock that stands before the slot.
+const FIRST_LINE: usize = 56;
+const _: () = assert!(core::mem::offset_of!(SlotState, table) + SlotTable::HOT_BYTES <= FIRST_LINE);
+
 impl SlotState {
     /// An empty slot to which the node has this role.
     pub fn with_role(role: Role) -> SlotState {
-        SlotState { table: SlotTable::default(), duty: Duty::with_role(role) }
+        SlotState::new(SlotTable::default(), Duty::with_role(role))
+    }
+
+    fn new(table: SlotTable, duty: Duty) -> SlotState {
+        let is_plain = duty.is_plain();
+        SlotState { is_plain, table, duty }
+    }
+
+    /// True if a command may run at once, records nothing and waits for nobody.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// To be called when the duty may have changed, before the lock is let go (`Plane::with_slot` does).
+    #[inline]
+    pub(crate) fn refresh(&mut self) {
+        self.is_plain = self.duty.is_plain();
     }
 
     #[inline]
@@ -51,6 +76,7 @@ impl SlotState {
     /// Begins with a stale copy of the slot, which was at this position.
     pub fn load_stale(&mut self, at: Position, seed: &Seed) -> Applied {
         self.duty.load_stale(at.reign);
+        self.refresh();
         self.table.begin_copy(at.version, seed)
     }
 
@@ -75,7 +101,7 @@ impl SlotState {
     pub fn into_stale(self) -> SlotState {
         let mut duty = Duty::default();
         duty.load_stale(self.duty.written_in());
-        SlotState { table: self.table, duty }
+        SlotState::new(self.table, duty)
     }
 
     fn expect_stale(&self) {
@@ -87,7 +113,7 @@ impl SlotState {
 impl SlotState {
     #[doc(hidden)]
     pub fn for_tests(table: SlotTable, role: Role, reign: LogIndex) -> SlotState {
-        SlotState { table, duty: Duty::for_tests(role, reign) }
+        SlotState::new(table, Duty::for_tests(role, reign))
     }
 
     /// Frees a fill that was not decided on, as if it had come to nothing.
@@ -98,8 +124,10 @@ impl SlotState {
         }
     }
 
+    /// Whoever changes the duty this way calls nothing that relies on `is_plain`.
     #[doc(hidden)]
     pub fn parts_for_tests(&mut self) -> (&mut SlotTable, &mut Duty) {
+        self.is_plain = false; // The long way is always right.
         (&mut self.table, &mut self.duty)
     }
 }

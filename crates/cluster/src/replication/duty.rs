@@ -152,6 +152,11 @@ impl Duty {
         !self.feeds.is_empty() || self.past.is_some() || self.written_in != self.reign
     }
 
+    /// True if this node serves the slot and nobody else is concerned by what happens to it.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.role == Role::Serving && !self.wants_effects()
+    }
+
     // ---- Transitions that the map makes.
 
     /// Takes over what the map says of the slot's bucket.

@@ -168,6 +168,17 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
         LockedSlots { held: Held::One(slot, guard), named: None }
     }
 
+    /// The slot and its lock, if it is just one.
+    #[inline]
+    pub fn into_one(self) -> Result<(Slot, P::Guard<'a>), LockedSlots<'a, P>> {
+        match self.held {
+            Held::One(slot, guard) => Ok((slot, guard)),
+            held @ (Held::None | Held::Several(_) | Held::AsNeeded(_)) => {
+                Err(LockedSlots { held, named: self.named })
+            }
+        }
+    }
+
     /// Finds a slot of those that the command names.
     pub fn find_named(&self, is_wanted: impl Fn(Slot, &SlotState) -> bool) -> Option<Slot> {
         let named = self.states().filter(|(slot, _)| self.names(*slot));
@@ -216,7 +227,7 @@ fn check_served(slot: Slot, state: &SlotState, need: Need) -> Result<(), Denied>
 }
 
 #[inline]
-fn check_slot(slot: Slot, state: &SlotState, need: Need) -> Result<(), Denied> {
+pub(super) fn check_slot(slot: Slot, state: &SlotState, need: Need) -> Result<(), Denied> {
     match state.duty.access(need) {
         SlotAccess::Run => Ok(()),
         SlotAccess::Park(obstacle) => Err(Denied::Park(slot, obstacle)),
@@ -485,7 +496,8 @@ fn state_in<'s, 'a, P: ServingPlane>(held: &'s mut Held<'a, P>, slot: Slot) -> &
     }
 }
 
-fn ship_unit<P: ServingPlane>(plane: &P, state: &mut SlotState, unit: &[u8]) {
-    let SlotState { table, duty } = state;
+pub(super) fn ship_unit<P: ServingPlane>(plane: &P, state: &mut SlotState, unit: &[u8]) {
+    let SlotState { table, duty, .. } = state;
     ship(table, duty, unit, plane.seed(), |link, frame| plane.push_frame(link, frame));
+    state.refresh();
 }

@@ -147,6 +147,16 @@ impl<'s> Worker<'s> {
         (output, start): (&mut Output, Mark),
     ) {
         match executed {
+            Executed::RanPlainly(ending) => {
+                let connection = &mut self.connections[index];
+                connection.gate.rely_on_lease();
+                if connection.parked_since.is_some() {
+                    self.note_stall(index);
+                }
+                if ending == Ending::Failed {
+                    self.shared.watching.commands[self.number].failed(request.command);
+                }
+            }
             Executed::Ran { ending, finished, relies_on_lease } => {
                 if relies_on_lease {
                     self.connections[index].gate.rely_on_lease();

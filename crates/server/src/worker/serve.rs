@@ -200,6 +200,7 @@ impl Worker<'_> {
     /// Runs a batch: looks all of it up, asks for the memory it will need, then runs one by one.
     pub(super) fn run_batch(&mut self, bytes: &[u8], spans: &[Span], jobs: &[Job]) {
         let shared = self.shared;
+        let is_in_cluster = !self.around.cluster.serves_all();
         let mut requests: SmallVec<[Request<'_>; BATCH_MAX]> = SmallVec::new();
         let mut from = 0;
         for job in jobs {
@@ -208,6 +209,9 @@ impl Worker<'_> {
             let request = Request::prepare(args, &shared.table, &shared.seed);
             if let Some(key) = &request.key {
                 shared.keyspace.prefetch_slot(key);
+                if is_in_cluster {
+                    shared.keyspace.prefetch_behind(key);
+                }
             }
             requests.push(request);
         }

@@ -130,6 +130,12 @@ impl Node {
         let executed = self.execute_op(now, &mut line.session, &request, &mut output);
         let gave_up = line.parked_since.is_some_and(|since| now >= since + WAIT_MAX);
         match executed {
+            Executed::RanPlainly(_) => {
+                let written = self.written_since(before);
+                let told = told_by(&mut output, &request);
+                line.reply(request, told, written);
+                line.gate.rely_on_lease();
+            }
             Executed::Ran { finished, relies_on_lease, .. } => {
                 let written = self.written_since(before);
                 let told = told_by(&mut output, &request);

@@ -1,0 +1,115 @@
+//! The slot of a command that needs just one: the same write path as `slots.rs`, as lean as it can be. Nearly
+//! all commands go this way, and on a plain slot (`SlotState::is_plain`) nothing of a cluster costs them anything.
+
+use placement::Slot;
+use store::{Applied, At, Effect, SlotTable, Touch};
+
+use super::effects::EffectLog;
+use super::slots::{Access, Change, Denied, Finished, ServingPlane, check_slot, ship_unit};
+use crate::data::SlotState;
+
+pub struct ServedSlot<'a, 'e, P: ServingPlane + 'a> {
+    plane: &'a P,
+    slot: Slot,
+    state: P::Guard<'a>,
+    effects: &'e mut EffectLog,
+    /// The slot holds other keys than before, or expires at another time.
+    reshaped: bool,
+}
+
+impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
+    /// Lets a command work on the slot, if the gate allows it. Only for what the primary alone may run: a copy is
+    /// read through `ServedSlots`.
+    #[inline]
+    pub fn open(
+        plane: &'a P,
+        (slot, state): (Slot, P::Guard<'a>),
+        access: &Access,
+        effects: &'e mut EffectLog,
+    ) -> Result<ServedSlot<'a, 'e, P>, Denied> {
+        debug_assert!(!access.need.reads_copy, "a copy is not read this way");
+        if !state.is_plain() || access.need.copies > 1 {
+            check_slot(slot, &state, access.need)?;
+        }
+        Ok(ServedSlot { plane, slot, state, effects, reshaped: false })
+    }
+
+    #[inline]
+    pub fn table(&self, slot: Slot) -> &SlotTable {
+        self.check(slot);
+        &self.state.table
+    }
+
+    #[inline]
+    pub fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
+        self.check(slot);
+        self.state.table.touch(at, touch);
+    }
+
+    /// Carries out an effect and records it for the backups.
+    #[inline]
+    pub fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied {
+        self.check(slot);
+        let SlotState { table, .. } = &mut *self.state;
+        let (previous, version) = (table.version(), table.next_version(change.now));
+        let applied = table.apply(effect, version, change.touch, self.plane.seed());
+        if !self.state.is_plain() && self.state.duty.wants_effects() {
+            self.effects.record(slot, previous, version, effect);
+        }
+        self.reshaped |= applied.reshaped;
+        applied
+    }
+
+    /// Ships what was done, lets the lock go, and returns what the reply must wait for; nothing on a plain slot.
+    #[inline]
+    pub fn finish(mut self, waits_for_backups: bool) -> Option<Finished> {
+        if self.state.is_plain() {
+            return None; // Dropping it publishes the counts.
+        }
+        self.finish_recorded(waits_for_backups)
+    }
+
+    fn finish_recorded(&mut self, waits_for_backups: bool) -> Option<Finished> {
+        let plane = self.plane;
+        let mut finished = Finished::default();
+        if self.ship() {
+            finished.written.push(self.slot);
+        }
+        if waits_for_backups {
+            let acked = |link| plane.acked(link);
+            let ticket = self.state.duty.ticket(self.slot, plane.ack_epoch(), acked);
+            finished.tickets.extend(ticket);
+        }
+        Some(finished)
+    }
+
+    /// True if there was something.
+    fn ship(&mut self) -> bool {
+        if self.effects.is_empty() {
+            return false;
+        }
+        for (_, unit) in self.effects.units() {
+            ship_unit(self.plane, &mut self.state, unit);
+        }
+        self.effects.clear();
+        true
+    }
+
+    #[inline]
+    fn check(&self, slot: Slot) {
+        assert_eq!(self.slot, slot, "a command reaches only for the keys it named");
+    }
+}
+
+/// Whoever breaks off has shipped what was done all the same.
+impl<'a, P: ServingPlane + 'a> Drop for ServedSlot<'a, '_, P> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.state.is_plain() {
+            self.ship();
+        }
+        if self.reshaped {
+            self.plane.publish_counts(self.slot, &self.state);
+        }
+    }
+}
