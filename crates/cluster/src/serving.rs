@@ -15,6 +15,7 @@ mod ship; //    What a primary sends of a write, and to whom.
 mod one; //     The slot of a command that needs just one.
 mod slots; //   The slots of one command, locked and recorded.
 mod ticket; //  What a reply waits for.
+mod written; // Slots that a connection has written.
 #[cfg(test)]
 mod tests;
 
@@ -27,3 +28,4 @@ pub use slots::{
     Access, Change, Denied, Finished, LockSet, LockedSlots, ServedSlots, ServingPlane, Tickets,
 };
 pub use ticket::{AckEpoch, Passage, Ticket, Wait};
+pub use written::WrittenSlots;

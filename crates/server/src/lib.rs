@@ -24,7 +24,7 @@ mod pubsub; //     Who listens to what, and how messages get there.
 mod timers; //     Callbacks at a given time.
 mod any_port; //   A listener for clients that know nothing of clusters.
 mod data; //       The data plane: what goes to other nodes and comes from them.
-mod written; //    Slots that a connection has written, for WAIT.
+mod wait_until; // The end of a WAIT.
 mod keeper; //     The thread that expires keys, frees garbage and watches memory.
 mod evictor; //    Making room when memory is short.
 mod memory; //     How much memory is in use.

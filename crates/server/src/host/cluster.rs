@@ -12,7 +12,7 @@ use commands::{Acknowledged, Block, Cluster, LinkDirection, LinkFacts, StallFact
 use super::NodeHost;
 use crate::merge;
 use crate::news;
-use crate::written::WaitUntil;
+use crate::wait_until::WaitUntil;
 
 impl Cluster for NodeHost<'_> {
     fn status(&self) -> Status {

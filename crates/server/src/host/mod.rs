@@ -11,6 +11,7 @@ mod control; //       The end of the node.
 mod cluster; //       The other nodes.
 mod timers; //        The timers of the cluster.
 
+use ::cluster::serving::WrittenSlots;
 use commands::Spec;
 use commands::settings::NotifyClasses;
 use store::UnixMillis;
@@ -19,7 +20,7 @@ use crate::clients::ClientCard;
 use crate::pubsub::Branch;
 use crate::shared::Shared;
 use crate::timers::Question;
-use crate::written::{WaitUntil, Written};
+use crate::wait_until::WaitUntil;
 
 pub(crate) struct NodeHost<'a> {
     pub shared: &'a Shared,
@@ -34,7 +35,7 @@ pub(crate) struct NodeHost<'a> {
     /// What this connection has asked the timers, until it has the answer.
     pub question: &'a mut Option<Question>,
     /// Slots that it has written.
-    pub written: &'a Written,
+    pub written: &'a WrittenSlots,
     /// Until when its WAIT waits.
     pub wait_until: &'a mut Option<WaitUntil>,
     pub has_lease: bool,

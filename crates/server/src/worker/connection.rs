@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cluster::serving::ReplyGate;
+use cluster::serving::{ReplyGate, WrittenSlots};
 use commands::{CommandId, Session};
 use mio::net::TcpStream;
 use resp::{Mark, Output, RequestParser};
@@ -15,7 +15,7 @@ use super::waiting::Waiting;
 use crate::accept::Accepted;
 use crate::clients::{ClientCard, Place, TurnEnd};
 use crate::timers::Question;
-use crate::written::{WaitUntil, Written};
+use crate::wait_until::WaitUntil;
 
 /// A client that leaves so many bytes of replies unread is not served further until it reads.
 const UNREAD_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -52,7 +52,7 @@ pub(crate) struct Connection {
     /// What it has asked the timers; its command waits for the answer.
     pub question: Option<Question>,
     /// Slots it has written, for WAIT.
-    pub written: Written,
+    pub written: WrittenSlots,
     /// Until when its WAIT waits.
     pub wait_until: Option<WaitUntil>,
     pub unread: Unread,
@@ -85,7 +85,7 @@ impl Connection {
             waiting: None,
             parked_since: None,
             question: None,
-            written: Written::default(),
+            written: WrittenSlots::default(),
             wait_until: None,
             unread: Unread::default(),
             is_cut_off: false,

@@ -4,17 +4,22 @@ use std::time::Duration;
 
 use cluster::map::NodeId;
 
-use super::clients::{Request, Told, patience};
+use super::clients::{KEYS, Request, Told, Work, patience};
 use super::linear::Op;
 use super::world::{Event, World, ms, tell};
 
 impl World {
     pub(super) fn begin(&mut self, client: usize) {
-        if !self.is_busy {
+        if !self.is_busy || !self.clients.has_room(client) {
             return;
         }
-        let request = self.clients.begin(client, &mut self.rng);
+        let request = self.clients.begin(client, self.now, &mut self.rng);
+        let goes_on = request.is_some() && self.clients.has_room(client);
         self.issue(client, request);
+        if goes_on {
+            let pause = ms(self.rng.below(20));
+            self.push(pause, Event::Begin { client });
+        }
     }
 
     /// A client reads a key.
@@ -24,7 +29,12 @@ impl World {
 
     /// A client does this to a key.
     pub(super) fn operate(&mut self, client: usize, key: &'static str, op: Op) {
-        let request = self.clients.begin_with(client, key, op);
+        self.work(client, key, Work::One(op));
+    }
+
+    /// A client does just this, and nothing else meanwhile.
+    pub(super) fn work(&mut self, client: usize, key: &'static str, work: Work) {
+        let request = self.clients.begin_alone(client, self.now, key, work);
         self.issue(client, request);
     }
 
@@ -91,14 +101,25 @@ impl World {
                 }
                 return;
             }
-            Told::Answer(answer) => {
-                tell!(self, "client {client}: {} {:?} -> {answer:?}", request.key, request.op);
-                self.clients.end(client, number, Some(answer));
+            Told::Answer(answers) => {
+                tell!(self, "client {client}: {} {:?} -> {answers:?}", request.key, request.work);
+                self.clients.end(client, number, (self.now, Some(answers)));
             }
-            Told::NotDone => self.clients.void(client, number),
-            Told::Closed => self.clients.end(client, number, None),
+            Told::NotDone | Told::Aborted => self.clients.void(client, number),
+            Told::Closed => self.clients.end(client, number, (self.now, None)),
         }
         let pause = ms(1 + self.rng.below(120));
         self.push(pause, Event::Begin { client });
+    }
+
+    /// A node makes room: a key of its own goes, if it has one.
+    pub(super) fn evict(&mut self, id: NodeId) {
+        let key = *self.rng.choose(&KEYS).expect("there are keys");
+        let Some(node) = self.nodes.get_mut(&id).filter(|node| node.has_lease(self.now)) else {
+            return;
+        };
+        if node.evict(self.now, key) {
+            self.clients.may_be_gone(key);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What must hold at every step, told by somebody who sees all nodes and the true time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use cluster::map::{Change, DropReason, Generation, LogIndex, Map, NodeId, Outcom
 use placement::Slot;
 use store::digest_of;
 
-use super::clients::{BRIEF, KEYS};
+use super::clients::{BRIEF, KEYS, LOCK};
 use super::node::{Node, Written};
 use super::world::World;
 
@@ -22,14 +22,24 @@ pub(super) struct Checkers {
     /// The map at every place of the log, as whoever came there first had it; of every generation.
     maps: BTreeMap<(Generation, LogIndex), Arc<Map>>,
     was_new: bool,
-    /// Some bucket had no living copy at some time.
-    pub lost: bool,
+    /// Slots of buckets that had no living copy at some time: of these nothing is promised.
+    lost: BTreeSet<u16>,
     pub checked: u64,
     /// By generation, the last write of each slot that was acknowledged, and the reign it was made in.
     acknowledged: BTreeMap<(Generation, Slot), Written>,
 }
 
 impl Checkers {
+    /// True if all copies of some bucket were gone at some time.
+    pub(super) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// True if all copies of the key's bucket were gone at some time.
+    pub(super) fn is_lost(&self, key: &str) -> bool {
+        self.lost.contains(&Slot::of(key.as_bytes()).number())
+    }
+
     /// Whether the map seen last was seen for the first time.
     pub(super) fn is_new(&self) -> bool {
         self.was_new
@@ -48,7 +58,8 @@ impl Checkers {
             return if known == map { Ok(()) } else { Err(format!("two maps at {index}")) };
         }
         self.was_new = true;
-        self.lost |= map.buckets().any(|bucket| bucket.holders.is_empty());
+        let lost = map.buckets().filter(|bucket| bucket.holders.is_empty());
+        self.lost.extend(lost.flat_map(|bucket| bucket.hashmask.slots()));
         covers_once(map)?;
         let before = self.maps.range((history, LogIndex(0))..(history, *index)).next_back();
         let before = before.map(|(_, map)| map);
@@ -92,7 +103,7 @@ impl Checkers {
     /// At rest: all copies of a key's slot are alike.
     pub(super) fn compare_copies(&self, nodes: &BTreeMap<NodeId, Node>) -> Result<(), String> {
         let Some((_, map)) = self.maps.last_key_value() else { return Ok(()) };
-        for slot in KEYS.iter().chain([&BRIEF]).map(|key| Slot::of(key.as_bytes())) {
+        for slot in KEYS.iter().chain([&BRIEF, &LOCK]).map(|key| Slot::of(key.as_bytes())) {
             let holders = map.bucket_of(slot).holders.iter();
             let content = |node: &Node| {
                 node.plane.with_slot(slot, |it| (it.table().version(), digest_of(it.table())))

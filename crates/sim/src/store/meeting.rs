@@ -306,7 +306,7 @@ impl Story {
         for _ in 0..600 {
             self.numbers += 1;
             let number = self.numbers;
-            let request = Request { client: 0, number, key, op: op.clone() };
+            let request = Request::one(0, number, key, op.clone());
             self.world.heard = Some(Vec::new());
             self.world.request(at, request);
             let mut told = None;
@@ -319,9 +319,9 @@ impl Story {
                 }
             }
             match told {
-                Some(Told::Answer(answer)) => return Ok(Some(answer)),
+                Some(Told::Answer(answers)) => return Ok(answers.into_iter().next()),
                 Some(Told::Moved(node)) => at = node,
-                Some(Told::NotNow | Told::NotDone) => {
+                Some(Told::NotNow | Told::NotDone | Told::Aborted) => {
                     self.world.run_until(self.world.now + ms(20));
                 }
                 Some(Told::Closed) | None => return Ok(None),

@@ -4,10 +4,10 @@
 use core::fmt;
 use std::time::Duration;
 
-use cluster::map::{NodeId, Settings};
+use cluster::map::{Ack, NodeId, Settings};
 
 use super::Sabotage;
-use super::clients::{BRIEF, KEYS};
+use super::clients::{BRIEF, KEYS, LOCK, LOCK_MILLIS, Work};
 use super::faults::Faults;
 use super::linear::{self, Verdict};
 use super::network::Weather;
@@ -125,11 +125,18 @@ pub fn run(run: Run) -> Result<Report, Failure> {
     // With hundreds of buckets a history takes long; single ones are split all the same.
     let min_buckets = 1;
     let backups = 1 + rng.below(2) as u8;
+    // Some clusters promise less, some more.
+    let ack = if run.seed % 16 == 5 { Ack::Primary } else { Ack::Backup };
+    let min_copies = if run.seed % 8 == 3 { 2 } else { 1 };
+    world.is_linear = ack == Ack::Backup;
+    world.evicts = run.seed % 10 == 7;
     let settings = Settings {
         two_node_takeover: false,
         fill_rate,
         min_buckets,
         backups,
+        ack,
+        min_copies,
         ..Settings::default()
     };
     let clock = faults.clock();
@@ -172,12 +179,28 @@ pub(super) fn come_to_rest(world: &mut World) -> Result<(), String> {
     for (client, key) in (0..world.clients.all.len()).cycle().zip(KEYS) {
         world.read(client, key);
         world.run_until(world.now + ms(500));
-        if world.clients.all[client].waits_for.is_some() && !world.checkers.lost {
+        if world.clients.is_waiting(client) {
             return Err(format!("nobody answers for {key} at rest\n{}", picture(world)));
         }
     }
+    walks_end(world)?;
     nothing_is_left(world)?;
     world.checkers.compare_copies(&world.nodes)
+}
+
+/// At rest every node answers a walk over its keys, and WAIT.
+fn walks_end(world: &mut World) -> Result<(), String> {
+    for node in world.nodes.keys().copied().collect::<Vec<_>>() {
+        for work in [Work::Keys, Work::CountKeys, Work::Wait] {
+            world.clients.all[0].asks = Some(node);
+            world.work(0, BRIEF, work.clone());
+            world.run_until(world.now + ms(2_000));
+            if world.clients.is_waiting(0) {
+                return Err(format!("{work:?} hangs on {node} at rest\n{}", picture(world)));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// At rest nothing waits anywhere: no request, no reply, no unacknowledged frame, no refusal.
@@ -225,13 +248,13 @@ pub(super) fn judge(world: &World) -> Result<Report, String> {
         answered: world.clients.answered,
         acknowledged: world.checkers.checked,
         members: world.nodes.len(),
-        lost: world.checkers.lost,
+        lost: world.checkers.has_lost(),
         unknown: 0,
     };
-    if report.lost {
-        return Ok(report);
-    }
-    for (key, calls) in world.clients.calls.iter().filter(|(key, _)| **key != BRIEF) {
+    locks_have_one_holder(world)?;
+    let is_promised = |key: &str| world.is_linear && !world.checkers.is_lost(key);
+    let judged = world.clients.calls.iter().filter(|(key, _)| **key != BRIEF && is_promised(key));
+    for (key, calls) in judged {
         match linear::judge(calls) {
             Verdict::Linear => {}
             Verdict::Unknown => report.unknown += 1,
@@ -245,6 +268,24 @@ pub(super) fn judge(world: &World) -> Result<Report, String> {
         }
     }
     Ok(report)
+}
+
+/// A lock is granted to nobody else for as long as it was set for, by any clock that is not too fast.
+fn locks_have_one_holder(world: &World) -> Result<(), String> {
+    if !world.is_linear || world.checkers.is_lost(LOCK) || world.evicts {
+        return Ok(());
+    }
+    let lasts = ms(LOCK_MILLIS) * 9 / 10;
+    for (place, first) in world.clients.grants.iter().enumerate() {
+        for second in &world.clients.grants[place + 1..] {
+            let (early, late) =
+                if first.sent_at <= second.sent_at { (first, second) } else { (second, first) };
+            if late.heard_at < early.sent_at + lasts {
+                return Err(format!("a lock has two holders: {early:?} and {late:?}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn picture(world: &World) -> String {

@@ -7,17 +7,20 @@ use std::time::Duration;
 
 use cluster::data::Plane;
 use cluster::map::{Ack, NodeId};
-use cluster::serving::{Aborted, AckEpoch, EffectLog, LockedSlots, Passage, ReplyGate, Ticket};
+use cluster::serving::{
+    Aborted, AckEpoch, Change, EffectLog, LockSet, LockedSlots, Passage, ReplyGate, ServedSlots,
+    ServingPlane, Ticket, WrittenSlots,
+};
 use commands::settings::NotifyClasses;
 use commands::testing::TestHost;
 use commands::{Executed, Outcome, Request as Parsed, ServingRules, Session, Surroundings};
 use commands::{OwnedArgs, Table, Workbench, execute};
 use placement::Slot;
 use resp::{Output, ReplyParser, Value};
-use store::{Access, UnixMillis};
+use store::{Access, Cause, Effect, Touch, UnixMillis};
 
 use super::Sabotage;
-use super::clients::{Request, Told};
+use super::clients::{KEYS, Request, Told, Work};
 use super::linear::{Answer, Op};
 use super::node::{Node, Written};
 
@@ -25,6 +28,8 @@ use super::node::{Node, Written};
 const WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long a key is there that expires.
 const LENT_FOR_MILLIS: &str = "10000";
+/// `clients::LOCK_MILLIS`.
+const LOCK_TEXT: &str = "3000";
 
 static TABLE: LazyLock<Table> = LazyLock::new(Table::default);
 
@@ -40,6 +45,8 @@ pub(super) struct Counter {
     tried_at: AckEpoch,
     /// A worker looks at the lease when its round begins: it may have run out since.
     pub fence_is_up: bool,
+    /// Memory is full, and nothing may be evicted.
+    pub is_full: bool,
 }
 
 /// One client's connection.
@@ -53,6 +60,8 @@ struct Line {
     /// Requests that have not run; the first may wait for something.
     requests: VecDeque<Request>,
     parked_since: Option<Duration>,
+    /// Slots that were written, for WAIT.
+    written: WrittenSlots,
 }
 
 impl Counter {
@@ -95,7 +104,7 @@ impl Node {
 
     /// Tries again what waited, if something has happened that may let it run.
     pub(super) fn resume_parked(&mut self, now: Duration) {
-        let epoch = cluster::serving::ServingPlane::ack_epoch(&self.plane);
+        let epoch = self.plane.ack_epoch();
         let disturbed = core::mem::replace(&mut self.counter.tried_at, epoch) != epoch;
         let is_due = |line: &Line| {
             let late = |since: Duration| now >= since + WAIT_MAX;
@@ -124,40 +133,44 @@ impl Node {
 
     /// Runs a request, or gives it back if it has to wait.
     fn serve(&mut self, now: Duration, line: &mut Line, request: Request) -> Option<Request> {
-        let slots: BTreeSet<Slot> = request.slots();
-        let before = self.versions(&slots);
-        let mut output = Output::default();
-        let executed = self.execute_op(now, &mut line.session, &request, &mut output);
+        let before = self.versions(&request.slots());
         let gave_up = line.parked_since.is_some_and(|since| now >= since + WAIT_MAX);
-        match executed {
-            Executed::RanPlainly(_) => {
-                let written = self.written_since(before);
-                let told = told_by(&mut output, &request);
-                line.reply(request, told, written);
-                line.gate.rely_on_lease();
-            }
-            Executed::Ran { finished, relies_on_lease, .. } => {
-                let written = self.written_since(before);
-                let told = told_by(&mut output, &request);
-                let place = line.reply(request, told, written);
-                if relies_on_lease {
-                    line.gate.rely_on_lease();
+        line.session.reads_backups = request.work == Work::ReadCopy;
+        let mut output = Output::default();
+        for command in request.commands() {
+            output = Output::default();
+            match self.execute_command(now, line, &command, &mut output) {
+                Executed::RanPlainly(_) => line.gate.rely_on_lease(),
+                Executed::Ran { finished, relies_on_lease, .. } => {
+                    if relies_on_lease {
+                        line.gate.rely_on_lease();
+                    }
+                    line.written.note(&finished.written);
+                    line.gate.hold(line.next_place, finished.tickets);
                 }
-                line.gate.hold(place, finished.tickets);
+                Executed::Queued => {}
+                Executed::Refused(_) if is_watch(&command) => {} // Another node's key.
+                Executed::Refused(_) => break,
+                Executed::Park(..) | Executed::LeftOut(..) if !gave_up => {
+                    line.session.discard();
+                    return Some(request);
+                }
+                Executed::Fenced | Executed::Park(..) | Executed::LeftOut(..) => {
+                    line.reply(request, Told::NotNow, Vec::new());
+                    line.session.discard();
+                    return None;
+                }
+                Executed::Redirect(slot) => {
+                    line.session.discard();
+                    let Some(told) = self.redirection(slot) else { return Some(request) };
+                    line.reply(request, told, Vec::new());
+                    return None;
+                }
             }
-            Executed::Queued | Executed::Refused(_) => {
-                let told = told_by(&mut output, &request);
-                line.reply(request, told, Vec::new());
-            }
-            Executed::Park(..) | Executed::LeftOut(..) if !gave_up => return Some(request),
-            Executed::Fenced | Executed::Park(..) | Executed::LeftOut(..) => {
-                line.reply(request, Told::NotNow, Vec::new());
-            }
-            Executed::Redirect(slot) => match self.redirection(slot) {
-                Some(told) => drop(line.reply(request, told, Vec::new())),
-                None => return Some(request), // The duty is ahead of the map.
-            },
         }
+        line.session.discard();
+        let (written, told) = (self.written_since(before), told_by(&mut output, &request));
+        line.reply(request, told, written);
         None
     }
 
@@ -166,21 +179,21 @@ impl Node {
         (!view.is_mine(slot)).then(|| told_of_error(view.redirection(slot).text()))
     }
 
-    fn execute_op(
+    fn execute_command(
         &mut self,
         now: Duration,
-        session: &mut Session,
-        request: &Request,
+        line: &mut Line,
+        command: &[&str],
         output: &mut Output,
     ) -> Executed {
         let Some(view) = self.plane.view() else { return Executed::Fenced };
         let settings = view.map().settings().clone();
         let env = Surroundings {
             now: UnixMillis(self.clock.wall_millis(now)),
-            seed: cluster::serving::ServingPlane::seed(&self.plane).clone(),
+            seed: self.plane.seed().clone(),
             access: Access::Lru,
             notify: NotifyClasses::NONE,
-            out_of_memory: false,
+            out_of_memory: self.counter.is_full,
             one_slot_only: view.one_slot_only(),
             cluster: view,
             password_required: false,
@@ -195,12 +208,13 @@ impl Node {
         };
         let Counter { outcome, effects, host, chance, .. } = &mut self.counter;
         let bench = Workbench { env: &env, outcome, effects, chance };
-        let args = request.args();
+        let args = OwnedArgs::new(command.iter().map(|word| word.as_bytes()));
+        host.backups = line.written.backups(&self.plane, rules.has_lease);
         let parsed = Parsed::prepare(args.args(), &TABLE, &env.seed);
         let plane = &self.plane;
         let lock = |locks| LockedSlots::lock(plane, locks);
         let host = core::mem::take(host);
-        execute(&parsed, (session, output), (plane, rules), bench, lock, |_| host)
+        execute(&parsed, (&mut line.session, output), (plane, rules), bench, lock, |_| host)
     }
 
     fn versions(&self, slots: &BTreeSet<Slot>) -> Vec<(Slot, store::Version)> {
@@ -219,6 +233,26 @@ impl Node {
         before.into_iter().filter_map(written).collect()
     }
 
+    /// Takes a key away to make room, as `server/src/evictor.rs` does. True if it was there.
+    pub(super) fn evict(&mut self, now: Duration, key: &str) -> bool {
+        let plane = &self.plane;
+        let key = plane.seed().key(key.as_bytes());
+        let locked = LockedSlots::lock(plane, LockSet::One(key.slot()));
+        let effects = &mut self.counter.effects;
+        let Ok(mut slots) =
+            ServedSlots::open(plane, locked, cluster::serving::Access::WRITE, effects)
+        else {
+            return false;
+        };
+        let is_there = slots.table(key.slot()).peek(&key).is_some();
+        if is_there {
+            let change =
+                Change { now: UnixMillis(self.clock.wall_millis(now)), touch: Touch::Nothing };
+            let _ = slots.apply(key.slot(), &Effect::Remove { key, cause: Cause::Evicted }, change);
+        }
+        is_there
+    }
+
     /// Sends the replies that need wait no longer.
     pub(super) fn send_replies(&mut self, now: Duration) {
         self.release_merged();
@@ -228,7 +262,7 @@ impl Node {
                 let error = self.breaks(Sabotage::ErrorForUnacked);
                 let told = if error { Told::NotDone } else { Told::Closed };
                 self.told.extend(line.end().map(|request| (request, told.clone())));
-            } else if !line.replies.is_empty() || !line.requests.is_empty() || line.is_in_use() {
+            } else {
                 self.counter.lines.insert(client, line);
             }
         }
@@ -253,7 +287,6 @@ impl Node {
     /// `server/src/data/serving.rs`.
     pub(super) fn judge(&self, ticket: &mut Ticket) -> Passage {
         use cluster::replication::LinkTable;
-        use cluster::serving::ServingPlane;
         let acked = |link| self.plane.acked(link);
         ticket.judge_quickly(acked, || self.plane.ack_epoch()).unwrap_or_else(|| {
             let state = self.plane.lock_slot(ticket.slot());
@@ -262,30 +295,50 @@ impl Node {
     }
 }
 
-impl Line {
-    fn is_in_use(&self) -> bool {
-        self.session.queue.is_some() || !self.session.watched.is_empty()
+impl Request {
+    fn slots(&self) -> BTreeSet<Slot> {
+        let keys: Vec<&str> = match &self.work {
+            Work::One(_) | Work::Lock | Work::ReadCopy => vec![self.key],
+            Work::Exec { ops, .. } => ops.iter().map(|(key, _)| *key).collect(),
+            Work::Flush => KEYS.to_vec(),
+            Work::Keys | Work::CountKeys | Work::Wait => Vec::new(),
+        };
+        keys.into_iter().map(|key| Slot::of(key.as_bytes())).collect()
+    }
+
+    /// The commands, as a client sends them; the reply of the last one counts.
+    fn commands(&self) -> Vec<Vec<&str>> {
+        match &self.work {
+            Work::One(op) => vec![words(self.key, op)],
+            Work::Exec { watch, ops } => {
+                let watch = watch.map(|key| vec!["WATCH", key]);
+                let ops = ops.iter().map(|(key, op)| words(key, op));
+                let queued = [vec!["MULTI"]].into_iter().chain(ops).chain([vec!["EXEC"]]);
+                watch.into_iter().chain(queued).collect()
+            }
+            Work::Keys => vec![vec!["KEYS", "*"]],
+            Work::CountKeys => vec![vec!["DBSIZE"]],
+            Work::Wait => vec![vec!["WAIT", "1", "100"]],
+            Work::Flush => vec![vec!["FLUSHALL"]],
+            Work::ReadCopy => vec![vec!["GET", self.key]],
+            Work::Lock => vec![vec!["SET", self.key, "held", "NX", "PX", LOCK_TEXT]],
+        }
     }
 }
 
-impl Request {
-    fn slots(&self) -> BTreeSet<Slot> {
-        BTreeSet::from([Slot::of(self.key.as_bytes())])
+fn words<'a>(key: &'a str, op: &'a Op) -> Vec<&'a str> {
+    match op {
+        Op::Get => vec!["GET", key],
+        Op::Set(value) => vec!["SET", key, value],
+        Op::Lend(value) => vec!["SET", key, value, "PX", LENT_FOR_MILLIS],
+        Op::Del => vec!["DEL", key],
+        Op::Append(tail) => vec!["APPEND", key, tail],
+        Op::Incr => vec!["INCR", key],
     }
+}
 
-    /// The command, as a client sends it.
-    fn args(&self) -> OwnedArgs {
-        let key = self.key;
-        let words: Vec<&str> = match &self.op {
-            Op::Get => vec!["GET", key],
-            Op::Set(value) => vec!["SET", key, value],
-            Op::Lend(value) => vec!["SET", key, value, "PX", LENT_FOR_MILLIS],
-            Op::Del => vec!["DEL", key],
-            Op::Append(tail) => vec!["APPEND", key, tail],
-            Op::Incr => vec!["INCR", key],
-        };
-        OwnedArgs::new(words.into_iter().map(str::as_bytes))
-    }
+fn is_watch(command: &[&str]) -> bool {
+    command.first() == Some(&"WATCH")
 }
 
 fn told_by(output: &mut Output, request: &Request) -> Told {
@@ -295,7 +348,17 @@ fn told_by(output: &mut Output, request: &Request) -> Told {
     if let Value::Error(text) = &value {
         return told_of_error(&String::from_utf8_lossy(text));
     }
-    Told::Answer(answer(&value).unwrap_or_else(|| panic!("{request:?} was answered with {value}")))
+    if request.is_walk() || request.work == Work::ReadCopy {
+        return Told::Answer(Vec::new());
+    }
+    if let Work::Exec { .. } = request.work {
+        return match &value {
+            Value::Array(answers) => Told::Answer(answers.iter().filter_map(answer).collect()),
+            _ => Told::Aborted,
+        };
+    }
+    let answer = answer(&value);
+    Told::Answer(vec![answer.unwrap_or_else(|| panic!("{request:?} was answered with {value}"))])
 }
 
 fn told_of_error(text: &str) -> Told {

@@ -63,6 +63,10 @@ pub(super) struct World {
     pub lid_since: Option<Duration>,
     /// Nodes whose memory is full.
     pub full: BTreeSet<NodeId>,
+    /// The settings promise that histories are linearizable.
+    pub is_linear: bool,
+    /// Nodes evict keys now and then.
+    pub evicts: bool,
     /// Whether nodes tell how they are.
     pub has_vitals: bool,
     /// What was told, if somebody else than `clients` asks.
@@ -156,7 +160,7 @@ impl World {
             now: Duration::from_secs(100),
             nodes: BTreeMap::new(),
             network: Network::new(weather),
-            clients: Clients::new(clients),
+            clients: Clients::new(clients, seed),
             rng: Rng::new(seed),
             checkers: Checkers::default(),
             sabotage: None,
@@ -176,6 +180,8 @@ impl World {
             hands_over: None,
             lid_since: None,
             full: BTreeSet::new(),
+            is_linear: true,
+            evicts: false,
             has_vitals: false,
             heard: None,
         }
@@ -389,7 +395,7 @@ impl World {
             Event::Begin { client } => self.begin(client),
             Event::GiveUp { client, number } => {
                 if self.clients.waiting(client, number).is_some() {
-                    self.clients.end(client, number, None);
+                    self.clients.end(client, number, (self.now, None));
                     self.clients.all[client].asks = None;
                     self.begin(client);
                 }
@@ -567,6 +573,7 @@ impl World {
             return;
         }
         node.counter.fence_is_up = !node.has_lease(self.now);
+        node.counter.is_full = self.full.contains(&id);
         for order in core::mem::take(&mut node.orders) {
             node.mover.handle(clock, order, &node.plane);
         }
@@ -575,6 +582,9 @@ impl World {
             node.mover_due = self.now + busy;
         }
         node.resume_parked(self.now);
+        if self.evicts && self.rng.below(400) == 0 {
+            self.evict(id);
+        }
         self.after(id);
     }
 
