@@ -146,6 +146,12 @@ impl SlotTable {
         self.version.next(now)
     }
 
+    /// The time by which deadlines in this slot are computed and judged: see [`Version::hybrid_time`].
+    #[inline]
+    pub fn time(&self, now: UnixMillis) -> UnixMillis {
+        self.version.hybrid_time(now)
+    }
+
     /// What the slot takes in the allocator.
     pub fn bytes(&self) -> usize {
         self.item_bytes + self.index.bytes() + self.parting.as_ref().map_or(0, |it| it.bytes())
@@ -225,14 +231,15 @@ impl SlotTable {
         self.index.random_expiring(roll).map(|at| self.found(at))
     }
 
-    /// When to look for expired keys next; possibly too early.
+    /// The clock time at which to look for expired keys next; possibly too early.
     pub fn expires_from(&self) -> Option<UnixMillis> {
-        (self.expires_from != NEVER).then_some(self.expires_from)
+        (self.expires_from != NEVER).then(|| self.version.clock_at(self.expires_from))
     }
 
-    /// The keys that are due, at most `max` of them. They are still there: each is to be taken away
-    /// by an effect of its own.
+    /// The keys that are due by the slot's time, at most `max` of them. They are still there: each is to
+    /// be taken away by an effect of its own.
     pub fn due(&mut self, now: UnixMillis, max: usize) -> Expired {
+        let now = self.time(now);
         if self.expires_from > now {
             return Expired { keys: Vec::new(), more: false };
         }

@@ -452,7 +452,8 @@ fn run_op(
 ) -> (Answer, Option<Vec<u8>>) {
     let key: Key<'_> = seed.key(request.key.as_bytes());
     let found = table.peek(&key);
-    let has_expired = found.is_some_and(|found| found.is_expired(wall));
+    let now = table.time(wall);
+    let has_expired = found.is_some_and(|found| found.is_expired(now));
     let found = found.filter(|_| !has_expired);
     let value = found.map(|found| found.value().to_bytes().into_owned());
     let value = value.map(|bytes| String::from_utf8(bytes).expect("clients write text"));
@@ -464,7 +465,7 @@ fn run_op(
         }
         Op::Get => (Answer::Value(value), None),
         Op::Lend(new) => {
-            let expires_at = Some(UnixMillis(wall.0 + LENT_FOR_MILLIS));
+            let expires_at = Some(UnixMillis(now.0 + LENT_FOR_MILLIS));
             let value = NewValue::Raw(new.as_bytes());
             (Answer::Done, Some(Effect::Put { key, value, expires_at }))
         }
