@@ -8,6 +8,7 @@ use sim::store::victim::Victim;
 pub fn peer_handshake(data: &[u8]) {
     assert!(!stranger::is_let_in(data), "nobody is let in without the secret");
     assert!(!stranger::is_believed(data), "nobody is believed without the secret");
+    assert!(!stranger::is_refusal_believed(data), "not even when refusing");
 }
 
 /// A stream of control frames reads the same whole as in pieces, up to the first that is none.

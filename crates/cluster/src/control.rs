@@ -19,6 +19,7 @@ mod generations; // Two generations meet.
 mod recreate; //   Buckets whose holders are all gone.
 mod returning; //  One of them comes back too late.
 mod health; //     Sick but alive.
+mod skew; //       Wall clocks that differ.
 mod sights; //     How the others are, for whoever looks.
 mod operator; //   Leave, split, set.
 mod rule; //       What must not be left out.
@@ -29,6 +30,8 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use store::UnixMillis;
+
 pub use history::{History, PastChange};
 pub use input::{Answer, Ask, Effect, Gone, Input, MapChanged};
 pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
@@ -36,6 +39,7 @@ pub use operator::objection;
 pub use recreate::{Kept, Offer};
 pub use rule::Rule;
 pub use sights::Sight;
+pub use skew::{SKEW_MAX, Skew};
 
 use crate::balance;
 use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, TICK};
@@ -50,6 +54,7 @@ use membership::{Asker, Leaving, PassedOn};
 use proposals::Proposals;
 use recreate::Offers;
 use sights::Sights;
+use skew::Clocks;
 use takeover::Hearing;
 
 /// A node that was stopped for longer makes up for the last moments only.
@@ -98,6 +103,7 @@ pub struct Control {
     /// what the other side lacks, and goes.
     yielding: Option<Yielding>,
     sights: Sights,
+    clocks: Clocks,
     offers: Offers,
     history: History,
     broken: Option<Rule>,
@@ -129,6 +135,7 @@ impl Control {
             health: Health::default(),
             yielding: None,
             sights: Sights::default(),
+            clocks: Clocks::default(),
             offers: Offers::default(),
             history: History::default(),
             broken: None,
@@ -171,6 +178,7 @@ impl Control {
             Input::Sizes(sizes) => self.on_sizes(sizes),
             Input::Unreachable(node) => self.on_unreachable(node),
             Input::LookAround => self.on_look_around(),
+            Input::Clock(wall) => self.on_clock(wall),
             Input::Ask { id, ask } => self.on_ask(id, ask),
         }
     }
@@ -205,6 +213,7 @@ impl Control {
             Message::Sight(sight) => self.on_sight(from.id, *sight),
             Message::Beat { left } => self.on_beat(from, left),
             Message::Offer(offers) => self.on_offer(from, offers),
+            Message::Clock { unix_millis } => self.on_clock_of(from, UnixMillis(unix_millis)),
             Message::Yielding(handed) => self.on_yielding(from.id, handed),
             Message::Farewell => {
                 if self.leaving.is_some() {
@@ -219,7 +228,7 @@ impl Control {
     fn on_reigned(&mut self, slot: placement::Slot, reign: LogIndex) {
         let known = self.map.as_ref().map(|map| map.bucket_of(slot).reign);
         if known.is_some_and(|known| known < reign) {
-            self.ask_for_lease();
+            self.ask_for_lease_soon();
         }
     }
 

@@ -85,6 +85,10 @@ pub struct MemberStatus {
     /// For how long it has said nothing though it should have; `None` if all is well.
     #[serde(default)]
     pub silent_millis: Option<u64>,
+    /// By how much its wall clock is ahead of that of the node that tells this (negative: behind). The leader
+    /// knows it of all, every other node of the leader.
+    #[serde(default)]
+    pub clock_ahead_millis: Option<i64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -374,6 +378,7 @@ fn member_status(map: &Map, member: &Member, ideal: u32) -> MemberStatus {
         last_received: load.last_received.map(|hashmask| hashmask.to_string()),
         levels: None,
         silent_millis: None,
+        clock_ahead_millis: None,
     }
 }
 

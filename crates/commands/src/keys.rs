@@ -153,6 +153,19 @@ impl<'a> Keys<'a> {
         self.around.now
     }
 
+    /// The time of a slot, by which deadlines in it are computed and judged.
+    #[inline]
+    pub fn now_in(&mut self, slot: Slot) -> UnixMillis {
+        let now = self.around.now;
+        self.slots.table(slot).time(now)
+    }
+
+    /// The deadline of a key that goes from one slot to another: the time it has left stays the same.
+    pub fn carry_deadline(&mut self, at: UnixMillis, from: Slot, to: Slot) -> UnixMillis {
+        let left = at.0.saturating_sub(self.now_in(from).0);
+        UnixMillis(self.now_in(to).0.saturating_add(left))
+    }
+
     pub fn around(&self) -> &'a Surroundings {
         self.around
     }
@@ -317,7 +330,7 @@ impl<'a> Keys<'a> {
         let table = self.slots.table(key.slot());
         let at = table.locate(key)?;
         match table.expiry(at) {
-            Some(expiry) if expiry <= now.max(table.version().time()) => {
+            Some(expiry) if expiry <= table.time(now) => {
                 self.expire(key);
                 None
             }

@@ -87,6 +87,7 @@ impl HttpSource for Shared {
             leads: status.leader.as_ref() == Some(&status.node),
             lease_valid: self.data.lease.is_valid(),
             lease_left: self.data.lease.left(),
+            clock_skew: largest_skew(&status),
             primaries: mine.map_or(0, |member| u64::from(member.primaries)),
             backups: mine.map_or(0, |member| u64::from(member.backups)),
             buckets: status.buckets.len() as u64,
@@ -103,6 +104,11 @@ impl HttpSource for Shared {
             durations: class_durations(self),
         }
     }
+}
+
+fn largest_skew(status: &Status) -> Duration {
+    let known = status.members.iter().filter_map(|member| member.clock_ahead_millis);
+    Duration::from_millis(known.map(i64::unsigned_abs).max().unwrap_or(0))
 }
 
 /// How far each other node is behind.

@@ -53,6 +53,8 @@ struct Known {
     levels: BTreeMap<NodeId, LoadLevels>,
     sights: BTreeMap<NodeId, Sight>,
     silent: BTreeMap<NodeId, Duration>,
+    /// By how much the clocks of others are ahead, in milliseconds.
+    skews: BTreeMap<NodeId, i64>,
     /// The move this node takes part in.
     moving: Option<MoveStatus>,
     /// Since when the moves that are known have been.
@@ -152,6 +154,7 @@ impl Known {
         let members = control.map().map(|map| map.members()).unwrap_or_default();
         let silent = members.iter().filter_map(|it| Some((it.id, control.silence_of(it.id)?)));
         self.silent = silent.collect();
+        self.skews = control.skews().collect();
         let others = self.sights.values().filter_map(|sight| sight.moving.as_ref());
         let moves: BTreeSet<MoveName> = self.moving.iter().chain(others).map(move_name).collect();
         self.since.retain(|name, _| moves.contains(name));
@@ -201,6 +204,11 @@ fn completed(shared: &Shared, map: &Map, mut status: Status) -> Status {
     for (node, silent) in &known.silent {
         if let Some(member) = status.member_mut(*node) {
             member.silent_millis = Some(millis(*silent));
+        }
+    }
+    for (node, millis) in &known.skews {
+        if let Some(member) = status.member_mut(*node) {
+            member.clock_ahead_millis = Some(*millis);
         }
     }
     status.moves.iter_mut().for_each(|it| {

@@ -44,4 +44,4 @@ pub use slot_table::{
     Applied, Expired, Found, Garbage, Items, SHARED_FROM_BYTES, ScanPosition, SlotTable,
 };
 pub use value::{Encoding, NewValue, Value};
-pub use version::{UnixMillis, Version};
+pub use version::{LEAD_MAX_MILLIS, UnixMillis, Version};

@@ -149,6 +149,12 @@ impl SlotTable {
         self.version.next(now)
     }
 
+    /// The time by which deadlines in this slot are computed and judged: see [`Version::hybrid_time`].
+    #[inline]
+    pub fn time(&self, now: UnixMillis) -> UnixMillis {
+        self.version.hybrid_time(now)
+    }
+
     /// What the slot takes in the allocator.
     pub fn bytes(&self) -> usize {
         self.item_bytes + self.index.bytes() + self.parting.as_ref().map_or(0, |it| it.bytes())
@@ -228,16 +234,17 @@ impl SlotTable {
         self.index.random_expiring(roll).map(|at| self.found(at))
     }
 
-    /// When to look for expired keys next; possibly too early.
+    /// The clock time at which to look for expired keys next; possibly too early.
     #[inline]
     pub fn expires_from(&self) -> Option<UnixMillis> {
-        (self.index.expiring() > 0).then(|| self.expires_from)
+        (self.index.expiring() > 0).then(|| self.version.clock_at(self.expires_from))
     }
 
-    /// The keys that are due, at most `max` of them. They are still there: each is to be taken away
-    /// by an effect of its own.
+    /// The keys that are due by the slot's time, at most `max` of them. They are still there: each is to
+    /// be taken away by an effect of its own.
     pub fn due(&mut self, now: UnixMillis, max: usize) -> Expired {
-        if self.expires_from().is_none_or(|from| from > now) {
+        let now = self.time(now);
+        if self.index.expiring() == 0 || self.expires_from > now {
             return Expired { keys: Vec::new(), more: false };
         }
         let keys = self.index.due(now, max);

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use placement::{Hashmask, Slot};
+use store::UnixMillis;
 
 use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::Offer;
+use super::skew::Skew;
 use crate::balance::{Attempt, Decision, Vitals};
 use crate::consensus::{LogEntry, Persist};
 use crate::data::Report;
@@ -73,6 +75,8 @@ pub enum Input {
     Sizes(Vec<(Hashmask, u64)>),
     /// Somebody looks at the cluster through this node: the others are asked how they are.
     LookAround,
+    /// What the wall clock shows, once a second.
+    Clock(UnixMillis),
     /// The control link to a node has broken.
     Unreachable(NodeId),
     /// Somebody wants something and waits for `Effect::Answer` with the same id.
@@ -186,6 +190,8 @@ pub enum Effect {
     },
     /// A move has begun, and why.
     Decided(Decision),
+    /// Something to report about the wall clock of another node.
+    Skew(Skew),
     /// This process is no member any more and never will be again.
     Gone(Gone),
 }

@@ -19,6 +19,9 @@ const ROUND_WAIT: Duration = Duration::from_millis(150);
 const ROUNDS_MAX: usize = 16;
 /// Questions that wait for an answer at once, at most. Older ones are forgotten.
 const QUESTIONS_MAX: usize = 64;
+/// A question out of turn comes so many times in a lease, at most: many refused frames are one reason to ask, and
+/// must not push the open questions out.
+const EARLY_ASKS_PER_LEASE: u32 = 20;
 /// A member that has never asked gets this many leases to find its way in.
 const LEASES_TO_ARRIVE: u32 = 5;
 
@@ -32,6 +35,8 @@ pub(super) struct Holder {
     granted: VecDeque<(LogIndex, Duration)>,
     until: Duration,
     next_ask: Duration,
+    /// The last time for which a question out of turn was planned.
+    last_early_ask: Duration,
 }
 
 impl Holder {
@@ -52,6 +57,14 @@ impl Holder {
             self.asked.pop_front();
         }
         self.last_number
+    }
+
+    /// Asks again as soon as it may.
+    fn hasten(&mut self, now: Duration, lease: Duration) {
+        let earliest = now.max(self.last_early_ask + lease / EARLY_ASKS_PER_LEASE);
+        if earliest < self.next_ask {
+            (self.next_ask, self.last_early_ask) = (earliest, earliest);
+        }
     }
 
     fn grant(&mut self, number: u64, index: LogIndex, lease: Duration) {
@@ -302,6 +315,12 @@ impl Control {
             None => self.others().collect(),
         };
         self.send_all(asked, &Message::LeaseAsk { number, applied, is_cut_off });
+    }
+
+    /// Asks for the next lease out of turn, now or in a moment.
+    pub(super) fn ask_for_lease_soon(&mut self) {
+        let lease = self.lease();
+        self.holder.hasten(self.now, lease);
     }
 
     pub(super) fn on_lease_ask(&mut self, from: Peer, ask: Ask) {

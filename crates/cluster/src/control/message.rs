@@ -15,7 +15,7 @@ use crate::consensus::{LogEntry, RaftMessage};
 use crate::map::{Ack, ClusterId, Epoch, Generation, LogIndex, Member};
 
 /// The version of everything nodes say to each other. Nodes of different versions do not join.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// How a node N gets its lease from the leader L:
 ///
@@ -100,6 +100,10 @@ pub enum Message {
     /// Somebody looks at the cluster: how are you?
     Look,
     Sight(Box<Sight>),
+    /// The sender's wall clock, once a second: to the leader, and from the leader to everybody.
+    Clock {
+        unix_millis: u64,
+    },
 }
 
 /// How far a process is that hands over what another side lacks.

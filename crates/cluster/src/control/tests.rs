@@ -6,6 +6,7 @@ mod away; //    Leaving for a while, and coming back.
 mod generations; // Going on alone, meeting again, lost buckets.
 mod rules; //   What each rule is good for.
 mod random; //  Whatever a seed brings.
+mod clocks; //  Wall clocks that differ.
 mod world;
 
 use super::{Answer, Ask, Input, Message};

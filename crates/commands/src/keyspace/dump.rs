@@ -60,7 +60,8 @@ fn restore(context: &mut Context<'_>) -> Result<(), Error> {
         return Err(Error::fixed("ERR Invalid TTL value, must be >= 0"));
     }
     let value = value_of(context)?;
-    match options.expiry(ttl, context.keys.now()) {
+    let now = context.keys.now_in(key.slot());
+    match options.expiry(ttl, now) {
         Expiry::Past => {
             if context.keys.remove(&key) {
                 context.keys.notify(NotifyClasses::GENERIC, "del", key.bytes());

@@ -134,8 +134,9 @@ fn pexpireat(context: &mut Context<'_>) -> Result<(), Error> {
 
 fn set_expiry(context: &mut Context<'_>, unit: Unit, base: Base) -> Result<(), Error> {
     let condition = Condition::parse(context)?;
-    let at = parse_time(context, unit, base)?;
     let key = context.key(1);
+    let now = context.keys.now_in(key.slot());
+    let at = parse_time(context, unit, base, now)?;
     let Some(found) = context.keys.find(&key) else {
         context.reply.integer(0);
         return Ok(());
@@ -145,7 +146,7 @@ fn set_expiry(context: &mut Context<'_>, unit: Unit, base: Base) -> Result<(), E
         return Ok(());
     }
     match u64::try_from(at).map(UnixMillis) {
-        Ok(at) if at > context.keys.now() => {
+        Ok(at) if at > now => {
             context.keys.apply(&Effect::Expire { key, at: Some(at) });
             context.keys.notify(NotifyClasses::GENERIC, "expire", key.bytes());
         }
@@ -160,14 +161,19 @@ fn set_expiry(context: &mut Context<'_>, unit: Unit, base: Base) -> Result<(), E
 }
 
 /// The second argument as milliseconds since 1970; it may lie before that.
-fn parse_time(context: &Context<'_>, unit: Unit, base: Base) -> Result<i64, Error> {
+fn parse_time(
+    context: &Context<'_>,
+    unit: Unit,
+    base: Base,
+    now: UnixMillis,
+) -> Result<i64, Error> {
     let number = context.integer(2)?;
     let millis = match unit {
         Unit::Seconds => number.checked_mul(1_000),
         Unit::Millis => Some(number),
     };
     let base = match base {
-        Base::Now => context.keys.now().0.cast_signed(),
+        Base::Now => now.0.cast_signed(),
         Base::Epoch => 0,
     };
     let at = millis.and_then(|millis| millis.checked_add(base));
@@ -252,7 +258,7 @@ const NO_EXPIRY: i64 = -1;
 
 fn tell_expiry(context: &mut Context<'_>, unit: Unit, base: Base) {
     let key = context.key(1);
-    let now = context.keys.now();
+    let now = context.keys.now_in(key.slot());
     let told = match context.keys.inspect(&key).map(|found| found.expires_at) {
         None => NO_KEY,
         Some(None) => NO_EXPIRY,
@@ -282,5 +288,7 @@ fn persist(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+#[cfg(test)]
+mod skewed;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use placement::Slot;
 use store::{Encoding, Found, Key, NewValue, UnixMillis, Value};
 
 use crate::Error;
@@ -111,10 +112,21 @@ fn source(context: &mut Context<'_>, from: &Key<'_>) -> Result<Moving, Error> {
 fn move_to(context: &mut Context<'_>, from: &Key<'_>, to: Key<'_>, moving: &Moving) {
     // What is due at the target goes first, and is told as expired, not as overwritten.
     context.keys.exists(&to);
-    context.keys.put_anew(to, moving.new_value(), moving.expires_at);
+    let expires_at = deadline_there(context, moving, from.slot(), to.slot());
+    context.keys.put_anew(to, moving.new_value(), expires_at);
     context.keys.remove(from);
     context.keys.notify(NotifyClasses::GENERIC, "rename_from", from.bytes());
     context.keys.notify(NotifyClasses::GENERIC, "rename_to", to.bytes());
+}
+
+/// Returns the deadline of a key that comes to another slot.
+fn deadline_there(
+    context: &mut Context<'_>,
+    moving: &Moving,
+    from: Slot,
+    to: Slot,
+) -> Option<UnixMillis> {
+    moving.expires_at.map(|at| context.keys.carry_deadline(at, from, to))
 }
 
 fn copy(context: &mut Context<'_>) -> Result<(), Error> {
@@ -126,7 +138,8 @@ fn copy(context: &mut Context<'_>) -> Result<(), Error> {
     let moving = context.keys.read(&from).map(|found| Moving::of(&found));
     let copied = match moving {
         Some(moving) if context.keys.find(&to).is_none() || replace => {
-            context.keys.put_anew(to, moving.new_value(), moving.expires_at);
+            let expires_at = deadline_there(context, &moving, from.slot(), to.slot());
+            context.keys.put_anew(to, moving.new_value(), expires_at);
             context.keys.notify(NotifyClasses::GENERIC, "copy_to", to.bytes());
             1
         }

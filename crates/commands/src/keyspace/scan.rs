@@ -47,8 +47,10 @@ fn keys(context: &mut Context<'_>) -> Result<(), Error> {
     let mut listed = 0;
     let mut walk = Walk::new();
     while let Some(slot) = walk.next(&mut context.keys) {
-        let now = context.keys.now();
-        context.keys.table(slot).for_each(|found| {
+        let clock = context.keys.now();
+        let table = context.keys.table(slot);
+        let now = table.time(clock);
+        table.for_each(|found| {
             let name = found.item.key();
             if !found.is_expired(now) && pattern.matches(name) {
                 context.reply.bulk(name);
@@ -196,9 +198,11 @@ impl Page {
         let slot = keys.occupied(from.slot)?;
         let start = if slot == from.slot { from.position } else { ScanPosition::START };
         let left = options.count - self.seen;
-        let now = keys.now();
+        let clock = keys.now();
         let mut expired = Vec::new();
-        let position = keys.table(slot).scan(start, left, |found| {
+        let table = keys.table(slot);
+        let now = table.time(clock);
+        let position = table.scan(start, left, |found| {
             self.seen += 1;
             if options.wants(&found) {
                 let names = if found.is_expired(now) { &mut expired } else { &mut self.names };

@@ -37,8 +37,8 @@ pub(super) fn getdel(context: &mut Context<'_>) -> Result<(), Error> {
 
 pub(super) fn getex(context: &mut Context<'_>) -> Result<(), Error> {
     let lifetime = getex_lifetime(context.args)?;
-    let now = context.keys.now();
     let key = context.key(1);
+    let now = context.keys.now_in(key.slot());
     let Some(found) = context.keys.read(&key) else {
         context.reply.null();
         return Ok(());

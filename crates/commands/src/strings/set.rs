@@ -21,8 +21,9 @@ pub(super) fn set(context: &mut Context<'_>) -> Result<(), Error> {
 
 fn set_with_options(context: &mut Context<'_>) -> Result<(), Error> {
     let options = SetOptions::parse(context.args)?;
-    let deadline = options.lifetime.resolve(context.keys.now(), context.spec.full_name)?;
     let key = context.key(1);
+    let now = context.keys.now_in(key.slot());
+    let deadline = options.lifetime.resolve(now, context.spec.full_name)?;
     if options.returns_old {
         reply_old(context);
     }
@@ -74,8 +75,9 @@ pub(super) fn psetex(context: &mut Context<'_>) -> Result<(), Error> {
 /// `SETEX key lifetime value`
 fn set_for(context: &mut Context<'_>, clock: Clock) -> Result<(), Error> {
     let deadline = Deadline { clock, number: context.args.at(2) };
-    let expires_at = deadline.resolve(context.keys.now(), context.spec.full_name)?;
     let key = context.key(1);
+    let now = context.keys.now_in(key.slot());
+    let expires_at = deadline.resolve(now, context.spec.full_name)?;
     put(&mut context.keys, &key, text_value(context.args.at(3)), Some(expires_at));
     context.keys.notify(NotifyClasses::STRING, "set", key.bytes());
     context.keys.notify(NotifyClasses::GENERIC, "expire", key.bytes());

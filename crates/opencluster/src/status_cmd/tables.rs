@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use cluster::control::SKEW_MAX;
 use cluster::merge::Tally;
 use cluster::status::{
     AwayStatus, BUCKETS_MAX, ChangeStatus, LevelsStatus, MemberStatus, MoveStatus, Status, Vote,
@@ -34,6 +35,7 @@ pub(super) fn told(status: &Status, now: Duration) -> String {
     text += &summary(status);
     text += &lost(status);
     text += &sides(status);
+    text += &clocks(status);
     text += &format!("\n{TITLE}moves in flight{TITLE:#}\n");
     text += &moves(&status.moves);
     text += &format!("\n{TITLE}last changes of the map{TITLE:#}\n");
@@ -107,6 +109,21 @@ fn lost(status: &Status) -> String {
         [only] => format!("{ALARM}nobody holds {only}{ALARM:#}\n"),
         all => format!("{ALARM}nobody holds {} buckets: {} ...{ALARM:#}\n", all.len(), all[0]),
     }
+}
+
+/// Clocks that differ too much.
+fn clocks(status: &Status) -> String {
+    let line = |member: &MemberStatus| {
+        let millis = member.clock_ahead_millis?;
+        let apart = Duration::from_millis(millis.unsigned_abs());
+        let side = if millis > 0 { "ahead of" } else { "behind" };
+        let (name, node, seconds) = (&member.name, &status.node, apart.as_secs_f64());
+        let line = format!(
+            "{ALARM}the clock of {name} is {seconds:.1} s {side} that of {node}{ALARM:#}\n"
+        );
+        (apart > SKEW_MAX).then_some(line)
+    };
+    status.members.iter().filter_map(line).collect()
 }
 
 /// What there is to say of other sides of the cluster.
@@ -282,6 +299,16 @@ mod tests {
         ] {
             assert!(text.contains(&wanted), "{wanted:?} in {text:?}");
         }
+    }
+
+    #[test]
+    fn clocks_more_than_a_second_apart_are_told() {
+        let mut status = status(Mask::M000F);
+        status.members[1].clock_ahead_millis = Some(-900);
+        assert!(!plain(&status, Duration::ZERO).contains("clock"));
+        status.members[1].clock_ahead_millis = Some(-2_500);
+        let text = plain(&status, Duration::ZERO);
+        assert!(text.contains("the clock of node-b is 2.5 s behind that of A\n"), "{text}");
     }
 
     #[test]

@@ -2,14 +2,17 @@
 //! before a message that depends on it leaves.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use cluster::control::{Effect, Gone, MapChanged};
+use cluster::control::{Effect, Gone, MapChanged, Skew};
 use cluster::map::Peer;
+use cluster::status::name;
 
 use super::control::ControlThread;
 use super::frame::CONTROL_BYTES_MAX;
 use super::{Progress, Roster};
 use crate::data::boottime;
+use crate::log;
 
 impl ControlThread {
     pub(super) fn carry_out(&mut self, effects: Vec<Effect>) {
@@ -53,7 +56,30 @@ impl ControlThread {
                 }
                 // It is in the history, where `status` finds it.
                 Effect::Decided(_) => {}
+                Effect::Skew(skew) => self.report_skew(skew),
                 Effect::Gone(gone) => self.go(gone),
+            }
+        }
+    }
+
+    fn report_skew(&self, skew: Skew) {
+        let name_of = |node| self.control.map().map_or_else(String::new, |map| name(map, node));
+        let mine = &self.control.me().name;
+        match skew {
+            Skew::Apart { node, millis } => {
+                let seconds = Duration::from_millis(millis.unsigned_abs()).as_secs_f64();
+                let side = if millis > 0 { "ahead of" } else { "behind" };
+                let line = format!(
+                    "the clock of node {} is {seconds:.1} s {side} that of node {mine}; keys that expire do \
+                     so this much too early or too late when a bucket moves between them: synchronise the \
+                     clocks (NTP)",
+                    name_of(node)
+                );
+                log::warn("clock", &line);
+            }
+            Skew::Agreed { node } => {
+                let line = format!("the clocks of nodes {} and {mine} agree again", name_of(node));
+                log::info("clock", &line);
             }
         }
     }

@@ -18,6 +18,7 @@ use super::hello::{HelloError, Purpose, Refusal};
 use super::line::{ControlLine, Event};
 use super::links::{Broken, Links, MadeBy};
 use super::{Meeting, Outlook, Progress, Unwanted};
+use crate::clock;
 use crate::data::boottime;
 use crate::disk::SharedDirectory;
 
@@ -26,6 +27,8 @@ const FIRST_LINK: usize = 1;
 const EVENTS_MAX: usize = 256;
 /// A node that leaves and has had no lease for so long will not get one any more.
 const CUT_OFF_MAX: Duration = Duration::from_secs(10);
+/// How often nodes tell each other what their wall clocks show.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 /// Below this, the system would not sleep anyway.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
@@ -59,6 +62,8 @@ pub(super) struct ControlThread {
     me: Peer,
     pub(super) lease_until: Duration,
     leaving_since: Option<Duration>,
+    /// When the wall clock is looked at next.
+    clock_due: Duration,
     stopping: bool,
 }
 
@@ -87,6 +92,7 @@ impl ControlThread {
             me,
             lease_until: Duration::ZERO,
             leaving_since: None,
+            clock_due: Duration::ZERO,
             stopping: false,
         }
     }
@@ -111,7 +117,17 @@ impl ControlThread {
             if boottime::now() >= self.control.wake_at() {
                 self.handle(Input::Tick);
             }
+            self.tell_clock();
             self.keep_alive();
+        }
+    }
+
+    /// Other nodes compare their wall clocks with this one's.
+    fn tell_clock(&mut self) {
+        let now = boottime::now();
+        if now >= self.clock_due {
+            self.clock_due = now + CLOCK_INTERVAL;
+            self.handle(Input::Clock(clock::now()));
         }
     }
 
@@ -120,7 +136,7 @@ impl ControlThread {
             return Duration::ZERO;
         }
         let due = [Some(self.control.wake_at()), self.dials.next_due(), self.links.next_due()];
-        let due = due.into_iter().flatten().min().expect("there is always a next tick");
+        let due = due.into_iter().flatten().fold(self.clock_due, Duration::min);
         due.saturating_sub(boottime::now()).max(SLEEP_MIN)
     }
 
@@ -275,7 +291,7 @@ impl ControlThread {
             // These go by themselves: a node that just came, or has just gone.
             HelloError::Io(_) | HelloError::NoNode => {}
             HelloError::Refused(refusal) if refusal.is_passing() => {}
-            HelloError::Version { .. } | HelloError::Refused(_) => {
+            HelloError::Version { .. } | HelloError::Refused(_) | HelloError::Unproven(_) => {
                 let line = format!("no link with {}:{}: {error}", at.host, at.peer);
                 self.meeting.complaints.say(&line);
             }

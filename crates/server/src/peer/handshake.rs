@@ -46,7 +46,10 @@ pub(super) fn introduce_on(
     let verdict: Verdict = frame::receive(stream, HELLO_BYTES_MAX)?;
     let (standing, theirs) = match verdict {
         Verdict::Welcome { standing, proof } => (standing, proof),
-        Verdict::Refused(refusal) => return Err(HelloError::Refused(refusal)),
+        Verdict::Refused { refusal, proof } => {
+            let said = [&opened[..], &challenged, &encoded(&refusal)?];
+            return Err(judge_refusal(secret, &said, refusal, proof));
+        }
     };
     let said = [&opened[..], &challenged, &encoded(&standing)?];
     if !proof::is_proven(secret, Role::Acceptor, &said, &theirs) {
@@ -54,6 +57,23 @@ pub(super) fn introduce_on(
     }
     judge_standing(&opening.hello, &standing).map_err(HelloError::Refused)?;
     Ok(standing)
+}
+
+/// A refusal counts only from one who knows the secret. That the secret differs nobody can prove, and
+/// nothing but a word to the operator follows from it.
+fn judge_refusal(
+    secret: &Secret,
+    said: &[&[u8]],
+    refusal: Refusal,
+    proof: Option<Proof>,
+) -> HelloError {
+    let is_proven =
+        proof.is_some_and(|proof| proof::is_proven(secret, Role::Refuser, said, &proof));
+    if is_proven || refusal == Refusal::SecretDiffers {
+        HelloError::Refused(refusal)
+    } else {
+        HelloError::Unproven(refusal)
+    }
 }
 
 /// Whether the one who answered is the one who was wanted.
@@ -100,7 +120,9 @@ pub(super) fn receive_on(
     // 4) So be it.
     match judged {
         Err(refusal) => {
-            frame::send(stream, &Verdict::Refused(refusal), HELLO_BYTES_MAX)?;
+            let said = [&opened[..], &challenged, &encoded(&refusal)?];
+            let proof = proven.then(|| proof::prove(secret, Role::Refuser, &said));
+            frame::send(stream, &Verdict::Refused { refusal, proof }, HELLO_BYTES_MAX)?;
             Err(HelloError::Refused(refusal))
         }
         Ok(standing) => {
@@ -179,5 +201,7 @@ impl Write for Timed<'_> {
     }
 }
 
+#[cfg(test)]
+pub(super) mod forged;
 #[cfg(test)]
 mod tests;

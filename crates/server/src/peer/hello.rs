@@ -4,10 +4,13 @@
 //! D -> A  Hello       who I am, whom I want and what for, a nonce
 //! A -> D  Nonce       mine
 //! D -> A  Proof       that I know the secret
-//! A -> D  Welcome     that I know it too, who I am, where we stand; or why not
+//! A -> D  Welcome     that I know it too, who I am, where we stand
+//!         Refused     that I know it too, and why not
 //! ~~~
 //!
-//! The dialer D proves itself first, so that a stranger who merely dials learns nothing. The first
+//! The dialer D proves itself first, so that a stranger who merely dials learns nothing. A refusal is
+//! proven like a welcome, for a node gives up its place because of some; only `SecretDiffers` cannot be.
+//! A refusal without a proof ([`HelloError::Unproven`]) means: the node is not reached, dial again. The first
 //! bytes in each direction are a magic word and a version, and always will be: so two versions that
 //! have nothing else in common can still say so.
 
@@ -68,8 +71,15 @@ pub(super) struct Opening {
 
 #[derive(Serialize, Deserialize)]
 pub(super) enum Verdict {
-    Welcome { standing: Standing, proof: Proof },
-    Refused(Refusal),
+    Welcome {
+        standing: Standing,
+        proof: Proof,
+    },
+    Refused {
+        refusal: Refusal,
+        /// None for a dialer that has not proven itself: it gets nothing made with the secret.
+        proof: Option<Proof>,
+    },
 }
 
 /// Why a link is not wanted, as told to whoever dialed.
@@ -127,7 +137,10 @@ pub(crate) enum HelloError {
         here: u32,
         there: u32,
     },
+    /// Proven, unless it is `SecretDiffers`.
     Refused(Refusal),
+    /// A refusal by somebody who has not proven to know the secret. Nothing may follow from it.
+    Unproven(Refusal),
 }
 
 impl fmt::Display for HelloError {
@@ -143,6 +156,9 @@ impl fmt::Display for HelloError {
                 write!(f, "the versions differ: {here} here, {there} there")
             }
             HelloError::Refused(refusal) => refusal.fmt(f),
+            HelloError::Unproven(refusal) => {
+                write!(f, "an answer without proof of the secret is ignored: {refusal}")
+            }
         }
     }
 }

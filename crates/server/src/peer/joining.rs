@@ -105,7 +105,8 @@ impl Why {
     /// How long it may be so before it is taken for final.
     pub(super) fn patience(&self, of: Patience) -> Duration {
         match self {
-            Why::Directory(DirectoryError::Io(_)) | Why::Hello(HelloError::Io(_)) => NOBODY_MAX,
+            Why::Directory(DirectoryError::Io(_))
+            | Why::Hello(HelloError::Io(_) | HelloError::Unproven(_)) => NOBODY_MAX,
             Why::Hello(HelloError::Refused(Refusal::NotJoined)) | Why::NotYet(_) => match of {
                 Patience::Long => NOT_YET_MAX,
                 Patience::Short => NOT_YET_TO_VOTER_MAX,
@@ -148,8 +149,8 @@ fn ask_at(candidate: &Candidate<'_>, at: &JoinAddress) -> Result<Joined, Why> {
     let mut last = Why::Directory(DirectoryError::NoNode("it names no nodes".to_owned()));
     for (host, port) in nodes {
         match ask_node(candidate, &host, port) {
-            // A machine that does not answer says nothing about the others.
-            Err(why @ Why::Hello(HelloError::Io(_))) => last = why,
+            // A machine that does not answer, or another one in its place, says nothing about the others.
+            Err(why @ Why::Hello(HelloError::Io(_) | HelloError::Unproven(_))) => last = why,
             answered => return answered,
         }
     }

@@ -153,7 +153,8 @@ impl Meeting {
             HelloError::Io(_)
             | HelloError::NoNode
             | HelloError::Version { .. }
-            | HelloError::Refused(_) => {
+            | HelloError::Refused(_)
+            | HelloError::Unproven(_) => {
                 self.complaints.say(&format!("no link with {from}: {error}"));
             }
         }

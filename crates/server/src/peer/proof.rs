@@ -28,6 +28,8 @@ pub(super) struct Proof([u8; 32]);
 pub(super) enum Role {
     Dialer,
     Acceptor,
+    /// The acceptor, for a link that it does not want: not to be mistaken for a welcome.
+    Refuser,
 }
 
 impl Role {
@@ -35,6 +37,7 @@ impl Role {
         match self {
             Role::Dialer => b"opencluster dialer",
             Role::Acceptor => b"opencluster acceptor",
+            Role::Refuser => b"opencluster refuser",
         }
     }
 }
@@ -71,6 +74,7 @@ mod tests {
         assert!(is_proven(&secret, Role::Dialer, &[b"ab", b"c"], &proof));
         assert!(!is_proven(&Secret::new("s3cret "), Role::Dialer, &[b"ab", b"c"], &proof));
         assert!(!is_proven(&secret, Role::Acceptor, &[b"ab", b"c"], &proof));
+        assert!(!is_proven(&secret, Role::Refuser, &[b"ab", b"c"], &proof));
         assert!(!is_proven(&secret, Role::Dialer, &[b"a", b"bc"], &proof));
         assert!(!is_proven(&secret, Role::Dialer, &[b"abc"], &proof));
     }

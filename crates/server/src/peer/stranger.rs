@@ -9,7 +9,7 @@ use commands::settings::Secret;
 
 use super::frame::{self, CONTROL_BYTES_MAX, Unframer};
 use super::handshake::{introduce_on, receive_on};
-use super::hello::{Hello, Purpose, Standing};
+use super::hello::{Hello, HelloError, Purpose, Refusal, Standing};
 
 /// All that the other one will ever say; what is said to it is not kept.
 struct Said<'a>(&'a [u8]);
@@ -46,11 +46,28 @@ pub fn is_let_in(said: &[u8]) -> bool {
 
 /// Whether one who was dialed and answers this is taken for a node.
 pub fn is_believed(said: &[u8]) -> bool {
+    introduce_on(&mut Said(said), &secret(), hello()).is_ok()
+}
+
+fn hello() -> Hello {
     let Standing { me, cluster, generation, .. } = standing();
     let from = Peer { id: NodeId(1), boot: Boot(10) };
     let (to, cluster, generation) = (Some(me.id), Some(cluster), Some(generation));
-    let hello = Hello { purpose: Purpose::Control, from, to, cluster, generation, at: None };
-    introduce_on(&mut Said(said), &secret(), hello).is_ok()
+    Hello { purpose: Purpose::Control, from, to, cluster, generation, at: None }
+}
+
+/// Whether one who was dialed and answers this is believed why it does not want the link.
+pub fn is_refusal_believed(said: &[u8]) -> bool {
+    match introduce_on(&mut Said(said), &secret(), hello()) {
+        Err(HelloError::Refused(refusal)) => refusal != Refusal::SecretDiffers,
+        Ok(_)
+        | Err(
+            HelloError::Io(_)
+            | HelloError::NoNode
+            | HelloError::Version { .. }
+            | HelloError::Unproven(_),
+        ) => false,
+    }
 }
 
 /// The control messages in a stream that comes `piece` bytes at a time, up to the first frame that is none.

@@ -4,15 +4,19 @@
 mod fake; // A node without data.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use cluster::control::{Answer, Ask, Message};
-use cluster::map::Setting;
+use cluster::map::{Generation, LogIndex, NodeId, Setting};
 use commands::settings::Secret;
 
 use self::fake::{FakeNode, eventually};
-use super::hello::Purpose;
+use super::handshake::forged::{self, Forgery};
+use super::hello::{Purpose, Refusal};
 use super::{chance, dialer, draw_number};
 
 #[test]
@@ -160,4 +164,48 @@ fn a_node_that_dies_is_taken_off_the_map() {
     drop(c);
     eventually("two are left", || b.map().is_some_and(|map| map.members().len() == 2));
     assert!(b.lease() > crate::data::boottime::now());
+}
+
+/// A process without the secret that has got the port of a node: it refuses everybody, in turn because they are
+/// no members and because of a generation far ahead. The number of its answers.
+fn forge_refusals(port: u16) -> Arc<AtomicUsize> {
+    let answered = Arc::new(AtomicUsize::new(0));
+    let listener = TcpListener::bind(("127.0.0.1", port)).expect("its node has gone");
+    let count = Arc::clone(&answered);
+    thread::spawn(move || {
+        let generation = Generation { counter: 1 << 60, founder: NodeId(3) };
+        let refusals =
+            [Refusal::NoMember(LogIndex(u64::MAX)), Refusal::OtherGeneration(generation)];
+        for (mut stream, refusal) in
+            listener.incoming().map_while(Result::ok).zip(refusals.iter().cycle())
+        {
+            if forged::refuse(&mut stream, *refusal, Forgery::SentBack).is_ok() {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    answered
+}
+
+#[test]
+fn nobody_gives_up_its_place_because_a_stranger_answers_in_the_place_of_a_node() {
+    let a = FakeNode::found("a");
+    let b = FakeNode::join("b", &a).expect("welcome");
+    let c = FakeNode::join("c", &a).expect("welcome");
+    [&a, &b, &c].iter().for_each(|node| node.is_ready());
+    eventually("three vote", || b.voters() == 3);
+    let (port, generation) = (c.port, a.map().expect("it has one").generation());
+    drop(c);
+    let answered = forge_refusals(port);
+    let until = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < until {
+        assert_eq!((a.gone(), b.gone()), (None, None), "a stranger is believed");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(answered.load(Ordering::Relaxed) > 0, "they have dialed the stranger");
+    eventually("two are left", || b.map().is_some_and(|map| map.members().len() == 2));
+    let map = b.map().expect("it has one");
+    assert_eq!((map.generation(), map.yielded_to()), (generation, None));
+    let now = crate::data::boottime::now();
+    assert!(a.lease() > now && b.lease() > now, "both serve");
 }

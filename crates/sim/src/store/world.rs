@@ -464,7 +464,7 @@ impl World {
                     node.plane.heard.borrow_mut().insert(from, now);
                 }
             }
-            Effect::Serving { .. } | Effect::Decided(_) => {}
+            Effect::Serving { .. } | Effect::Decided(_) | Effect::Skew(_) => {}
             Effect::Yield { to } => {
                 tell!(self, "{id} yields to {to:?}");
                 self.begin_to_yield(id);

@@ -73,6 +73,8 @@ pub(super) struct World {
     joining: BTreeMap<u64, JoinRequest>,
     pub(super) refused: BTreeMap<NodeId, String>,
     pub(super) answers: BTreeMap<u64, Answer>,
+    /// What was reported of clocks: when, by whom.
+    pub(super) skews: Vec<(Duration, NodeId, Skew)>,
     gone: BTreeMap<NodeId, Gone>,
     last_ask: u64,
     /// By history and index.
@@ -144,6 +146,7 @@ impl World {
             joining: BTreeMap::new(),
             refused: BTreeMap::new(),
             answers: BTreeMap::new(),
+            skews: Vec::new(),
             gone: BTreeMap::new(),
             last_ask: 1000,
             log: BTreeMap::new(),
@@ -501,6 +504,7 @@ impl World {
             Effect::Answer { id, answer } => {
                 self.answers.insert(id, answer);
             }
+            Effect::Skew(skew) => self.skews.push((self.now, id, skew)),
             Effect::Gone(gone) => self.on_gone(id, &gone),
         }
     }

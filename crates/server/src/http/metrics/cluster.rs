@@ -21,6 +21,8 @@ pub struct ClusterMetrics {
     pub lease_valid: bool,
     /// Until the lease runs out; `None` for a node that needs none.
     pub lease_left: Option<Duration>,
+    /// The largest difference between the wall clock of another node and this one's.
+    pub clock_skew: Duration,
     pub primaries: u64,
     pub backups: u64,
     pub buckets: u64,
@@ -113,6 +115,9 @@ impl ClusterMetrics {
             }
             None => page.value("lease_left_seconds", format_args!("+Inf")),
         }
+        let help = "Largest known difference of another node's wall clock to this one's; the leader knows all.";
+        page.family("clock_skew_seconds", "gauge", help);
+        page.value("clock_skew_seconds", format_args!("{:.3}", self.clock_skew.as_secs_f64()));
     }
 
     fn moves(&self, page: &mut Page) {

@@ -7,6 +7,7 @@ use cluster::map::{Boot, ClusterId, Generation, LogIndex, NodeId, Peer};
 use proptest::prelude::*;
 
 use super::super::hello::Purpose;
+use super::forged::Forgery;
 use super::*;
 
 fn pair() -> (TcpStream, TcpStream) {
@@ -122,6 +123,63 @@ fn one_who_answers_without_the_secret_is_found_out() {
     frame::send(&mut acceptor, &verdict, HELLO_BYTES_MAX).expect("it reads");
     let error = here.join().expect("no panic").map(|_| ()).expect_err("sent back is not proven");
     assert_eq!(error.to_string(), "the secret differs");
+}
+
+/// All refusals but the one that nobody can prove.
+fn refusals() -> [Refusal; 6] {
+    let generation = Generation { counter: 1 << 60, founder: NodeId(3) };
+    [
+        Refusal::OtherCluster,
+        Refusal::OtherGeneration(generation),
+        Refusal::OtherNode(NodeId(3)),
+        Refusal::NoMember(LogIndex(u64::MAX)),
+        Refusal::OtherBoot,
+        Refusal::NotJoined,
+    ]
+}
+
+#[test]
+fn a_refusal_without_a_proof_is_not_believed() {
+    for refusal in refusals() {
+        for forgery in [Forgery::NoProof, Forgery::SentBack] {
+            let (dialer, mut acceptor) = pair();
+            let here = thread::spawn(move || introduce(&dialer, &Secret::new("s"), hello()));
+            forged::refuse(&mut acceptor, refusal, forgery).expect("it plays along");
+            let error = here.join().expect("no panic").expect_err("there is no link");
+            let is_ignored = matches!(error, HelloError::Unproven(told) if told == refusal);
+            assert!(is_ignored, "{refusal:?} with {forgery:?} came as {error:?}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_by_one_who_knows_the_secret_is_believed() {
+    for refusal in refusals() {
+        let (dialer, acceptor) = pair();
+        let secret = Secret::new("s");
+        let there = thread::spawn(move || receive(&acceptor, &secret, |_| Err(refusal)));
+        let error = introduce(&dialer, &Secret::new("s"), hello()).expect_err("there is no link");
+        assert!(matches!(error, HelloError::Refused(told) if told == refusal), "{error:?}");
+        assert!(there.join().expect("no panic").is_err());
+    }
+}
+
+#[test]
+fn one_who_has_not_proven_itself_gets_no_proof() {
+    let (mut dialer, acceptor) = pair();
+    let there = thread::spawn(move || receive(&acceptor, &Secret::new("s"), |_| Ok(standing())));
+    let opening = Opening { hello: hello(), nonce: Nonce::draw() };
+    let opened = encoded(&opening).expect("short");
+    dialer.write_all(&[&prefix()[..], &opened].concat()).expect("it reads");
+    read_prefix(&mut dialer).expect("a node answers");
+    let challenge: Nonce = frame::receive(&mut dialer, HELLO_BYTES_MAX).expect("it asks");
+    let challenged = encoded(&challenge).expect("short");
+    let made_up = proof::prove(&Secret::new("t"), Role::Dialer, &[&opened, &challenged]);
+    frame::send(&mut dialer, &made_up, HELLO_BYTES_MAX).expect("it reads");
+    let verdict: Verdict = frame::receive(&mut dialer, HELLO_BYTES_MAX).expect("it answers");
+    let Verdict::Refused { refusal, proof } = verdict else { panic!("a stranger is let in") };
+    assert_eq!((refusal, proof), (Refusal::SecretDiffers, None));
+    assert!(there.join().expect("no panic").is_err());
 }
 
 #[test]
