@@ -34,6 +34,7 @@ impl World {
 
     /// A client does just this, and nothing else meanwhile.
     pub(super) fn work(&mut self, client: usize, key: &'static str, work: Work) {
+        self.hang_up(client);
         let request = self.clients.begin_alone(client, self.now, key, work);
         self.issue(client, request);
     }
@@ -110,6 +111,11 @@ impl World {
         }
         let pause = ms(1 + self.rng.below(120));
         self.push(pause, Event::Begin { client });
+    }
+
+    /// A client closes its connections.
+    pub(super) fn hang_up(&mut self, client: usize) {
+        self.nodes.values_mut().for_each(|node| node.counter.hang_up(client));
     }
 
     /// A node makes room: a key of its own goes, if it has one.

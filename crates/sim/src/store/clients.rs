@@ -134,6 +134,8 @@ struct Open {
 pub(super) struct Grant {
     pub sent_at: Duration,
     pub heard_at: Duration,
+    /// The reign of its slot: in one reign one clock counts.
+    pub reign: u64,
 }
 
 pub(super) struct Clients {
@@ -144,7 +146,8 @@ pub(super) struct Clients {
     moment: u64,
     numbers: u64,
     pub answered: u64,
-    has_flushed: bool,
+    /// When all was flushed: sent, and answered if it was.
+    flush: Option<(Duration, Option<Duration>)>,
 }
 
 impl Clients {
@@ -160,7 +163,7 @@ impl Clients {
             moment: 0,
             numbers: 0,
             answered: 0,
-            has_flushed: false,
+            flush: None,
         }
     }
 
@@ -222,7 +225,8 @@ impl Clients {
             return None;
         }
         if request.work == Work::Flush {
-            self.flushed();
+            self.flush = Some((now, None));
+            KEYS.iter().for_each(|key| self.may_be_gone(key));
         }
         let call = |(key, op): (&'static str, Op)| {
             let calls = self.calls.entry(key).or_default();
@@ -235,10 +239,10 @@ impl Clients {
         Some(request)
     }
 
-    /// Every key may be taken away from here on, once.
-    fn flushed(&mut self) {
-        self.has_flushed = true;
-        KEYS.iter().for_each(|key| self.may_be_gone(key));
+    /// True if all may have been flushed between these times.
+    pub(super) fn was_flushed_between(&self, from: Duration, to: Duration) -> bool {
+        let ended = |end: Option<Duration>| end.unwrap_or(Duration::MAX);
+        self.flush.is_some_and(|(sent, end)| sent <= to && ended(end) >= from)
     }
 
     /// A key may be taken away from here on: by a flush, or to make room.
@@ -272,7 +276,7 @@ impl Clients {
             2 => (BRIEF, Work::CountKeys),
             3 => (BRIEF, Work::Wait),
             4..=7 => (BRIEF, Work::ReadCopy),
-            8 if !self.has_flushed && rng.below(6) == 0 => (BRIEF, Work::Flush),
+            8 if self.flush.is_none() && rng.below(6) == 0 => (BRIEF, Work::Flush),
             8.. => (LOCK, Work::Lock),
         }
     }
@@ -293,12 +297,21 @@ impl Clients {
         let Some(open) = self.all[client].open.remove(&number) else { return }; // Given up before.
         let Some(answers) = answers else { return };
         self.answered += 1;
-        if open.request.work == Work::Lock && answers == [Answer::Done] {
-            self.grants.push(Grant { sent_at: open.sent_at, heard_at: now });
+        if let (Work::Flush, Some((_, end))) = (&open.request.work, &mut self.flush) {
+            *end = Some(now);
+        }
+        if let [Answer::Granted(reign)] = answers[..] {
+            self.grants.push(Grant { sent_at: open.sent_at, heard_at: now, reign });
         }
         for ((key, place), answer) in open.calls.into_iter().zip(answers) {
             self.calls.entry(key).or_default()[place].answered = Some((at, answer));
         }
+    }
+
+    /// Whatever the client waits for, it waits no longer: nobody knows what became of it.
+    pub(super) fn give_up(&mut self, client: usize) {
+        self.all[client].open.clear();
+        self.all[client].asks = None;
     }
 
     /// The request has not run: as if it had been a read that nobody heard of.

@@ -145,6 +145,7 @@ impl Faults {
             11 => {
                 let node = world.nodes.get_mut(&some).expect("chosen from the nodes");
                 node.clock.wall_off += i64::try_from(self.rng.below(60_000)).unwrap_or(0) - 30_000;
+                world.clocks_set_at.push(world.now);
                 tell!(world, "-- the wall clock of {some} is set");
             }
             _ => self.break_streams(world),

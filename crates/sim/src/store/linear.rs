@@ -20,6 +20,8 @@ pub(super) enum Answer {
     Value(Option<String>),
     Done,
     Count(i64),
+    /// A lock, in this reign of its slot.
+    Granted(u64),
 }
 
 /// One operation on the key. Without an answer it may have happened at any time since, or never.

@@ -157,7 +157,9 @@ impl Story {
             let left = match self.run_op(key, side, &op)? {
                 // It was not there: in a bucket that began anew.
                 Some(Answer::Count(0)) => continue,
-                Some(Answer::Count(_) | Answer::Done | Answer::Value(_)) => left,
+                Some(Answer::Count(_) | Answer::Done | Answer::Value(_) | Answer::Granted(_)) => {
+                    left
+                }
                 None => Left::Unknown,
             };
             self.sides.get_mut(&side).expect("chosen from the sides").insert(key, left);

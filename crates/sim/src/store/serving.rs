@@ -71,6 +71,11 @@ impl Counter {
         lines.flat_map(Line::end).collect()
     }
 
+    /// The client has closed its connection: what has not run never will.
+    pub(super) fn hang_up(&mut self, client: usize) {
+        self.lines.remove(&client);
+    }
+
     pub(super) fn has_parked(&self) -> bool {
         self.lines.values().any(|line| line.parked_since.is_some())
     }
@@ -169,7 +174,15 @@ impl Node {
             }
         }
         line.session.discard();
-        let (written, told) = (self.written_since(before), told_by(&mut output, &request));
+        let mut written = self.written_since(before);
+        if request.only_reads() {
+            // Taking away what has expired needs no copies.
+            written.iter_mut().for_each(|written| written.copies = usize::MAX);
+        }
+        let mut told = told_by(&mut output, &request);
+        if let (Work::Lock, Some(written)) = (&request.work, written.first()) {
+            told = Told::Answer(vec![Answer::Granted(written.reign.0)]);
+        }
         line.reply(request, told, written);
         None
     }
@@ -209,7 +222,9 @@ impl Node {
         let Counter { outcome, effects, host, chance, .. } = &mut self.counter;
         let bench = Workbench { env: &env, outcome, effects, chance };
         let args = OwnedArgs::new(command.iter().map(|word| word.as_bytes()));
-        host.backups = line.written.backups(&self.plane, rules.has_lease);
+        if command[0] == "WAIT" {
+            host.backups = line.written.backups(&self.plane, rules.has_lease);
+        }
         let parsed = Parsed::prepare(args.args(), &TABLE, &env.seed);
         let plane = &self.plane;
         let lock = |locks| LockedSlots::lock(plane, locks);
@@ -304,6 +319,10 @@ impl Request {
             Work::Keys | Work::CountKeys | Work::Wait => Vec::new(),
         };
         keys.into_iter().map(|key| Slot::of(key.as_bytes())).collect()
+    }
+
+    fn only_reads(&self) -> bool {
+        matches!(self.work, Work::One(Op::Get) | Work::ReadCopy | Work::Keys | Work::CountKeys)
     }
 
     /// The commands, as a client sends them; the reply of the last one counts.
