@@ -1,11 +1,13 @@
-//! What becomes of a command on the any-port.
+//! The way of a command on the any-port: to one node, in parts to several, or to none.
 
 use std::collections::BTreeMap;
 
 use commands::{Args, Flag, Spec, Table};
 use placement::Slot;
 
-/// Where a command goes.
+use super::introduction::{Statement, statements};
+
+/// The way a command takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Plan {
     /// Any node will do: the one the client is connected to.
@@ -14,13 +16,25 @@ pub(super) enum Plan {
     To(Slot),
     /// Each part to the node of its slot; the answers are merged.
     Scatter(Merge, Vec<Part>),
+    /// The keys are in several slots, and the command cannot be cut.
+    CrossSlot,
     /// The connection becomes a listener: from now on it is tied to this node.
     Listen,
+    /// UNSUBSCRIBE and the like: a node answers once for each channel.
+    Unsubscribe {
+        replies: usize,
+    },
+    /// The connection gets other properties, on every node.
+    Introduce(Vec<Statement>),
+    /// MULTI.
     Begin,
-    /// EXEC or DISCARD.
-    End,
+    Exec,
+    Discard,
     /// WATCH: the next transaction runs where these keys are.
     Watch(Slot),
+    Unwatch,
+    Reset,
+    Quit,
     Refuse(&'static str),
 }
 
@@ -29,13 +43,17 @@ pub(super) enum Plan {
 pub(super) struct Part {
     pub slot: Slot,
     pub args: Vec<Vec<u8>>,
+    /// True if it changes data.
+    pub writes: bool,
     /// The places of its keys among those of the whole.
     pub places: Vec<usize>,
 }
 
-/// How answers of parts become one.
+/// The rule by which answers of parts become one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Merge {
+    /// There is one part, and its answer is the answer.
+    Pass,
     /// All of them OK.
     Ok,
     /// Their sum.
@@ -44,19 +62,46 @@ pub(super) enum Merge {
     Values,
 }
 
-const CROSS_SLOT: &str = "CROSSSLOT Keys in request don't hash to the same slot";
-
 pub(super) fn plan(table: &Table, args: Args<'_>) -> Plan {
-    let Some(spec) = table.find(args.at(0)) else { return Plan::Here };
-    match spec.name {
-        "multi" => return Plan::Begin,
-        "exec" | "discard" => return Plan::End,
-        "subscribe" | "psubscribe" | "monitor" => return Plan::Listen,
-        "ssubscribe" => {
-            return Plan::Refuse("ERR SSUBSCRIBE works on the cluster's own ports, not here");
-        }
-        _ => {}
+    // What is wrong with a command, any node can tell.
+    let Some(spec) = find(table, args) else { return Plan::Here };
+    if spec.full_name == "exec" {
+        return Plan::Exec; // With whatever arguments: a node ends the transaction even if it refuses.
     }
+    if !spec.accepts(args.len()) {
+        return Plan::Here;
+    }
+    if let Some(statements) = statements(spec, args) {
+        return Plan::Introduce(statements);
+    }
+    match spec.full_name {
+        "multi" => Plan::Begin,
+        "discard" => Plan::Discard,
+        "unwatch" => Plan::Unwatch,
+        "reset" => Plan::Reset,
+        "quit" => Plan::Quit,
+        "subscribe" | "psubscribe" | "monitor" | "cluster|watch" => Plan::Listen,
+        "unsubscribe" | "punsubscribe" | "sunsubscribe" => {
+            Plan::Unsubscribe { replies: (args.len() - 1).max(1) }
+        }
+        "ssubscribe" => Plan::Refuse("ERR SSUBSCRIBE works on the cluster's own ports, not here"),
+        "client|reply" if !args.at(2).eq_ignore_ascii_case(b"on") => {
+            Plan::Refuse("ERR CLIENT REPLY works on the cluster's own ports, not here")
+        }
+        _ => by_keys(spec, args),
+    }
+}
+
+/// The command, or the subcommand if it has one.
+fn find(table: &Table, args: Args<'_>) -> Option<&'static Spec> {
+    let spec = table.find(args.at(0))?;
+    match args.get(1) {
+        Some(name) if !spec.subcommands.is_empty() => spec.subcommand(name),
+        Some(_) | None => Some(spec),
+    }
+}
+
+fn by_keys(spec: &Spec, args: Args<'_>) -> Plan {
     let keys: Vec<usize> = spec.keys.indices(args.len()).collect();
     let Some(first) = keys.first() else { return Plan::Here };
     let slot_of = |index: usize| Slot::of(args.at(index));
@@ -67,10 +112,8 @@ pub(super) fn plan(table: &Table, args: Args<'_>) -> Plan {
     match merge_of(spec) {
         // MSET has a value for every key; if not, any node can say so.
         Some(Merge::Ok) if args.len().is_multiple_of(2) => Plan::Here,
-        Some(merge) if spec.accepts(args.len()) => Plan::Scatter(merge, parts(spec, args, &keys)),
-        // What is wrong with it, any node can tell.
-        Some(_) => Plan::Here,
-        None => Plan::Refuse(CROSS_SLOT),
+        Some(merge) => Plan::Scatter(merge, parts(spec, args, &keys)),
+        None => Plan::CrossSlot,
     }
 }
 
@@ -85,13 +128,14 @@ fn merge_of(spec: &Spec) -> Option<Merge> {
 
 /// One part for each slot, with the command's name, its keys and what belongs to them.
 fn parts(spec: &Spec, args: Args<'_>, keys: &[usize]) -> Vec<Part> {
-    let with_values = spec.has(Flag::Write) && spec.name == "mset";
+    let with_values = spec.name == "mset";
     let mut parts: BTreeMap<Slot, Part> = BTreeMap::new();
     for (place, index) in keys.iter().enumerate() {
         let slot = Slot::of(args.at(*index));
         let part = parts.entry(slot).or_insert_with(|| Part {
             slot,
             args: vec![args.at(0).to_vec()],
+            writes: spec.has(Flag::Write),
             places: Vec::new(),
         });
         part.args.push(args.at(*index).to_vec());
@@ -120,9 +164,24 @@ mod tests {
         assert_eq!(planned("GET a"), Plan::To(Slot::of(b"a")));
         assert_eq!(planned("MGET {t}a {t}b"), Plan::To(Slot::of(b"t")));
         assert_eq!(planned("nosuch a"), Plan::Here);
-        assert_eq!(planned("MSETNX a 1 b 2"), Plan::Refuse(CROSS_SLOT));
-        assert_eq!(planned("RENAME a b"), Plan::Refuse(CROSS_SLOT));
+        assert_eq!(planned("MSETNX a 1 b 2"), Plan::CrossSlot);
+        assert_eq!(planned("RENAME a b"), Plan::CrossSlot);
         assert_eq!(planned("WATCH a"), Plan::Watch(Slot::of(b"a")));
+        assert_eq!(planned("OBJECT ENCODING a"), Plan::To(Slot::of(b"a")));
+        assert_eq!(planned("GET"), Plan::Here, "the node says what is wrong");
+    }
+
+    #[test]
+    fn commands_about_the_connection_are_known() {
+        assert_eq!(planned("EXEC now"), Plan::Exec, "a node ends the transaction in any case");
+        assert_eq!(planned("DISCARD now"), Plan::Here);
+        assert_eq!(planned("UNSUBSCRIBE"), Plan::Unsubscribe { replies: 1 });
+        assert_eq!(planned("UNSUBSCRIBE a b"), Plan::Unsubscribe { replies: 2 });
+        assert_eq!(planned("CLUSTER WATCH"), Plan::Listen);
+        assert!(matches!(planned("client setname me"), Plan::Introduce(_)));
+        assert!(matches!(planned("HELLO"), Plan::Introduce(said) if said.is_empty()));
+        assert!(matches!(planned("CLIENT REPLY off"), Plan::Refuse(_)));
+        assert_eq!(planned("CLIENT REPLY ON"), Plan::Here);
     }
 
     #[test]

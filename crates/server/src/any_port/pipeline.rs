@@ -1,0 +1,360 @@
+//! One client's requests, from their bytes to the answers in order, without sockets, clock or threads.
+//! `session.rs` carries bytes to and from it; tests do the same with nodes of their own.
+//!
+//! The replies are the same for any batching of the same requests, because:
+//! - Requests are sent in the client's order, and answered in that order.
+//! - Of each slot one command is under way at a time. A command that is redirected is sent again
+//!   before the next one of its slot is sent at all.
+//! - Commands without a key, WATCH, MULTI, and everything that changes the connection wait for all
+//!   requests before them, and all requests after them wait. The commands of a transaction are under
+//!   way together, on one connection, and with no others.
+//!
+//! Memory is bounded: replies are read only for the oldest unanswered request, and stream through while
+//! the client reads; all others stay with the nodes. Requests wait unread in the client's socket.
+//!
+//! A command whose connection breaks, or that has run in part, has no true answer: the client gets the
+//! answers before it and is closed. Nothing is sent twice unless a node has said that it did not run.
+
+mod deliver;
+mod start;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use commands::{Args, Table};
+use placement::Slot;
+use resp::{Output, encode_command};
+
+use super::forwarded::{Answer, Forwarded};
+use super::introduction::Introduction;
+use super::plan::{Plan, plan};
+use super::routes::{NodeAddress, Redirect, Routes};
+use super::upstream::{Due, Health, Upstream, UpstreamId, Use};
+
+/// The most requests that are under way.
+pub(super) const REQUESTS_MAX: usize = 1024;
+/// No request is taken while those under way have so many bytes.
+pub(super) const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// While so many bytes wait for the client, no request is taken and no node is read from.
+pub(super) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+
+const WATCH_ONE_NODE: &str = "ERR all watched keys must live on one node; use a hash tag";
+
+/// The transaction of a client.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Transaction {
+    None,
+    /// WATCH has fixed where the next one runs.
+    Watching(NodeAddress),
+    /// MULTI is open at that node, to which the client is connected; the first key decides where the
+    /// transaction runs.
+    Open(NodeAddress),
+    /// It runs there.
+    At(NodeAddress),
+}
+
+/// A request that was read.
+struct Request {
+    plan: Plan,
+    /// As it is sent to a node.
+    command: Arc<Vec<u8>>,
+}
+
+/// The end of a client's connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Closing {
+    /// It goes on.
+    Open,
+    /// No request is taken any more; those under way are answered.
+    AfterAnswers,
+    /// Requests under way are not answered.
+    Now,
+}
+
+pub(super) struct Pipeline {
+    /// Answers that are due, in the client's order.
+    answers: VecDeque<Answer>,
+    /// A request that must wait for some of them.
+    waiting: Option<Request>,
+    /// The slots of the requests under way.
+    busy: BTreeSet<Slot>,
+    /// The number of exclusive requests under way, and the bytes of all.
+    exclusive: usize,
+    request_bytes: usize,
+    upstreams: BTreeMap<UpstreamId, Upstream>,
+    next_upstream: UpstreamId,
+    /// Connections that are wanted and not made yet.
+    unconnected: VecDeque<UpstreamId>,
+    introduction: Introduction,
+    transaction: Transaction,
+    /// A command of the transaction was refused here: EXEC must not run the rest.
+    is_broken: bool,
+    /// The oldest request is sent again after a pause.
+    retry: Option<Redirect>,
+    /// The client listens: its bytes go to this connection and back, and nothing is looked at.
+    tied: Option<UpstreamId>,
+    closing: Closing,
+    /// Bytes for the client.
+    pub output: Output,
+}
+
+impl Default for Pipeline {
+    fn default() -> Pipeline {
+        Pipeline {
+            answers: VecDeque::new(),
+            waiting: None,
+            busy: BTreeSet::new(),
+            exclusive: 0,
+            request_bytes: 0,
+            upstreams: BTreeMap::new(),
+            next_upstream: 1,
+            unconnected: VecDeque::new(),
+            introduction: Introduction::default(),
+            transaction: Transaction::None,
+            is_broken: false,
+            retry: None,
+            tied: None,
+            closing: Closing::Open,
+            output: Output::default(),
+        }
+    }
+}
+
+impl Pipeline {
+    /// True if the next request may be given to [`Pipeline::request`].
+    pub(super) fn wants_request(&self) -> bool {
+        self.closing == Closing::Open
+            && self.tied.is_none()
+            && self.waiting.is_none()
+            && self.output.len() < OUTPUT_BYTES_MAX
+            && self.answers.len() < REQUESTS_MAX
+            && self.request_bytes < REQUEST_BYTES_MAX
+    }
+
+    /// Takes the client's next request.
+    pub(super) fn request(&mut self, table: &Table, args: Args<'_>, routes: &impl Routes) {
+        debug_assert!(self.wants_request(), "one request at a time waits");
+        let words: Vec<&[u8]> = args.iter().collect();
+        let plan = plan(table, args);
+        self.waiting = Some(Request { plan, command: command(&words) });
+        self.advance(routes);
+    }
+
+    /// Answers bytes that are no request; the client is closed after it.
+    pub(super) fn refuse_rest(&mut self, reply: Vec<u8>, routes: &impl Routes) {
+        self.answers.push_back(Answer::Ready(reply));
+        self.end_input();
+        self.advance(routes);
+    }
+
+    /// The client sends nothing more.
+    pub(super) fn end_input(&mut self) {
+        if self.closing == Closing::Open {
+            self.closing = Closing::AfterAnswers;
+        }
+    }
+
+    /// True if everything that will be said is in `output`.
+    pub(super) fn is_finished(&self) -> bool {
+        match self.closing {
+            Closing::Open => false,
+            Closing::AfterAnswers => self.answers.is_empty() && self.waiting.is_none(),
+            Closing::Now => true,
+        }
+    }
+
+    /// True if no request is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.answers.is_empty() && self.waiting.is_none()
+    }
+
+    /// The connection whose bytes are needed now.
+    pub(super) fn reads_from(&self) -> Option<UpstreamId> {
+        if self.closing == Closing::Now || self.output.len() >= OUTPUT_BYTES_MAX {
+            return None;
+        }
+        if self.tied.is_some() {
+            return self.tied;
+        }
+        let Some(Answer::Asked(request)) = self.answers.front() else { return None };
+        if self.retry.is_some() {
+            return None;
+        }
+        request.inquiries.get(request.current).map(|inquiry| inquiry.on)
+    }
+
+    /// Takes bytes that a node has sent.
+    pub(super) fn receive(&mut self, id: UpstreamId, bytes: &[u8], routes: &impl Routes) {
+        let Some(upstream) = self.upstreams.get_mut(&id) else { return };
+        if upstream.receive(bytes).is_err() {
+            return self.lost(id, routes);
+        }
+        if self.tied == Some(id) && upstream.is_idle() {
+            // A listening client gets everything as it comes.
+            self.output.extend_from_slice(&upstream.take_unread());
+        }
+        self.advance(routes);
+    }
+
+    /// Returns a connection to make, and to which node.
+    pub(super) fn next_unconnected(&mut self) -> Option<(UpstreamId, NodeAddress)> {
+        while let Some(id) = self.unconnected.pop_front() {
+            if let Some(upstream) = self.upstreams.get(&id) {
+                return Some((id, upstream.address.clone()));
+            }
+        }
+        None
+    }
+
+    /// The connection could not be made: nothing was sent on it.
+    pub(super) fn unreachable(&mut self, id: UpstreamId, routes: &impl Routes) {
+        self.end_upstream(id, Health::Unreachable);
+        self.advance(routes);
+    }
+
+    /// The connection broke.
+    pub(super) fn lost(&mut self, id: UpstreamId, routes: &impl Routes) {
+        self.end_upstream(id, Health::Lost);
+        self.advance(routes);
+    }
+
+    fn end_upstream(&mut self, id: UpstreamId, health: Health) {
+        let transaction_node = self.transaction_node().cloned();
+        let Some(upstream) = self.upstreams.get_mut(&id) else { return };
+        upstream.health = health;
+        upstream.unsent.clear();
+        // Queued commands and watched keys are lost with their connection.
+        let was_transaction =
+            upstream.purpose == Use::Main && transaction_node.as_ref() == Some(&upstream.address);
+        let outcome_unknown = health == Health::Lost && upstream.owes();
+        let was_tied = self.tied == Some(id);
+        if upstream.is_idle() {
+            self.upstreams.remove(&id);
+        }
+        if outcome_unknown || was_transaction || was_tied {
+            self.waiting = None;
+            self.end_input();
+        }
+    }
+
+    /// True if the oldest request waits for [`Pipeline::retry`].
+    pub(super) fn is_pausing(&self) -> bool {
+        self.retry.is_some()
+    }
+
+    /// Sends the oldest request again, after a pause.
+    pub(super) fn retry(&mut self, routes: &impl Routes) {
+        if let Some(redirect) = self.retry.take() {
+            self.send_again(redirect, routes);
+            self.advance(routes);
+        }
+    }
+
+    /// The connection that a listening client is tied to.
+    pub(super) fn tied(&self) -> Option<UpstreamId> {
+        self.tied
+    }
+
+    pub(super) fn upstream(&mut self, id: UpstreamId) -> Option<&mut Upstream> {
+        self.upstreams.get_mut(&id)
+    }
+
+    /// All connections that should exist.
+    pub(super) fn upstreams(&self) -> impl Iterator<Item = (UpstreamId, &Upstream)> {
+        let all = self.upstreams.iter().map(|(id, upstream)| (*id, upstream));
+        all.filter(|(_, upstream)| upstream.health == Health::Open)
+    }
+
+    /// True if the client has shown a password that a node has accepted.
+    pub(super) fn has_credentials(&self) -> bool {
+        self.introduction.has_credentials()
+    }
+
+    /// Does all that can be done now.
+    fn advance(&mut self, routes: &impl Routes) {
+        loop {
+            self.deliver(routes);
+            if self.closing == Closing::Now || !self.start_waiting(routes) {
+                break;
+            }
+        }
+        if self.answers.is_empty() {
+            self.upstreams.retain(|_, upstream| upstream.health == Health::Open);
+        }
+    }
+
+    fn in_transaction(&self) -> bool {
+        matches!(self.transaction, Transaction::Open(_) | Transaction::At(_))
+    }
+
+    /// The node that knows of a transaction or of watched keys.
+    fn transaction_node(&self) -> Option<&NodeAddress> {
+        match &self.transaction {
+            Transaction::None => None,
+            Transaction::Open(node) | Transaction::Watching(node) | Transaction::At(node) => {
+                Some(node)
+            }
+        }
+    }
+
+    /// The node where the transaction must run.
+    fn fixed_node(&self) -> Option<&NodeAddress> {
+        self.transaction_node().filter(|_| !matches!(self.transaction, Transaction::Open(_)))
+    }
+
+    /// Sends a command on the connection of that kind, which is made if there is none.
+    fn send(
+        &mut self,
+        to: &NodeAddress,
+        purpose: Use,
+        command: &Arc<Vec<u8>>,
+        due: Due,
+    ) -> UpstreamId {
+        let id = self.connection(to, purpose);
+        let upstream = self.upstreams.get_mut(&id).expect("it was found or made");
+        upstream.send(command, due);
+        id
+    }
+
+    fn connection(&mut self, to: &NodeAddress, purpose: Use) -> UpstreamId {
+        let found = self.upstreams.iter().find(|(_, upstream)| {
+            upstream.health == Health::Open
+                && upstream.purpose == purpose
+                && upstream.address == *to
+        });
+        if let Some((id, _)) = found {
+            return *id;
+        }
+        let mut upstream = Upstream::new(to.clone(), purpose);
+        for command in self.introduction.commands() {
+            upstream.send(command, Due::Ignored);
+        }
+        let id = self.next_upstream;
+        self.next_upstream += 1;
+        self.upstreams.insert(id, upstream);
+        self.unconnected.push_back(id);
+        id
+    }
+
+    /// Counts a request that was sent, and remembers that its answer is due.
+    fn push(&mut self, request: Forwarded) {
+        self.busy.extend(request.slots());
+        self.exclusive += usize::from(request.is_exclusive);
+        self.request_bytes += request.bytes();
+        self.answers.push_back(Answer::Asked(request));
+    }
+
+    /// The bytes held for the client, but for its requests.
+    #[cfg(test)]
+    pub(super) fn reply_bytes(&self) -> usize {
+        let unread: usize = self.upstreams.values().map(Upstream::unread_bytes).sum();
+        self.output.len() + unread
+    }
+}
+
+/// Encodes a command of our own.
+fn command(words: &[&[u8]]) -> Arc<Vec<u8>> {
+    let mut bytes = Vec::new();
+    encode_command(&mut bytes, words);
+    Arc::new(bytes)
+}

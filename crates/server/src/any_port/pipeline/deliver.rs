@@ -1,0 +1,228 @@
+//! The end of a request: replies of nodes become answers, in the client's order.
+
+use std::sync::Arc;
+
+use super::{Closing, Pipeline, Transaction, WATCH_ONE_NODE, command};
+use crate::any_port::forwarded::{Answer, Next, OnSuccess, Outcome};
+use crate::any_port::framing::Malformed;
+use crate::any_port::introduction::Statement;
+use crate::any_port::routes::{NodeAddress, Redirect, Routes};
+use crate::any_port::upstream::{Due, Health, Piece, UpstreamId, Use};
+
+/// The result of a look at the oldest request.
+enum Step {
+    /// Something was done; look again.
+    Done,
+    /// Bytes, a pause or a request must come first.
+    Blocked,
+}
+
+impl Pipeline {
+    /// Answers the oldest requests as far as replies have come.
+    pub(super) fn deliver(&mut self, routes: &impl Routes) {
+        while self.closing != Closing::Now {
+            let step = match self.answers.front() {
+                None => return,
+                Some(Answer::Ready(reply)) => {
+                    self.output.extend_from_slice(reply);
+                    self.answers.pop_front();
+                    Ok(Step::Done)
+                }
+                Some(Answer::Asked(request)) => match request.inquiries.get(request.current) {
+                    Some(inquiry) => self.read_reply(inquiry.on, routes),
+                    None => self.finish(),
+                },
+            };
+            match step {
+                Ok(Step::Done) => {}
+                Ok(Step::Blocked) => return,
+                // A node that talks nonsense is not listened to: what has run is unknown.
+                Err(Malformed) => self.closing = Closing::Now,
+            }
+        }
+    }
+
+    fn read_reply(&mut self, on: UpstreamId, routes: &impl Routes) -> Result<Step, Malformed> {
+        if self.retry.is_some() {
+            return Ok(Step::Blocked);
+        }
+        let Some(upstream) = self.upstreams.get_mut(&on) else { return Err(Malformed) };
+        let health = upstream.health;
+        if let Some(piece) = upstream.take_piece()? {
+            return self.take_piece(on, piece, routes);
+        }
+        match health {
+            Health::Open => Ok(Step::Blocked),
+            Health::Lost => {
+                self.closing = Closing::Now;
+                Ok(Step::Blocked)
+            }
+            Health::Unreachable => Ok(self.pass_by(on, routes)),
+        }
+    }
+
+    fn take_piece(
+        &mut self,
+        on: UpstreamId,
+        piece: Piece,
+        routes: &impl Routes,
+    ) -> Result<Step, Malformed> {
+        let Piece { due, bytes, is_error, ends } = piece;
+        match due {
+            Due::Ignored => return Ok(Step::Done),
+            Due::Accepted => {
+                return if is_error { Err(Malformed) } else { Ok(Step::Done) };
+            }
+            Due::Answer => {}
+        }
+        let Some(Answer::Asked(request)) = self.answers.front_mut() else { return Err(Malformed) };
+        if !is_error {
+            if let Some(bytes) = request.take_bytes(bytes) {
+                self.output.extend_from_slice(&bytes);
+            }
+            if ends {
+                request.end_reply()?;
+            }
+            return Ok(Step::Done);
+        }
+        request.take_error_bytes(&bytes);
+        if !ends {
+            return Ok(Step::Done);
+        }
+        let others = request.inquiry().map_or(0, |inquiry| inquiry.replies_left - 1);
+        let next = request.end_error();
+        if let Some(upstream) = self.upstreams.get_mut(&on) {
+            upstream.expect_less(others); // One error stands for all.
+        }
+        match next {
+            Next::GoOn => Ok(Step::Done),
+            Next::Redirected(redirect) => Ok(self.redirect(redirect, routes)),
+        }
+    }
+
+    /// The present inquiry of the oldest request did not run where it was sent.
+    fn redirect(&mut self, redirect: Redirect, routes: &impl Routes) -> Step {
+        let watched = self.fixed_node().cloned();
+        let Some(Answer::Asked(request)) = self.answers.front_mut() else { return Step::Done };
+        if let (Some(node), Redirect::Moved(to)) = (watched, &redirect)
+            && node != *to
+            && matches!(request.on_success, OnSuccess::Watch)
+        {
+            request.fail(format!("-{WATCH_ONE_NODE}\r\n").into_bytes());
+            return Step::Done;
+        }
+        let Some(inquiry) = request.inquiry() else { return Step::Done };
+        inquiry.retries += 1;
+        if inquiry.retries > 1 || redirect == Redirect::TryAgain {
+            self.retry = Some(redirect);
+            return Step::Blocked;
+        }
+        self.send_again(redirect, routes);
+        Step::Done
+    }
+
+    /// Sends the present inquiry of the oldest request once more.
+    pub(super) fn send_again(&mut self, redirect: Redirect, routes: &impl Routes) {
+        let Some(Answer::Asked(request)) = self.answers.front_mut() else { return };
+        // An exclusive request has its node's main connection to itself, and a watched key must be
+        // watched there.
+        let purpose = if request.is_exclusive { Use::Main } else { Use::Retry };
+        let Some(inquiry) = request.inquiry() else { return };
+        let Some(slot) = inquiry.slot else { return };
+        let bytes = Arc::clone(&inquiry.command);
+        let to = match redirect {
+            Redirect::Moved(to) => to,
+            Redirect::Ask(to) => {
+                self.send(&to, purpose, &command(&[b"ASKING"]), Due::Ignored);
+                to
+            }
+            Redirect::TryAgain => routes.node_of(slot),
+        };
+        let on = self.send(&to, purpose, &bytes, Due::Answer);
+        if let Some(Answer::Asked(request)) = self.answers.front_mut()
+            && let Some(inquiry) = request.inquiry()
+        {
+            inquiry.on = on;
+        }
+    }
+
+    /// The node of the present inquiry cannot be reached: the command has not run. It goes elsewhere if
+    /// the map has changed; otherwise that is the answer.
+    fn pass_by(&mut self, on: UpstreamId, routes: &impl Routes) -> Step {
+        let Some(address) = self.upstreams.get(&on).map(|upstream| upstream.address.clone()) else {
+            return Step::Blocked;
+        };
+        let Some(Answer::Asked(request)) = self.answers.front_mut() else { return Step::Blocked };
+        if request.in_transaction {
+            self.closing = Closing::Now; // The node's MULTI was not accepted.
+            return Step::Blocked;
+        }
+        let Some(inquiry) = request.inquiry() else { return Step::Done };
+        let elsewhere = inquiry.slot.map(|slot| routes.node_of(slot));
+        match elsewhere.filter(|node| *node != address && inquiry.retries == 0) {
+            Some(node) => {
+                inquiry.retries += 1;
+                self.send_again(Redirect::Moved(node), routes);
+            }
+            None => {
+                let NodeAddress { host, port } = address;
+                let error =
+                    format!("-CLUSTERDOWN cannot connect to {host}:{port}; nothing was done\r\n");
+                request.fail(error.into_bytes());
+            }
+        }
+        Step::Done
+    }
+
+    /// Ends the oldest request, all of whose replies have come.
+    fn finish(&mut self) -> Result<Step, Malformed> {
+        let Some(Answer::Asked(mut request)) = self.answers.pop_front() else {
+            return Err(Malformed);
+        };
+        for slot in request.slots() {
+            self.busy.remove(&slot);
+        }
+        self.exclusive -= usize::from(request.is_exclusive);
+        self.request_bytes -= request.bytes();
+        let Outcome::Reply { bytes, is_error } = request.outcome() else {
+            self.closing = Closing::Now;
+            return Ok(Step::Blocked);
+        };
+        self.output.extend_from_slice(&bytes);
+        if is_error {
+            return Ok(Step::Done);
+        }
+        let on = request.inquiries.first().map(|inquiry| inquiry.on);
+        match request.on_success {
+            OnSuccess::Nothing => {}
+            OnSuccess::Introduce(statements) => self.introduce(statements, on),
+            OnSuccess::Begin(transaction) => self.transaction = transaction,
+            OnSuccess::Watch => {
+                let upstream = on.and_then(|on| self.upstreams.get(&on)).ok_or(Malformed)?;
+                self.transaction = Transaction::Watching(upstream.address.clone());
+            }
+            OnSuccess::Unwatch => self.transaction = Transaction::None,
+            OnSuccess::Reset => self.reset(on),
+        }
+        Ok(Step::Done)
+    }
+
+    /// Tells all connections but one what that one has accepted.
+    fn introduce(&mut self, statements: Vec<Statement>, accepted: Option<UpstreamId>) {
+        let others = self.upstreams.iter_mut().filter(|(id, _)| Some(**id) != accepted);
+        for (_, upstream) in others {
+            for statement in &statements {
+                upstream.send(statement.command(), Due::Ignored);
+            }
+        }
+        self.introduction.learn(statements);
+    }
+
+    /// Begins anew, as RESET wants it; the connection that has answered it is kept.
+    fn reset(&mut self, kept: Option<UpstreamId>) {
+        self.introduction.forget();
+        self.transaction = Transaction::None;
+        self.is_broken = false;
+        self.upstreams.retain(|id, _| Some(*id) == kept);
+    }
+}

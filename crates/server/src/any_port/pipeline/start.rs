@@ -1,0 +1,219 @@
+//! The start of a request: the moment at which it may be sent, and the nodes it is sent to.
+
+use std::sync::Arc;
+
+use placement::Slot;
+
+use super::{Closing, Pipeline, Request, Transaction, WATCH_ONE_NODE, command};
+use crate::any_port::forwarded::{Answer, Forwarded, Inquiry, OnSuccess};
+use crate::any_port::plan::{Merge, Part, Plan};
+use crate::any_port::routes::{NodeAddress, Routes};
+use crate::any_port::upstream::{Due, Use};
+
+const CROSS_SLOT: &str = "CROSSSLOT Keys in request don't hash to the same slot";
+const NOT_IN_MULTI: &str = "ERR this command is not allowed inside MULTI on the any-port";
+const ABORTED: &str = "EXECABORT Transaction discarded because of previous errors.";
+
+impl Pipeline {
+    /// Starts the request that waits, if it may start. True if there was one.
+    pub(super) fn start_waiting(&mut self, routes: &impl Routes) -> bool {
+        let Some(request) = self.waiting.take() else { return false };
+        if !self.may_start(&request.plan) {
+            self.waiting = Some(request);
+            return false;
+        }
+        if self.in_transaction() {
+            self.start_in_transaction(request, routes);
+        } else {
+            self.start(request, routes);
+        }
+        true
+    }
+
+    fn may_start(&self, plan: &Plan) -> bool {
+        let nothing_under_way = self.answers.is_empty();
+        if self.in_transaction() {
+            // All that is under way belongs to the transaction.
+            return nothing_under_way || *plan != Plan::Reset;
+        }
+        let is_free = |slot: &Slot| self.exclusive == 0 && !self.busy.contains(slot);
+        match plan {
+            Plan::To(slot) => is_free(slot),
+            Plan::Scatter(_, parts) => parts.iter().all(|part| is_free(&part.slot)),
+            Plan::CrossSlot | Plan::Refuse(_) | Plan::Quit => true,
+            Plan::Here
+            | Plan::Listen
+            | Plan::Unsubscribe { .. }
+            | Plan::Introduce(_)
+            | Plan::Begin
+            | Plan::Exec
+            | Plan::Discard
+            | Plan::Watch(_)
+            | Plan::Unwatch
+            | Plan::Reset => nothing_under_way,
+        }
+    }
+
+    fn start(&mut self, request: Request, routes: &impl Routes) {
+        let Request { plan, command } = request;
+        let here = routes.here();
+        match plan {
+            Plan::To(slot) => {
+                let inquiry = Inquiry::new(Some(slot), command);
+                self.ask(&routes.node_of(slot), Forwarded::one(inquiry));
+            }
+            Plan::Scatter(merge, parts) => self.scatter(merge, &parts, routes),
+            Plan::CrossSlot => self.refuse(CROSS_SLOT),
+            Plan::Refuse(text) => self.refuse(text),
+            Plan::Quit => self.quit(),
+            Plan::Listen => {
+                let id = self.connection(&here, Use::Main);
+                if let Some(upstream) = self.upstreams.get_mut(&id) {
+                    upstream.send_raw(&command);
+                }
+                self.tied = Some(id);
+            }
+            Plan::Unsubscribe { replies } => {
+                let mut inquiry = Inquiry::new(None, command);
+                inquiry.replies_left = replies;
+                self.ask_alone(&here, inquiry, OnSuccess::Nothing);
+            }
+            // A node says that there is no transaction, or what else is wrong.
+            Plan::Here | Plan::Exec | Plan::Discard => {
+                self.ask_alone(&here, Inquiry::new(None, command), OnSuccess::Nothing);
+            }
+            Plan::Introduce(statements) => {
+                let on_success = OnSuccess::Introduce(statements);
+                self.ask_alone(&here, Inquiry::new(None, command), on_success);
+            }
+            Plan::Begin => self.begin(&command, &here),
+            Plan::Watch(slot) => {
+                let node = routes.node_of(slot);
+                if self.fixed_node().is_some_and(|watched| *watched != node) {
+                    return self.refuse(WATCH_ONE_NODE);
+                }
+                self.ask_alone(&node, Inquiry::new(Some(slot), command), OnSuccess::Watch);
+            }
+            Plan::Unwatch => {
+                let node = self.fixed_node().cloned().unwrap_or(here);
+                self.ask_alone(&node, Inquiry::new(None, command), OnSuccess::Unwatch);
+            }
+            Plan::Reset => self.ask_alone(&here, Inquiry::new(None, command), OnSuccess::Reset),
+        }
+    }
+
+    fn start_in_transaction(&mut self, request: Request, routes: &impl Routes) {
+        let Request { plan, command } = request;
+        let here = routes.here();
+        match plan {
+            // They would change this connection to one node alone, or take it out of the transaction.
+            Plan::Listen | Plan::Unsubscribe { .. } | Plan::Introduce(_) => {
+                self.is_broken = true;
+                self.refuse(NOT_IN_MULTI);
+            }
+            Plan::Refuse(text) => {
+                self.is_broken = true;
+                self.refuse(text);
+            }
+            Plan::Quit => self.quit(),
+            Plan::Reset => self.ask_alone(&here, Inquiry::new(None, command), OnSuccess::Reset),
+            Plan::Exec if self.is_broken => {
+                let node = self.end_transaction(here);
+                self.send(&node, Use::Main, &super::command(&[b"DISCARD"]), Due::Ignored);
+                self.refuse(ABORTED);
+            }
+            Plan::Exec | Plan::Discard => {
+                let node = self.end_transaction(here);
+                self.ask_in_transaction(&node, command);
+            }
+            Plan::To(slot) => {
+                let node = self.settle(routes.node_of(slot), &here);
+                self.ask_in_transaction(&node, command);
+            }
+            // The node refuses what cannot be part of a transaction.
+            Plan::Here
+            | Plan::Scatter(..)
+            | Plan::CrossSlot
+            | Plan::Begin
+            | Plan::Watch(_)
+            | Plan::Unwatch => {
+                let node = self.settle(here.clone(), &here);
+                self.ask_in_transaction(&node, command);
+            }
+        }
+    }
+
+    fn begin(&mut self, command: &Arc<Vec<u8>>, here: &NodeAddress) {
+        let inquiry = Inquiry::new(None, Arc::clone(command));
+        let (node, transaction) = match self.fixed_node() {
+            Some(node) => (node.clone(), Transaction::At(node.clone())),
+            None => (here.clone(), Transaction::Open(here.clone())),
+        };
+        self.ask_alone(&node, inquiry, OnSuccess::Begin(transaction));
+    }
+
+    /// Returns the node of the transaction. If none was fixed yet, `wanted` is.
+    fn settle(&mut self, wanted: NodeAddress, here: &NodeAddress) -> NodeAddress {
+        if let Some(node) = self.fixed_node() {
+            return node.clone();
+        }
+        if wanted != *here {
+            self.send(here, Use::Main, &command(&[b"DISCARD"]), Due::Ignored);
+            self.send(&wanted, Use::Main, &command(&[b"MULTI"]), Due::Accepted);
+        }
+        self.transaction = Transaction::At(wanted.clone());
+        wanted
+    }
+
+    /// Ends the transaction, and returns its node.
+    fn end_transaction(&mut self, here: NodeAddress) -> NodeAddress {
+        let node = self.transaction_node().cloned().unwrap_or(here);
+        self.transaction = Transaction::None;
+        self.is_broken = false;
+        node
+    }
+
+    fn ask(&mut self, node: &NodeAddress, mut request: Forwarded) {
+        for inquiry in &mut request.inquiries {
+            inquiry.on = self.send(node, Use::Main, &inquiry.command, Due::Answer);
+            for _ in 1..inquiry.replies_left {
+                if let Some(upstream) = self.upstreams.get_mut(&inquiry.on) {
+                    upstream.expect_another();
+                }
+            }
+        }
+        self.push(request);
+    }
+
+    fn ask_alone(&mut self, node: &NodeAddress, inquiry: Inquiry, on_success: OnSuccess) {
+        let mut request = Forwarded::one(inquiry);
+        request.is_exclusive = true;
+        request.on_success = on_success;
+        self.ask(node, request);
+    }
+
+    fn ask_in_transaction(&mut self, node: &NodeAddress, command: Arc<Vec<u8>>) {
+        let mut request = Forwarded::one(Inquiry::new(None, command));
+        request.is_exclusive = true;
+        request.in_transaction = true;
+        self.ask(node, request);
+    }
+
+    fn scatter(&mut self, merge: Merge, parts: &[Part], routes: &impl Routes) {
+        let mut request = Forwarded::scattered(merge, parts);
+        for (inquiry, part) in request.inquiries.iter_mut().zip(parts) {
+            let node = routes.node_of(part.slot);
+            inquiry.on = self.send(&node, Use::Main, &inquiry.command, Due::Answer);
+        }
+        self.push(request);
+    }
+
+    fn refuse(&mut self, text: &str) {
+        self.answers.push_back(Answer::Ready(format!("-{text}\r\n").into_bytes()));
+    }
+
+    fn quit(&mut self) {
+        self.answers.push_back(Answer::Ready(b"+OK\r\n".to_vec()));
+        self.closing = Closing::AfterAnswers;
+    }
+}
