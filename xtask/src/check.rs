@@ -8,14 +8,14 @@ use std::process::{Command, Stdio};
 
 use crate::tally::{Count, Tally};
 use crate::workspace::{cargo, run, tools_dir};
-use crate::{fuzz, tidy, tools};
+use crate::{fuzz, instructions, tidy, tools};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effort {
     /// About three minutes.
     Quick,
     Normal,
-    /// The long versions, and minutes of fuzzing.
+    /// The long versions, instructions per command, and minutes of fuzzing.
     Nightly,
 }
 
@@ -49,6 +49,7 @@ fn all(effort: Effort) -> Result<(), String> {
     tally.check("build", || run(&mut cargo(&["build", "--quiet", "--package", "opencluster"])));
     tally.count("tests", || tests(effort));
     if effort == Effort::Nightly {
+        tally.check("instructions", || instructions::chore(&[]));
         tally.check("fuzz", || fuzz::all(NIGHTLY_FUZZ_SECONDS));
     }
     print!("\n{}", tally.summary());

@@ -8,6 +8,7 @@ mod tools; //     what the tests need from outside, and how it is installed
 mod tidy; //      the rules of this repository that a program can check
 mod fuzz; //      coverage-guided fuzzing
 mod bench; //     handed on to the load generator
+mod instructions; // instructions per command, compared with those kept
 mod sim; //       histories of whole clusters, as many as wanted
 mod chaos; //     a cluster of real processes, broken at random
 
@@ -22,6 +23,7 @@ Every chore of the workspace.
   cargo xtask fuzz [--seconds N] [TARGET]...  fuzz each target for N seconds (60)
   cargo xtask sim [--seeds N] [--calm]        N histories of whole clusters with faults (2000)
   cargo xtask bench NAME [ARGS]...            a benchmark of crates/load; `report` only writes docs/benchmarks.md
+  cargo xtask instructions [--write]          count instructions per command; --write keeps the new counts
   cargo xtask chaos [--minutes N] [--seed S] [--nodes 3]   break a cluster at random, check its promises
   cargo xtask chaos --figures [PART] [--report]            how fast a cluster recovers
 ";
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::chore(rest),
         "sim" => sim::chore(rest),
         "bench" => bench::chore(rest),
+        "instructions" => instructions::chore(rest),
         "chaos" => chaos::chore(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

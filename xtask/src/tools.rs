@@ -39,6 +39,11 @@ fn redis_py() -> Result<(), String> {
     run(Command::new(&python).args(["-m", "pip", "install", "--quiet", REDIS_PY]))
 }
 
+/// Counts instructions for `instructions.rs`; no test needs it.
+pub(crate) fn valgrind() -> Result<(), String> {
+    packaged(&["valgrind"], &["valgrind"])
+}
+
 /// Chromium from the system's packages, and what drives it.
 fn browser() -> Result<(), String> {
     packaged(&["chromium"], &["chromium"])?;

@@ -35,6 +35,8 @@ mod console; //    The node, as its console sees it.
 mod clock; //      The time of day, read in one place.
 pub mod log; //    What it says of itself on standard error.
 pub mod http; //   Health checks, metrics and the console.
+#[doc(hidden)]
+pub mod measure; // A node and its client in one process, for counting instructions.
 
 pub use cluster::control::Gone;
 pub use memory::MemoryProbe;

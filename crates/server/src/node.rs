@@ -259,7 +259,6 @@ impl Node {
         }
     }
 
-    #[cfg(test)]
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }

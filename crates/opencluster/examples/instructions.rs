@@ -1,0 +1,58 @@
+//! Runs GET and SET against a node in this process, case by case, for `cargo xtask instructions`: it
+//! runs this under callgrind, which zeroes its counters at `begin_case` and writes them at `end_case`.
+//!
+//! Prints one line for each case: the node's place, the operation, the pipeline, the number of commands.
+//! The allocator is the one of the binary.
+
+use std::hint::black_box;
+use std::io;
+
+use server::measure::{Bench, Operation, Place};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// The pipelines, each with the number of commands that are counted.
+const PIPELINES: [(usize, usize); 3] = [(1, 2_048), (16, 8_192), (64, 16_384)];
+
+fn main() -> io::Result<()> {
+    for place in [Place::Alone, Place::OfThree] {
+        let mut bench = Bench::start(place)?;
+        for operation in [Operation::Get, Operation::Set] {
+            for (pipeline, count) in PIPELINES {
+                bench.run(operation, pipeline, 4 * pipeline)?;
+                begin_case(count);
+                bench.run(operation, pipeline, count)?;
+                end_case(pipeline);
+                println!("{} {} {pipeline} {count}", place_name(place), operation_name(operation));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A name for callgrind to stop at; its body keeps it apart from the other.
+#[inline(never)]
+fn begin_case(count: usize) {
+    black_box(count);
+}
+
+/// A name for callgrind to stop at.
+#[inline(never)]
+fn end_case(pipeline: usize) {
+    black_box(pipeline + 1);
+}
+
+fn place_name(place: Place) -> &'static str {
+    match place {
+        Place::Alone => "alone",
+        Place::OfThree => "of-three",
+    }
+}
+
+fn operation_name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Get => "GET",
+        Operation::Set => "SET",
+    }
+}
