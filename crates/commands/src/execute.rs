@@ -1,6 +1,7 @@
 //! One command from admission to its tickets: admitted, its slots locked and checked by the gate, run, its
 //! effects shipped. The server's workers and the simulator's nodes both execute commands by this function.
 
+use core::ops::{Deref, DerefMut};
 use std::collections::BTreeSet;
 
 use cluster::map::NodeId;
@@ -57,9 +58,28 @@ pub enum Executed {
     LeftOut(Slot, Obstacle),
 }
 
-/// Executes a request. `lock` takes the locks it needs, `host` makes the node around it.
+/// A host that was made for one command.
+pub struct OwnHost<T>(pub T);
+
+impl<T> Deref for OwnHost<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for OwnHost<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+/// Executes a request. `lock` takes the locks it needs, `host` gives the node around it.
 #[inline]
-pub fn execute<'p, P: ServingPlane, H: Host>(
+pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     request: &Request<'_>,
     (session, output): (&mut Session, &mut Output),
     (plane, rules): (&'p P, ServingRules<'_>),
@@ -88,7 +108,7 @@ pub fn execute<'p, P: ServingPlane, H: Host>(
     let run = |slots: &mut dyn Slots| {
         let keys = Keys::new(slots, env, outcome, chance);
         let (args, first_key) = (request.args, request.key);
-        let mut context = Context { args, keys, reply, session, host: &mut host, spec, first_key };
+        let mut context = Context { args, keys, reply, session, host: &mut *host, spec, first_key };
         run(&mut context)
     };
     if access.need.reads_copy {

@@ -41,7 +41,7 @@ pub use admit::{Locks, Verdict, admit, needs_memory};
 pub use args::{Args, OwnedArgs};
 pub use context::{Context, Ending, Run, run};
 pub use error::Error;
-pub use execute::{Executed, ServingRules, Workbench, execute};
+pub use execute::{Executed, OwnHost, ServingRules, Workbench, execute};
 pub use glob::glob_matches;
 pub use host::{
     Acknowledged, ActiveExpiry, Asked, Block, ChangeError, ClientFacts, ClientNumbers, Clients,

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use cluster::serving::{Finished, LockedSlots};
 use commands::{
-    Ending, Error, Executed, Flag, Locks, Request, ServingRules, Workbench, execute, needs_memory,
+    Ending, Error, Executed, Flag, Locks, OwnHost, Request, ServingRules, Workbench, execute,
+    needs_memory,
 };
 use placement::Slot;
 use resp::{Mark, Output};
@@ -123,17 +124,19 @@ impl<'s> Worker<'s> {
         let (branch, now, notify) = (&mut self.branch, self.around.now, self.around.notify);
         let has_lease = rules.has_lease;
         let lock = |locks| lock(shared, locks, place, held);
-        execute(request, (session, output), (shared, rules), bench, lock, move |spec| NodeHost {
-            shared,
-            card,
-            spec,
-            now,
-            branch,
-            notify,
-            question,
-            written,
-            wait_until,
-            has_lease,
+        execute(request, (session, output), (shared, rules), bench, lock, move |spec| {
+            OwnHost(NodeHost {
+                shared,
+                card,
+                spec,
+                now,
+                branch,
+                notify,
+                question,
+                written,
+                wait_until,
+                has_lease,
+            })
         })
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cluster::data::Plane;
 use cluster::map::{Ack, NodeId};
+use cluster::replication::LinkTable;
 use cluster::serving::{
     Aborted, AckEpoch, Change, EffectLog, LockSet, LockedSlots, Passage, ReplyGate, ServedSlots,
     ServingPlane, Ticket, WrittenSlots,
@@ -23,6 +24,7 @@ use super::Sabotage;
 use super::clients::{KEYS, Request, Told, Work};
 use super::linear::{Answer, Op};
 use super::node::{Node, Written};
+use super::plane::SimPlane;
 
 /// `worker/waiting.rs`: what waits for longer has not run.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -89,6 +91,27 @@ impl Counter {
 impl Line {
     fn end(self) -> impl Iterator<Item = Request> {
         self.replies.into_iter().map(|(_, request, ..)| request).chain(self.requests)
+    }
+
+    /// Sends the replies that may leave.
+    fn send(
+        &mut self,
+        plane: &SimPlane,
+        has_lease: bool,
+        (told, acknowledged): (&mut Vec<(Request, Told)>, &mut Vec<Written>),
+    ) -> Result<(), Aborted> {
+        self.gate.release(|ticket| judge(plane, ticket))?;
+        if self.replies.is_empty() {
+            return Ok(());
+        }
+        self.gate.check_lease(has_lease)?;
+        let limit = self.gate.limit(self.next_place);
+        let leaves = |reply: &mut (u64, Request, Told, Vec<Written>)| reply.0 < limit;
+        while let Some((_, request, reply, written)) = self.replies.pop_front_if(leaves) {
+            acknowledged.extend(written);
+            told.push((request, reply));
+        }
+        Ok(())
     }
 
     fn reply(&mut self, request: Request, told: Told, written: Vec<Written>) -> u64 {
@@ -228,7 +251,6 @@ impl Node {
         let parsed = Parsed::prepare(args.args(), &TABLE, &env.seed);
         let plane = &self.plane;
         let lock = |locks| LockedSlots::lock(plane, locks);
-        let host = core::mem::take(host);
         execute(&parsed, (&mut line.session, output), (plane, rules), bench, lock, |_| host)
     }
 
@@ -272,42 +294,30 @@ impl Node {
     pub(super) fn send_replies(&mut self, now: Duration) {
         self.release_merged();
         let has_lease = self.has_lease(now);
-        for (client, mut line) in core::mem::take(&mut self.counter.lines) {
-            if self.send_line(&mut line, has_lease).is_err() {
-                let error = self.breaks(Sabotage::ErrorForUnacked);
-                let told = if error { Told::NotDone } else { Told::Closed };
-                self.told.extend(line.end().map(|request| (request, told.clone())));
-            } else {
-                self.counter.lines.insert(client, line);
-            }
-        }
+        let error = self.breaks(Sabotage::ErrorForUnacked);
+        let Node { counter, plane, told, acknowledged, .. } = self;
+        counter.lines.retain(|_, line| {
+            let Err(Aborted) = line.send(plane, has_lease, (told, acknowledged)) else {
+                return true;
+            };
+            let closed = if error { Told::NotDone } else { Told::Closed };
+            told.extend(core::mem::take(line).end().map(|request| (request, closed.clone())));
+            false
+        });
     }
 
-    fn send_line(&mut self, line: &mut Line, has_lease: bool) -> Result<(), Aborted> {
-        line.gate.release(|ticket| self.judge(ticket))?;
-        if line.replies.is_empty() {
-            return Ok(());
-        }
-        line.gate.check_lease(has_lease)?;
-        let limit = line.gate.limit(line.next_place);
-        while let Some((_, request, told, written)) =
-            line.replies.pop_front_if(|(place, ..)| *place < limit)
-        {
-            self.acknowledged.extend(written);
-            self.told.push((request, told));
-        }
-        Ok(())
-    }
-
-    /// `server/src/data/serving.rs`.
     pub(super) fn judge(&self, ticket: &mut Ticket) -> Passage {
-        use cluster::replication::LinkTable;
-        let acked = |link| self.plane.acked(link);
-        ticket.judge_quickly(acked, || self.plane.ack_epoch()).unwrap_or_else(|| {
-            let state = self.plane.lock_slot(ticket.slot());
-            ticket.judge(state.duty(), self.plane.ack_epoch(), acked)
-        })
+        judge(&self.plane, ticket)
     }
+}
+
+/// `server/src/data/serving.rs`.
+fn judge(plane: &SimPlane, ticket: &mut Ticket) -> Passage {
+    let acked = |link| plane.acked(link);
+    ticket.judge_quickly(acked, || plane.ack_epoch()).unwrap_or_else(|| {
+        let state = plane.lock_slot(ticket.slot());
+        ticket.judge(state.duty(), plane.ack_epoch(), acked)
+    })
 }
 
 impl Request {
