@@ -4,7 +4,11 @@
 //! locks of all their slots and of all watched keys are held, so nobody sees half of it; and all its
 //! effects are one unit, so no backup holds half of it either.
 
+mod size; // How much a transaction may record.
+
 use resp::Reply;
+
+pub(crate) use size::{EFFECT_BYTES_MAX, multiplies, repeated_bytes};
 
 use crate::Error;
 use crate::context::{Context, run};
@@ -147,10 +151,21 @@ fn exec(context: &mut Context<'_>) -> Result<(), Error> {
         context.reply.null_array();
         return Ok(());
     }
+    if size::is_too_large(&queue, &mut context.keys) {
+        return Err(TOO_LARGE);
+    }
+    let bound = cfg!(debug_assertions).then(|| size::bound(&queue, &mut context.keys));
+    let before = context.keys.outcome.effects.bytes().len();
     context.reply.array(queue.commands.len());
     queue.commands.iter().for_each(|command| run_queued(context, command));
+    let recorded = context.keys.outcome.effects.bytes().len().saturating_sub(before);
+    debug_assert!(bound.is_none_or(|bound| recorded <= bound), "{recorded} is beyond {bound:?}");
     Ok(())
 }
+
+const TOO_LARGE: Error = Error::fixed(
+    "EXECABORT Transaction discarded because it may write more than 1 GiB at once, split it",
+);
 
 /// Whether the key is another one than WATCH saw. A key that was missing and is missing counts as
 /// changed too if any key of its slot was taken away meanwhile: it may have come and gone, and one
