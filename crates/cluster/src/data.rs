@@ -100,8 +100,8 @@ pub trait Plane {
     fn acked_for(&self, link: LinkId, slot: Slot) -> FrameNumber;
     /// Bytes that are not acknowledged yet.
     fn kept_bytes(&self, link: LinkId) -> usize;
-    /// Whether the other end has acknowledged nothing for `long` although it should, or is too far
-    /// behind.
+    /// Whether the other end has acknowledged nothing for `long` although it should
+    /// (`Backlog::is_stuck`).
     fn is_stuck(&self, link: LinkId, long: Duration) -> bool;
     /// Slots of which the other end has refused something.
     fn refused(&self, link: LinkId) -> Vec<Slot>;

@@ -9,19 +9,25 @@
 //! next door copies a whole bucket over the same links.
 
 mod duty; //    What a node is to a slot, and whom it feeds.
+mod links; //   The links of a node, by id.
 mod frame; //   What travels on a link, as bytes; and what comes back.
+mod backlog; // When the other end of a link is stuck, and when writers wait for it.
 mod inbox; //   The receiving end of a link: frames from bytes, counted.
 mod outbox; //  The sending end: frames kept until they are acknowledged.
+mod parts; //   Parts of a long frame, until the last one has come.
 mod past; //    What a slot has been through while a copy is away.
 mod receive; // What a backup does with an effect.
 mod ticket; //  What a reply waits for.
 #[cfg(test)]
 mod tests;
 
+pub use backlog::{BACKLOG_BYTES_MAX, Backlog};
 pub use duty::{Duty, Feed, Role, Stage};
-pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, Position};
+pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, PART_BYTES, Position};
 pub use inbox::{Inbox, first_answer};
+pub use links::LinkTable;
 pub use outbox::{BadAck, Forgotten, Outbox};
+pub use parts::{GATHERED_BYTES_MAX, Parts};
 pub use past::Past;
 pub use receive::{
     Received, Receiver, receive_effects, receive_gone, receive_images, slot_of_unit, write_gone,
@@ -29,9 +35,10 @@ pub use receive::{
 };
 pub use ticket::{Passage, Standing, Subject, Ticket, Wait};
 
-/// A link of this node, by its place among them.
+/// A link of this node, by its number. No number is given twice in the life of a process, so one that
+/// names a link that is gone never means another ([`LinkTable`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct LinkId(pub u16);
+pub struct LinkId(pub u32);
 
 /// The number of a frame on its link. The first is 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

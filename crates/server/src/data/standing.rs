@@ -62,19 +62,22 @@ impl Plane for Shared {
     }
 
     fn is_gone(&self, link: LinkId) -> bool {
-        self.data.links.get(link).is_gone()
+        self.data.links.get(link).is_none_or(|link| link.is_gone())
     }
 
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R {
-        self.data.links.get(link).with_outbox(work)
+        match self.data.links.get(link) {
+            Some(link) => link.with_outbox(work),
+            None => work(&mut Outbox::default()), // Long gone: nobody gets it.
+        }
     }
 
     fn last(&self, link: LinkId) -> FrameNumber {
-        self.data.links.get(link).last()
+        self.data.links.get(link).map_or(FrameNumber(0), |link| link.last())
     }
 
     fn acked(&self, link: LinkId) -> FrameNumber {
-        self.data.links.get(link).acked()
+        self.data.links.get(link).map_or(FrameNumber(0), |link| link.acked())
     }
 
     fn acked_for(&self, link: LinkId, slot: Slot) -> FrameNumber {
@@ -82,19 +85,19 @@ impl Plane for Shared {
     }
 
     fn kept_bytes(&self, link: LinkId) -> usize {
-        self.data.links.get(link).kept_bytes()
+        self.data.links.get(link).map_or(0, |link| link.kept_bytes())
     }
 
     fn is_stuck(&self, link: LinkId, long: Duration) -> bool {
-        self.data.links.get(link).is_stuck(long)
+        self.data.links.get(link).is_some_and(|link| link.is_stuck(long))
     }
 
     fn refused(&self, link: LinkId) -> Vec<Slot> {
-        self.data.links.get(link).refused()
+        self.data.links.get(link).map_or_else(Vec::new, |link| link.refused())
     }
 
     fn forget_refusals(&self, slots: &Range<u16>) {
-        for link in self.data.links.all().iter() {
+        for link in self.data.links.living() {
             link.forget_refusals(slots);
         }
     }

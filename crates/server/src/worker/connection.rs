@@ -4,6 +4,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Instant;
 
+use cluster::replication::LinkId;
 use commands::{CommandId, Session};
 use mio::net::TcpStream;
 use resp::{Output, RequestParser};
@@ -12,6 +13,7 @@ use store::UnixMillis;
 use super::unread::Unread;
 use crate::accept::Accepted;
 use crate::clients::{ClientCard, Place, TurnEnd};
+use crate::data::Data;
 use crate::gate::Gate;
 use crate::timers::Question;
 
@@ -48,6 +50,8 @@ pub(crate) struct Connection {
     /// Requests that wait for their bucket to be handed over.
     pub parked: Vec<u8>,
     pub parked_since: Option<Instant>,
+    /// They wait for a backup that is far behind.
+    pub behind: Option<Behind>,
     /// What it has asked the timers; its command waits for the answer.
     pub question: Option<Question>,
     /// What it has been told, or is about to be, is true only if this node may serve.
@@ -55,6 +59,13 @@ pub(crate) struct Connection {
     pub unread: Unread,
     /// It left too much unread, and is closed at the end of the round.
     pub is_cut_off: bool,
+}
+
+/// A link whose backlog a connection waits for, and the map by which it does.
+#[derive(Clone, Copy)]
+pub(crate) struct Behind {
+    pub link: LinkId,
+    pub map_number: u64,
 }
 
 impl Connection {
@@ -82,6 +93,7 @@ impl Connection {
             held_back: false,
             parked: Vec::new(),
             parked_since: None,
+            behind: None,
             question: None,
             relies_on_lease: false,
             unread: Unread::default(),
@@ -97,6 +109,15 @@ impl Connection {
     /// Its command waits for an answer that has not come yet.
     pub(crate) fn awaits_answer(&mut self) -> bool {
         self.question.as_mut().is_some_and(Question::is_open)
+    }
+
+    /// Its command would add to a backlog that has not shrunk yet.
+    pub(crate) fn waits_for_backlog(&mut self, data: &Data) -> bool {
+        let waits = |behind: &mut Behind| {
+            behind.map_number == data.map_number() && data.links.is_congested(behind.link)
+        };
+        self.behind.take_if(|behind| !waits(behind));
+        self.behind.is_some()
     }
 
     /// Lets others know how it is after its turn.

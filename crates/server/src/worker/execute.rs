@@ -133,6 +133,10 @@ impl<'s> Worker<'s> {
                 drop(slots);
                 return self.park(index, request);
             }
+            Fate::Congested(link) => {
+                drop(slots);
+                return self.park_behind(index, request, link);
+            }
             Fate::Elsewhere(slot) => {
                 drop(slots);
                 return self.send_elsewhere(index, request, slot, output);

@@ -57,7 +57,7 @@ impl Worker<'_> {
 }
 
 /// Whether a command changes anything, now or by running what was queued.
-fn may_write(spec: &Spec, session: &Session) -> bool {
+pub(super) fn may_write(spec: &Spec, session: &Session) -> bool {
     const WRITES: [Flag; 2] = [Flag::Write, Flag::MayReplicate];
     let writes = |spec: &Spec| WRITES.iter().any(|flag| spec.has(*flag));
     let queue = session.queue.as_ref().filter(|_| spec.name == "exec");

@@ -6,14 +6,15 @@ use core::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Instant;
 
 use cluster::data::SlotState;
-use cluster::replication::{Role, Subject, Ticket, Wait};
+use cluster::replication::{LinkId, Role, Stage, Subject, Ticket, Wait};
 use commands::{Error, Flag, Request, Session, Spec};
 use placement::Slot;
 use resp::{Mark, Output, Reply, encode_command};
 use smallvec::SmallVec;
 
 use super::Worker;
-use super::connection::Connection;
+use super::connection::Behind;
+use super::held_back::may_write;
 use crate::data;
 use crate::keyspace::LockedSlots;
 use crate::shared::Shared;
@@ -26,6 +27,8 @@ pub(super) enum Fate {
     Wait,
     /// This slot is not served here.
     Elsewhere(Slot),
+    /// A backup of the slot is so far behind that nobody adds to what it has to acknowledge.
+    Congested(LinkId),
 }
 
 /// What a command needs of a slot.
@@ -59,6 +62,9 @@ pub(super) fn fate_of(
     (spec, session): (&Spec, &Session),
     min_copies: usize,
 ) -> Fate {
+    if let Some(link) = congested_feed(shared, slots, (spec, session)) {
+        return Fate::Congested(link);
+    }
     let reads_copy = session.reads_backups && spec.has(Flag::ReadOnly);
     if reads_copy && let Some(slot) = pending_slot(shared, slots) {
         return Fate::Elsewhere(slot);
@@ -73,7 +79,24 @@ pub(super) fn fate_of(
     let fates = slots.named().map(|(slot, state)| fate(slot, state, need));
     fates.fold(Fate::Run, |worst, next| match (worst, next) {
         (Fate::Run, next) => next,
-        (worst @ (Fate::Wait | Fate::Elsewhere(_)), _) => worst,
+        (worst @ (Fate::Wait | Fate::Elsewhere(_) | Fate::Congested(_)), _) => worst,
+    })
+}
+
+/// A congested link that the command would add to.
+#[inline]
+fn congested_feed(
+    shared: &Shared,
+    slots: &mut LockedSlots<'_>,
+    (spec, session): (&Spec, &Session),
+) -> Option<LinkId> {
+    let links = &shared.data.links;
+    if !links.has_congestion() || !may_write(spec, session) {
+        return None;
+    }
+    slots.named().find_map(|(_, state)| {
+        let fed = state.duty.feeds.iter().filter(|feed| feed.stage != Stage::NotBegun);
+        fed.map(|feed| feed.link).find(|link| links.is_congested(*link))
     })
 }
 
@@ -213,14 +236,28 @@ impl Worker<'_> {
         self.connections[index].parked_since = None;
     }
 
+    /// Keeps a request that would add to a backlog which is too long already. It is tried again when the
+    /// backlog has shrunk, or a new map may say that the backup is none any more.
+    #[cold]
+    pub(super) fn park_behind(&mut self, index: usize, request: &Request<'_>, link: LinkId) {
+        self.park(index, request);
+        let map_number = self.shared.data.map_number();
+        let connection = &mut self.connections[index];
+        connection.parked_since = None;
+        connection.behind = Some(Behind { link, map_number });
+    }
+
     /// Connections with parked requests, to be tried again now.
     pub(super) fn unpark(&mut self) -> Vec<usize> {
         if self.parked.is_empty() {
             return Vec::new();
         }
         let parked = core::mem::take(&mut self.parked);
-        let awaits =
-            |index: &usize| self.connections.get_mut(*index).is_some_and(Connection::awaits_answer);
+        let data = &self.shared.data;
+        let awaits = |index: &usize| {
+            let connection = self.connections.get_mut(*index);
+            connection.is_some_and(|it| it.awaits_answer() || it.waits_for_backlog(data))
+        };
         let (waiting, parked): (Vec<usize>, Vec<usize>) = parked.into_iter().partition(awaits);
         self.parked = waiting;
         for index in &parked {

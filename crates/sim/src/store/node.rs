@@ -162,8 +162,9 @@ impl Node {
     /// Its links and what has come in, for who looks for a mistake.
     pub(super) fn wires(&self) -> String {
         let links = self.plane.links.borrow();
-        let out = links.iter().filter(|link| !link.is_gone).map(|link| {
-            let (acked, last) = (link.outbox.acked().0, link.outbox.last().0);
+        let out = links.living().map(|(.., link)| {
+            let outbox = link.backlog.outbox();
+            let (acked, last) = (outbox.acked().0, outbox.last().0);
             format!("  to {:?} on {:?}: acked {acked} of {last}\n", link.peer, link.stream)
         });
         let come = self
@@ -194,7 +195,7 @@ impl Node {
     pub(super) fn forget_stream(&mut self, stream: StreamId) {
         self.incoming.remove(&stream);
         self.answers.remove(&stream);
-        for link in self.plane.links.borrow_mut().iter_mut() {
+        for (.., link) in self.plane.links.borrow_mut().living_mut() {
             link.stream = link.stream.filter(|known| *known != stream);
         }
     }
@@ -258,13 +259,13 @@ impl Node {
     fn on_answer(&mut self, stream: StreamId, answer: BackFrame) {
         let now = self.plane.now.get();
         let mut links = self.plane.links.borrow_mut();
-        let Some(link) = links.iter_mut().find(|link| link.stream == Some(stream)) else { return };
+        let mut living = links.living_mut().map(|(.., link)| link);
+        let Some(link) = living.find(|link| link.stream == Some(stream)) else { return };
         match answer {
             BackFrame::Ack(through) => {
-                if link.outbox.acknowledge(through).is_err() {
+                if link.backlog.acknowledge(now, through).is_err() {
                     self.broken = Some(format!("{} acked {through:?}, never sent", link.peer.id));
                 }
-                link.waiting_since = now;
                 self.orders.push(Order::Acked);
             }
             BackFrame::Refused { frame, slot, reign } => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cluster::data::{Outgoing, Plane, Refusals, Report, SlotState};
 use cluster::map::{Boot, Generation, Map, NodeId, Peer};
-use cluster::replication::{Duty, FrameNumber, LinkId, Outbox, Role};
+use cluster::replication::{Backlog, Duty, FrameNumber, LinkId, LinkTable, Outbox, Role};
 use placement::Slot;
 use store::Seed;
 
@@ -18,11 +18,8 @@ use super::network::StreamId;
 /// The way out to one process.
 pub(super) struct Link {
     pub peer: Peer,
-    pub is_gone: bool,
-    pub outbox: Outbox,
+    pub backlog: Backlog,
     pub refusals: Refusals,
-    /// Counted anew with every acknowledgement.
-    pub waiting_since: Duration,
     pub stream: Option<StreamId>,
 }
 
@@ -35,7 +32,7 @@ pub(super) struct SimPlane {
     pub now: Cell<Duration>,
     map: RefCell<Option<Arc<Map>>>,
     slots: RefCell<Vec<SlotState>>,
-    pub links: RefCell<Vec<Link>>,
+    pub links: RefCell<LinkTable<Link>>,
     outgoing: RefCell<Option<Outgoing>>,
     /// For the control plane.
     pub reports: RefCell<Vec<Report>>,
@@ -70,24 +67,16 @@ impl SimPlane {
 
     /// Makes links to new members, and lets go of those who are none any more.
     pub(super) fn follow_members(&self, members: &[Peer]) {
-        let mut links = self.links.borrow_mut();
-        for link in links.iter_mut().filter(|link| !members.contains(&link.peer)) {
-            link.is_gone = true;
+        let now = self.now.get();
+        let part = |link: &mut Link| {
             link.stream = None;
-            link.outbox.forget();
-        }
-        for peer in members {
-            if !links.iter().any(|link| link.peer == *peer && !link.is_gone) {
-                links.push(Link {
-                    peer: *peer,
-                    is_gone: false,
-                    outbox: Outbox::default(),
-                    refusals: Refusals::default(),
-                    waiting_since: self.now.get(),
-                    stream: None,
-                });
-            }
-        }
+            link.backlog.forget();
+        };
+        let make = |_, peer| {
+            let (backlog, refusals) = (Backlog::new(now), Refusals::default());
+            Link { peer, backlog, refusals, stream: None }
+        };
+        self.links.borrow_mut().follow(members, part, make);
     }
 
     /// Everything that was in sync once, as a process that ends writes it down (`keep.rs`).
@@ -108,8 +97,9 @@ impl SimPlane {
         }
     }
 
-    fn link<R>(&self, id: LinkId, look: impl FnOnce(&Link) -> R) -> R {
-        look(&self.links.borrow()[usize::from(id.0)])
+    /// Looks at a link. One that is long gone has nothing, as a new one.
+    fn link<R: Default>(&self, id: LinkId, look: impl FnOnce(&Link) -> R) -> R {
+        self.links.borrow().get(id).map(look).unwrap_or_default()
     }
 }
 
@@ -145,54 +135,46 @@ impl Plane for SimPlane {
     fn note(&self, _slot: Slot, _state: &SlotState) {}
 
     fn link_to(&self, node: NodeId) -> Option<LinkId> {
-        let links = self.links.borrow();
-        let place = links.iter().position(|link| link.peer.id == node && !link.is_gone)?;
-        u16::try_from(place).ok().map(LinkId)
+        self.links.borrow().to_node(node)
     }
 
     fn links(&self) -> Vec<(LinkId, NodeId)> {
-        let links = self.links.borrow();
-        let living = links.iter().zip(0..).filter(|(link, _)| !link.is_gone);
-        living.map(|(link, place)| (LinkId(place), link.peer.id)).collect()
+        self.links.borrow().living().map(|(id, peer, _)| (id, peer.id)).collect()
     }
 
     fn is_gone(&self, link: LinkId) -> bool {
-        self.link(link, |link| link.is_gone)
+        self.links.borrow().is_gone(link)
     }
 
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R {
-        let link = &mut self.links.borrow_mut()[usize::from(link.0)];
-        if link.outbox.last() == link.outbox.acked() {
-            link.waiting_since = self.now.get();
-        }
-        let result = work(&mut link.outbox);
-        if link.is_gone {
-            link.outbox.forget();
+        let mut links = self.links.borrow_mut();
+        let is_gone = links.is_gone(link);
+        let Some(link) = links.get_mut(link) else { return work(&mut Outbox::default()) };
+        let result = link.backlog.append(|| self.now.get(), work);
+        if is_gone {
+            link.backlog.forget();
         }
         result
     }
 
     fn last(&self, link: LinkId) -> FrameNumber {
-        self.link(link, |link| link.outbox.last())
+        self.link(link, |link| link.backlog.outbox().last())
     }
 
     fn acked(&self, link: LinkId) -> FrameNumber {
-        self.link(link, |link| link.outbox.acked())
+        self.link(link, |link| link.backlog.outbox().acked())
     }
 
     fn acked_for(&self, link: LinkId, slot: Slot) -> FrameNumber {
-        self.link(link, |link| link.refusals.limit(link.outbox.acked(), Some(slot)))
+        self.link(link, |link| link.refusals.limit(link.backlog.outbox().acked(), Some(slot)))
     }
 
     fn kept_bytes(&self, link: LinkId) -> usize {
-        self.link(link, |link| link.outbox.kept_bytes())
+        self.link(link, |link| link.backlog.outbox().kept_bytes())
     }
 
     fn is_stuck(&self, link: LinkId, long: Duration) -> bool {
-        self.link(link, |link| {
-            let waits = link.outbox.last() > link.outbox.acked();
-            waits && self.now.get() > link.waiting_since + long
-        })
+        self.link(link, |link| link.backlog.is_stuck(self.now.get(), long))
     }
 
     fn refused(&self, link: LinkId) -> Vec<Slot> {
@@ -200,17 +182,18 @@ impl Plane for SimPlane {
     }
 
     fn forget_refusals(&self, slots: &Range<u16>) {
-        self.links.borrow_mut().iter_mut().for_each(|link| link.refusals.forget(slots));
+        self.links.borrow_mut().living_mut().for_each(|(.., link)| link.refusals.forget(slots));
     }
 
     fn flush(&self) {
-        for link in self.links.borrow_mut().iter_mut() {
+        for (.., link) in self.links.borrow_mut().living_mut() {
             let Some(stream) = link.stream else { continue };
+            let outbox = link.backlog.outbox_mut();
             let mut bytes = Vec::new();
-            while let Some(unsent) = link.outbox.unsent() {
+            while let Some(unsent) = outbox.unsent() {
                 bytes.extend_from_slice(unsent);
                 let count = unsent.len();
-                link.outbox.sent(count);
+                outbox.sent(count);
             }
             if !bytes.is_empty() {
                 self.sent.borrow_mut().push((stream, bytes));
