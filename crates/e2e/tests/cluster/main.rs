@@ -3,6 +3,7 @@
 mod faults;
 mod events;
 mod grow;
+mod limits;
 mod load;
 mod losses;
 mod meeting;
