@@ -7,6 +7,7 @@
 pub mod share; //   How much of everything is whose.
 pub mod plan; //    How it shall be in the end, with as few copies made as can be.
 pub mod decide; //  The next move of one node, and the rule behind it.
+mod backoff; //     Nodes to which nothing is copied for a while.
 mod balancer; //    A node's part in it: look, ask, agree, carry out.
 mod engagement; //  A node's part in one move.
 mod message; //     What nodes say to each other, and all that goes in and out.

@@ -166,6 +166,7 @@ impl Control {
             Input::FillFailed { attempt } => self.on_fill_failed(attempt),
             Input::Drained { bucket, epoch } => self.on_drained(bucket, epoch),
             Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
+            Input::Stuck { node } => self.feed_balancer(balance::Input::Stuck { node }),
             Input::Beat { to, left } => self.send(to, Message::Beat { left }),
             Input::Reigned { slot, reign } => self.on_reigned(slot, reign),
             Input::ClientTurned => self.on_client_turned(),

@@ -88,8 +88,8 @@ pub trait Plane: ServingPlane {
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R;
     /// Bytes that are not acknowledged yet.
     fn kept_bytes(&self, link: LinkId) -> usize;
-    /// Whether the other end has acknowledged nothing for `long` although it should, or is too far
-    /// behind.
+    /// Whether the other end has acknowledged nothing for `long` although it should
+    /// (`Backlog::is_stuck`).
     fn is_stuck(&self, link: LinkId, long: Duration) -> bool;
     /// Slots of which the other end has refused something, perhaps without consequence by now.
     fn refused(&self, link: LinkId) -> Vec<Slot>;

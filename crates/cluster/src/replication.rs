@@ -11,19 +11,25 @@
 
 mod duty; //    A node's role in a slot, and its transitions.
 mod feed; //    A node that gets what is written to a slot.
+mod links; //   The links of a node, by id.
 mod frame; //   What travels on a link, as bytes; and what comes back.
+mod backlog; // When the other end of a link is stuck, and when writers wait for it.
 mod inbox; //   The receiving end of a link: frames from bytes, counted.
 mod outbox; //  The sending end: frames kept until they are acknowledged.
+mod parts; //   Parts of a long frame, until the last one has come.
 mod past; //    What a slot has been through while a copy is away.
 mod receive; // What a backup does with an effect.
 #[cfg(test)]
 mod tests;
 
+pub use backlog::{BACKLOG_BYTES_MAX, Backlog};
 pub use duty::{Duty, Role};
 pub use feed::{Feed, Stage};
-pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, Position};
+pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, PART_BYTES, Position};
 pub use inbox::{Inbox, first_answer};
+pub use links::LinkTable;
 pub use outbox::{BadAck, Forgotten, Outbox};
+pub use parts::{GATHERED_BYTES_MAX, Parts};
 pub use past::Past;
 pub use receive::{
     Received, Receiver, receive_effects, receive_gone, receive_images, slot_of_unit, write_gone,
@@ -34,7 +40,7 @@ use crate::map::NodeId;
 use crate::serving::Wait;
 
 /// The links of a node: how far each has come.
-pub trait LinkTable {
+pub trait LinkProgress {
     /// The link to a member.
     fn link_to(&self, node: NodeId) -> Option<LinkId>;
     /// The frame appended last.
@@ -44,9 +50,10 @@ pub trait LinkTable {
     fn acked(&self, link: LinkId) -> FrameNumber;
 }
 
-/// A link of this node, by its place among them.
+/// A link of this node, by its number. No number is given twice in the life of a process, so one that
+/// names a link that is gone never means another ([`LinkTable`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct LinkId(pub u16);
+pub struct LinkId(pub u32);
 
 /// The number of a frame on its link. The first is 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

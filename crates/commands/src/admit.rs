@@ -9,6 +9,7 @@ use crate::cluster::{Need, route};
 use crate::error::repeated;
 use crate::session::Queued;
 use crate::spec::is_container;
+use crate::transactions::{EFFECT_BYTES_MAX, multiplies};
 use crate::{Error, Flag, Flags, OwnedArgs, Request, Session, Spec, Surroundings};
 
 /// The slots to lock before [`crate::run`].
@@ -138,6 +139,9 @@ fn check(
     if !spec.accepts(request.args.len()) {
         return Err(Error::wrong_arity(spec.full_name));
     }
+    if request.args.extent() > EFFECT_BYTES_MAX && spec.has(Flag::Write) {
+        return Err(Error::fixed("ERR request too large, write at most 1 GiB at once"));
+    }
     if around.password_required && !session.authenticated && !spec.has(Flag::NoAuth) {
         return Err(Error::NO_AUTH);
     }
@@ -172,6 +176,7 @@ fn queue(spec: &'static Spec, request: &Request<'_>, session: &mut Session) -> R
         return Err(Error::fixed("ERR transaction too large, DISCARD it and send fewer commands"));
     }
     queue.bytes += args.bytes();
+    queue.multiplies |= multiplies(spec);
     queue.commands.push(Queued { spec, args });
     Ok(())
 }

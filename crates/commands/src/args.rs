@@ -21,6 +21,13 @@ impl<'a> Args<'a> {
         self.spans.len()
     }
 
+    /// Returns the bytes from the beginning of the first argument to the end of the last.
+    #[inline]
+    pub fn extent(self) -> usize {
+        let [first, .., last] = self.spans else { return 0 };
+        (last.start as usize + last.len as usize).saturating_sub(first.start as usize)
+    }
+
     pub fn is_empty(self) -> bool {
         self.spans.is_empty()
     }

@@ -177,7 +177,8 @@ fn access(spec: &Spec, session: &Session, rules: ServingRules<'_>) -> Access {
         reads_copy: session.reads_backups && !writes,
         copies: if writes { rules.min_copies } else { 1 },
     };
-    Access { need, only_reads: !writes, waits_for_backups: rules.waits_for_backups }
+    let waits_for_backups = rules.waits_for_backups;
+    Access { need, only_reads: !writes, waits_for_backups, heeds_backlog: writes }
 }
 
 /// True if EXEC would run a command that writes.

@@ -61,6 +61,8 @@ pub struct Queue {
     /// A command was refused while queueing: EXEC will refuse the whole.
     pub broken: bool,
     pub bytes: usize,
+    /// One of them may record many times the bytes it was given.
+    pub multiplies: bool,
 }
 
 pub struct Queued {

@@ -4,7 +4,11 @@
 //! locks of all their slots and of all watched keys are held, so nobody sees half of it; and all its
 //! effects are one unit, so no backup holds half of it either.
 
+mod size; // How much a transaction may record.
+
 use resp::Reply;
+
+pub(crate) use size::{EFFECT_BYTES_MAX, multiplies, repeated_bytes};
 
 use crate::Error;
 use crate::context::{Context, run};
@@ -147,12 +151,19 @@ fn exec(context: &mut Context<'_>) -> Result<(), Error> {
         context.reply.null_array();
         return Ok(());
     }
+    if size::is_too_large(&queue, &mut context.keys) {
+        return Err(TOO_LARGE);
+    }
     context.reply.array(queue.commands.len());
     context.session.in_exec = true;
     queue.commands.iter().for_each(|command| run_queued(context, command));
     context.session.in_exec = false;
     Ok(())
 }
+
+const TOO_LARGE: Error = Error::fixed(
+    "EXECABORT Transaction discarded because it may write more than 1 GiB at once, split it",
+);
 
 /// Whether the key is another one than WATCH saw. A key that was missing and is missing counts as
 /// changed too if any key of its slot was taken away meanwhile: it may have come and gone, and one

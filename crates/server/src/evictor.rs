@@ -37,7 +37,7 @@ impl Room<'_> {
     /// Whether memory is below its limit.
     #[inline]
     pub(crate) fn is_enough(&self, settings: &Settings) -> bool {
-        let used = self.shared.memory.used().saturating_add_signed(self.outcome.grown_bytes);
+        let used = self.shared.memory.counted().saturating_add_signed(self.outcome.grown_bytes);
         settings.maxmemory == 0 || used <= settings.maxmemory
     }
 }

@@ -87,7 +87,7 @@ impl Keeper {
                 self.shared.watching.latency.note(event, begun.elapsed(), &settings);
             }
             if self.memory_due <= tick {
-                self.shared.memory.refresh();
+                self.shared.refresh_memory();
                 self.sample_rates();
                 news::refresh(&self.shared);
                 self.memory_due = tick + MEMORY_EVERY;

@@ -29,7 +29,7 @@ impl HttpSource for Shared {
     fn metrics(&self) -> NodeMetrics {
         let settings = self.settings.load();
         let population = self.keyspace.population();
-        let report = self.memory.refresh();
+        let report = self.refresh_memory();
         NodeMetrics {
             name: settings.name.clone(),
             client_addr: self.client_addr,
@@ -114,9 +114,8 @@ fn largest_skew(status: &Status) -> Duration {
 /// How far each other node is behind.
 fn links(shared: &Shared) -> Vec<LinkMetrics> {
     let map = shared.map();
-    let all = shared.data.links.all();
-    let living = all.iter().filter(|link| !link.is_gone());
-    let told = living.map(|link| LinkMetrics {
+    let living = shared.data.links.living();
+    let told = living.iter().map(|link| LinkMetrics {
         to: name(&map, link.peer.id),
         bytes: link.kept_bytes() as u64,
         frames: link.last().0.saturating_sub(link.acked().0),

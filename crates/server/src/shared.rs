@@ -21,7 +21,7 @@ use crate::data::Data;
 use crate::keep::Kept;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mailbox;
-use crate::memory::MemoryGauge;
+use crate::memory::{MemoryGauge, MemoryReport};
 use crate::merge::Merging;
 use crate::news::News;
 use crate::pause::Pauses;
@@ -113,6 +113,11 @@ impl Shared {
     pub(crate) fn discard(&self, garbage: Garbage) {
         // The keeper is gone only when the node stops, and then it is freed here.
         let _ = self.garbage.send(garbage);
+    }
+
+    /// Asks the allocator how much memory is in use, and the links how much of it waits for others.
+    pub(crate) fn refresh_memory(&self) -> MemoryReport {
+        self.memory.refresh(self.data.buffered_bytes())
     }
 
     /// The map this node goes by.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::backoff::Backoff;
 use super::decide::{Decision, Seen, Step, StepKind, View, decide, decide_leaving, promotion_rule};
 use super::engagement::{Engagement, Part};
 use super::levels::{LoadLevels, Readiness, Vitals};
@@ -36,6 +37,8 @@ pub struct Balancer {
     last_pings: Option<Duration>,
     turn: Turn,
     seen: (Epoch, Seen),
+    /// Nodes that were stuck: nothing is copied to them for a while.
+    backoff: Backoff,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,6 +86,7 @@ impl Balancer {
             rounds: 0,
             last_pings: None,
             turn: Turn::Mine,
+            backoff: Backoff::default(),
             seen: (Epoch(0), Seen::default()),
         }
     }
@@ -119,6 +123,7 @@ impl Balancer {
             Input::Timer(Timer::AnswerDue { attempt }) => self.on_answer_due(now, attempt, out),
             Input::MapChanged => self.on_map_changed(now, view, out),
             Input::FillDone { attempt } => self.on_fill_done(view, attempt, out),
+            Input::Stuck { node } => self.backoff.note(now, node),
             Input::Leave => self.on_leave(now, view, out),
         }
         self.notice_the_end(now, view, out);
@@ -143,11 +148,12 @@ impl Balancer {
             Message::Offer { attempt, bucket, basis, what } => {
                 let part = Part::Taking { what };
                 let offer = Engagement { attempt, bucket, basis, taker: self.me, part };
-                self.agree_or_refuse(view, from, offer, out);
+                self.agree_or_refuse(now, view, from, offer, out);
             }
             Message::Fetch { attempt, bucket, basis, taker } => {
                 let part = Part::Sourcing { proposed: None };
                 self.agree_or_refuse(
+                    now,
                     view,
                     from,
                     Engagement { attempt, bucket, basis, taker, part },
@@ -246,7 +252,8 @@ impl Balancer {
             return; // Meanwhile somebody has given to this node; that comes first.
         }
         // One that has yet to bring what it has takes in nothing.
-        let takes_part = |node: &NodeId| !view.map.is_awaited(*node);
+        let is_put_off = |node| self.backoff.is_waiting(now, node);
+        let takes_part = |node: &NodeId| !view.map.is_awaited(*node) && !is_put_off(*node);
         let answer = |node| asking.answers.get(&node).filter(|_| takes_part(&node));
         let readiness = |node| answer(node).map_or(Readiness::Unfit, LoadLevels::readiness);
         match decide(view, self.me, &mut self.seen.1, readiness) {
@@ -400,6 +407,7 @@ impl Balancer {
 
     fn agree_or_refuse(
         &mut self,
+        now: Duration,
         view: View,
         giver: NodeId,
         wanted: Engagement,
@@ -410,7 +418,10 @@ impl Balancer {
         let brings = view.map.is_awaited(self.me);
         let refusal = if wanted.basis != view.plan.basis() || !wanted.fits(view, self.me) {
             Some(Refused::OtherMap)
-        } else if self.engagement.is_some() || brings && wanted.taker == self.me {
+        } else if self.engagement.is_some()
+            || brings && wanted.taker == self.me
+            || self.backoff.is_waiting(now, wanted.taker)
+        {
             Some(Refused::Busy)
         } else {
             None

@@ -98,6 +98,11 @@ pub enum Input {
     FillDone {
         attempt: Attempt,
     },
+    /// A node has acknowledged nothing of what this one sent it for a while: a fill that goes there is
+    /// put off, the longer the more often it happens.
+    Stuck {
+        node: NodeId,
+    },
     /// The operator wants this node out.
     Leave,
 }

@@ -45,6 +45,10 @@ pub enum Input {
         node: NodeId,
         epoch: Epoch,
     },
+    /// A node acknowledges nothing of what this one sends it.
+    Stuck {
+        node: NodeId,
+    },
     /// So many bytes for this backup are not acknowledged yet: it is told.
     Beat {
         to: NodeId,
@@ -95,6 +99,7 @@ impl From<Report> for Input {
             Report::Drained { bucket, epoch } => Input::Drained { bucket, epoch },
             Report::Beat { to, left } => Input::Beat { to, left },
             Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
+            Report::Stuck { node } => Input::Stuck { node },
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{Plane, SlotState, me_in, slots_of};
 use crate::fill::{Kept, Taker};
 use crate::map::{LogIndex, Map, NodeId, Peer};
 use crate::replication::{
-    BackFrame, FillId, Frame, FrameNumber, Inbox, Received, Receiver, Role, receive_effects,
+    BackFrame, FillId, Frame, FrameNumber, Inbox, Parts, Received, Receiver, Role, receive_effects,
     receive_images, slot_of_unit,
 };
 
@@ -31,6 +31,8 @@ pub struct Intake {
     undecided: Vec<Taker>,
     /// The slot that is coming whole, if one is.
     replacement: Option<Replacement>,
+    /// What has come of a long frame.
+    parts: Parts,
     refused: Refused,
     /// Refusals that are not on their way yet.
     unsent: Vec<BackFrame>,
@@ -181,6 +183,11 @@ impl Intake {
                 }
                 Ok(())
             }
+            Frame::Part { bytes } => {
+                let added = self.parts.add(bytes);
+                return if added.is_ok() { Taken::Done } else { Taken::Garbled };
+            }
+            Frame::LastPart { bytes } => return self.take_long(number, bytes, surface),
             Frame::FillSlot { fill, .. }
             | Frame::FillParting { fill, .. }
             | Frame::FillNewer { fill, .. }
@@ -192,6 +199,29 @@ impl Intake {
             | Frame::FillEnd { fill, .. } => self.go_on(fill, frame, surface),
         };
         if taken.is_ok() { Taken::Done } else { Taken::Garbled }
+    }
+
+    /// Takes a long frame whose last part has come.
+    fn take_long(
+        &mut self,
+        number: FrameNumber,
+        last: &[u8],
+        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
+    ) -> Taken {
+        let Ok(whole) = self.parts.finish(last) else { return Taken::Garbled };
+        let taken = match Frame::read(&whole) {
+            Ok(frame) if !frame.is_part() => self.take(number, &frame, surface),
+            Ok(_) | Err(_) => Taken::Garbled,
+        };
+        if taken == Taken::NotYet {
+            self.parts.put_back(whole, last);
+        }
+        taken
+    }
+
+    /// Returns the bytes of a long frame that have come so far.
+    pub fn gathered_bytes(&self) -> usize {
+        self.parts.bytes()
     }
 
     /// A bucket is coming: it is made room for, or refused.
@@ -308,7 +338,9 @@ impl Intake {
             | Frame::Replace { .. }
             | Frame::ReplaceItems { .. }
             | Frame::ReplaceEnd { .. }
-            | Frame::News { .. } => Ok(()),
+            | Frame::News { .. }
+            | Frame::Part { .. }
+            | Frame::LastPart { .. } => Ok(()),
         }
     }
 
@@ -417,6 +449,8 @@ fn slot_of_fill(frame: &Frame<'_>) -> Option<Slot> {
         | Frame::Replace { .. }
         | Frame::ReplaceItems { .. }
         | Frame::ReplaceEnd { .. }
+        | Frame::Part { .. }
+        | Frame::LastPart { .. }
         | Frame::News { .. } => None,
     }
 }

@@ -82,6 +82,10 @@ pub enum Report {
         node: NodeId,
         epoch: Epoch,
     },
+    /// The node has acknowledged nothing for a while: it is not filled again at once.
+    Stuck {
+        node: NodeId,
+    },
 }
 
 /// How often backups that fall behind are looked for.
@@ -501,6 +505,9 @@ impl Mover {
             let refused = refused_slots(plane, link);
             if !is_stuck && refused.is_empty() {
                 continue;
+            }
+            if is_stuck {
+                plane.report(Report::Stuck { node });
             }
             let follows = |bucket: Hashmask| {
                 let slots = bucket.slots();

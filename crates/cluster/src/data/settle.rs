@@ -3,16 +3,13 @@
 //! all of them have, so what the new primary has is always right.
 
 use placement::{Hashmask, Slot};
-use store::{ScanPosition, encode_item};
+use store::encode_item;
 
 use super::refusals::refused_slots;
 use super::{Plane, me_in, slots_of};
 use crate::fill::CHUNK_BYTES;
 use crate::map::{Bucket, LogIndex, Map};
-use crate::replication::{Frame, FrameNumber, LinkId, Role};
-
-/// Items looked at between two looks at how much has come together.
-const STRIDE: usize = 64;
+use crate::replication::{Frame, FrameNumber, LinkId, Outbox, Role};
 
 /// Buckets of this node that do not serve yet.
 #[derive(Default)]
@@ -124,18 +121,22 @@ fn compare(bucket: &Bucket, plane: &impl Plane) -> Vec<(LinkId, FrameNumber)> {
 fn send_whole(link: LinkId, slot: Slot, reign: LogIndex, plane: &impl Plane) -> FrameNumber {
     plane.with_slot(slot, |state| {
         state.duty.forgive(link, plane.last(link));
-        plane.with_outbox(link, |outbox| {
-            outbox.push(&Frame::Replace { reign, slot, position: state.position() });
-            let mut next = Some(ScanPosition::START);
-            let mut items = Vec::new();
-            while let Some(from) = next {
-                next = state.table.scan(from, STRIDE, |found| encode_item(&found, &mut items));
-                if items.len() >= CHUNK_BYTES || next.is_none() {
-                    outbox.push(&Frame::ReplaceItems { slot, items: &items });
-                    items.clear();
-                }
+        // Put together without the link's lock: others' writes wait for that one.
+        let mut draft = Outbox::default();
+        draft.push(&Frame::Replace { reign, slot, position: state.position() });
+        let mut items = Vec::new();
+        state.table.for_each(|found| {
+            encode_item(&found, &mut items);
+            if items.len() >= CHUNK_BYTES {
+                draft.push(&Frame::ReplaceItems { slot, items: &items });
+                items.clear();
             }
-            outbox.push(&Frame::ReplaceEnd { slot })
+        });
+        draft.push(&Frame::ReplaceItems { slot, items: &items });
+        draft.push(&Frame::ReplaceEnd { slot });
+        plane.with_outbox(link, |outbox| {
+            outbox.append(&mut draft);
+            outbox.last()
         })
     })
 }

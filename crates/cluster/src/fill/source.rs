@@ -197,6 +197,10 @@ impl Source {
                 for key in past.gone_since(from.version, table, seed) {
                     write_gone(key, &mut keys);
                     self.sent.gone += 1;
+                    if keys.len() >= CHUNK_BYTES {
+                        outbox.push(&Frame::FillGone { fill, slot, keys: &keys });
+                        keys.clear();
+                    }
                 }
                 outbox.push(&Frame::FillGone { fill, slot, keys: &keys });
             }
@@ -227,8 +231,10 @@ impl Source {
 
     fn walk_on(&mut self, table: &SlotTable, begun_at: Version, slot: Slot, outbox: &mut Outbox) {
         let mut items = Vec::new();
+        let sent_before = self.sent.bytes;
         while let Walk::At(from) = self.walk
             && items.len() < CHUNK_BYTES
+            && self.sent.bytes == sent_before
             && self.large.is_empty()
         {
             let next = table.scan(from, STRIDE, |found| {
@@ -239,13 +245,22 @@ impl Source {
                     if !self.set_aside(&found) {
                         encode_item(&found, &mut items);
                     }
+                    // Keys may be long, too: of a whole stride they would be too much for a frame.
+                    if items.len() >= CHUNK_BYTES {
+                        self.send_items(slot, &mut items, outbox);
+                    }
                 }
             });
             self.walk = next.map_or(Walk::Over, Walk::At);
         }
+        self.send_items(slot, &mut items, outbox);
+    }
+
+    fn send_items(&mut self, slot: Slot, items: &mut Vec<u8>, outbox: &mut Outbox) {
         if !items.is_empty() {
             self.sent.bytes += items.len() as u64;
-            outbox.push(&Frame::FillItems { fill: self.fill, slot, items: &items });
+            outbox.push(&Frame::FillItems { fill: self.fill, slot, items });
+            items.clear();
         }
     }
 

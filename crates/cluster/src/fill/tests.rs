@@ -10,7 +10,7 @@ use super::*;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 use crate::replication::{
-    Duty, Frame, Inbox, LinkId, Outbox, Received, Receiver, Role, Stage, receive_effects,
+    Duty, Frame, Inbox, LinkId, Outbox, Parts, Received, Receiver, Role, Stage, receive_effects,
     receive_images, slot_of_unit,
 };
 use crate::serving::ship;
@@ -35,6 +35,9 @@ struct Pair {
     outbox: Outbox,
     inbox: Inbox,
     wire: Vec<u8>,
+    parts: Parts,
+    /// The longest frame that came in parts.
+    largest: usize,
     fill: Option<Taker>,
 }
 
@@ -51,6 +54,8 @@ impl Pair {
             outbox: Outbox::default(),
             inbox: Inbox::default(),
             wire: Vec::new(),
+            parts: Parts::default(),
+            largest: 0,
             fill: None,
         }
     }
@@ -78,12 +83,19 @@ impl Pair {
     }
 
     fn apply(&mut self, key: &Key<'_>, effect: &Effect<'_>) {
+        self.apply_all(key.slot(), core::slice::from_ref(effect));
+    }
+
+    /// As a transaction would make them: one unit.
+    fn apply_all(&mut self, slot: Slot, effects: &[Effect<'_>]) {
         self.now += 1;
         let Held { table, duty } = &mut self.primary;
-        let version = table.next_version(UnixMillis(self.now));
         let mut unit = Vec::new();
-        Recorded::write(key.slot(), (table.version(), version), effect, &mut unit);
-        let _ = table.apply(effect, version, Touch::Nothing, &self.seed);
+        for effect in effects {
+            let version = table.next_version(UnixMillis(self.now));
+            Recorded::write(slot, (table.version(), version), effect, &mut unit);
+            let _ = table.apply(effect, version, Touch::Nothing, &self.seed);
+        }
         ship(table, duty, &unit, &self.seed, |_, frame| self.outbox.push(frame));
     }
 
@@ -100,11 +112,22 @@ impl Pair {
         while let Some((_, frame, length)) = self.inbox.peek(&wire[at..]).unwrap() {
             let Held { table, duty } = &mut self.taker;
             let mut to = Receiver { table, duty, seed: &self.seed, touch: Touch::Nothing };
+            self.inbox.done();
+            at += length;
+            if let Frame::Part { bytes } = frame {
+                self.parts.add(bytes).unwrap();
+                continue;
+            }
+            let whole = if let Frame::LastPart { bytes } = frame {
+                Some(self.parts.finish(bytes).unwrap())
+            } else {
+                None
+            };
+            self.largest = self.largest.max(whole.as_ref().map_or(0, Vec::len));
+            let frame = whole.as_ref().map_or(frame, |whole| Frame::read(whole).unwrap());
             if let Some(received) = receive(&mut self.fill, &mut to, &frame) {
                 last = Some(received);
             }
-            self.inbox.done();
-            at += length;
         }
         last
     }
@@ -144,6 +167,7 @@ fn receive(fill: &mut Option<Taker>, to: &mut Receiver<'_>, frame: &Frame<'_>) -
         | Frame::ReplaceItems { .. }
         | Frame::ReplaceEnd { .. }
         | Frame::News { .. } => {}
+        Frame::Part { .. } | Frame::LastPart { .. } => panic!("`Pair::deliver` puts them together"),
     }
     None
 }
@@ -264,6 +288,49 @@ fn a_filled_slot_is_the_same_whatever_was_written_meanwhile() {
         assert!(pair.fill.as_ref().unwrap().has_ended());
         assert!(matches!(pair.primary.duty.stage(LINK), Some(Stage::Backup { .. })));
     }
+}
+
+#[test]
+fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_size() {
+    let mut pair = Pair::new(1);
+    let seed = pair.seed.clone();
+    let names: Vec<String> = (0..40).map(|number| format!("{{tag}}{number}")).collect();
+    let keys: Vec<Key<'_>> = names.iter().map(|name| seed.key(name.as_bytes())).collect();
+    let long = vec![b'v'; 600_000];
+    for key in &keys {
+        let value = NewValue::Raw(&long);
+        pair.apply(key, &Effect::Put { key: *key, value, expires_at: None });
+    }
+    // The fill has begun with the slot, and is at its first large value.
+    pair.primary.duty.feeds.push(Feed::not_begun(LINK));
+    let mut source = Source::new(FILL, bucket(), LINK, REIGN);
+    source.start(&mut pair.outbox);
+    let Held { table, duty } = &mut pair.primary;
+    source.send_chunk(table, duty, &pair.seed, &mut pair.outbox);
+    assert_eq!(pair.primary.duty.feeds[0].stage, Stage::Partly);
+    // Each key many times, some of them gone in the end.
+    let mut effects = Vec::new();
+    for (key, number) in keys.iter().zip(0..).chain(keys.iter().zip(0..)) {
+        effects.push(Effect::Append { key: *key, tail: b"tail" });
+        if number % 5 == 0 {
+            effects.push(Effect::Remove { key: *key, cause: Cause::Deleted });
+        }
+    }
+    pair.apply_all(Slot::of(b"{tag}"), &effects);
+    assert_eq!(pair.deliver(), Some(Received::Applied));
+    assert!(pair.largest < 2_000_000, "{} bytes in one frame", pair.largest);
+    assert!(pair.outbox.kept_bytes() < 32 * 700_000, "each value goes once");
+    while source.slot().is_some() {
+        if !source.send_piece(&mut pair.outbox) {
+            let Held { table, duty } = &mut pair.primary;
+            source.send_chunk(table, duty, &pair.seed, &mut pair.outbox);
+        }
+    }
+    pair.primary.duty.feed_mut(LINK).unwrap().count(pair.outbox.last());
+    source.end(Epoch(9), &mut pair.outbox);
+    pair.write();
+    pair.deliver();
+    assert!(pair.same());
 }
 
 #[test]

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use store::{SlotTable, Version};
 
 use super::feed::{Feed, Stage};
-use super::{FrameNumber, LinkId, LinkTable, Past, Position};
+use super::{FrameNumber, LinkId, LinkProgress, Past, Position};
 use crate::map::{Bucket, LogIndex, NodeId};
 use crate::rules::{Rule, holds};
 
@@ -170,7 +170,7 @@ impl Duty {
         bucket: &Bucket,
         me: NodeId,
         (fill_to, inherits): (Option<LinkId>, bool),
-        links: &impl LinkTable,
+        links: &impl LinkProgress,
     ) {
         if bucket.primary() == Some(me) {
             let goes_on = self.reign == bucket.reign && self.is_primary();
@@ -200,14 +200,14 @@ impl Duty {
 
     /// Takes over a map in which this process is no member: whatever it was to the slot, it only keeps
     /// what it held.
-    pub fn stand_aside(&mut self, bucket: &Bucket, links: &impl LinkTable) {
+    pub fn stand_aside(&mut self, bucket: &Bucket, links: &impl LinkProgress) {
         self.end_reign(links);
         self.role = if self.has_copy() { Role::Kept } else { Role::Absent };
         self.reign = bucket.reign;
     }
 
     /// Freezes what was acknowledged in the reign that ends, and feeds nobody any more.
-    fn end_reign(&mut self, links: &impl LinkTable) {
+    fn end_reign(&mut self, links: &impl LinkProgress) {
         if self.is_primary() && !self.feeds.is_empty() {
             let acked = self.feeds.iter().filter(|feed| feed.counts());
             let acked = acked.map(|feed| (feed.link(), feed.acked(links.acked(feed.link()))));
@@ -216,7 +216,12 @@ impl Duty {
         self.feeds.clear();
     }
 
-    fn feed_backups(&mut self, bucket: &Bucket, fill_to: Option<LinkId>, links: &impl LinkTable) {
+    fn feed_backups(
+        &mut self,
+        bucket: &Bucket,
+        fill_to: Option<LinkId>,
+        links: &impl LinkProgress,
+    ) {
         let backups: SmallVec<[LinkId; 4]> =
             bucket.backups().iter().filter_map(|node| links.link_to(*node)).collect();
         self.feeds.retain(|feed| backups.contains(&feed.link()) || fill_to == Some(feed.link()));

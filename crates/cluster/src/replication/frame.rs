@@ -14,8 +14,11 @@ use crate::map::{Epoch, LogIndex, NodeId};
 /// A fill is known by the attempt that it belongs to.
 pub type FillId = Attempt;
 
-/// The longest frame: a value of the largest size, with its key and more.
-pub const FRAME_BYTES_MAX: usize = 600 * 1024 * 1024;
+/// A frame with a longer payload travels in parts of this size, each with a number of its own: the
+/// other end acknowledges part by part, and a broken connection costs one part at most.
+pub const PART_BYTES: usize = 256 * 1024;
+/// The longest frame on the wire: a part, or a payload of that size behind its fields.
+pub const FRAME_BYTES_MAX: usize = PART_BYTES + 64;
 const LENGTH_BYTES: usize = 4;
 
 /// Where a slot's history has come to.
@@ -129,6 +132,14 @@ pub enum Frame<'a> {
     News {
         bytes: &'a [u8],
     },
+    /// A part of a frame that is too long to travel as one, but not the last one.
+    Part {
+        bytes: &'a [u8],
+    },
+    /// The last part. All parts together are the frame, which counts from here on.
+    LastPart {
+        bytes: &'a [u8],
+    },
 }
 
 /// What the other end answers.
@@ -174,6 +185,8 @@ const REPLACE_END: u8 = 15;
 const FILL_PARTING: u8 = 20;
 const FILL_NEWER: u8 = 16;
 const FILL_GONE: u8 = 17;
+const PART: u8 = 21;
+const LAST_PART: u8 = 22;
 
 const ACK: u8 = 65;
 const REFUSED: u8 = 66;
@@ -230,27 +243,84 @@ impl<'a> Writer<'a> {
     #[inline]
     fn end(self) {
         let length = self.out.len() - self.start - LENGTH_BYTES;
-        let length = u32::try_from(length).expect("a frame is shorter than 4 GiB");
+        let length = u32::try_from(length).expect("a long frame is split into parts");
         self.out[self.start..self.start + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
     }
 }
 
 impl<'a> Frame<'a> {
-    /// Appends the frame.
+    /// Appends the frame, whose payload must fit into a part: [`Frame::split`] one that does not.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_fields(out).bytes(self.payload()).end();
+    }
+
+    /// Returns whether the frame has to travel in parts.
+    #[inline]
+    pub fn is_long(&self) -> bool {
+        self.payload().len() > PART_BYTES
+    }
+
+    pub fn is_part(&self) -> bool {
+        matches!(self, Frame::Part { .. } | Frame::LastPart { .. })
+    }
+
+    /// Gives `push` the parts of a long frame, in their order.
+    pub(super) fn split(&self, mut push: impl FnMut(&Frame<'_>)) {
+        let mut fields = Vec::new();
+        self.write_fields(&mut fields);
+        push(&Frame::Part { bytes: &fields[LENGTH_BYTES..] });
+        let mut rest = self.payload();
+        while let Some((bytes, behind)) = rest.split_at_checked(PART_BYTES)
+            && !behind.is_empty()
+        {
+            push(&Frame::Part { bytes });
+            rest = behind;
+        }
+        push(&Frame::LastPart { bytes: rest });
+    }
+
+    /// Returns the bytes behind the fields: the only part of a frame that can be long.
+    #[inline]
+    fn payload(&self) -> &'a [u8] {
+        match *self {
+            Frame::Effects { unit: bytes, .. }
+            | Frame::Images { images: bytes, .. }
+            | Frame::FillParting { piece: bytes, .. }
+            | Frame::FillGone { keys: bytes, .. }
+            | Frame::FillItems { items: bytes, .. }
+            | Frame::FillPart { bytes, .. }
+            | Frame::FillWhole { item: bytes, .. }
+            | Frame::ReplaceItems { items: bytes, .. }
+            | Frame::News { bytes }
+            | Frame::Part { bytes }
+            | Frame::LastPart { bytes } => bytes,
+            Frame::FillStart { .. }
+            | Frame::FillSlot { .. }
+            | Frame::FillNewer { .. }
+            | Frame::FillSlotEnd { .. }
+            | Frame::FillEnd { .. }
+            | Frame::FillCancel { .. }
+            | Frame::Compare { .. }
+            | Frame::Replace { .. }
+            | Frame::ReplaceEnd { .. } => &[],
+        }
+    }
+
+    /// Appends the tag and all fields but the payload.
+    #[inline]
+    fn write_fields<'o>(&self, out: &'o mut Vec<u8>) -> Writer<'o> {
         let with = |out, tag| Writer::new(out, tag);
         match *self {
-            Frame::Effects { reign, written_in, unit } => {
-                with(out, EFFECTS).u64(reign.0).u64(written_in.0).bytes(unit)
+            Frame::Effects { reign, written_in, .. } => {
+                with(out, EFFECTS).u64(reign.0).u64(written_in.0)
             }
-            Frame::Images { reign, slot, from, to, images } => with(out, IMAGES)
+            Frame::Images { reign, slot, from, to, .. } => with(out, IMAGES)
                 .u64(reign.0)
                 .slot(slot)
                 .u64(from.reign.0)
                 .u64(from.version.0)
-                .u64(to.0)
-                .bytes(images),
+                .u64(to.0),
             Frame::FillStart { fill, bucket, reign } => {
                 with(out, FILL_START).fill(fill).bucket(bucket).u64(reign.0)
             }
@@ -259,24 +329,14 @@ impl<'a> Frame<'a> {
                 .slot(slot)
                 .u64(position.reign.0)
                 .u64(position.version.0),
-            Frame::FillParting { fill, slot, piece } => {
-                with(out, FILL_PARTING).fill(fill).slot(slot).bytes(piece)
-            }
+            Frame::FillParting { fill, slot, .. } => with(out, FILL_PARTING).fill(fill).slot(slot),
             Frame::FillNewer { fill, slot, from, position } => {
                 with(out, FILL_NEWER).fill(fill).slot(slot).position(from).position(position)
             }
-            Frame::FillGone { fill, slot, keys } => {
-                with(out, FILL_GONE).fill(fill).slot(slot).bytes(keys)
-            }
-            Frame::FillItems { fill, slot, items } => {
-                with(out, FILL_ITEMS).fill(fill).slot(slot).bytes(items)
-            }
-            Frame::FillPart { fill, slot, bytes } => {
-                with(out, FILL_PART).fill(fill).slot(slot).bytes(bytes)
-            }
-            Frame::FillWhole { fill, slot, item } => {
-                with(out, FILL_WHOLE).fill(fill).slot(slot).bytes(item)
-            }
+            Frame::FillGone { fill, slot, .. } => with(out, FILL_GONE).fill(fill).slot(slot),
+            Frame::FillItems { fill, slot, .. } => with(out, FILL_ITEMS).fill(fill).slot(slot),
+            Frame::FillPart { fill, slot, .. } => with(out, FILL_PART).fill(fill).slot(slot),
+            Frame::FillWhole { fill, slot, .. } => with(out, FILL_WHOLE).fill(fill).slot(slot),
             Frame::FillSlotEnd { fill, slot } => with(out, FILL_SLOT_END).fill(fill).slot(slot),
             Frame::FillEnd { fill, epoch } => with(out, FILL_END).fill(fill).u64(epoch.0),
             Frame::FillCancel { fill } => with(out, FILL_CANCEL).fill(fill),
@@ -286,11 +346,12 @@ impl<'a> Frame<'a> {
             Frame::Replace { reign, slot, position } => {
                 with(out, REPLACE).u64(reign.0).slot(slot).position(position)
             }
-            Frame::ReplaceItems { slot, items } => with(out, REPLACE_ITEMS).slot(slot).bytes(items),
+            Frame::ReplaceItems { slot, .. } => with(out, REPLACE_ITEMS).slot(slot),
             Frame::ReplaceEnd { slot } => with(out, REPLACE_END).slot(slot),
-            Frame::News { bytes } => with(out, NEWS).bytes(bytes),
+            Frame::News { .. } => with(out, NEWS),
+            Frame::Part { .. } => with(out, PART),
+            Frame::LastPart { .. } => with(out, LAST_PART),
         }
-        .end();
     }
 
     /// Reads a frame's tag and fields; the length is off already.
@@ -360,6 +421,8 @@ impl<'a> Frame<'a> {
             REPLACE_ITEMS => Frame::ReplaceItems { slot: reader.slot()?, items: reader.rest() },
             REPLACE_END => Frame::ReplaceEnd { slot: reader.slot()? },
             NEWS => Frame::News { bytes: reader.rest() },
+            PART => Frame::Part { bytes: reader.rest() },
+            LAST_PART => Frame::LastPart { bytes: reader.rest() },
             tag => return Err(BadFrame::UnknownTag(tag)),
         };
         reader.at_end().map(|()| frame)

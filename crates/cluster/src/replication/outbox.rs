@@ -50,9 +50,20 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// Appends a frame.
+    /// Appends a frame, in parts if it is long. It counts with the number of its last part.
     #[inline]
     pub fn push(&mut self, frame: &Frame<'_>) -> FrameNumber {
+        if frame.is_long() {
+            frame.split(|part| {
+                self.push_one(part);
+            });
+            return self.last();
+        }
+        self.push_one(frame)
+    }
+
+    #[inline]
+    fn push_one(&mut self, frame: &Frame<'_>) -> FrameNumber {
         let number = self.next;
         self.next = number.next();
         if self.chunks.back().is_none_or(|chunk| chunk.bytes.len() >= CHUNK_BYTES) {
@@ -99,6 +110,11 @@ impl Outbox {
     /// Bytes that are not acknowledged yet.
     pub fn kept_bytes(&self) -> usize {
         self.kept_bytes
+    }
+
+    /// Memory that the frames not acknowledged yet take up: what their chunks were allocated for.
+    pub fn allocated_bytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.bytes.capacity()).sum()
     }
 
     /// The next bytes to write to the connection, possibly not all there are.

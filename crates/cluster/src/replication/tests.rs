@@ -103,6 +103,72 @@ fn a_draft_that_is_appended_goes_as_if_it_had_been_written_there() {
     }
 }
 
+/// Takes in what has come, and puts long frames together.
+fn gather(inbox: &mut Inbox, parts: &mut Parts, wire: &mut Vec<u8>) -> Vec<Vec<u8>> {
+    let mut heard = Vec::new();
+    let mut at = 0;
+    while let Some((_, frame, length)) = inbox.peek(&wire[at..]).unwrap() {
+        assert!(length <= FRAME_BYTES_MAX + 4, "{length} bytes in one frame");
+        if let Frame::Part { bytes } = frame {
+            parts.add(bytes).unwrap();
+        } else if let Frame::LastPart { bytes } = frame {
+            let whole = parts.finish(bytes).unwrap();
+            let Ok(Frame::News { bytes }) = Frame::read(&whole) else { panic!("news was sent") };
+            heard.push(bytes.to_vec());
+        } else {
+            let Frame::News { bytes } = frame else { panic!("only news was sent") };
+            heard.push(bytes.to_vec());
+        }
+        inbox.done();
+        at += length;
+    }
+    wire.drain(..at);
+    heard
+}
+
+#[test]
+fn a_long_frame_travels_in_parts_and_survives_any_break() {
+    let sizes = [10, PART_BYTES, PART_BYTES + 1, 3 * PART_BYTES, 5 * PART_BYTES + 7, 20];
+    let texts: Vec<Vec<u8>> = sizes.iter().zip(0..).map(|(size, byte)| vec![byte; *size]).collect();
+    let total: usize = sizes.iter().sum();
+    for first_cut in (0..total + 1_000).step_by(99_991) {
+        let (mut outbox, mut inbox) = (Outbox::default(), Inbox::default());
+        let (mut wire, mut parts) = (Vec::new(), Parts::default());
+        let mut numbers = Vec::new();
+        for text in &texts {
+            numbers.push(outbox.push(&Frame::News { bytes: text }));
+        }
+        assert_eq!(numbers.last(), Some(&outbox.last()), "a frame counts with its last part");
+        let mut heard = Vec::new();
+        // The connection breaks again and again; each brings some more.
+        let mut cut = first_cut;
+        while heard.len() < texts.len() {
+            carry(&mut outbox, &mut wire, cut);
+            heard.extend(gather(&mut inbox, &mut parts, &mut wire));
+            wire.clear();
+            if let Some(BackFrame::Ack(through)) = inbox.ack() {
+                outbox.acknowledge(through).unwrap();
+            }
+            outbox.resume(inbox.next()).unwrap();
+            cut += PART_BYTES + 1_000;
+        }
+        assert!(heard == texts, "first cut after {first_cut} bytes");
+        assert_eq!((outbox.kept_bytes(), parts.bytes()), (0, 0));
+    }
+}
+
+#[test]
+fn parts_are_put_back_if_the_frame_must_wait_and_have_a_limit() {
+    let mut parts = Parts::default();
+    parts.add(b"abc").unwrap();
+    let whole = parts.finish(b"de").unwrap();
+    assert_eq!(whole, b"abcde");
+    parts.put_back(whole, b"de");
+    assert_eq!(parts.bytes(), 3);
+    assert_eq!(parts.finish(b"de").unwrap(), b"abcde");
+    assert_eq!(parts.bytes(), 0);
+}
+
 #[test]
 fn bytes_that_are_no_frame_are_told_apart() {
     assert_eq!(Frame::read(&[]), Err(BadFrame::Truncated));

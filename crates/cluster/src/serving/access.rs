@@ -1,6 +1,6 @@
 //! Access to one slot: may a command run on it now, must it wait, or is it another node's to run.
 
-use crate::replication::{Duty, Role};
+use crate::replication::{Duty, LinkId, Role, Stage};
 use crate::rules::{Rule, holds};
 
 /// What a command needs of a slot.
@@ -28,6 +28,8 @@ pub enum Obstacle {
     Handover,
     /// The bucket has fewer copies than `min-copies`.
     Copies,
+    /// A backup is so far behind that nobody adds to what it has to acknowledge (backpressure).
+    Backlog(LinkId),
 }
 
 impl Need {
@@ -49,6 +51,13 @@ impl Duty {
             Role::Backup if need.reads_copy => SlotAccess::Run,
             Role::Backup | Role::Absent | Role::Taking | Role::Kept => SlotAccess::Redirect,
         }
+    }
+
+    /// A link that is fed and congested.
+    #[cold]
+    pub(super) fn congested_link(&self, is_congested: impl Fn(LinkId) -> bool) -> Option<LinkId> {
+        let fed = self.feeds().iter().filter(|feed| feed.stage() != Stage::NotBegun);
+        fed.map(|feed| feed.link()).find(|link| is_congested(*link))
     }
 
     fn lacks_copies(&self, wanted: usize) -> bool {

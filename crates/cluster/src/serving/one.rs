@@ -5,7 +5,9 @@ use placement::Slot;
 use store::{Applied, At, Effect, SlotTable, Touch};
 
 use super::effects::EffectLog;
-use super::slots::{Access, Change, Denied, Finished, ServingPlane, check_slot, ship_unit};
+use super::slots::{
+    Access, Change, Denied, Finished, ServingPlane, check_backlog, check_slot, ship_unit,
+};
 use crate::data::SlotState;
 
 pub struct ServedSlot<'a, 'e, P: ServingPlane + 'a> {
@@ -29,6 +31,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
     ) -> Result<ServedSlot<'a, 'e, P>, Denied> {
         debug_assert!(!access.need.reads_copy, "a copy is not read this way");
         if !state.is_plain() || access.need.copies > 1 {
+            check_backlog(plane, (slot, &state), access)?;
             check_slot(slot, &state, access.need)?;
         }
         Ok(ServedSlot { plane, slot, state, effects, reshaped: false })

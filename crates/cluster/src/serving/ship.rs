@@ -3,7 +3,12 @@
 
 use store::{Effect, Key, Recorded, Seed, SlotTable, Version};
 
+use crate::map::LogIndex;
 use crate::replication::{Duty, Frame, FrameNumber, LinkId, Position, Stage, write_image};
+
+/// Images are sent in frames of about this size, each applied by itself: nobody reads a slot that is
+/// partly there, so a command need not come to it as one.
+const IMAGES_BYTES: usize = 1024 * 1024;
 
 /// Sends a unit, the effects of one command on this slot, which the table has just taken in. Called
 /// under the slot's lock. `push` appends a frame to a link.
@@ -28,11 +33,10 @@ pub fn ship(
                     // It no longer matters what was there.
                     push(feed.link(), &Frame::Effects { reign, written_in, unit })
                 } else {
-                    let mut images = Vec::new();
-                    touched.keys.iter().for_each(|key| write_image(table, key, &mut images));
                     let from = Position { reign: written_in, version: touched.from };
-                    let (slot, to) = (touched.slot(), table.version());
-                    push(feed.link(), &Frame::Images { reign, slot, from, to, images: &images })
+                    send_images(table, (from, reign), touched.keys, |frame| {
+                        push(feed.link(), frame)
+                    })
                 }
             }
         };
@@ -42,6 +46,31 @@ pub fn ship(
         past.note((written_in, reign), unit, table, seed);
     }
     duty.written_by(reign);
+}
+
+/// Sends items as they are now. A frame that is not the last one leaves the taker at the version it was
+/// at, in this reign; the last one brings it to the table's.
+fn send_images(
+    table: &SlotTable,
+    (mut from, reign): (Position, LogIndex),
+    mut keys: Vec<Key<'_>>,
+    mut push: impl FnMut(&Frame<'_>) -> FrameNumber,
+) -> FrameNumber {
+    let slot = keys[0].slot();
+    keys.sort_unstable_by(|one, other| one.bytes().cmp(other.bytes()));
+    keys.dedup_by(|one, other| one.bytes() == other.bytes());
+    // What is gone comes last: it is noted as gone at the version that its frame leads to.
+    keys.sort_by_key(|key| table.peek(key).is_none());
+    let mut images = Vec::new();
+    for key in &keys {
+        if images.len() >= IMAGES_BYTES && table.peek(key).is_some() {
+            push(&Frame::Images { reign, slot, from, to: from.version, images: &images });
+            from.reign = reign;
+            images.clear();
+        }
+        write_image(table, key, &mut images);
+    }
+    push(&Frame::Images { reign, slot, from, to: table.version(), images: &images })
 }
 
 /// What a unit has changed.
@@ -68,10 +97,6 @@ impl<'a> Touched<'a> {
             rest = behind;
         }
         touched
-    }
-
-    fn slot(&self) -> placement::Slot {
-        self.keys[0].slot()
     }
 }
 

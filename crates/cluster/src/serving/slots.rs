@@ -15,11 +15,11 @@ use super::effects::EffectLog;
 use super::ship::ship;
 use super::ticket::{AckEpoch, Ticket};
 use crate::data::SlotState;
-use crate::replication::{Frame, FrameNumber, LinkId, LinkTable};
+use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress};
 use crate::rules::{Rule, holds};
 
 /// The locks, links and counters that serving stands on.
-pub trait ServingPlane: LinkTable {
+pub trait ServingPlane: LinkProgress {
     /// A slot while its lock is held.
     type Guard<'a>: DerefMut<Target = SlotState>
     where
@@ -37,6 +37,10 @@ pub trait ServingPlane: LinkTable {
     fn next_occupied(&self, from: Slot) -> Option<Slot>;
     fn key_count_of(&self, slot: Slot) -> usize;
     fn key_count(&self) -> usize;
+
+    /// True if any link has a backlog that is too long.
+    fn has_congestion(&self) -> bool;
+    fn is_congested(&self, link: LinkId) -> bool;
 
     /// True if the slot is about to be promoted here: by the map it still is another's, who would send the
     /// client back. Called without its lock.
@@ -82,12 +86,18 @@ pub struct Access {
     pub only_reads: bool,
     /// Replies wait for backups (`ack = "backup"`).
     pub waits_for_backups: bool,
+    /// It waits while a backup of its slot is far behind.
+    pub heeds_backlog: bool,
 }
 
 impl Access {
     /// Access for whatever the node itself changes: expiry, eviction, a merge.
-    pub const WRITE: Access =
-        Access { need: Need::PRIMARY, only_reads: false, waits_for_backups: true };
+    pub const WRITE: Access = Access {
+        need: Need::PRIMARY,
+        only_reads: false,
+        waits_for_backups: true,
+        heeds_backlog: false,
+    };
 }
 
 /// The gate does not let a command run. Nothing was done.
@@ -202,9 +212,13 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
     /// Asks the gate: of several slots all that the command names must be served here. One that has locked
     /// every slot also waits while any of them is handed over.
     #[inline]
-    fn check(&self, access: &Access) -> Result<(), Denied> {
+    fn check(&self, plane: &P, access: &Access) -> Result<(), Denied> {
         if let Held::One(slot, state) = &self.held {
+            check_backlog(plane, (*slot, state), access)?;
             return check_slot(*slot, state, access.need);
+        }
+        if access.heeds_backlog && plane.has_congestion() {
+            self.states().try_for_each(|state| check_backlog(plane, state, access))?;
         }
         if self.named.is_some() {
             self.check_all(access.need)?;
@@ -218,6 +232,20 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
         let mut mine = self.states().filter(|(_, state)| !is_awaited(state));
         mine.try_for_each(|(slot, state)| check_served(slot, state, need))
     }
+}
+
+/// A write waits while a backup of its slot is far behind.
+#[inline]
+pub(super) fn check_backlog<P: ServingPlane>(
+    plane: &P,
+    (slot, state): (Slot, &SlotState),
+    access: &Access,
+) -> Result<(), Denied> {
+    if !access.heeds_backlog || state.is_plain() || !plane.has_congestion() {
+        return Ok(());
+    }
+    let congested = state.duty.congested_link(|link| plane.is_congested(link));
+    congested.map_or(Ok(()), |link| Err(Denied::Park(slot, Obstacle::Backlog(link))))
 }
 
 /// Slots that other nodes serve are left out, as in a walk.
@@ -245,7 +273,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         effects: &'e mut EffectLog,
     ) -> Result<ServedSlots<'a, 'e, P>, Denied> {
         debug_assert!(effects.is_empty(), "what was done before is shipped");
-        locked.check(&access)?;
+        locked.check(plane, &access)?;
         Ok(ServedSlots {
             plane,
             held: locked.held,

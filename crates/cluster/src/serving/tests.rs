@@ -9,7 +9,7 @@ use store::{Cause, Effect, NewValue, Seed, Touch, UnixMillis};
 use super::*;
 use crate::data::SlotState;
 use crate::map::{Bucket, Epoch, LogIndex, NodeId};
-use crate::replication::{Frame, FrameNumber, LinkId, LinkTable, Role};
+use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress, Role};
 
 const ME: NodeId = NodeId(1);
 const FIRST: NodeId = NodeId(2);
@@ -22,9 +22,10 @@ struct Desk {
     slots: RefCell<BTreeMap<Slot, &'static RefCell<SlotState>>>,
     links: RefCell<BTreeMap<LinkId, (u64, u64)>>,
     epoch: Cell<u64>,
+    congested: Cell<Option<LinkId>>,
 }
 
-impl LinkTable for Desk {
+impl LinkProgress for Desk {
     fn link_to(&self, node: NodeId) -> Option<LinkId> {
         Some(link(node))
     }
@@ -79,13 +80,21 @@ impl ServingPlane for Desk {
         self.slots.borrow().values().map(|state| state.borrow().table.len()).sum()
     }
 
+    fn has_congestion(&self) -> bool {
+        self.congested.get().is_some()
+    }
+
+    fn is_congested(&self, link: LinkId) -> bool {
+        self.congested.get() == Some(link)
+    }
+
     fn awaits_promotion(&self, slot: Slot) -> bool {
         self.lock_slot(slot).duty.role() == Role::Heir
     }
 }
 
 fn link(node: NodeId) -> LinkId {
-    LinkId(u16::try_from(node.0).unwrap())
+    LinkId(u32::try_from(node.0).unwrap())
 }
 
 fn bucket(key: &str, reign: LogIndex, holders: &[NodeId]) -> Bucket {
@@ -96,7 +105,8 @@ fn bucket(key: &str, reign: LogIndex, holders: &[NodeId]) -> Bucket {
 impl Desk {
     fn new() -> Desk {
         let (slots, links) = (RefCell::default(), RefCell::default());
-        Desk { seed: Seed::new(3), slots, links, epoch: Cell::new(1) }
+        let congested = Cell::new(None);
+        Desk { seed: Seed::new(3), slots, links, epoch: Cell::new(1), congested }
     }
 
     /// The map says who holds the key's bucket: the first of them is primary.
@@ -162,7 +172,7 @@ fn change() -> Change {
 }
 
 fn access(only_reads: bool) -> Access {
-    Access { need: Need::PRIMARY, only_reads, waits_for_backups: true }
+    Access { need: Need::PRIMARY, only_reads, waits_for_backups: true, heeds_backlog: true }
 }
 
 #[test]
@@ -330,7 +340,7 @@ fn a_copy_stays_as_it_is_whoever_reads_it() {
     let before = desk.lock_slot(slot).position();
     let mut effects = EffectLog::default();
     let need = Need { reads_copy: true, copies: 1 };
-    let reading = Access { need, only_reads: true, waits_for_backups: true };
+    let reading = Access { need, only_reads: true, ..Access::WRITE };
     let locked = LockedSlots::lock(&desk, LockSet::One(slot));
     let mut served = ServedSlots::open(&desk, locked, reading, &mut effects).unwrap();
     let key = desk.seed.key(b"a");
@@ -375,4 +385,23 @@ fn access_follows_the_role() {
     let alone = SlotState::with_role(Role::Serving);
     let two_copies = Need { reads_copy: false, copies: 2 };
     assert_eq!(alone.duty.access(two_copies), SlotAccess::Park(Obstacle::Copies));
+}
+
+/// Finding 9: a backlog is backpressure, for those who would add to it.
+#[test]
+fn who_would_add_to_a_long_backlog_waits_and_nobody_else() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST), ("b", SECOND)]);
+    desk.congested.set(Some(link(FIRST)));
+    let denied = |key: &str, access: Access| {
+        let mut effects = EffectLog::default();
+        let locked = LockedSlots::lock(&desk, LockSet::One(Slot::of(key.as_bytes())));
+        ServedSlots::open(&desk, locked, access, &mut effects).err()
+    };
+    let backlog = Denied::Park(Slot::of(b"a"), Obstacle::Backlog(link(FIRST)));
+    assert_eq!(denied("a", access(false)), Some(backlog));
+    assert_eq!(denied("b", access(false)), None, "its backup follows");
+    assert_eq!(denied("a", Access::WRITE), None, "expiry goes on");
+    desk.congested.set(None);
+    assert_eq!(denied("a", access(false)), None);
 }

@@ -3,11 +3,12 @@
 use store::{Effect, Key};
 
 use super::int::{Overflow, Place};
-use crate::Error;
 use crate::context::Context;
 use crate::keys::Keys;
 use crate::settings::NotifyClasses;
 use crate::strings::with_bytes;
+use crate::transactions::{EFFECT_BYTES_MAX, repeated_bytes};
+use crate::{Args, Error};
 
 /// One read or write.
 struct Operation {
@@ -25,6 +26,8 @@ pub(super) fn bitfield(context: &mut Context<'_>) -> Result<(), Error> {
     let operations = parse(context)?;
     if operations.iter().all(Operation::is_read) {
         read_all(context, &operations);
+    } else if repeated_bytes(context.args.at(1), operations.len() + 1) > EFFECT_BYTES_MAX {
+        return Err(Error::fixed("ERR too many operations on so long a key"));
     } else {
         write_all(context, &operations);
     }
@@ -60,6 +63,15 @@ impl Operation {
             }
         }
     }
+}
+
+/// Returns how long the string may become by the writes among these arguments of BITFIELD.
+pub(crate) fn field_end(keys: &Keys<'_>, args: Args<'_>) -> usize {
+    let writes =
+        |word: &[u8]| word.eq_ignore_ascii_case(b"set") || word.eq_ignore_ascii_case(b"incrby");
+    let places = (2..args.len().saturating_sub(2)).filter(|at| writes(args.at(*at)));
+    let places = places.filter_map(|at| Place::parse(keys, args.at(at + 1), args.at(at + 2)).ok());
+    places.map(|place| place.last_byte() + 1).max().unwrap_or(0)
 }
 
 fn parse(context: &Context<'_>) -> Result<Vec<Operation>, Error> {

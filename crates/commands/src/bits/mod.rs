@@ -7,6 +7,8 @@ mod op; //    BITOP.
 mod field; // BITFIELD, BITFIELD_RO: what the client asks for, and the answers.
 mod int; //   Integers of any width at any bit.
 
+pub(crate) use field::field_end;
+
 use crate::Error;
 use crate::keys::Keys;
 use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};

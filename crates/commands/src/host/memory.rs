@@ -20,6 +20,8 @@ pub struct MemoryFigures {
     pub resident: u64,
     /// What the system says the process has.
     pub process: u64,
+    /// What waits for other nodes: no data, and not counted against `maxmemory`.
+    pub links: u64,
     /// Buffers of all connections.
     pub clients: u64,
 }

@@ -117,13 +117,13 @@ impl<'a> Page<'a> {
     fn memory(&mut self) {
         let memory = self.facts.memory;
         let maxmemory = self.settings.maxmemory;
-        let dataset = memory.allocated.saturating_sub(memory.startup);
+        let dataset = memory.allocated.saturating_sub(memory.startup + memory.links);
         self.bytes("used_memory", memory.allocated);
         self.bytes("used_memory_rss", memory.process);
         self.bytes("used_memory_peak", memory.peak);
         let share = ratio(memory.allocated, memory.peak) * 100.0;
         self.line("used_memory_peak_perc", format_args!("{share:.2}%"));
-        self.line("used_memory_overhead", memory.startup + memory.clients);
+        self.line("used_memory_overhead", memory.startup + memory.links + memory.clients);
         self.line("used_memory_startup", memory.startup);
         self.line("used_memory_dataset", dataset);
         let share = ratio(dataset, memory.allocated) * 100.0;
@@ -141,11 +141,11 @@ impl<'a> Page<'a> {
         self.gap("allocator_rss", memory.resident, memory.active);
         self.gap("rss_overhead", memory.process, memory.resident);
         self.gap("mem_fragmentation", memory.process, memory.allocated);
-        self.line("mem_not_counted_for_evict", 0);
+        self.line("mem_not_counted_for_evict", memory.links);
         self.line("mem_replication_backlog", 0);
         self.line("mem_clients_slaves", 0);
         self.line("mem_clients_normal", memory.clients);
-        self.line("mem_cluster_links", 0);
+        self.line("mem_cluster_links", memory.links);
         self.line("mem_aof_buffer", 0);
         self.line("mem_allocator", "jemalloc");
         self.line("active_defrag_running", 0);

@@ -35,6 +35,11 @@ fn lines_tell_what_the_node_knows() {
         "\"# Keyspace\\r\\ndb0:keys=3,expires=1,avg_ttl=900\\r\\n\""
     );
     assert!(node.run("INFO memory").contains("\\r\\nused_memory_human:919.09K\\r\\n"));
+    node.host.facts.memory.links = 5_000;
+    let told = node.run("INFO memory");
+    for field in ["mem_not_counted_for_evict", "mem_cluster_links"] {
+        assert!(told.contains(&format!("\\r\\n{field}:5000\\r\\n")), "{told}");
+    }
     assert!(node.run("INFO stats").contains("\\r\\ntotal_commands_processed:17\\r\\n"));
     assert!(node.run("INFO replication").contains("\\r\\nrole:master\\r\\n"));
 }

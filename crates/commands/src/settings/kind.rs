@@ -77,10 +77,13 @@ impl Kind {
         match *self {
             Kind::YesNo => "yes or no".to_owned(),
             Kind::Integer { min, max } => format!("a number{}", range(min, max)),
-            Kind::Bytes { min, .. } => {
+            Kind::Bytes { min, max } => {
                 let least =
                     if min == 0 { String::new() } else { format!(", at least {}", size(min)) };
-                format!("a size such as 1048576, 100mb or 1gb{least}")
+                let has_most = max < i64::MAX as u64;
+                let most =
+                    if has_most { format!(", at most {}", size(max)) } else { String::new() };
+                format!("a size such as 1048576, 100mb or 1gb{least}{most}")
             }
             Kind::Duration { unit, min, max } => {
                 format!(

@@ -161,6 +161,8 @@ const PORT: Kind = Kind::Integer { min: 0, max: u16::MAX as i64 };
 const SECONDS: Kind = Kind::Duration { unit: Unit::Seconds, min: 0, max: INT_MAX };
 const MILLISECONDS: Kind = Kind::Duration { unit: Unit::Milliseconds, min: 0, max: i64::MAX };
 /// Smaller buffers could not hold the requests that Redis's own tools send.
+/// A longer string could not be sent to a backup as one.
+const BULK: Kind = Kind::Bytes { min: 1 << 20, max: 512 << 20 };
 const BUFFER: Kind = Kind::Bytes { min: 1 << 20, max: i64::MAX as u64 };
 const ANY_SIZE: Kind = Kind::Bytes { min: 0, max: u64::MAX };
 
@@ -224,7 +226,7 @@ pub static TABLE: &[Setting] = &[
         "Unfinished requests of one client before it is disconnected"),
     row!(Limits "client-output-buffer-limit" RunTime client_output_buffer_limit, Kind::OutputLimits,
         "Unread replies of one client before it is disconnected: at once above the hard limit, after some seconds above the soft one"),
-    row!(Limits "proto-max-bulk-len" RunTime proto_max_bulk_len, BUFFER,
+    row!(Limits "proto-max-bulk-len" RunTime proto_max_bulk_len, BULK,
         "The largest single argument, and so the largest string"),
 
     row!(Security "requirepass" RunTime requirepass, Kind::Secret,

@@ -86,10 +86,12 @@ fn texts_come_back_as_redis_writes_them() {
 fn a_wrong_value_is_told_what_is_allowed() {
     let policies = "volatile-lru, volatile-lfu, volatile-random, volatile-ttl, allkeys-lru, \
                     allkeys-lfu, allkeys-random, noeviction";
+    let strings = "a size such as 1048576, 100mb or 1gb, at least 1mb, at most 512mb";
     let cases = [
         ("maxmemory", "1.5gb", "a size such as 1048576, 100mb or 1gb"),
         ("maxmemory", "99999999999gb", "a size such as 1048576, 100mb or 1gb"),
-        ("proto-max-bulk-len", "5", "a size such as 1048576, 100mb or 1gb, at least 1mb"),
+        ("proto-max-bulk-len", "5", strings),
+        ("proto-max-bulk-len", "513mb", strings),
         ("maxmemory-policy", "lru", &format!("one of {policies}")),
         ("port", "65536", "a number from 0 to 65535"),
         ("port", "http", "a number from 0 to 65535"),

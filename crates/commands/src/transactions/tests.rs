@@ -285,3 +285,76 @@ fn where_slots_may_not_be_crossed_a_transaction_stays_in_one() {
         "#,
     );
 }
+
+/// Runs a transaction of these commands, and returns what EXEC replied.
+fn transact(node: &mut TestNode, commands: impl IntoIterator<Item = String>) -> String {
+    assert_eq!(node.run("MULTI"), "OK");
+    for command in commands {
+        assert_eq!(node.run(&command), "QUEUED");
+    }
+    node.run("EXEC")
+}
+
+const TOO_LARGE: &str = "(error) EXECABORT Transaction discarded because it may write more than 1 \
+                         GiB at once, split it";
+
+#[test]
+fn a_transaction_that_would_record_too_much_changes_nothing() {
+    let mut node = TestNode::default();
+    let large = vec![b'x'; 1 << 20];
+    node.args(1, &[b"SET", b"{t}v", &large]);
+    let before = node.slots.digest();
+    let copies =
+        |from: &'static str| (0..1_100).map(move |number| format!("COPY {from} {{t}}{number}"));
+    assert_eq!(transact(&mut node, copies("{t}v")), TOO_LARGE);
+    assert_eq!(node.run("GET {t}0"), "(nil)");
+    // The value is made by the same transaction, in every way there is.
+    for maker in ["SETRANGE {t}w 1048576 x", "SETBIT {t}w 8388608 1", "BITOP NOT {t}w {t}v"] {
+        let commands = [maker.to_owned()].into_iter().chain(copies("{t}w"));
+        assert_eq!(transact(&mut node, commands), TOO_LARGE, "{maker}");
+    }
+    let field = "BITFIELD {t}w SET u8 8388608 1".to_owned();
+    assert_eq!(transact(&mut node, [field].into_iter().chain(copies("{t}w"))), TOO_LARGE);
+    let chain = (0..1_100).map(|number| match number % 2 {
+        0 => "RENAME {t}v {t}w".to_owned(),
+        _ => "RENAME {t}w {t}v".to_owned(),
+    });
+    assert_eq!(transact(&mut node, chain), TOO_LARGE);
+    assert_eq!(node.slots.digest(), before);
+    assert_eq!(node.run("EXEC"), "(error) ERR EXEC without MULTI", "it is discarded");
+}
+
+#[test]
+fn what_was_given_counts_once_and_small_values_may_be_copied_often() {
+    let mut node = TestNode::default();
+    let large = vec![b'x'; 1 << 20];
+    node.run("MULTI");
+    for number in 0..100 {
+        node.args(1, &[b"SET", format!("{{t}}{number}").as_bytes(), &large]);
+        node.run(&format!("COPY {{t}}{number} {{t}}copy{number}"));
+    }
+    assert!(node.run("EXEC").ends_with("200) (integer) 1"));
+    assert_eq!(node.slots.digest(), node.replayed().digest());
+    node.run("SET {t}small 1");
+    let copies = (0..5_000).map(|number| format!("COPY {{t}}small {{t}}s{number}"));
+    assert!(transact(&mut node, copies).ends_with("5000) (integer) 1"));
+    // A field at the beginning makes no long string.
+    let field = ["BITFIELD {t}f SET u32 0 4000000000 INCRBY u8 #3 1".to_owned()].into_iter();
+    let copies = (0..9).map(|number| format!("COPY {{t}}f {{t}}f{number}"));
+    assert!(transact(&mut node, field.chain(copies)).ends_with("10) (integer) 1"));
+}
+
+#[test]
+fn a_long_key_is_not_recorded_again_and_again_without_end() {
+    let mut node = TestNode::default();
+    let key = "k".repeat(100_000);
+    let mut words = vec!["BITFIELD".to_owned(), key];
+    for _ in 0..11_000 {
+        words.extend(["SET", "u8", "0", "1"].map(str::to_owned));
+    }
+    let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+    let reply = node.args(1, &words);
+    let error = "ERR too many operations on so long a key";
+    assert_eq!(reply, [resp::Value::Error(error.as_bytes().to_vec())]);
+    assert_eq!(node.run("DBSIZE"), "(integer) 0");
+}

@@ -20,7 +20,7 @@ pub(crate) fn vitals(shared: &Shared) -> Vitals {
     let settings = shared.settings.load();
     let bytes = shared.memory.used();
     let full = settings.maxmemory != 0
-        && bytes > settings.maxmemory
+        && shared.memory.counted() > settings.maxmemory
         && settings.maxmemory_policy == EvictionPolicy::NoEviction;
     Vitals {
         bytes,

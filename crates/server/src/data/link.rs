@@ -1,19 +1,19 @@
 //! The way out to one other node: frames are appended by whoever holds a slot's lock, and written to
 //! the socket by the worker that comes to it at the end of a round. Answers are read by one worker.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::io::{self, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::data::Refusals;
 use cluster::map::Peer;
-use cluster::replication::{BadFrame, Forgotten, Frame, FrameNumber, LinkId, Outbox};
+use cluster::replication::{Backlog, BadFrame, Forgotten, Frame, FrameNumber, LinkId, Outbox};
 use parking_lot::Mutex;
 use placement::Slot;
 
-/// A backup that is behind by so much is dropped, and filled again.
-const KEPT_BYTES_MAX: usize = 256 * 1024 * 1024;
+use super::boottime::now;
 
 pub(crate) struct Link {
     pub id: LinkId,
@@ -26,51 +26,80 @@ pub(crate) struct Link {
     gone: AtomicBool,
     any_refused: AtomicBool,
     refused: Mutex<Refusals>,
+    /// Writers wait for the other end. Changed under the lock of `sending`.
+    congested: AtomicBool,
+    /// Counts the links of this node that are congested.
+    congestion: Arc<AtomicUsize>,
 }
 
 struct Sending {
-    outbox: Outbox,
+    backlog: Backlog,
     stream: Option<TcpStream>,
-    /// Since when something has not been acknowledged: counted anew with every acknowledgement.
-    waiting_since: Instant,
 }
 
 impl Link {
-    pub(crate) fn new(id: LinkId, peer: Peer) -> Link {
-        let waiting_since = Instant::now();
+    pub(crate) fn new(id: LinkId, peer: Peer, congestion: Arc<AtomicUsize>) -> Link {
         Link {
             id,
             peer,
-            sending: Mutex::new(Sending { outbox: Outbox::default(), stream: None, waiting_since }),
+            sending: Mutex::new(Sending { backlog: Backlog::new(now()), stream: None }),
             acked: AtomicU64::new(0),
             dirty: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             any_refused: AtomicBool::new(false),
             refused: Mutex::default(),
+            congested: AtomicBool::new(false),
+            congestion,
         }
     }
 
     #[inline]
     pub(crate) fn push(&self, frame: &Frame<'_>) -> FrameNumber {
-        self.with_outbox(|outbox| outbox.push(frame))
+        if !frame.is_long() {
+            return self.with_outbox(|outbox| outbox.push(frame));
+        }
+        // Copied before the lock is taken: others' writes wait for that one.
+        let mut draft = Outbox::default();
+        draft.push(frame);
+        self.with_outbox(|outbox| {
+            outbox.append(&mut draft);
+            outbox.last()
+        })
     }
 
     /// Lets `work` append frames; they are written at the next `flush`.
     #[inline]
     pub(crate) fn with_outbox<R>(&self, work: impl FnOnce(&mut Outbox) -> R) -> R {
         let mut sending = self.sending.lock();
-        if sending.outbox.last() == sending.outbox.acked() {
-            sending.waiting_since = Instant::now();
-        }
-        let result = work(&mut sending.outbox);
+        let result = sending.backlog.append(now, work);
         if self.is_gone() {
-            sending.outbox.forget();
+            sending.backlog.forget();
         }
+        self.note_congestion(&sending);
         drop(sending);
         if !self.dirty.load(Ordering::Relaxed) {
             self.dirty.store(true, Ordering::Release);
         }
         result
+    }
+
+    /// Lets those know who are about to write.
+    #[inline]
+    fn note_congestion(&self, sending: &Sending) {
+        let is_congested = sending.backlog.is_congested();
+        if self.congested.load(Ordering::Relaxed) != is_congested {
+            self.congested.store(is_congested, Ordering::Release);
+            if is_congested {
+                self.congestion.fetch_add(1, Ordering::AcqRel);
+            } else {
+                self.congestion.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Returns whether so much is unacknowledged that nobody should add to it.
+    pub(crate) fn is_congested(&self) -> bool {
+        self.congested.load(Ordering::Acquire)
     }
 
     #[inline]
@@ -103,16 +132,16 @@ impl Link {
     /// The other end has applied everything up to this frame.
     pub(crate) fn acknowledge(&self, through: FrameNumber) -> Result<(), BadFrame> {
         let mut sending = self.sending.lock();
-        sending.outbox.acknowledge(through).map_err(|_| BadFrame::BadAck)?;
-        sending.waiting_since = Instant::now();
-        self.acked.store(sending.outbox.acked().0, Ordering::Release);
+        sending.backlog.acknowledge(now(), through).map_err(|_| BadFrame::BadAck)?;
+        self.acked.store(sending.backlog.outbox().acked().0, Ordering::Release);
+        self.note_congestion(&sending);
         Ok(())
     }
 
     /// A new connection, to an end that wants this frame first.
     pub(crate) fn connect(&self, stream: TcpStream, next: FrameNumber) -> Result<(), Forgotten> {
         let mut sending = self.sending.lock();
-        sending.outbox.resume(next)?;
+        sending.backlog.outbox_mut().resume(next)?;
         sending.stream = Some(stream);
         drop(sending);
         self.dirty.store(true, Ordering::Release);
@@ -138,7 +167,8 @@ impl Link {
     /// Writes as much as the system takes.
     pub(crate) fn write(&self) {
         let mut sending = self.sending.lock();
-        let Sending { outbox, stream, .. } = &mut *sending;
+        let Sending { backlog, stream } = &mut *sending;
+        let outbox = backlog.outbox_mut();
         let Some(socket) = stream else { return };
         while let Some(bytes) = outbox.unsent() {
             match socket.write(bytes) {
@@ -156,27 +186,29 @@ impl Link {
 
     /// Bytes that are not acknowledged yet.
     pub(crate) fn kept_bytes(&self) -> usize {
-        self.sending.lock().outbox.kept_bytes()
+        self.sending.lock().backlog.outbox().kept_bytes()
+    }
+
+    /// Memory that unacknowledged frames take up.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.sending.lock().backlog.outbox().allocated_bytes()
     }
 
     pub(crate) fn last(&self) -> FrameNumber {
-        self.sending.lock().outbox.last()
+        self.sending.lock().backlog.outbox().last()
     }
 
-    /// Whether the other end has acknowledged nothing for `long` although there is something to
-    /// acknowledge, or is too far behind.
+    /// Returns whether the other end has acknowledged nothing for `long` although something is due.
     pub(crate) fn is_stuck(&self, long: Duration) -> bool {
-        let sending = self.sending.lock();
-        let waits = sending.outbox.last() > sending.outbox.acked();
-        let late = waits && sending.waiting_since.elapsed() > long;
-        late || sending.outbox.kept_bytes() > KEPT_BYTES_MAX
+        self.sending.lock().backlog.is_stuck(now(), long)
     }
 
     pub(crate) fn mark_gone(&self) {
         self.gone.store(true, Ordering::Release);
         let mut sending = self.sending.lock();
         sending.stream = None;
-        sending.outbox.forget();
+        sending.backlog.forget();
+        self.note_congestion(&sending);
     }
 
     pub(crate) fn is_gone(&self) -> bool {

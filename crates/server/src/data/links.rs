@@ -1,86 +1,93 @@
-//! All links of a node. A slot's duty names them by their place here.
+//! All links of a node. A slot's duty names them by their id (`cluster::replication::LinkTable`).
 
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use cluster::map::{NodeId, Peer};
-use cluster::replication::{Frame, FrameNumber, LinkId};
+use cluster::replication::{Frame, FrameNumber, LinkId, LinkTable};
 
 use super::Link;
 
 #[derive(Default)]
 pub(crate) struct Links {
-    /// A link keeps its place; a process that is no member any more keeps it as gone.
-    all: ArcSwap<Vec<Arc<Link>>>,
+    all: ArcSwap<LinkTable<Arc<Link>>>,
+    /// The number of congested links.
+    congestion: Arc<AtomicUsize>,
 }
 
-impl Links {
-    pub(crate) fn all(&self) -> Arc<Vec<Arc<Link>>> {
-        self.all.load_full()
-    }
+/// The number of a frame that went nowhere: it is never acknowledged.
+const NOWHERE: FrameNumber = FrameNumber(u64::MAX);
 
-    pub(crate) fn get(&self, id: LinkId) -> Arc<Link> {
-        Arc::clone(&self.all.load()[usize::from(id.0)])
+impl Links {
+    /// Returns the link, unless it is long gone.
+    pub(crate) fn get(&self, id: LinkId) -> Option<Arc<Link>> {
+        self.all.load().get(id).cloned()
     }
 
     /// The link to a process, if it is a member.
     pub(crate) fn to(&self, peer: Peer) -> Option<Arc<Link>> {
-        self.all.load().iter().find(|link| link.peer == peer && !link.is_gone()).cloned()
+        self.all.load().to(peer).cloned()
     }
 
     /// The link to a node.
     pub(crate) fn to_node(&self, node: NodeId) -> Option<LinkId> {
-        let all = self.all.load();
-        all.iter().find(|link| link.peer.id == node && !link.is_gone()).map(|link| link.id)
+        self.all.load().to_node(node)
     }
 
     /// Makes links to new members and says which, and lets go of those who are none any more. Only
     /// the control thread calls it.
     pub(super) fn follow(&self, members: &[Peer]) -> Vec<Arc<Link>> {
-        let mut all = Vec::clone(&self.all.load());
-        let known = all.len();
-        for link in &all {
-            if !members.contains(&link.peer) && !link.is_gone() {
-                link.mark_gone();
-            }
-        }
-        for peer in members {
-            if !all.iter().any(|link| link.peer == *peer && !link.is_gone()) {
-                let id = LinkId(u16::try_from(all.len()).expect("fewer than 65,536 links"));
-                all.push(Arc::new(Link::new(id, *peer)));
-            }
-        }
-        let new = all[known..].to_vec();
+        let mut all = LinkTable::clone(&self.all.load());
+        let make = |id, peer| Arc::new(Link::new(id, peer, Arc::clone(&self.congestion)));
+        let new = all.follow(members, |link| link.mark_gone(), make);
+        let new = new.into_iter().filter_map(|id| all.get(id).cloned()).collect();
         self.all.store(Arc::new(all));
         new
+    }
+
+    /// Returns whether any link is congested; which one, [`Links::is_congested`] tells.
+    #[inline]
+    pub(crate) fn has_congestion(&self) -> bool {
+        self.congestion.load(Ordering::Acquire) > 0
+    }
+
+    /// Returns whether nobody should add to what is unacknowledged on a link.
+    pub(crate) fn is_congested(&self, id: LinkId) -> bool {
+        self.all.load().get(id).is_some_and(|link| link.is_congested())
+    }
+
+    /// Memory that unacknowledged frames take up on all links.
+    pub(crate) fn allocated_bytes(&self) -> u64 {
+        self.all.load().living().map(|(.., link)| link.allocated_bytes() as u64).sum()
     }
 
     /// The last frame that the other end has acknowledged.
     #[inline]
     pub(crate) fn acked(&self, id: LinkId) -> FrameNumber {
-        self.all.load()[usize::from(id.0)].acked()
+        self.all.load().get(id).map_or(FrameNumber(0), |link| link.acked())
     }
 
     /// Appends a frame to a link.
     #[inline]
     pub(crate) fn push(&self, id: LinkId, frame: &Frame<'_>) -> FrameNumber {
-        self.all.load()[usize::from(id.0)].push(frame)
+        self.all.load().get(id).map_or(NOWHERE, |link| link.push(frame))
     }
 
     /// The links to members.
     pub(crate) fn living(&self) -> Vec<Arc<Link>> {
-        self.all.load().iter().filter(|link| !link.is_gone()).cloned().collect()
+        self.all.load().living().map(|(.., link)| Arc::clone(link)).collect()
     }
 
     /// True if something was appended that nobody has written since.
     pub(crate) fn has_unwritten(&self) -> bool {
-        self.all.load().iter().any(|link| link.is_unwritten())
+        self.all.load().living().any(|(.., link)| link.is_unwritten())
     }
 
     /// Writes out what was appended.
     #[inline]
     pub(crate) fn flush(&self) {
-        for link in self.all.load().iter() {
+        for (.., link) in self.all.load().living() {
             link.flush();
         }
     }

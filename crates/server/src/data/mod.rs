@@ -126,6 +126,15 @@ impl Data {
         })
     }
 
+    /// Memory that waits for other nodes, or for the rest of what they send in parts.
+    pub(crate) fn buffered_bytes(&self) -> u64 {
+        let intakes = self.intakes.lock();
+        // Whoever has one locked is taking frames in, and would have to be waited for.
+        let coming = intakes.values().filter_map(|intake| intake.try_lock());
+        let coming: usize = coming.map(|intake| intake.gathered_bytes()).sum();
+        self.links.allocated_bytes() + coming as u64
+    }
+
     /// Something came from this node, or word that nothing was left.
     pub(crate) fn note_heard(&self, from: NodeId) {
         self.heard.lock().insert(from, boottime::now());

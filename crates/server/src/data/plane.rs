@@ -49,8 +49,7 @@ impl Data {
     }
 
     pub(crate) fn link_broke(&self, id: LinkId) {
-        let link = self.links.get(id);
-        if !link.is_gone() {
+        if let Some(link) = self.links.get(id).filter(|link| !link.is_gone()) {
             self.notify(Notice::LinkBroke(link.peer));
         }
     }

@@ -2,7 +2,7 @@
 
 use cluster::data::SlotState;
 use cluster::map::NodeId;
-use cluster::replication::{Frame, FrameNumber, LinkId, LinkTable, Role};
+use cluster::replication::{Frame, FrameNumber, LinkId, LinkProgress, Role};
 use cluster::serving::{AckEpoch, Passage, ServingPlane, Ticket};
 use core::sync::atomic::Ordering::Relaxed;
 use placement::Slot;
@@ -11,13 +11,13 @@ use store::Seed;
 use crate::keyspace::SlotGuard;
 use crate::shared::Shared;
 
-impl LinkTable for Shared {
+impl LinkProgress for Shared {
     fn link_to(&self, node: NodeId) -> Option<LinkId> {
         self.data.links.to_node(node)
     }
 
     fn last(&self, link: LinkId) -> FrameNumber {
-        self.data.links.get(link).last()
+        self.data.links.get(link).map_or(FrameNumber(0), |link| link.last())
     }
 
     #[inline]
@@ -64,6 +64,15 @@ impl ServingPlane for Shared {
 
     fn key_count(&self) -> usize {
         usize::try_from(self.keyspace.population().keys).unwrap_or(usize::MAX)
+    }
+
+    #[inline]
+    fn has_congestion(&self) -> bool {
+        self.data.links.has_congestion()
+    }
+
+    fn is_congested(&self, link: LinkId) -> bool {
+        self.data.links.is_congested(link)
     }
 
     /// One that is locked may be awaited: whoever waits for nothing is woken by the next map.

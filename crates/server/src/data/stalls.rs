@@ -33,7 +33,10 @@ impl Fills {
         match report {
             Report::FillDone { .. } => self.done.fetch_add(1, Relaxed),
             Report::FillFailed { .. } => self.failed.fetch_add(1, Relaxed),
-            Report::Drained { .. } | Report::Beat { .. } | Report::OutOfSync { .. } => 0,
+            Report::Drained { .. }
+            | Report::Beat { .. }
+            | Report::OutOfSync { .. }
+            | Report::Stuck { .. } => 0,
         };
     }
 }

@@ -43,27 +43,32 @@ impl Plane for Shared {
     }
 
     fn is_gone(&self, link: LinkId) -> bool {
-        self.data.links.get(link).is_gone()
+        self.data.links.get(link).is_none_or(|link| link.is_gone())
     }
 
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R {
-        self.data.links.get(link).with_outbox(work)
+        match self.data.links.get(link) {
+            Some(link) => link.with_outbox(work),
+            None => work(&mut Outbox::default()), // Long gone: nobody gets it.
+        }
     }
 
     fn kept_bytes(&self, link: LinkId) -> usize {
-        self.data.links.get(link).kept_bytes()
+        self.data.links.get(link).map_or(0, |link| link.kept_bytes())
     }
 
     fn is_stuck(&self, link: LinkId, long: Duration) -> bool {
-        self.data.links.get(link).is_stuck(long)
+        self.data.links.get(link).is_some_and(|link| link.is_stuck(long))
     }
 
     fn refused(&self, link: LinkId) -> Vec<Slot> {
-        self.data.links.get(link).refused()
+        self.data.links.get(link).map_or_else(Vec::new, |link| link.refused())
     }
 
     fn forget_refusal(&self, link: LinkId, slot: Slot) {
-        self.data.links.get(link).forget_refusal(slot);
+        if let Some(link) = self.data.links.get(link) {
+            link.forget_refusal(slot);
+        }
     }
 
     fn disturb(&self) {

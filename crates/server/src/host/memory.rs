@@ -8,7 +8,7 @@ use crate::system;
 impl Memory for NodeHost<'_> {
     fn memory(&self) -> MemoryFigures {
         let gauge = &self.shared.memory;
-        let report = gauge.refresh();
+        let report = self.shared.refresh_memory();
         let cards = self.shared.clients.all();
         MemoryFigures {
             allocated: report.allocated,
@@ -17,6 +17,7 @@ impl Memory for NodeHost<'_> {
             active: report.active,
             resident: report.resident,
             process: system::resident_bytes(),
+            links: gauge.buffered(),
             clients: cards.iter().map(|card| card.outer_facts(self.now).total_bytes as u64).sum(),
         }
     }

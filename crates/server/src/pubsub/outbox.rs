@@ -88,7 +88,9 @@ impl Outbox {
     /// one that posts (if it is one): it has mail then, and will look. True if it has.
     pub(crate) fn post(&mut self, shared: &Shared, poster: Option<usize>) -> bool {
         for (peers, bytes) in self.afar.drain(..) {
-            for link in peers.into_iter().filter_map(|peer| shared.data.links.to(peer)) {
+            let links = peers.into_iter().filter_map(|peer| shared.data.links.to(peer));
+            // A message may be lost, as on a slow connection; memory must not run out for it.
+            for link in links.filter(|link| !link.is_congested()) {
                 link.push(&Frame::News { bytes: &bytes });
             }
         }

@@ -57,13 +57,13 @@ struct Broken;
 
 /// The link that a token belongs to.
 pub(super) fn link_of(token: usize) -> LinkId {
-    LinkId(u16::try_from(token - LINKS).expect("tokens of links are made from their ids"))
+    LinkId(u32::try_from(token - LINKS).expect("tokens of links are made from their ids"))
 }
 
 impl Worker<'_> {
     /// Reads answers of this link from now on.
     pub(super) fn adopt_link(&mut self, id: LinkId, mut stream: TcpStream) {
-        let token = Token(LINKS + usize::from(id.0));
+        let token = Token(LINKS + id.0 as usize);
         self.answers.retain(|answers| answers.id != id);
         let interest = Interest::READABLE | Interest::WRITABLE;
         if self.poll.registry().register(&mut stream, token, interest).is_ok() {
@@ -94,11 +94,16 @@ impl Worker<'_> {
 
     /// The link is writable again, or has answered.
     pub(super) fn on_link(&mut self, id: LinkId) {
-        self.shared.data.links.get(id).write();
+        let link = self.shared.data.links.get(id);
+        if let Some(link) = &link {
+            link.write();
+        }
         let Some(place) = self.answers.iter().position(|answers| answers.id == id) else { return };
         if self.read_answers(place).is_err() {
             let answers = self.answers.swap_remove(place);
-            self.shared.data.links.get(id).disconnect();
+            if let Some(link) = link {
+                link.disconnect();
+            }
             self.shared.data.link_broke(id);
             drop(answers);
         }
@@ -109,7 +114,7 @@ impl Worker<'_> {
         let answers = &mut self.answers[place];
         let Answers { stream, unread, .. } = answers;
         let end = read_all(stream, unread, &mut self.buffer, usize::MAX)?;
-        let link = shared.data.links.get(answers.id);
+        let link = shared.data.links.get(answers.id).ok_or(Broken)?;
         let mut at = 0;
         let mut acked = false;
         while let Some((answer, length)) = first_answer(&answers.unread[at..]).map_err(broken)? {

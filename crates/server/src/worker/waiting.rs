@@ -43,6 +43,13 @@ pub(crate) enum Reason {
     Replicas,
 }
 
+impl Reason {
+    /// True if acknowledgements may let it go on.
+    fn ends_with_acks(self) -> bool {
+        matches!(self, Reason::Replicas | Reason::Slot(_, Obstacle::Backlog(_)))
+    }
+}
+
 /// What a worker knows of its waiting connections.
 #[derive(Default)]
 pub(super) struct WaitList {
@@ -88,7 +95,7 @@ impl Worker<'_> {
         }
         waiting.requests.push_back(OwnedArgs::new(request.args.iter()));
         self.waits.note_deadline(waiting.deadline);
-        self.waits.awaits_acks |= reason == Reason::Replicas;
+        self.waits.awaits_acks |= reason.ends_with_acks();
         self.waits.places.push(index);
         connection.waiting = Some(Box::new(waiting));
     }
@@ -125,15 +132,22 @@ impl Worker<'_> {
         self.resume_if(|worker, index| worker.may_go_on(index, is_late));
     }
 
-    /// WAIT's connections are looked at when something was acknowledged.
+    /// What waits for acknowledgements is looked at when there were some: WAIT, and long backlogs.
     pub(super) fn resume_waits(&mut self) {
         if self.waits.awaits_acks {
-            self.resume_if(|worker, index| worker.waits_for(index) == Some(Reason::Replicas));
+            self.resume_if(|worker, index| worker.may_go_on_with_acks(index));
         }
     }
 
-    fn waits_for(&self, index: usize) -> Option<Reason> {
-        self.connections[index].waiting.as_ref().map(|waiting| waiting.reason)
+    fn may_go_on_with_acks(&self, index: usize) -> bool {
+        let waiting = self.connections[index].waiting.as_ref();
+        match waiting.map(|waiting| waiting.reason) {
+            Some(Reason::Replicas) => true,
+            Some(Reason::Slot(slot, obstacle @ Obstacle::Backlog(_))) => {
+                self.is_passable(slot, obstacle)
+            }
+            Some(Reason::Slot(..) | Reason::Answer | Reason::Pause) | None => false,
+        }
     }
 
     fn resume_if(&mut self, may_go_on: impl Fn(&Worker<'_>, usize) -> bool) {
@@ -149,7 +163,7 @@ impl Worker<'_> {
                 self.resume(index);
             } else {
                 self.waits.note_deadline(deadline);
-                self.waits.awaits_acks |= reason == Reason::Replicas;
+                self.waits.awaits_acks |= reason.ends_with_acks();
                 self.waits.places.push(index);
             }
         }
@@ -175,6 +189,7 @@ impl Worker<'_> {
                 !state.duty().is_still() && !state.duty().awaits_promotion()
                     || state.duty().is_serving()
             }
+            Obstacle::Backlog(link) => !self.shared.data.links.is_congested(link),
             Obstacle::Copies => {
                 !state.duty().is_serving() || 1 + state.duty().wait_set().count() >= self.min_copies
             }
@@ -226,6 +241,9 @@ impl Worker<'_> {
         let error = Error::fixed(match obstacle {
             Obstacle::Handover => {
                 "TRYAGAIN the slot has been between two nodes for too long; nothing was done, try again"
+            }
+            Obstacle::Backlog(_) => {
+                "TRYAGAIN a backup of the slot is far behind; nothing was done, try again"
             }
             Obstacle::Copies => {
                 "TRYAGAIN the slot has fewer copies than min-copies wants; nothing was done, try again"

@@ -9,7 +9,7 @@ use cluster::consensus::Saved;
 use cluster::control::{Control, Input};
 use cluster::data::{Intake, Mover, Order, Plane, Surface, Taken, follow};
 use cluster::map::{LogIndex, Map, Member, Peer};
-use cluster::replication::{BackFrame, LinkId, first_answer};
+use cluster::replication::{BackFrame, first_answer};
 use cluster::serving::ServingPlane;
 use placement::Slot;
 use store::{Touch, Version};
@@ -143,8 +143,9 @@ impl Node {
     /// Its links and what has come in, for who looks for a mistake.
     pub(super) fn wires(&self) -> String {
         let links = self.plane.links.borrow();
-        let out = links.iter().filter(|link| !link.is_gone).map(|link| {
-            let (acked, last) = (link.outbox.acked().0, link.outbox.last().0);
+        let out = links.living().map(|(.., link)| {
+            let outbox = link.backlog.outbox();
+            let (acked, last) = (outbox.acked().0, outbox.last().0);
             format!("  to {:?} on {:?}: acked {acked} of {last}\n", link.peer, link.stream)
         });
         let come = self
@@ -175,7 +176,7 @@ impl Node {
     pub(super) fn forget_stream(&mut self, stream: StreamId) {
         self.incoming.remove(&stream);
         self.answers.remove(&stream);
-        for link in self.plane.links.borrow_mut().iter_mut() {
+        for (.., link) in self.plane.links.borrow_mut().living_mut() {
             link.stream = link.stream.filter(|known| *known != stream);
         }
     }
@@ -236,20 +237,22 @@ impl Node {
 
     fn on_answer(&mut self, stream: StreamId, answer: BackFrame) {
         let now = self.plane.now.get();
-        let mut links = self.plane.links.borrow_mut();
-        let Some(place) = links.iter().position(|link| link.stream == Some(stream)) else { return };
-        let id = LinkId(u16::try_from(place).expect("few links"));
-        let link = &mut links[place];
+        let id = {
+            let links = self.plane.links.borrow();
+            let found = links.living().find(|(.., link)| link.stream == Some(stream));
+            let Some((id, ..)) = found else { return };
+            id
+        };
         match answer {
             BackFrame::Ack(through) => {
-                if link.outbox.acknowledge(through).is_err() {
+                let mut links = self.plane.links.borrow_mut();
+                let link = links.get_mut(id).expect("found above");
+                if link.backlog.acknowledge(now, through).is_err() {
                     self.broken = Some(format!("{} acked {through:?}, never sent", link.peer.id));
                 }
-                link.waiting_since = now;
                 self.orders.push(Order::Acked);
             }
             BackFrame::Refused { frame, slot, reign } => {
-                drop(links);
                 self.plane.refused_by(id, slot, frame);
                 self.inputs.push(Input::Reigned { slot, reign });
             }

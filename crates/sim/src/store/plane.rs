@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cluster::data::{Outgoing, Plane, Refusals, Report, SlotState};
 use cluster::map::{Boot, Generation, Map, NodeId, Peer};
-use cluster::replication::{Frame, FrameNumber, LinkId, LinkTable, Outbox};
+use cluster::replication::{Backlog, Frame, FrameNumber, LinkId, LinkProgress, LinkTable, Outbox};
 use cluster::serving::{AckEpoch, ServingPlane};
 use commands::cluster::View;
 use placement::Slot;
@@ -19,11 +19,8 @@ use super::network::StreamId;
 /// The way out to one process.
 pub(super) struct Link {
     pub peer: Peer,
-    pub is_gone: bool,
-    pub outbox: Outbox,
+    pub backlog: Backlog,
     pub refusals: Refusals,
-    /// Counted anew with every acknowledgement.
-    pub waiting_since: Duration,
     pub stream: Option<StreamId>,
 }
 
@@ -37,7 +34,7 @@ pub(super) struct SimPlane {
     view: RefCell<Option<Arc<View>>>,
     slots: Vec<RefCell<SlotState>>,
     epoch: Cell<u64>,
-    pub links: RefCell<Vec<Link>>,
+    pub links: RefCell<LinkTable<Link>>,
     outgoing: RefCell<Option<Outgoing>>,
     /// For the control plane.
     pub reports: RefCell<Vec<Report>>,
@@ -79,31 +76,23 @@ impl SimPlane {
     /// The other end of a link has refused a frame of a slot. Counted before its acknowledgement.
     pub(super) fn refused_by(&self, link: LinkId, slot: Slot, frame: FrameNumber) {
         if self.with_slot(slot, |state| state.refused(link, frame)) {
-            self.links.borrow_mut()[usize::from(link.0)].refusals.note(slot);
+            self.with_link(link, |link| link.refusals.note(slot));
         }
         self.epoch.set(self.epoch.get() + 1);
     }
 
     /// Makes links to new members, and lets go of those who are none any more.
     pub(super) fn follow_members(&self, members: &[Peer]) {
-        let mut links = self.links.borrow_mut();
-        for link in links.iter_mut().filter(|link| !members.contains(&link.peer)) {
-            link.is_gone = true;
+        let now = self.now.get();
+        let part = |link: &mut Link| {
             link.stream = None;
-            link.outbox.forget();
-        }
-        for peer in members {
-            if !links.iter().any(|link| link.peer == *peer && !link.is_gone) {
-                links.push(Link {
-                    peer: *peer,
-                    is_gone: false,
-                    outbox: Outbox::default(),
-                    refusals: Refusals::default(),
-                    waiting_since: self.now.get(),
-                    stream: None,
-                });
-            }
-        }
+            link.backlog.forget();
+        };
+        let make = |_, peer| {
+            let (backlog, refusals) = (Backlog::new(now), Refusals::default());
+            Link { peer, backlog, refusals, stream: None }
+        };
+        self.links.borrow_mut().follow(members, part, make);
     }
 
     /// Everything that was in sync once, as a process that ends writes it down (`keep.rs`).
@@ -121,33 +110,37 @@ impl SimPlane {
     }
 
     pub(super) fn has_unacknowledged(&self) -> bool {
-        let links = self.links.borrow();
-        let lags = |link: &Link| !link.is_gone && link.outbox.acked() < link.outbox.last();
-        links.iter().any(lags)
+        let lags = |link: &Link| link.backlog.outbox().acked() < link.backlog.outbox().last();
+        self.links.borrow().living().any(|(.., link)| lags(link))
     }
 
     pub(super) fn has_refusals(&self) -> bool {
-        self.links.borrow().iter().any(|link| !link.is_gone && !link.refusals.is_empty())
+        self.links.borrow().living().any(|(.., link)| !link.refusals.is_empty())
     }
 
-    fn link<R>(&self, id: LinkId, look: impl FnOnce(&Link) -> R) -> R {
-        look(&self.links.borrow()[usize::from(id.0)])
+    /// Looks at a link. One that is long gone has nothing, as a new one.
+    fn link<R: Default>(&self, id: LinkId, look: impl FnOnce(&Link) -> R) -> R {
+        self.links.borrow().get(id).map(look).unwrap_or_default()
+    }
+
+    fn with_link(&self, id: LinkId, change: impl FnOnce(&mut Link)) {
+        if let Some(link) = self.links.borrow_mut().get_mut(id) {
+            change(link);
+        }
     }
 }
 
-impl LinkTable for SimPlane {
+impl LinkProgress for SimPlane {
     fn link_to(&self, node: NodeId) -> Option<LinkId> {
-        let links = self.links.borrow();
-        let place = links.iter().position(|link| link.peer.id == node && !link.is_gone)?;
-        u16::try_from(place).ok().map(LinkId)
+        self.links.borrow().to_node(node)
     }
 
     fn last(&self, link: LinkId) -> FrameNumber {
-        self.link(link, |link| link.outbox.last())
+        self.link(link, |link| link.backlog.outbox().last())
     }
 
     fn acked(&self, link: LinkId) -> FrameNumber {
-        self.link(link, |link| link.outbox.acked())
+        self.link(link, |link| link.backlog.outbox().acked())
     }
 }
 
@@ -186,6 +179,14 @@ impl ServingPlane for SimPlane {
         Slot::all().map(|slot| self.key_count_of(slot)).sum()
     }
 
+    fn has_congestion(&self) -> bool {
+        self.links.borrow().living().any(|(.., link)| link.backlog.is_congested())
+    }
+
+    fn is_congested(&self, link: LinkId) -> bool {
+        self.link(link, |link| link.backlog.is_congested())
+    }
+
     fn awaits_promotion(&self, slot: Slot) -> bool {
         self.lock_slot(slot).duty().awaits_promotion()
     }
@@ -213,36 +214,30 @@ impl Plane for SimPlane {
     }
 
     fn links(&self) -> Vec<(LinkId, NodeId)> {
-        let links = self.links.borrow();
-        let living = links.iter().zip(0..).filter(|(link, _)| !link.is_gone);
-        living.map(|(link, place)| (LinkId(place), link.peer.id)).collect()
+        self.links.borrow().living().map(|(id, peer, _)| (id, peer.id)).collect()
     }
 
     fn is_gone(&self, link: LinkId) -> bool {
-        self.link(link, |link| link.is_gone)
+        self.links.borrow().is_gone(link)
     }
 
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R {
-        let link = &mut self.links.borrow_mut()[usize::from(link.0)];
-        if link.outbox.last() == link.outbox.acked() {
-            link.waiting_since = self.now.get();
-        }
-        let result = work(&mut link.outbox);
-        if link.is_gone {
-            link.outbox.forget();
+        let mut links = self.links.borrow_mut();
+        let is_gone = links.is_gone(link);
+        let Some(link) = links.get_mut(link) else { return work(&mut Outbox::default()) };
+        let result = link.backlog.append(|| self.now.get(), work);
+        if is_gone {
+            link.backlog.forget();
         }
         result
     }
 
     fn kept_bytes(&self, link: LinkId) -> usize {
-        self.link(link, |link| link.outbox.kept_bytes())
+        self.link(link, |link| link.backlog.outbox().kept_bytes())
     }
 
     fn is_stuck(&self, link: LinkId, long: Duration) -> bool {
-        self.link(link, |link| {
-            let waits = link.outbox.last() > link.outbox.acked();
-            waits && self.now.get() > link.waiting_since + long
-        })
+        self.link(link, |link| link.backlog.is_stuck(self.now.get(), long))
     }
 
     fn refused(&self, link: LinkId) -> Vec<Slot> {
@@ -250,7 +245,7 @@ impl Plane for SimPlane {
     }
 
     fn forget_refusal(&self, link: LinkId, slot: Slot) {
-        self.links.borrow_mut()[usize::from(link.0)].refusals.forget(slot);
+        self.with_link(link, |link| link.refusals.forget(slot));
     }
 
     fn disturb(&self) {
@@ -258,13 +253,14 @@ impl Plane for SimPlane {
     }
 
     fn flush(&self) {
-        for link in self.links.borrow_mut().iter_mut() {
+        for (.., link) in self.links.borrow_mut().living_mut() {
             let Some(stream) = link.stream else { continue };
+            let outbox = link.backlog.outbox_mut();
             let mut bytes = Vec::new();
-            while let Some(unsent) = link.outbox.unsent() {
+            while let Some(unsent) = outbox.unsent() {
                 bytes.extend_from_slice(unsent);
                 let count = unsent.len();
-                link.outbox.sent(count);
+                outbox.sent(count);
             }
             if !bytes.is_empty() {
                 self.sent.borrow_mut().push((stream, bytes));

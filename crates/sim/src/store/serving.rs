@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cluster::data::Plane;
 use cluster::map::{Ack, NodeId};
-use cluster::replication::LinkTable;
+use cluster::replication::LinkProgress;
 use cluster::serving::{
     Aborted, AckEpoch, Change, EffectLog, LockSet, LockedSlots, Passage, ReplyGate, ServedSlots,
     ServingPlane, Ticket, WrittenSlots,

@@ -68,12 +68,7 @@ impl World {
         let Some(dialler) = self.nodes.get(&from.id).filter(|node| node.me == from) else {
             return;
         };
-        let wanted = dialler
-            .plane
-            .links
-            .borrow()
-            .iter()
-            .any(|link| link.peer == to && !link.is_gone && link.stream.is_none());
+        let wanted = dialler.plane.links.borrow().to(to).is_some_and(|link| link.stream.is_none());
         if !wanted {
             return;
         }
@@ -100,11 +95,12 @@ impl World {
         let Some(dialler) = self.nodes.get_mut(&from.id) else { return };
         let resumed = {
             let mut links = dialler.plane.links.borrow_mut();
-            let link = links.iter_mut().find(|link| link.peer == to && !link.is_gone);
-            link.is_some_and(|link| {
-                let resumed = link.outbox.resume(next).is_ok();
+            let link = links.living_mut().find(|(_, peer, _)| *peer == to);
+            link.is_some_and(|(.., link)| {
+                let outbox = link.backlog.outbox_mut();
+                let resumed = outbox.resume(next).is_ok();
                 if !resumed && self.tells {
-                    let (acked, last) = (link.outbox.acked(), link.outbox.last());
+                    let (acked, last) = (outbox.acked(), outbox.last());
                     println!("{from:?} to {to:?}: wants {next:?}, has {acked:?} to {last:?}");
                 }
                 link.stream = resumed.then_some(stream);

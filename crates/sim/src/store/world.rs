@@ -23,7 +23,6 @@ use super::clock::Clock;
 use super::keeping::Copies;
 use super::network::{Network, StreamId, Way, Weather};
 use super::node::Node;
-use super::plane::Link;
 use crate::Rng;
 
 const CLUSTER: ClusterId = ClusterId(77);
@@ -504,9 +503,10 @@ impl World {
             tell!(self, "map {} by {id}: {entry:?}", changed.index);
         }
         node.follow(&changed.map);
-        let idle = |link: &&Link| !link.is_gone && link.stream.is_none();
-        let links: Vec<Peer> =
-            node.plane.links.borrow().iter().filter(idle).map(|link| link.peer).collect();
+        let links = node.plane.links.borrow();
+        let idle = links.living().filter(|(.., link)| link.stream.is_none());
+        let idle: Vec<Peer> = idle.map(|(_, peer, _)| peer).collect();
+        drop(links);
         let me = node.me;
         node.mover_due = self.now;
         node.resume_parked(self.now);
@@ -514,7 +514,7 @@ impl World {
         for stream in waiting {
             self.take_in(id, stream, &[]);
         }
-        for peer in links {
+        for peer in idle {
             let after = ms(1 + self.rng.below(20));
             self.push(after, Event::Dial { from: me, to: peer });
         }

@@ -165,6 +165,28 @@ fn a_backup_that_fell_out_of_sync_is_dropped_and_filled_again() {
 }
 
 #[test]
+fn a_backup_that_is_stuck_again_and_again_is_filled_again_ever_later() {
+    let mut t = World::of(2);
+    let first = t.map().buckets().next().unwrap().clone();
+    let (primary, backup) = (first.holders[0], first.holders[1]);
+    let is_held = |t: &World| t.map().bucket(first.hashmask).unwrap().is_held_by(backup);
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        let (bucket, node) = (first.hashmask, backup);
+        let epoch = t.map().bucket(bucket).unwrap().epoch;
+        t.give(primary, Input::Stuck { node });
+        t.give(primary, Input::OutOfSync { bucket, node, epoch });
+        t.run_until(|t| !is_held(t));
+        let begun = t.now;
+        t.run_until(is_held);
+        waits.push(t.now.checked_sub(begun).unwrap());
+    }
+    let least = [400, 900, 1_800, 3_600];
+    let kept = waits.iter().zip(least).all(|(wait, least)| *wait >= ms(least));
+    assert!(kept && waits[0] < ms(3_000), "{waits:?}");
+}
+
+#[test]
 fn what_is_lost_on_the_way_is_said_again_until_it_is_done() {
     let mut t = World::new(3, Weather { delay_ms: (1, 20), lost: 200, doubled: 100 });
     t.found(1);

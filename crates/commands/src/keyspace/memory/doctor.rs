@@ -76,6 +76,7 @@ mod tests {
         active: 101 * MB,
         resident: 105 * MB,
         process: 110 * MB,
+        links: 0,
         clients: MB,
     };
 

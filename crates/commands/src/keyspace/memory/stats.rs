@@ -26,7 +26,7 @@ impl Stats {
 
     /// What is not data.
     fn overhead(&self) -> u64 {
-        self.node.startup + self.node.clients + self.tables
+        self.node.startup + self.node.links + self.node.clients + self.tables
     }
 
     pub(super) fn dataset(&self) -> u64 {
@@ -47,7 +47,8 @@ use Figure::{Bytes, Gap, Percent, Ratio};
 
 pub(super) fn stats(context: &mut Context<'_>) -> Result<(), Error> {
     let stats = Stats::gather(context);
-    let MemoryFigures { allocated, peak, startup, active, resident, process, clients } = stats.node;
+    let MemoryFigures { allocated, peak, startup, active, resident, process, links, clients } =
+        stats.node;
     let since_startup = allocated.saturating_sub(startup);
     let before = [
         ("peak.allocated", Bytes(peak)),
@@ -56,7 +57,7 @@ pub(super) fn stats(context: &mut Context<'_>) -> Result<(), Error> {
         ("replication.backlog", Bytes(0)),
         ("clients.slaves", Bytes(0)),
         ("clients.normal", Bytes(clients)),
-        ("cluster.links", Bytes(0)),
+        ("cluster.links", Bytes(links)),
         ("aof.buffer", Bytes(0)),
         ("lua.caches", Bytes(0)),
         ("functions.caches", Bytes(0)),

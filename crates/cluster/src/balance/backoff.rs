@@ -1,0 +1,77 @@
+//! Nodes to which nothing is copied for a while, because they acknowledged nothing: one that is
+//! overloaded is not helped by filling it again at once, and what it gets would be dropped again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::map::NodeId;
+
+/// The first wait. It doubles with each time that follows soon.
+const SHORTEST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(8);
+/// A node that was not stuck for so long after a wait begins with the shortest again.
+const MEMORY: Duration = Duration::from_secs(30);
+
+#[derive(Default)]
+pub(super) struct Backoff(BTreeMap<NodeId, Wait>);
+
+struct Wait {
+    length: Duration,
+    until: Duration,
+}
+
+impl Backoff {
+    /// The node is stuck. To be told again while it waits already changes nothing.
+    pub(super) fn note(&mut self, now: Duration, node: NodeId) {
+        self.0.retain(|_, wait| now < wait.until + MEMORY);
+        let known = self.0.get(&node);
+        if known.is_some_and(|wait| now < wait.until) {
+            return;
+        }
+        let length = known.map_or(SHORTEST, |wait| (2 * wait.length).min(LONGEST));
+        self.0.insert(node, Wait { length, until: now + length });
+    }
+
+    pub(super) fn is_waiting(&self, now: Duration, node: NodeId) -> bool {
+        self.0.get(&node).is_some_and(|wait| now < wait.until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(2);
+    const TICK: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn who_is_stuck_again_and_again_waits_longer_up_to_some_seconds() {
+        let (mut backoff, mut now) = (Backoff::default(), Duration::from_secs(5));
+        let mut waits = Vec::new();
+        for _ in 0..7 {
+            backoff.note(now, NODE);
+            let begun = now;
+            while backoff.is_waiting(now, NODE) {
+                backoff.note(now, NODE); // As often as somebody looks.
+                now += TICK;
+            }
+            waits.push((now - begun).as_millis());
+            now += Duration::from_secs(1);
+        }
+        assert_eq!(waits, [500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000]);
+        assert!(!backoff.is_waiting(now, NodeId(3)), "nobody else waits");
+    }
+
+    #[test]
+    fn who_was_well_for_long_begins_anew() {
+        let mut backoff = Backoff::default();
+        backoff.note(Duration::ZERO, NODE);
+        backoff.note(SHORTEST, NODE);
+        assert!(backoff.is_waiting(2 * SHORTEST, NODE));
+        let later = 3 * SHORTEST + MEMORY;
+        backoff.note(later, NODE);
+        assert!(!backoff.is_waiting(later + SHORTEST, NODE));
+        backoff.note(later + LONGEST + MEMORY, NodeId(3));
+        assert_eq!(backoff.0.len(), 1, "nobody is remembered for ever");
+    }
+}

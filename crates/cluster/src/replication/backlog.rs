@@ -1,0 +1,156 @@
+//! The sending end of a link together with time: when the other end is stuck, and when writers have to
+//! wait for it.
+//!
+//! A backlog is backpressure first: above a limit nobody adds to it until it has shrunk. Only an end that
+//! acknowledges nothing at all for a while is given up, however few or many bytes are waiting.
+
+use std::time::Duration;
+
+use super::outbox::BadAck;
+use super::{FrameNumber, Outbox};
+
+/// Writers wait while more bytes than this are not acknowledged. One command may exceed it by what it
+/// records.
+pub const BACKLOG_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// They go on when the backlog has shrunk to this.
+const RELIEVED_BYTES: usize = BACKLOG_BYTES_MAX / 2;
+
+pub struct Backlog {
+    outbox: Outbox,
+    /// Since when the other end owes an acknowledgement; counted anew with each one that tells of
+    /// progress.
+    waiting_since: Duration,
+    is_congested: bool,
+}
+
+impl Backlog {
+    pub fn new(now: Duration) -> Backlog {
+        Backlog { outbox: Outbox::default(), waiting_since: now, is_congested: false }
+    }
+
+    pub fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// The outbox, to send from; [`Backlog::append`] adds to it.
+    pub fn outbox_mut(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+
+    /// Lets `work` append frames. The time is read only if nothing was waiting before.
+    #[inline]
+    pub fn append<R>(
+        &mut self,
+        now: impl FnOnce() -> Duration,
+        work: impl FnOnce(&mut Outbox) -> R,
+    ) -> R {
+        if self.outbox.last() == self.outbox.acked() {
+            self.waiting_since = now();
+        }
+        let result = work(&mut self.outbox);
+        if self.outbox.kept_bytes() > BACKLOG_BYTES_MAX {
+            self.is_congested = true;
+        }
+        result
+    }
+
+    /// The other end has applied all frames up to `through`.
+    pub fn acknowledge(&mut self, now: Duration, through: FrameNumber) -> Result<(), BadAck> {
+        let before = self.outbox.acked();
+        self.outbox.acknowledge(through)?;
+        if self.outbox.acked() > before {
+            self.waiting_since = now;
+        }
+        self.is_congested &= self.outbox.kept_bytes() > RELIEVED_BYTES;
+        Ok(())
+    }
+
+    /// Forgets everything: the other end is gone for good.
+    pub fn forget(&mut self) {
+        self.outbox.forget();
+        self.is_congested = false;
+    }
+
+    /// Returns whether writers have to wait.
+    #[inline]
+    pub fn is_congested(&self) -> bool {
+        self.is_congested
+    }
+
+    /// Returns whether the other end owes an acknowledgement and has made no progress for longer than
+    /// `patience`.
+    pub fn is_stuck(&self, now: Duration, patience: Duration) -> bool {
+        let owes = self.outbox.last() > self.outbox.acked();
+        owes && now.saturating_sub(self.waiting_since) > patience
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Frame;
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(1);
+    const TICK: Duration = Duration::from_millis(100);
+
+    fn push(backlog: &mut Backlog, now: Duration, bytes: usize) {
+        let bytes = vec![0; bytes];
+        backlog.append(|| now, |outbox| outbox.push(&Frame::News { bytes: &bytes }));
+    }
+
+    fn send_all(backlog: &mut Backlog) {
+        while let Some(count) = backlog.outbox().unsent().map(<[u8]>::len) {
+            backlog.outbox_mut().sent(count);
+        }
+    }
+
+    #[test]
+    fn a_large_backlog_is_not_stuck_while_it_makes_progress() {
+        let mut backlog = Backlog::new(Duration::ZERO);
+        push(&mut backlog, Duration::ZERO, 300 << 20);
+        send_all(&mut backlog);
+        let frames = backlog.outbox().last().0;
+        assert!(!backlog.is_stuck(TICK, LEASE), "however large, it is young");
+        let mut now = Duration::ZERO;
+        for number in (1..=frames).step_by(37) {
+            now += LEASE * 9 / 10;
+            assert!(!backlog.is_stuck(now, LEASE), "{number} of {frames}");
+            backlog.acknowledge(now, FrameNumber(number)).unwrap();
+        }
+        assert!(now > 20 * LEASE, "it took its time");
+        backlog.acknowledge(now, FrameNumber(frames - 1)).unwrap();
+        assert!(!backlog.is_stuck(now + LEASE, LEASE));
+        assert!(backlog.is_stuck(now + LEASE + TICK, LEASE), "one frame is enough");
+        backlog.acknowledge(now + LEASE, FrameNumber(frames - 1)).unwrap();
+        let again = "an acknowledgement that was repeated is no progress";
+        assert!(backlog.is_stuck(now + LEASE + TICK, LEASE), "{again}");
+        backlog.acknowledge(now + LEASE, FrameNumber(frames)).unwrap();
+        assert!(!backlog.is_stuck(now + 9 * LEASE, LEASE), "nothing is owed");
+        push(&mut backlog, now + 9 * LEASE, 1);
+        assert!(!backlog.is_stuck(now + 10 * LEASE, LEASE), "what was idle is not late");
+    }
+
+    #[test]
+    fn writers_wait_above_the_limit_and_go_on_when_it_has_shrunk_to_half() {
+        let mut backlog = Backlog::new(Duration::ZERO);
+        push(&mut backlog, Duration::ZERO, BACKLOG_BYTES_MAX - 10_000);
+        assert!(!backlog.is_congested());
+        push(&mut backlog, Duration::ZERO, 300 << 20);
+        assert!(backlog.is_congested());
+        send_all(&mut backlog);
+        let last = backlog.outbox().last().0;
+        let congested_until = (1..=last).find(|number| {
+            backlog.acknowledge(Duration::ZERO, FrameNumber(*number)).unwrap();
+            !backlog.is_congested()
+        });
+        assert!(congested_until.is_some_and(|number| number < last));
+        let kept = backlog.outbox().kept_bytes();
+        assert!(kept <= RELIEVED_BYTES && kept > RELIEVED_BYTES * 9 / 10, "{kept}");
+        push(&mut backlog, Duration::ZERO, 1);
+        assert!(!backlog.is_congested());
+        push(&mut backlog, Duration::ZERO, BACKLOG_BYTES_MAX);
+        assert!(backlog.is_congested());
+        backlog.forget();
+        assert!(!backlog.is_congested());
+    }
+}

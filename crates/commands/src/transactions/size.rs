@@ -1,0 +1,129 @@
+//! How much a transaction may record for the backups, found out before its first command runs: a
+//! transaction reaches every copy as one unit, so one that is too large must not begin.
+//!
+//! Most commands record what they were given. Those that record values which are there already, or their
+//! key again and again, are named in `Bound::add`; a new one of that kind belongs there, too. In debug
+//! builds EXEC compares what was recorded with the bound.
+
+use std::collections::HashMap;
+
+use crate::bits::field_end;
+use crate::keys::Keys;
+use crate::session::{Queue, Queued};
+use crate::{Args, Spec};
+
+/// The most that one command or transaction may record. A backup gathers up to twice as much.
+pub(crate) const EFFECT_BYTES_MAX: usize = 1 << 30;
+/// An effect's bytes beside its key and its value, and more than that.
+const RECORD_BYTES: usize = 96;
+/// What a number or a counter may add to a value besides the bytes that were given.
+const NUMBER_BYTES: usize = 64;
+/// A compressed payload becomes at most so many times as long.
+const EXPANSION_MAX: usize = 100;
+/// Transactions of fewer bytes are within the limit if no command [`multiplies`].
+const SMALL_BYTES: usize = EFFECT_BYTES_MAX / 64;
+
+/// Returns whether the command may record many times the bytes it was given.
+pub(crate) fn multiplies(spec: &Spec) -> bool {
+    matches!(spec.full_name, "copy" | "rename" | "renamenx" | "bitop" | "restore" | "bitfield")
+}
+
+/// Returns what so many effects on one key take beside their values.
+pub(crate) fn repeated_bytes(key: &[u8], effects: usize) -> usize {
+    effects.saturating_mul(key.len() + RECORD_BYTES)
+}
+
+/// Returns whether the transaction may record too much. All its slots are locked.
+pub(super) fn is_too_large(queue: &Queue, keys: &mut Keys<'_>) -> bool {
+    let is_small = !queue.multiplies && queue.bytes <= SMALL_BYTES;
+    !is_small && bound(queue, keys) > EFFECT_BYTES_MAX
+}
+
+/// Returns an upper bound of what the transaction records.
+pub(super) fn bound(queue: &Queue, keys: &mut Keys<'_>) -> usize {
+    let mut bound = Bound { keys: keys.reborrow(), lengths: HashMap::new(), bytes: 0 };
+    for command in &queue.commands {
+        bound.add(command);
+        if bound.bytes > EFFECT_BYTES_MAX {
+            break;
+        }
+    }
+    bound.bytes
+}
+
+struct Bound<'q, 'k> {
+    keys: Keys<'k>,
+    /// Upper bounds of how long values have become by now.
+    lengths: HashMap<&'q [u8], usize>,
+    bytes: usize,
+}
+
+impl<'q> Bound<'q, '_> {
+    fn add(&mut self, command: &'q Queued) {
+        let (spec, args) = (command.spec, command.args.args());
+        let given: usize = args.iter().map(<[u8]>::len).sum();
+        let named = spec.keys.indices(args.len());
+        // A key that is due is taken away first, by an effect of its own.
+        let named: usize = named.map(|index| args.at(index).len() + RECORD_BYTES).sum();
+        let recorded = match spec.full_name {
+            "copy" | "rename" | "renamenx" => self.spread(args, 1..3),
+            "bitop" => self.spread(args, 2..args.len()),
+            "restore" => {
+                let length = args.at(3).len().saturating_mul(EXPANSION_MAX);
+                self.grow_to(args.at(1), length.saturating_add(NUMBER_BYTES));
+                self.length(args.at(1)) + repeated_bytes(args.at(1), 2)
+            }
+            "bitfield" => {
+                let end = field_end(&self.keys, args);
+                self.grow_to(args.at(1), end);
+                repeated_bytes(args.at(1), args.len() / 3 + 1)
+            }
+            "setrange" => {
+                let length = number(args.at(2)).saturating_add(args.at(3).len());
+                self.grow_to(args.at(1), length);
+                0
+            }
+            "setbit" => {
+                self.grow_to(args.at(1), number(args.at(2)) / 8 + 1);
+                0
+            }
+            _ => {
+                for index in spec.keys.indices(args.len()) {
+                    let length = self.length(args.at(index)).saturating_add(given + NUMBER_BYTES);
+                    self.grow_to(args.at(index), length);
+                }
+                0
+            }
+        };
+        let all = given.saturating_add(named).saturating_add(recorded).saturating_add(RECORD_BYTES);
+        self.bytes = self.bytes.saturating_add(all);
+    }
+
+    /// One of these keys gets the value of another, or a mixture: any of them may be as long as the
+    /// longest then, which is what is recorded.
+    fn spread(&mut self, args: Args<'q>, keys: core::ops::Range<usize>) -> usize {
+        let longest = keys.clone().map(|index| self.length(args.at(index))).max().unwrap_or(0);
+        for index in keys {
+            self.grow_to(args.at(index), longest);
+        }
+        longest
+    }
+
+    fn length(&mut self, key: &'q [u8]) -> usize {
+        let keys = &mut self.keys;
+        *self.lengths.entry(key).or_insert_with(|| {
+            let key = keys.key(key);
+            keys.table(key.slot()).peek(&key).map_or(0, |found| found.value().len())
+        })
+    }
+
+    fn grow_to(&mut self, key: &'q [u8], length: usize) {
+        let length = length.min(self.keys.around().string_bytes_max).max(self.length(key));
+        self.lengths.insert(key, length);
+    }
+}
+
+/// A number that a command takes for an offset. What is none makes it fail, and it records nothing.
+fn number(text: &[u8]) -> usize {
+    resp::parse_integer(text).and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
+}
