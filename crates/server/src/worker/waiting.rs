@@ -189,7 +189,10 @@ impl Worker<'_> {
                 !state.duty().is_still() && !state.duty().awaits_promotion()
                     || state.duty().is_serving()
             }
-            Obstacle::Backlog(link) => !self.shared.data.links.is_congested(link),
+            Obstacle::Backlog(link) => {
+                let is_fed = state.duty().feed(link).is_some();
+                !is_fed || !self.shared.data.links.is_congested(link)
+            }
             Obstacle::Copies => {
                 !state.duty().is_serving() || 1 + state.duty().wait_set().count() >= self.min_copies
             }
