@@ -13,8 +13,8 @@ use crate::workspace::{cargo, root, run, shown, target_dir};
 
 const TOLERANCE_PERCENT: u64 = 3;
 const EXAMPLE: &str = "instructions";
-/// Names of functions that only the serving thread runs.
-const SERVING: &str = "server::worker::";
+/// The loop of the thread that serves clients: nothing outside of it is counted.
+const COUNTED: &str = "server::worker::Worker::run";
 const HEAD: &str = "\
 # Instructions per command of a worker, from request bytes to reply bytes (callgrind, user space).
 # Written by `cargo xtask instructions --write`; compared by `cargo xtask nightly`.
@@ -63,18 +63,19 @@ fn measure() -> Result<Vec<Case>, String> {
     let cases = lines.lines().enumerate().map(|(place, line)| {
         let (name, commands) = case_of(line)?;
         // callgrind numbers its dumps from 1.
-        let total = serving_thread(&dir, place + 1)?;
+        let total = total_of(&dir.join(format!("out.{}", place + 1)))?;
         Ok(Case { name, instructions: (total + commands / 2) / commands })
     });
     cases.collect()
 }
 
-/// Runs the example under callgrind, which writes a file for every case and thread. Returns what the
-/// example prints: a line for each case.
+/// Runs the example under callgrind, which writes a file for every case. Returns the output of the
+/// example: a line for each case.
 fn count(dir: &Path) -> Result<String, String> {
     let mut command = Command::new("valgrind");
     command
-        .args(["--quiet", "--tool=callgrind", "--separate-threads=yes"])
+        .args(["--quiet", "--tool=callgrind"])
+        .arg(format!("--toggle-collect={COUNTED}"))
         .args(["--zero-before=*begin_case*", "--dump-before=*end_case*"])
         .arg(format!("--callgrind-out-file={}", dir.join("out").display()))
         .arg(target_dir().join("release/examples").join(EXAMPLE))
@@ -97,29 +98,17 @@ fn case_of(line: &str) -> Result<(String, u64), String> {
     }
 }
 
-/// The instructions of the thread that serves clients in a numbered dump.
-fn serving_thread(dir: &Path, dump: usize) -> Result<u64, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
-    let prefix = format!("out.{dump}-");
-    let mut most = None;
-    for entry in std::fs::read_dir(dir).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            let bytes = std::fs::read(entry.path()).map_err(failed)?;
-            most = most.max(serving_total(&String::from_utf8_lossy(&bytes)));
-        }
-    }
-    let place = dir.join(prefix);
-    most.ok_or_else(|| format!("{}*: no thread has served clients", place.display()))
+/// The instructions that a file of callgrind has counted.
+fn total_of(path: &Path) -> Result<u64, String> {
+    let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let bytes = std::fs::read(path).map_err(|error| failed(&error))?;
+    let counted = total_in(&String::from_utf8_lossy(&bytes)).filter(|total| *total > 0);
+    counted.ok_or_else(|| failed(&format!("{COUNTED} never ran; was it renamed?")))
 }
 
-/// The total of a callgrind file, if its thread serves clients.
-fn serving_total(file: &str) -> Option<u64> {
-    if !file.contains(SERVING) {
-        return None;
-    }
-    let totals = |line: &str| line.strip_prefix("totals: ")?.trim().parse().ok();
-    file.lines().find_map(totals)
+fn total_in(file: &str) -> Option<u64> {
+    let total = |line: &str| line.strip_prefix("totals: ")?.trim().parse().ok();
+    file.lines().find_map(total)
 }
 
 fn kept_path() -> PathBuf {
@@ -223,10 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn only_threads_that_serve_clients_have_a_total() {
-        let file = "version: 1\ntotals: 1234\nfn=(1) server::worker::Worker::run\n";
-        assert_eq!(serving_total(file), Some(1_234));
-        assert_eq!(serving_total("totals: 1234\nfn=(1) server::keeper::run\n"), None);
+    fn the_total_of_a_file_is_found() {
+        assert_eq!(total_in("version: 1\nsummary: 1300\n\ntotals: 1234\n"), Some(1_234));
+        assert_eq!(total_in("version: 1\n"), None);
     }
 
     #[test]
