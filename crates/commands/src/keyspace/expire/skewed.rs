@@ -201,13 +201,13 @@ fn walks_show_what_reads_show() {
     node.around.now.0 += 1_000;
     check_on(
         &mut node,
-        r"
+        r#"
         > PTTL {a}short
         (integer) 500
         > SCAN 0 MATCH {a}none COUNT 1000
-        1) 0
+        1) "0"
         2) (empty array)
-        ",
+        "#,
     );
     // A write by a clock further ahead ends it in all views at once.
     node.advance(60_000);
