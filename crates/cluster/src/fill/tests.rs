@@ -302,12 +302,12 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
         pair.apply(key, &Effect::Put { key: *key, value, expires_at: None });
     }
     // The fill has begun with the slot, and is at its first large value.
-    pair.primary.duty.feeds.push(Feed::not_begun(LINK));
+    pair.primary.duty.start_feeding(LINK, pair.outbox.last());
     let mut source = Source::new(FILL, bucket(), LINK, REIGN);
     source.start(&mut pair.outbox);
     let Held { table, duty } = &mut pair.primary;
     source.send_chunk(table, duty, &pair.seed, &mut pair.outbox);
-    assert_eq!(pair.primary.duty.feeds[0].stage, Stage::Partly);
+    assert!(matches!(pair.primary.duty.stage(LINK), Some(Stage::Partly { .. })));
     // Each key many times, some of them gone in the end.
     let mut effects = Vec::new();
     for (key, number) in keys.iter().zip(0..).chain(keys.iter().zip(0..)) {

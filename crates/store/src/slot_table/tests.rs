@@ -225,20 +225,22 @@ fn a_scan_meets_everything_that_stayed_however_much_else_came_and_went() {
 
 #[test]
 fn what_is_due_is_found_without_touching_the_rest() {
+    /// Later than any version that the slot gets.
+    const BASE: u64 = 1 << 40;
     let mut slot = Recorded::new();
     for number in 0..500 {
-        slot.put(&numbered(number), b"v", Some(10_000 + u64::from(number)));
+        slot.put(&numbered(number), b"v", Some(BASE + u64::from(number)));
     }
-    assert_eq!(slot.table.expires_from(), Some(UnixMillis(10_000)));
-    let early = slot.table.due(UnixMillis(9_999), 100);
+    assert_eq!(slot.table.expires_from(), Some(UnixMillis(BASE)));
+    let early = slot.table.due(UnixMillis(BASE - 1), 100);
     assert!(early.keys.is_empty());
-    let due = slot.table.due(UnixMillis(10_002), 100);
+    let due = slot.table.due(UnixMillis(BASE + 2), 100);
     assert_eq!(due.keys.len(), 3);
     for key in due.keys {
         slot.remove(&key);
     }
-    assert!(slot.table.due(UnixMillis(10_002), 100).keys.is_empty());
-    assert_eq!(slot.table.expires_from(), Some(UnixMillis(10_003)));
+    assert!(slot.table.due(UnixMillis(BASE + 2), 100).keys.is_empty());
+    assert_eq!(slot.table.expires_from(), Some(UnixMillis(BASE + 3)));
 }
 
 #[test]

@@ -23,7 +23,9 @@ fn a_node_that_does_not_fit_is_told_why_in_one_line() {
     let version = PROTOCOL_VERSION + 1;
     assert_eq!(
         refusal(JoinRequest { version, ..fits() }),
-        "the cluster speaks version 1 of the protocol, the joining node 2"
+        format!(
+            "the cluster speaks version {PROTOCOL_VERSION} of the protocol, the joining node {version}"
+        )
     );
     assert_eq!(
         refusal(JoinRequest { cluster: Some(ClusterId(CLUSTER.0 + 1)), ..fits() }),
