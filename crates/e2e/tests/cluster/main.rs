@@ -9,6 +9,7 @@ mod meeting;
 mod moves;
 mod steady;
 mod operate;
+mod overlaps;
 mod rolling;
 mod stops;
 mod pending;
