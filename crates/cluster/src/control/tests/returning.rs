@@ -80,7 +80,7 @@ fn all_holders_that_were_given_up_together_bring_their_buckets_back() {
     t.run(ms(5_000));
     assert!(t.map().lost().count() > 0);
     holders.iter().for_each(|node| t.go_on(*node));
-    t.run_until(|t| holders.iter().all(|node| t.is_member(*node)));
+    t.run_until(|t| holders.iter().all(|node| t.members().contains(node)));
     for node in &holders {
         let offer = |bucket| Offer { bucket, kept: Kept::AsItWas, position: (LogIndex(1), 1) };
         let offers = Hashmask::all(Mask::M000F).map(offer).collect();
