@@ -4,24 +4,24 @@
 use super::world::{World, ms};
 use crate::map::NodeId;
 
-/// Three nodes of which one is stopped for a while and another killed: the roles they have at the start.
+/// What becomes of the leader when one of three nodes is stopped for a while and another is killed.
 #[derive(Clone, Copy, Debug)]
-enum Roles {
-    LeaderStays,
-    LeaderIsStopped,
-    LeaderIsKilled,
+enum Leader {
+    Stays,
+    IsStopped,
+    IsKilled,
 }
 
-const ROLES: [Roles; 3] = [Roles::LeaderStays, Roles::LeaderIsStopped, Roles::LeaderIsKilled];
+const LEADERS: [Leader; 3] = [Leader::Stays, Leader::IsStopped, Leader::IsKilled];
 
 /// Returns who stays, who is stopped and who is killed.
-fn cast(t: &World, roles: Roles) -> [u64; 3] {
+fn cast(t: &World, of_leader: Leader) -> [u64; 3] {
     let leader = t.leader().unwrap();
     let others: Vec<u64> = t.members().into_iter().filter(|id| *id != leader).collect();
-    match roles {
-        Roles::LeaderStays => [leader, others[0], others[1]],
-        Roles::LeaderIsStopped => [others[0], leader, others[1]],
-        Roles::LeaderIsKilled => [others[0], others[1], leader],
+    match of_leader {
+        Leader::Stays => [leader, others[0], others[1]],
+        Leader::IsStopped => [others[0], leader, others[1]],
+        Leader::IsKilled => [others[0], others[1], leader],
     }
 }
 
@@ -42,12 +42,12 @@ fn sorted(mut nodes: Vec<u64>) -> Vec<u64> {
 
 #[test]
 fn two_of_three_go_on_whenever_one_is_stopped_and_another_killed_meanwhile() {
-    for roles in ROLES {
+    for of_leader in LEADERS {
         for killed_after in (0..3_000).step_by(50) {
-            println!("{roles:?}, killed {killed_after} ms after the stop");
+            println!("{of_leader:?}, killed {killed_after} ms after the stop");
             let mut t = World::of(3);
             t.given_up_return = true;
-            let [stays, stopped, killed] = cast(&t, roles);
+            let [stays, stopped, killed] = cast(&t, of_leader);
             t.stop(stopped);
             t.run(ms(killed_after));
             t.kill(killed);
@@ -60,12 +60,12 @@ fn two_of_three_go_on_whenever_one_is_stopped_and_another_killed_meanwhile() {
 
 #[test]
 fn two_of_three_go_on_whenever_one_is_killed_and_another_stopped_meanwhile() {
-    for roles in ROLES {
+    for of_leader in LEADERS {
         for stopped_after in (0..1_200).step_by(50) {
-            println!("{roles:?}, stopped {stopped_after} ms after the kill");
+            println!("{of_leader:?}, stopped {stopped_after} ms after the kill");
             let mut t = World::of(3);
             t.given_up_return = true;
-            let [stays, stopped, killed] = cast(&t, roles);
+            let [stays, stopped, killed] = cast(&t, of_leader);
             t.kill(killed);
             t.run(ms(stopped_after));
             t.stop(stopped);
@@ -80,7 +80,7 @@ fn two_of_three_go_on_whenever_one_is_killed_and_another_stopped_meanwhile() {
 fn a_process_that_was_given_up_keeps_its_vote_until_the_others_do_without_it() {
     let mut t = World::of(3);
     t.given_up_return = true;
-    let [stays, stopped, killed] = cast(&t, Roles::LeaderStays);
+    let [stays, stopped, killed] = cast(&t, Leader::Stays);
     t.stop(stopped);
     t.run_until(|t| t.map().member(NodeId(stopped)).is_none());
     t.run(ms(5_000));

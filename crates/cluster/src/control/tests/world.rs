@@ -462,13 +462,20 @@ impl World {
         }
     }
 
+    /// Only what is promised to others is waited for.
+    fn takes_time(&self, id: NodeId, effect: &Effect) -> bool {
+        let slow = self.nodes.get(&id).filter(|node| !node.disk_takes.is_zero());
+        let Effect::Persist(persist) = effect else { return false };
+        slow.is_some_and(|node| persist.is_promise(&node.disk))
+    }
+
     fn carry_out_all(&mut self, id: NodeId, effects: Vec<Effect>) {
         let mut effects = effects.into_iter();
         while let Some(effect) = effects.next() {
-            let is_to_disk = matches!(effect, Effect::Persist(_));
+            let takes_time = self.takes_time(id, &effect);
             self.carry_out(id, effect);
             let Some(node) = self.nodes.get_mut(&id) else { return };
-            if is_to_disk && !node.disk_takes.is_zero() {
+            if takes_time {
                 node.waits_to_do = Some(effects.collect());
                 let (of, takes) = (node.me, node.disk_takes);
                 return self.push(takes, Event::DiskDone { of });
