@@ -10,7 +10,8 @@ mod lease; //      The right to serve: asked for and granted.
 mod deaths; //     When silence is death.
 mod leader; //     What a node knows only while it leads.
 mod join; //       Who may come in.
-mod membership; // Coming in, going, and who votes.
+mod membership; // Coming in and going.
+mod votes; //      Who votes, and when a vote is taken away.
 mod proposals; //  What this node wants in the log, until it is decided.
 mod handover; //   A bucket gets another primary.
 mod balancing; //  The balancer, its timers and its wishes.
@@ -18,6 +19,7 @@ mod takeover; //   Going on alone, in a new generation.
 mod generations; // Two generations meet.
 mod recreate; //   Buckets whose holders are all gone.
 mod returning; //  One of them comes back too late.
+mod listening; //  Up to when everything that came has been heard.
 mod health; //     Sick but alive.
 mod skew; //       Wall clocks that differ.
 mod sights; //     How the others are, for whoever looks.
@@ -42,7 +44,7 @@ pub use sights::Sight;
 pub use skew::{SKEW_MAX, Skew};
 
 use crate::balance;
-use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, TICK};
+use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, Saved, TICK};
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
 use balancing::Balancing;
 use generations::Yielding;
@@ -50,6 +52,7 @@ use handover::Handovers;
 use health::Health;
 use leader::Leader;
 use lease::Holder;
+use listening::Listening;
 use membership::{Asker, Leaving, PassedOn};
 use proposals::Proposals;
 use recreate::Offers;
@@ -98,6 +101,7 @@ pub struct Control {
     passed_on: PassedOn,
     leaving: Option<Leaving>,
     hearing: Hearing,
+    listening: Listening,
     health: Health,
     /// Set once this process ends in favour of another generation: it never serves again, hands over
     /// what the other side lacks, and goes.
@@ -132,6 +136,7 @@ impl Control {
             passed_on: PassedOn::default(),
             leaving: None,
             hearing: Hearing::default(),
+            listening: Listening::default(),
             health: Health::default(),
             yielding: None,
             sights: Sights::default(),
@@ -178,6 +183,7 @@ impl Control {
             Input::HandsFull(full) => self.balancing.hands_full = full,
             Input::Sizes(sizes) => self.on_sizes(sizes),
             Input::Unreachable(node) => self.on_unreachable(node),
+            Input::HungUp(node) => self.on_hung_up(node),
             Input::LookAround => self.on_look_around(),
             Input::Clock(wall) => self.on_clock(wall),
             Input::Ask { id, ask } => self.on_ask(id, ask),
@@ -407,6 +413,11 @@ impl Control {
     /// Who votes and who listens.
     pub fn configuration(&self) -> &Configuration {
         self.consensus.configuration()
+    }
+
+    /// Returns what this node has promised and knows, for its next life under a new boot.
+    pub fn to_saved(&self) -> Saved {
+        self.consensus.to_saved()
     }
 
     pub fn history(&self) -> &History {

@@ -7,12 +7,13 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, exit};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use commands::settings::{Settings, SidePort};
-use server::{Gone, Node, NodeOptions, StartError, log};
+use server::{Gone, Life, Node, NodeOptions, StartError, log};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -56,25 +57,104 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         memory: Arc::new(memory),
         config_file: layers.file.map(|file| file.path),
     };
-    let running = Arc::new(OnceLock::new());
+    let running = Arc::new(Mutex::new(Running::Starts));
     stop_on_signal(Arc::clone(&running), signals);
-    let node = start(options, &settings)?;
-    let node = Arc::clone(running.get_or_init(|| Arc::new(node)));
-    // 4) Only now is what the words say true.
-    settings.name = node.name();
-    let (client_addr, http_addr) = (node.client_addr(), node.http_addr());
-    let members = node.members();
-    say(&banner(&Facts { settings: &settings, client_addr, http_addr, members }));
-    match node.wait() {
-        None | Some(Gone::Left | Gone::LeftFor(_) | Gone::LeftAsTheLast) => {
+    let node = start(options.clone(), &settings)?;
+    live(node, &options, &running)
+}
+
+/// What there is to stop, for whoever gets a signal.
+enum Running {
+    Starts,
+    Runs(Arc<Node>),
+    /// To be set if it is not to come back any more.
+    ComesBack(Arc<AtomicBool>),
+}
+
+/// Waits for the end of a node, and of all its lives.
+fn live(mut node: Node, options: &NodeOptions, running: &Mutex<Running>) -> Result<(), Failure> {
+    let mut settings = options.settings.clone();
+    loop {
+        let shown = Arc::new(node);
+        set(running, Running::Runs(Arc::clone(&shown)));
+        // 4) Only now is what the words say true.
+        settings.name = shown.name();
+        let (client_addr, http_addr) = (shown.client_addr(), shown.http_addr());
+        let members = shown.members();
+        say(&banner(&Facts { settings: &settings, client_addr, http_addr, members }));
+        match shown.wait() {
+            None | Some(Gone::Left | Gone::LeftFor(_) | Gone::LeftAsTheLast) => {
+                say("opencluster: stopped\n");
+                return Ok(());
+            }
+            Some(Gone::Outcast) => {}
+            Some(Gone::Yielded(_)) => {
+                let (others, carried) = (shown.others(), shown.carried());
+                return Err(start_over(others, carried, "another side of the cluster stands"));
+            }
+            Some(Gone::Refused(reason)) => return Err(refused(reason)),
+        }
+        // 5) The others have counted it as dead: it comes back with all it has.
+        let Some(life) = shown.next_life() else {
+            return Err(refused("the other nodes have counted this one as dead".to_owned()));
+        };
+        let stop = Arc::clone(&life.stop);
+        set(running, Running::ComesBack(Arc::clone(&stop)));
+        release(shown);
+        let Some(back) = come_back(options, life)? else {
             say("opencluster: stopped\n");
-            Ok(())
+            return Ok(());
+        };
+        node = back;
+        if stop.load(Ordering::Acquire) {
+            node.leave();
         }
-        Some(Gone::Outcast) => {
-            Err(start_over(&node, "the other nodes have counted this one as dead"))
+    }
+}
+
+fn set(running: &Mutex<Running>, to: Running) {
+    *running.lock().expect("nobody panics with it") = to;
+}
+
+/// Waits until nobody else has the node, and drops it: its ports are needed again.
+fn release(node: Arc<Node>) {
+    let mut node = Some(node);
+    while let Some(shared) = node.take() {
+        match Arc::try_unwrap(shared) {
+            Ok(node) => drop(node),
+            Err(shared) => {
+                thread::sleep(Duration::from_millis(1));
+                node = Some(shared);
+            }
         }
-        Some(Gone::Yielded(_)) => Err(start_over(&node, "another side of the cluster stands")),
-        Some(Gone::Refused(reason)) => Err(refused(reason)),
+    }
+}
+
+/// Starts the next life of this process, again and again until it is a member or told to stop. Nothing it holds
+/// is given up meanwhile.
+fn come_back(options: &NodeOptions, life: Life) -> Result<Option<Node>, Failure> {
+    let line = "the other nodes have counted this one as dead; it keeps what it has and comes back";
+    log::warn("cluster", line);
+    let mut life = Box::new(life);
+    loop {
+        match Node::start_again(options.clone(), *life) {
+            Ok(node) => {
+                log::info("cluster", "this node is a member again");
+                return Ok(Some(node));
+            }
+            Err((StartError::Stopped, _)) => return Ok(None),
+            Err((StartError::Refused(line), _)) => return Err(refused(line)),
+            Err((StartError::Yielded, life)) => {
+                let because = "another side of the cluster stands";
+                return Err(start_over(life.others(), None, because));
+            }
+            Err((error @ (StartError::LeftBehind | StartError::Address { .. }), again)) => {
+                let why = explain(&error, &options.settings);
+                log::warn("join", &format!("{why}; this node tries again to come back"));
+                thread::sleep(AGAIN_AFTER);
+                life = again;
+            }
+        }
     }
 }
 
@@ -136,20 +216,23 @@ fn end_with(parent: u32) -> Result<(), Failure> {
     if is_there { Ok(()) } else { Err(refused(format!("process {parent} is not my parent"))) }
 }
 
-/// The others go on without this process, and it is alive: it begins again as one that holds nothing, in
-/// this very process. Returns only if that fails.
-fn start_over(node: &Node, because: &str) -> Failure {
+/// Another side of the cluster stands, and has all that this process had: it begins again as one that holds
+/// nothing. Returns only if that fails.
+fn start_over(
+    mut addresses: Vec<String>,
+    carried: Option<(&'static str, String)>,
+    because: &str,
+) -> Failure {
     log::warn("cluster", &format!("{because}; this node empties itself and joins anew"));
     let (mut again, arguments) = this_program();
     // The addresses it was once given may be those of nodes long gone: the members it knows come first.
     let (arguments, given) = without_join(arguments);
     again.args(arguments);
-    let mut addresses = node.others();
     addresses.extend(given);
     if !addresses.is_empty() {
         again.env("OPENCLUSTER_JOIN", addresses.join(","));
     }
-    again.envs(node.carried());
+    again.envs(carried);
     again.env(WAS_MEMBER, now().as_secs().to_string());
     let error = again.exec();
     refused(format!(
@@ -191,14 +274,22 @@ fn say(text: &str) {
 
 /// The first signal asks the node to hand on what it has and go; who sends a second one, or one before
 /// there is a node, does not want to wait.
-fn stop_on_signal(running: Arc<OnceLock<Arc<Node>>>, mut signals: Signals) {
+fn stop_on_signal(running: Arc<Mutex<Running>>, mut signals: Signals) {
     let wait = move || {
         let mut asked = false;
         // A terminal that goes away is no reason to lose what is only in memory.
         for _ in signals.forever().filter(|signal| *signal != SIGHUP) {
-            let Some(node) = running.get().filter(|_| !asked) else {
-                log::info("stop", "stopped at once");
-                exit(EXIT_INTERRUPTED);
+            let node = match &*running.lock().expect("nobody panics with it") {
+                Running::Runs(node) if !asked => Arc::clone(node),
+                Running::ComesBack(stop) if !asked => {
+                    asked = true;
+                    stop.store(true, Ordering::Release);
+                    continue;
+                }
+                Running::Starts | Running::Runs(_) | Running::ComesBack(_) => {
+                    log::info("stop", "stopped at once");
+                    exit(EXIT_INTERRUPTED);
+                }
             };
             asked = true;
             if node.members() > 1 {
@@ -220,6 +311,8 @@ fn explain(error: &StartError, settings: &Settings) -> String {
         StartError::Address { addr, error } => (addr, error),
         StartError::Refused(line) => return line.clone(),
         StartError::LeftBehind => return "the others go on without this node".to_owned(),
+        StartError::Yielded => return "another side of the cluster stands".to_owned(),
+        StartError::Stopped => return "it was told to stop".to_owned(),
     };
     let flag = match Some(addr.port()) {
         port if port == Some(settings.port) => "port",

@@ -4,6 +4,8 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use cluster::consensus::{Begin, Payload, Saved};
@@ -16,9 +18,14 @@ use parking_lot::Mutex;
 use placement::Mask;
 
 use crate::disk::{DataDirectory, SharedDirectory};
+use crate::life::Life;
 use crate::peer::{
-    Candidate, JoinError, Joined, Patience, Roster, draw_number, is_unknown_at, join,
+    Candidate, JoinError, Joined, Patience, Roster, announce_loading, draw_number, is_unknown_at,
+    join,
 };
+
+/// How often a process that loads for long says so.
+const SAY_LOADING: Duration = Duration::from_secs(2);
 
 /// The ports a node has, as the system gave them.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +42,10 @@ pub(crate) struct Identity {
     pub me: Member,
     pub directory: Option<SharedDirectory>,
     saved: Saved,
+    /// The cluster that an earlier life of this process belonged to.
+    cluster: Option<ClusterId>,
+    /// Whether it asks to be let in before it begins. One that may have a vote begins at once.
+    asks_first: bool,
 }
 
 /// A place in a cluster, ready to be taken.
@@ -70,15 +81,39 @@ pub(crate) fn identify(settings: &Settings, ports: Ports) -> Result<Identity, St
     let (directory, saved) = opened.map_err(|error| error.to_string())?.unzip();
     let id = directory.as_ref().map_or(fresh, DataDirectory::node);
     let directory = directory.map(|directory| Arc::new(Mutex::new(directory)));
-    let me = Member {
+    let (me, saved) = (member(id, settings, ports), saved.unwrap_or_default());
+    Ok(Identity { me, directory, saved, cluster: None, asks_first: true })
+}
+
+/// Returns who this process is in its next life: the same node under a new boot, with its log and its vote.
+pub(crate) fn identify_again(
+    life: &Life,
+    settings: &Settings,
+    ports: Ports,
+) -> Result<Identity, String> {
+    let reload = |directory: &SharedDirectory| directory.lock().reload();
+    let reloaded = life.directory.as_ref().map(reload).transpose();
+    let saved = reloaded.map_err(|error| error.to_string())?.unwrap_or_else(|| life.saved.clone());
+    // An id without its log must not vote again, so it is not used again.
+    let is_known = !saved.is_blank() || life.directory.is_some();
+    let id = if is_known { life.node } else { NodeId(draw_number()) };
+    let mut me = member(id, settings, ports);
+    if me.at.host.is_empty() {
+        me.at.host.clone_from(&life.host);
+    }
+    let (directory, cluster) = (life.directory.clone(), Some(life.cluster));
+    Ok(Identity { me, directory, saved, cluster, asks_first: life.asks_first })
+}
+
+fn member(id: NodeId, settings: &Settings, ports: Ports) -> Member {
+    Member {
         id,
         boot: Boot(draw_number()),
         name: settings.name.clone(),
         weight: settings.weight,
         zone: Zone(settings.zone.clone().unwrap_or_default()),
         at: endpoints(settings, ports),
-    };
-    Ok(Identity { me, directory, saved: saved.unwrap_or_default() })
+    }
 }
 
 /// Where the node is reached. The host is empty if it listens on all addresses and was told none:
@@ -138,17 +173,14 @@ fn join_others(mut identity: Identity, settings: &Settings) -> Result<Place, Str
 /// others are too few, and its vote is needed.
 fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
     let map = last_map(&identity.saved);
-    let cluster = identity.cluster().ok_or("the data directory names no cluster")?;
-    let others = map.members().iter().filter(|member| member.id != identity.me.id);
-    let remembered =
-        others.map(|member| JoinAddress { host: member.at.host.clone(), port: member.at.client });
-    let addresses: Vec<JoinAddress> = settings.join.0.iter().cloned().chain(remembered).collect();
+    let cluster = identity.cluster().ok_or("the log is of no known cluster")?;
+    let addresses = identity.addresses(settings);
     if identity.me.at.host.is_empty() {
         let known = map.member(identity.me.id).map(|member| member.at.host.clone());
         identity.me.at.host = known.unwrap_or_default();
     }
     let saved = std::mem::take(&mut identity.saved);
-    if !addresses.is_empty() {
+    if identity.asks_first && !addresses.is_empty() {
         match identity.ask((&addresses, Patience::Short), settings) {
             Ok(joined) => {
                 let welcome = identity.welcomed(joined);
@@ -157,7 +189,7 @@ fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, Strin
             }
             Err(error) if !error.may_pass() => return Err(error.to_string()),
             Err(error) => {
-                let line = format!("{error}; going on with what the data directory has");
+                let line = format!("{error}; going on with what this node knows");
                 crate::log::warn("join", &line);
             }
         }
@@ -195,17 +227,48 @@ impl Identity {
         !self.saved.is_blank() && last_map(&self.saved).members().len() == 1
     }
 
-    /// The cluster that the data directory belongs to.
+    /// The cluster that the data directory, or an earlier life of this process, belongs to.
     fn cluster(&self) -> Option<ClusterId> {
-        self.directory.as_ref().and_then(|directory| directory.lock().cluster())
+        let directory = self.directory.as_ref();
+        directory.and_then(|directory| directory.lock().cluster()).or(self.cluster)
     }
 
-    fn ask(
-        &self,
-        (addresses, patience): (&[JoinAddress], Patience),
-        settings: &Settings,
-    ) -> Result<Joined, JoinError> {
-        let request = JoinRequest {
+    /// Does the work of loading what this node held. If that takes long the others are told again and again,
+    /// so that they do not begin without it.
+    pub(crate) fn while_loading<R>(&self, settings: &Settings, load: impl FnOnce() -> R) -> R {
+        let addresses = if self.saved.is_blank() { Vec::new() } else { self.addresses(settings) };
+        if addresses.is_empty() {
+            return load();
+        }
+        let request = JoinRequest { is_loading: true, ..self.request(settings) };
+        let (password, secret) = (settings.requirepass.clone(), settings.secret.clone());
+        let (done, until_done) = mpsc::channel::<()>();
+        let say = move || {
+            let patience = Patience::Short;
+            let (addresses, password, secret) = (&addresses[..], &password, &secret);
+            let candidate = Candidate { addresses, patience, password, secret, request };
+            while until_done.recv_timeout(SAY_LOADING) == Err(RecvTimeoutError::Timeout) {
+                announce_loading(&candidate);
+            }
+        };
+        // Without the thread it loads all the same, and is perhaps not waited for.
+        let _ = thread::Builder::new().name("loading".to_owned()).spawn(say);
+        let loaded = load();
+        drop(done);
+        loaded
+    }
+
+    /// Where the others may be: at the addresses this process was given, and at those its log names.
+    fn addresses(&self, settings: &Settings) -> Vec<JoinAddress> {
+        let map = last_map(&self.saved);
+        let others = map.members().iter().filter(|member| member.id != self.me.id);
+        let known = others
+            .map(|member| JoinAddress { host: member.at.host.clone(), port: member.at.client });
+        settings.join.0.iter().cloned().chain(known).collect()
+    }
+
+    fn request(&self, settings: &Settings) -> JoinRequest {
+        JoinRequest {
             version: PROTOCOL_VERSION,
             member: self.me.clone(),
             cluster: self.cluster(),
@@ -213,7 +276,16 @@ impl Identity {
             ack: settings.ack.map(ack),
             buckets: settings.buckets.map(|_| mask(settings)),
             skew: Duration::ZERO,
-        };
+            is_loading: false,
+        }
+    }
+
+    fn ask(
+        &self,
+        (addresses, patience): (&[JoinAddress], Patience),
+        settings: &Settings,
+    ) -> Result<Joined, JoinError> {
+        let request = self.request(settings);
         let (password, secret) = (&settings.requirepass, &settings.secret);
         join(&Candidate { addresses, patience, password, secret, request })
     }

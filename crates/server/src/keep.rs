@@ -1,8 +1,10 @@
 //! What a node keeps of its items over a restart, if it has a data directory. One that stops as the last
-//! of its cluster begins again with them; one that was away for a while, or was counted as dead, gets
-//! only what has changed since, and brings back what everybody else has lost.
+//! of its cluster begins again with them; one that was away for a while gets only what has changed since.
 //!
-//! They are written when the node has stopped, read before it joins (`Role::Kept`), and forgotten on disk
+//! A process that was counted as dead goes on in a new life with all its tables in memory (`Copies`), with or
+//! without a data directory, and brings back what everybody else has lost.
+//!
+//! On disk they are written when the node has stopped, read before it joins (`Role::Kept`), and forgotten on disk
 //! before it counts as a copy of anything: an old state must not come back. Called by `node.rs`.
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +13,12 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use cluster::control::{Answer, Ask, Kept as HowWell, Offer};
+use cluster::data::SlotState;
 use cluster::map::{ClusterId, Generation, Map, Source};
 use cluster::replication::Position;
 use commands::Outcome;
 use placement::{Hashmask, Slot};
-use store::{DecodeError, DecodedItem};
+use store::{DecodeError, DecodedItem, Seed};
 
 use crate::disk::{DiskError, ItemsHead, SharedDirectory, TakeItems};
 use crate::log;
@@ -44,6 +47,10 @@ impl Kept {
         self.directory.is_some()
     }
 
+    pub(crate) fn directory(&self) -> Option<SharedDirectory> {
+        self.directory.clone()
+    }
+
     /// The generation in which the copies that were read were made.
     pub(crate) fn generation(&self) -> Option<Generation> {
         self.generation.get().copied()
@@ -62,10 +69,45 @@ impl Kept {
     }
 }
 
-/// What was found on the disk.
+/// Copies from an earlier process or an earlier life of this one, in memory again.
 pub(crate) struct Found {
     items: u64,
+    offers: Vec<Offer>,
+}
+
+/// Everything a process held when it was given up, taken along into its next life.
+pub(crate) struct Copies {
+    /// The keys in the tables are hashed with it.
+    pub(crate) seed: Seed,
+    generation: Generation,
     buckets: Vec<Hashmask>,
+    slots: Vec<(Slot, SlotState)>,
+}
+
+impl Copies {
+    /// Takes the tables out of a node that has ended.
+    pub(crate) fn take(shared: &Shared) -> Copies {
+        let map = shared.map();
+        let buckets = held(shared, &map);
+        let take = |slot: Slot| {
+            let mut state = shared.keyspace.lock_one(slot);
+            state.duty().has_copy().then(|| (slot, core::mem::take(&mut *state)))
+        };
+        let slots = Slot::all().filter_map(take).collect();
+        let generation = shared.kept.generation().unwrap_or_else(|| map.generation());
+        Copies { seed: shared.seed.clone(), generation, buckets, slots }
+    }
+
+    /// Puts them into a node that begins with their seed. They are not copies that count, but offered.
+    pub(crate) fn give_to(self, shared: &Shared) -> Found {
+        let mut items = 0;
+        for (slot, state) in self.slots {
+            items += state.table().len() as u64;
+            *shared.keyspace.lock_one(slot) = state.into_stale();
+        }
+        let _ = shared.kept.generation.set(self.generation); // The node has just begun.
+        Found { items, offers: offers(shared, &self.buckets) }
+    }
 }
 
 /// Reads what was kept, before the node joins anybody. After an error nothing of it is in memory.
@@ -85,7 +127,7 @@ pub(crate) fn read(shared: &Shared) -> Result<Option<Found>, DiskError> {
     match read {
         Ok(items) => {
             let _ = shared.kept.generation.set(generation); // It is read once.
-            Ok(Some(Found { items, buckets }))
+            Ok(Some(Found { items, offers: offers(shared, &buckets) }))
         }
         Err(error) => {
             drop_all(shared);
@@ -107,9 +149,23 @@ fn drop_all(shared: &Shared) {
 
 impl Found {
     pub(crate) fn offers(&self) -> Vec<Offer> {
-        let offer = |bucket: &Hashmask| Offer { bucket: *bucket, kept: HowWell::AsItWas };
-        self.buckets.iter().map(offer).collect()
+        self.offers.clone()
     }
+}
+
+/// What is here of these buckets, whole, with how far each has come.
+fn offers(shared: &Shared, buckets: &[Hashmask]) -> Vec<Offer> {
+    let position = |slot: Slot| {
+        let state = shared.keyspace.lock_one(slot);
+        let Position { reign, version } = state.position();
+        (reign, version.0)
+    };
+    let offer = |bucket: &Hashmask| {
+        let slots = bucket.slots().filter_map(Slot::new);
+        let position = slots.map(position).max().unwrap_or_default();
+        Offer { bucket: *bucket, kept: HowWell::AsItWas, position }
+    };
+    buckets.iter().map(offer).collect()
 }
 
 /// Called when the node has its map and serves nobody yet. A node that is alone, and that nobody can give

@@ -4,7 +4,8 @@
 //! connection's turn) and `worker/execute.rs` (one command under its locks).
 mod node; //       A running node: starts the threads, stops them.
 mod enter; //      How it comes into a cluster.
-mod keep; //       What a node alone keeps when it stops.
+mod keep; //       What a node keeps of its items when it stops, or is counted as dead.
+mod life; //       What a process that was counted as dead takes along.
 mod shared; //     What all threads of a node share.
 mod keyspace; //   The slots and their locks.
 mod worker; //     An I/O thread: read, parse, run, reply.
@@ -39,6 +40,7 @@ pub mod http; //   Health checks, metrics and the console.
 pub mod measure; // A node and its client in one process, for counting instructions.
 
 pub use cluster::control::Gone;
+pub use life::Life;
 pub use memory::MemoryProbe;
 pub use node::{Node, NodeOptions, StartError};
 pub use peer::stranger;

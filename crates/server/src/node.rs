@@ -1,7 +1,7 @@
 //! A running node: its workers, its keeper, its HTTP surface. The binary starts one; tests may start
 //! several in one process.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
@@ -12,14 +12,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use cluster::consensus::Begin;
-use cluster::control::{Ask, Gone, Input};
+use cluster::consensus::{Begin, Saved};
+use cluster::control::{Ask, Gone, Input, Offer};
 use cluster::data::Order;
-use cluster::map::{Map, Member};
+use cluster::map::{ClusterId, Endpoints, Map, Member};
 use cluster::replication::Role;
 use commands::Table;
 use commands::cluster::View;
-use commands::settings::{ExtraPort, Settings};
+use commands::settings::{ExtraPort, JoinAddress, Settings};
 use mio::Poll;
 use mio::net::TcpListener;
 use parking_lot::Mutex;
@@ -31,11 +31,12 @@ use crate::any_port;
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
 use crate::data::{Data, run_mover};
-use crate::enter::{Identity, Place, Ports, enter, identify};
+use crate::enter::{Identity, Place, Ports, Unheard, enter, identify, identify_again};
 use crate::http::{self, HttpOptions, HttpServer};
-use crate::keep::{self, Kept};
+use crate::keep::{self, Copies, Kept};
 use crate::keeper::Keeper;
 use crate::keyspace::Keyspace;
+use crate::life::{self, Life, OldPorts};
 use crate::log;
 use crate::mailbox::Mail;
 use crate::memory::{MemoryGauge, MemoryProbe};
@@ -54,9 +55,12 @@ use crate::worker::{self, Worker};
 const IO_THREADS_MAX: usize = 8;
 /// How often a node that waits with its log looks whether the others go on without it.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// For how long a process that was given up tries with its log alone to come back, before it asks to be let in.
+const HEARD_WITHIN: Duration = Duration::from_secs(10);
 /// How long a new member may take to get the map and its links to all others.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
+#[derive(Clone)]
 pub struct NodeOptions {
     pub settings: Settings,
     pub memory: Arc<dyn MemoryProbe>,
@@ -73,6 +77,10 @@ pub enum StartError {
     Refused(String),
     /// It began with what it remembers, and its cluster has gone on without it: to be started again.
     LeftBehind,
+    /// While it came back, another side of the cluster stood: to be started over without what it had.
+    Yielded,
+    /// It was told to stop while it came back. With a data directory what it holds is written there.
+    Stopped,
 }
 
 pub struct Node {
@@ -84,14 +92,37 @@ pub struct Node {
     timers: Mutex<Option<timers::Service>>,
     /// What its timers have left to the next life of this process.
     carried: Mutex<Option<timers::Carried>>,
+    /// The process as a member, once it has begun to be one.
+    place: Mutex<Option<(Member, ClusterId)>>,
+    /// What the control plane knew when it ended.
+    saved: Mutex<Option<Saved>>,
+    /// Set for a process that was a member in an earlier life: whether it is told not to come back.
+    returning: Option<Arc<AtomicBool>>,
 }
 
 impl Node {
     /// Starts a node and returns when it serves: alone, or as a member with all its links.
     pub fn start(options: NodeOptions) -> Result<Node, StartError> {
+        Node::start_with(options, &mut None)
+    }
+
+    /// Begins the next life of a process that was counted as dead, with all it held. Returns when it serves,
+    /// however long that takes; after an error the life is as it was. The settings are those of the life.
+    pub fn start_again(options: NodeOptions, life: Life) -> Result<Node, (StartError, Box<Life>)> {
+        let mut life = Some(Box::new(life));
+        let started = Node::start_with(options, &mut life);
+        started.map_err(|error| (error, life.expect("it is taken only by a node that starts")))
+    }
+
+    fn start_with(
+        mut options: NodeOptions,
+        life: &mut Option<Box<Life>>,
+    ) -> Result<Node, StartError> {
         raise_file_limit();
         // 1) The ports, so that nothing else is done if one is taken.
-        let mut options = options;
+        if let Some(life) = life {
+            options.settings = life.settings.clone();
+        }
         let clients = bind(&options.settings, options.settings.port)?;
         if options.settings.name.is_empty() {
             options.settings.name = default_name(clients.address.port());
@@ -104,26 +135,42 @@ impl Node {
         let ports = Ports { client: client_addr.port(), peer, http: 0 };
         // 2) Who this is.
         let failed = |error| StartError::Address { addr: client_addr, error };
-        let mut identity = identify(&settings, ports).map_err(StartError::Refused)?;
+        let identity = match life.as_deref() {
+            Some(life) => identify_again(life, &settings, ports),
+            None => identify(&settings, ports),
+        };
+        let mut identity = identity.map_err(StartError::Refused)?;
         let line = peer::prepare().map_err(failed)?;
         // 3) The threads, which serve nobody yet.
-        let (node, parts) = Node::prepare(options, client_addr, &identity, line.line.clone())?;
+        let who = (&identity, life.as_deref());
+        let (node, parts) = Node::prepare(options, client_addr, who, line.line.clone())?;
         identity.me.at.http = node.http_addr().map_or(0, |addr| addr.port());
+        let copies = life.as_mut().and_then(|life| life.copies.take());
+        let carried = copies.map(|copies| copies.give_to(&node.shared));
         let begun = node.begin(parts).and_then(|()| {
             // 4) What it has kept, and the cluster.
-            let found = node.read_kept(&identity).map_err(StartError::Refused)?;
+            let found = match carried {
+                Some(found) => Some(found),
+                None => node.read_kept(&identity).map_err(StartError::Refused)?,
+            };
             let place = enter(identity, &settings).map_err(StartError::Refused)?;
-            node.take_place(place, others.map(|bound| bound.listener), line)?;
             let offers = found.as_ref().map(keep::Found::offers).unwrap_or_default();
-            node.shared.control.tell(Input::Found(offers));
+            node.take_place(place, others.map(|bound| bound.listener), line, offers)?;
             keep::bring_back(&node.shared, found.as_ref()).map_err(StartError::Refused)
         });
         if let Err(error) = begun {
             node.shutdown();
             node.wait();
+            if matches!(error, StartError::Stopped) {
+                keep::save(&node.shared);
+            }
+            if let Some(life) = life {
+                node.give_back(life, &error);
+            }
             return Err(error);
         }
         // 5) The clients.
+        *life = None;
         node.shared.mailboxes[0].send(Mail::Listen(clients.listener));
         Ok(node)
     }
@@ -132,7 +179,7 @@ impl Node {
     fn prepare(
         options: NodeOptions,
         client_addr: SocketAddr,
-        identity: &Identity,
+        (identity, life): (&Identity, Option<&Life>),
         control: ControlLine,
     ) -> Result<(Node, Parts), StartError> {
         let settings = options.settings;
@@ -142,9 +189,13 @@ impl Node {
         let (polls, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
         let (garbage, garbage_in) = mpsc::channel();
         let (orders, orders_in) = mpsc::channel();
-        let timers = timers::prepare(identity.me.peer(), &settings, control.clone());
+        let carried = life.and_then(|life| life.timers.as_ref());
+        let timers = timers::prepare(identity.me.peer(), &settings, control.clone(), carried);
         let timers = timers.map_err(failed)?;
-        let seed = Seed::new(RandomState::new().hash_one(client_addr));
+        // Tables of an earlier life are hashed with its seed.
+        let inherited = life.and_then(|life| life.copies.as_ref()).map(|it| it.seed.clone());
+        let drawn = || Seed::new(RandomState::new().hash_one(client_addr));
+        let seed = inherited.unwrap_or_else(drawn);
         let table = Table::default();
         let shared = Arc::new(Shared {
             keyspace: Keyspace::new(Role::Absent),
@@ -181,9 +232,19 @@ impl Node {
             settings: ArcSwap::from_pointee(settings),
         });
         let http = start_http(&shared)?;
-        let (threads, peers, carried) = Default::default();
         let timers = Mutex::new(Some(timers.start(client_addr).map_err(failed)?));
-        let node = Node { shared, client_addr, http, threads, peers, timers, carried };
+        let node = Node {
+            shared,
+            client_addr,
+            http,
+            threads: Mutex::default(),
+            peers: Mutex::default(),
+            timers,
+            carried: Mutex::default(),
+            place: Mutex::default(),
+            saved: Mutex::default(),
+            returning: life.map(|life| Arc::clone(&life.stop)),
+        };
         Ok((node, Parts { polls, garbage_in, orders_in }))
     }
 
@@ -206,8 +267,10 @@ impl Node {
         place: Place,
         listener: Option<TcpListener>,
         line: Prepared,
+        offers: Vec<Offer>,
     ) -> Result<(), StartError> {
         let Place { start, roster, directory, unheard } = place;
+        *self.place.lock() = Some((start.me.clone(), start.cluster));
         if matches!(start.begin, Begin::Resume(_)) {
             // What the log says of this node's place was said of an earlier process.
             self.shared.data.lease.set(Duration::ZERO);
@@ -221,6 +284,11 @@ impl Node {
         self.shared.timers.link_with(running.link_maker());
         self.shared.merging.link_with(running.link_maker());
         *self.peers.lock() = Some(running);
+        self.shared.control.tell(Input::Found(offers));
+        self.wait_for_place(&unheard)
+    }
+
+    fn wait_for_place(&self, unheard: &Unheard) -> Result<(), StartError> {
         let begun = Instant::now();
         loop {
             let progress = self.shared.outlook.wait(LOOK_AGAIN);
@@ -230,13 +298,21 @@ impl Node {
                     return Ok(());
                 }
                 Progress::Joining | Progress::Linking { .. } | Progress::Leaseless => {
-                    begun.elapsed() < READY_WITHIN
+                    self.returning.is_some() || begun.elapsed() < READY_WITHIN
                 }
                 // Let in, and given up before it could serve.
                 Progress::Gone(Gone::Outcast) => return Err(StartError::LeftBehind),
+                Progress::Gone(Gone::Yielded(_)) if self.returning.is_some() => {
+                    return Err(StartError::Yielded);
+                }
                 Progress::Gone(_) => false,
             };
-            if unheard.is_left_behind() {
+            if self.returning.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire)) {
+                return Err(StartError::Stopped);
+            }
+            // A process that was given up is no member at first, and has its vote all the same.
+            let may_look = self.returning.is_none() || begun.elapsed() > HEARD_WITHIN;
+            if may_look && unheard.is_left_behind() {
                 return Err(StartError::LeftBehind);
             }
             if !waits {
@@ -249,7 +325,8 @@ impl Node {
 
     /// What this node held when it stopped. If others are there it can do without.
     fn read_kept(&self, identity: &Identity) -> Result<Option<keep::Found>, String> {
-        match keep::read(&self.shared) {
+        let settings = self.shared.settings.load();
+        match identity.while_loading(&settings, || keep::read(&self.shared)) {
             Ok(found) => Ok(found),
             Err(error) if identity.is_alone() => Err(error.to_string()),
             Err(error) => {
@@ -294,11 +371,15 @@ impl Node {
     /// The client addresses of the other nodes, as far as this one knows: first of those on another side of
     /// the cluster.
     pub fn others(&self) -> Vec<String> {
+        let all = self.endpoints_of_others().into_iter();
+        all.map(|at| format!("{}:{}", at.host, at.client)).collect()
+    }
+
+    fn endpoints_of_others(&self) -> Vec<Endpoints> {
         let map = self.shared.map();
         let others = map.members().iter().filter(|member| member.id != self.shared.data.me);
         let others = others.map(|member| member.at.clone());
-        let all = self.shared.merging.other_sides(&map).into_iter().chain(others);
-        all.map(|at| format!("{}:{}", at.host, at.client)).collect()
+        self.shared.merging.other_sides(&map).into_iter().chain(others).collect()
     }
 
     /// Waits until all threads have ended. Says why, if it was not by [`Node::shutdown`].
@@ -309,7 +390,7 @@ impl Node {
         }
         if let Some(mut peers) = self.peers.lock().take() {
             peers.stop();
-            peers.wait();
+            *self.saved.lock() = peers.wait();
         }
         let gone = match self.shared.outlook.progress() {
             Progress::Gone(gone) => Some(gone),
@@ -323,18 +404,54 @@ impl Node {
                 Some(Gone::Outcast | Gone::Yielded(_)) => {
                     *self.carried.lock() = timers.start_over();
                 }
+                None if self.returning.is_some() => *self.carried.lock() = timers.start_over(),
                 Some(Gone::Left | Gone::LeftFor(_) | Gone::LeftAsTheLast | Gone::Refused(_))
                 | None => timers.stop(),
             }
         }
         let gone = gone?;
         match gone {
-            // Nobody else has it, or this node will be back, or was in sync when all others were gone.
-            Gone::LeftAsTheLast | Gone::LeftFor(_) | Gone::Outcast => keep::save(&self.shared),
+            // Nobody else has it, or this node will be back.
+            Gone::LeftAsTheLast | Gone::LeftFor(_) => keep::save(&self.shared),
             Gone::Yielded(_) => keep::begin_anew(&self.shared),
-            Gone::Left | Gone::Refused(_) => {}
+            // One that was given up keeps everything in memory: `next_life`.
+            Gone::Outcast | Gone::Left | Gone::Refused(_) => {}
         }
         Some(gone)
+    }
+
+    /// Takes everything out of a node that was counted as dead, for [`Node::start_again`]. To be called once,
+    /// after [`Node::wait`]; the node must be dropped before the next life begins, for it has the ports.
+    pub fn next_life(&self) -> Option<Life> {
+        let (me, cluster) = self.place.lock().clone()?;
+        let saved = self.saved.lock().take()?;
+        let http = self.http_addr().map_or(0, |addr| addr.port());
+        let ports = OldPorts { client: self.client_addr.port(), peer: me.at.peer, http };
+        let settings = Settings::clone(&self.shared.settings.load());
+        let address = |at: Endpoints| JoinAddress { host: at.host, port: at.client };
+        let others = self.endpoints_of_others().into_iter().map(address).collect();
+        Some(Life {
+            node: me.id,
+            cluster,
+            host: me.at.host,
+            settings: life::settled(settings, &ports, others),
+            saved,
+            directory: self.shared.kept.directory(),
+            copies: Some(Copies::take(&self.shared)),
+            timers: self.carried.lock().take(),
+            asks_first: false,
+            stop: Arc::default(),
+        })
+    }
+
+    /// Puts everything back into a life that could not begin.
+    fn give_back(&self, life: &mut Life, error: &StartError) {
+        life.copies = Some(Copies::take(&self.shared));
+        life.timers = self.carried.lock().take();
+        if let Some(saved) = self.saved.lock().take() {
+            (life.node, life.saved) = (self.shared.data.me, saved);
+        }
+        life.asks_first = matches!(error, StartError::LeftBehind) && !life.asks_first;
     }
 
     /// What a process that starts over says to itself: a variable of the environment, and its value.

@@ -122,6 +122,12 @@ impl Log {
         self.map.clone().map(|map| SnapshotData { at, configuration, map })
     }
 
+    /// Everything that another life of this node must know: what is applied as a snapshot, then the rest.
+    pub(super) fn to_saved(&self) -> Saved {
+        let saved = Saved::new(self.hard_state, self.to_snapshot(), self.undecided().collect());
+        saved.expect("the log has no gap, and begins with a map")
+    }
+
     fn place(&self, index: u64) -> Result<usize, StorageError> {
         if index <= self.before.index.0 {
             return Err(StorageError::Compacted);

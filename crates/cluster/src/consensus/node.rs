@@ -193,6 +193,12 @@ impl Consensus {
         self.raft.store().undecided()
     }
 
+    /// Returns what this node has promised and knows, as `Begin::Resume` takes it: for a process that goes on
+    /// under a new boot without having ended.
+    pub fn to_saved(&self) -> Saved {
+        self.raft.store().to_saved()
+    }
+
     /// Ends this log and begins another, with this node as the only voter and the only member of the
     /// map: a takeover. Everything in the log counts as decided, for it may have been. Nothing of the
     /// old log may be sent to this node from here on, nor anything of the new one to the others.

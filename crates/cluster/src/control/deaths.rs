@@ -3,6 +3,8 @@
 //! Only the leader decides it, only by its own clock, and nothing shortens the wait. Those who fell
 //! silent together go in one step, so that none of them is promoted in the place of another. If nobody else
 //! has what they hold, another leader is to judge it first: it may be this one that reaches nobody.
+//!
+//! A death takes a node's buckets and its lease. Its vote is another matter (`votes.rs`).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use std::time::Duration;
 use super::Control;
 use super::leader::{Leader, Proposed};
 use super::lease::patience;
+use super::votes::is_majority;
 use crate::consensus::LogEntry;
 use crate::map::{Bucket, Change, NodeId};
 
@@ -28,8 +31,8 @@ impl Control {
         if self.leader.as_ref().is_none_or(|leader| !leader.is_settled) {
             return;
         }
-        let dead = self.silent_until(self.now);
-        if dead.is_empty() || !self.hears_a_majority() || self.waits_for_more(&dead) {
+        let dead = self.silent_until(self.heard_until());
+        if dead.is_empty() || !self.can_decide_without(&dead) || self.waits_for_more(&dead) {
             return self.doubt(None);
         }
         if let Some(heir) = self.better_judge(&dead) {
@@ -72,21 +75,23 @@ impl Control {
     }
 
     /// Those whose lease will surely have run out by then, if they stay as they are. Whoever has asked
-    /// just now lives: it is this node that is late with its answers.
+    /// just now lives: it is this node that is late with its answers. So does one whose next process asks to
+    /// come in: that takes the place of the earlier one without a death.
     fn silent_until(&self, until: Duration) -> BTreeSet<NodeId> {
         let Some(leader) = &self.leader else { return BTreeSet::new() };
         let is_silent = |node: &NodeId| {
             !leader.granter.is_condemned(*node)
                 && !self.was_heard(leader, *node)
+                && !leader.candidates.asks(*node, self.now)
                 && leader.granter.standing(*node).is_some_and(|it| it.may_serve_until <= until)
         };
         self.others().filter(is_silent).collect()
     }
 
     /// Whether a node has asked for its lease within the time in which everybody does.
-    fn was_heard(&self, leader: &Leader, node: NodeId) -> bool {
+    pub(super) fn was_heard(&self, leader: &Leader, node: NodeId) -> bool {
         let asked = leader.granter.last_ask(node);
-        asked.is_some_and(|asked| self.now <= asked + patience(self.lease()) / 2)
+        asked.is_some_and(|asked| self.heard_until() <= asked + patience(self.lease()) / 2)
     }
 
     /// Whether more of those who fell silent at the same time will be sure in a moment. They renew at
@@ -99,27 +104,25 @@ impl Control {
             return false;
         };
         let together = self.silent_until(first + moment);
-        self.now < first + moment && together.iter().any(|node| !dead.contains(node))
+        self.heard_until() < first + moment && together.iter().any(|node| !dead.contains(node))
     }
 
-    /// Whether a majority of the voters was heard just now, not counting those who are gone already, but
-    /// still have a vote: whoever is declared dead ends, and is then missing for whatever is decided
-    /// before the voters have changed. With two voters the one that is left never hears one: it cannot
+    /// Returns whether a majority of the voters is reached at this moment without these nodes, so that the
+    /// entry that gives them up needs none of their own votes. A voter that was given up earlier and is back
+    /// counts: it has kept its vote. With two voters the one that is left never reaches a majority: it cannot
     /// tell whether the other is dead or cut off. While other voters are proposed nobody knows yet whose
     /// majority it takes.
-    fn hears_a_majority(&self) -> bool {
-        let (Some(map), Some(leader)) = (&self.map, &self.leader) else { return false };
-        if self.consensus.has_proposed_voters() {
+    fn can_decide_without(&self, dead: &BTreeSet<NodeId>) -> bool {
+        let Some(leader) = self.leader.as_ref().filter(|_| !self.consensus.has_proposed_voters())
+        else {
             return false;
-        }
+        };
+        let is_left = |node: NodeId| {
+            !dead.contains(&node) && !leader.granter.is_condemned(node) && self.is_reached(node)
+        };
         let configuration = self.consensus.configuration();
-        let is_left = |node: &&NodeId| {
-            let is_here = **node == self.me.id || self.was_heard(leader, **node);
-            is_here && map.member(**node).is_some() && !leader.granter.is_condemned(**node)
-        };
-        let is_majority_left = |voters: &BTreeSet<NodeId>| {
-            voters.is_empty() || 2 * voters.iter().filter(is_left).count() > voters.len()
-        };
-        is_majority_left(&configuration.voters) && is_majority_left(&configuration.voters_before)
+        let is_enough = |voters| is_majority(voters, is_left);
+        is_enough(&configuration.voters)
+            && (!configuration.is_joint() || is_enough(&configuration.voters_before))
     }
 }

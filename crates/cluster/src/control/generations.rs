@@ -23,6 +23,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Yielding {
     to: Generation,
     handed: Handed,
+    /// When it begins to hand over, if it has not: when no lease of this side runs any more. Until then a
+    /// primary that has not heard of the end may acknowledge a write that its backups would not look at again.
+    begins_at: Option<Duration>,
     /// What the others of this side have said last, and when.
     heard: BTreeMap<NodeId, (Handed, Duration)>,
     say_at: Duration,
@@ -44,6 +47,7 @@ impl Control {
     pub(super) fn on_raft(&mut self, from: NodeId, theirs: Generation, message: &RaftMessage) {
         if self.generation().is_some_and(|mine| mine.is_one_with(theirs)) {
             self.consensus.step(from, message);
+            self.note_answer(from, message);
         } else {
             self.on_met(theirs);
         }
@@ -62,7 +66,7 @@ impl Control {
             self.propose(None, vec![Change::Yield(theirs)]);
         } else if self.may_go_alone() {
             if self.may_lack(theirs.founder) {
-                self.yield_to(theirs);
+                self.yield_to(theirs, self.now);
             } else {
                 self.go(Gone::Yielded(theirs));
             }
@@ -84,16 +88,26 @@ impl Control {
     /// By its own log this side has ended.
     pub(super) fn yield_if_decided(&mut self, map: &Map) {
         if let Some(generation) = map.yielded_to().filter(|_| self.yielding.is_none()) {
-            self.yield_to(generation);
+            // Whoever has decided it grants no lease any more, and a lease is counted from its question.
+            self.yield_to(generation, self.now + patience(self.lease()));
         }
     }
 
-    fn yield_to(&mut self, generation: Generation) {
+    fn yield_to(&mut self, generation: Generation, begins_at: Duration) {
         let (handed, heard) = (Handed::Some, BTreeMap::new());
-        let say_at = self.now;
-        self.yielding = Some(Yielding { to: generation, handed, heard, say_at });
+        let (say_at, begins_at) = (self.now, Some(begins_at));
+        self.yielding = Some(Yielding { to: generation, handed, begins_at, heard, say_at });
         self.ask_for_lease();
-        self.out.push(Effect::Yield { to: generation });
+        self.hand_over_when_leases_are_over();
+    }
+
+    fn hand_over_when_leases_are_over(&mut self) {
+        let now = self.now;
+        let Some(yielding) = self.yielding.as_mut().filter(|_| !self.is_gone) else { return };
+        if yielding.begins_at.take_if(|at| now >= *at).is_some() {
+            let to = yielding.to;
+            self.out.push(Effect::Yield { to });
+        }
     }
 
     /// What this process has and the other side lacked is with the other one.
@@ -117,6 +131,7 @@ impl Control {
     /// A node of a side that has ended together goes when all have handed over: with the first that came
     /// back the other side would forget where they parted.
     pub(super) fn go_on_yielding(&mut self) {
+        self.hand_over_when_leases_are_over();
         let decided = self.map.as_ref().is_some_and(|map| map.yielded_to().is_some());
         let others: Vec<NodeId> = self.others().filter(|_| decided).collect();
         let now = self.now;

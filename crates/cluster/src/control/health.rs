@@ -20,6 +20,8 @@ pub(super) struct Health {
     mine: Condition,
     /// Since when nothing has come from those whose links have broken.
     unreachable: BTreeMap<NodeId, Duration>,
+    /// Nodes whose system closed their links: their processes have ended, as far as can be told.
+    hung_up: BTreeSet<NodeId>,
     /// Until when each of these is taken for sick.
     sick: BTreeMap<NodeId, Duration>,
     was_sick: bool,
@@ -47,6 +49,16 @@ impl Control {
 
     pub(super) fn note_reached(&mut self, node: NodeId) {
         self.health.unreachable.remove(&node);
+        self.health.hung_up.remove(&node);
+    }
+
+    pub(super) fn on_hung_up(&mut self, node: NodeId) {
+        self.health.hung_up.insert(node);
+    }
+
+    /// Returns whether the node's process has ended, as far as can be told. A paused one keeps its links.
+    pub(super) fn has_hung_up(&self, node: NodeId) -> bool {
+        self.health.hung_up.contains(&node)
     }
 
     pub(super) fn on_sick(&mut self, from: NodeId) {

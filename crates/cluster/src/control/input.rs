@@ -83,6 +83,9 @@ pub enum Input {
     Clock(UnixMillis),
     /// The control link to a node has broken.
     Unreachable(NodeId),
+    /// The other end has closed the control link, as a system does for a process that ends. Comes besides
+    /// `Unreachable`.
+    HungUp(NodeId),
     /// Somebody wants something and waits for `Effect::Answer` with the same id.
     Ask {
         id: u64,

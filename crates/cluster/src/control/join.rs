@@ -34,7 +34,13 @@ impl JoinRequest {
             ack: None,
             buckets: None,
             skew: Duration::ZERO,
+            is_loading: false,
         }
+    }
+
+    /// Whether the process was a member before and may hold copies from that time.
+    pub(super) fn has_kept_copies(&self) -> bool {
+        self.cluster.is_some()
     }
 }
 
@@ -84,7 +90,7 @@ pub(super) fn judge(
 
 /// Why a process does not fit this cluster, whoever else is there.
 fn misfit(map: &Map, cluster: ClusterId, request: &JoinRequest) -> Option<String> {
-    let JoinRequest { version, member, cluster: theirs, backups, ack, buckets, skew } = request;
+    let JoinRequest { version, member, cluster: theirs, backups, ack, buckets, skew, .. } = request;
     let settings = map.settings();
     if *version != PROTOCOL_VERSION {
         return Some(format!(

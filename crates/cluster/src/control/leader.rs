@@ -11,14 +11,12 @@ use placement::Hashmask;
 use super::lease::Granter;
 use super::membership::{AWAY_MAX, Candidates, Stay};
 use super::recreate::Lost;
-use super::takeover::WasStopped;
+use super::votes::Votes;
 use super::{Control, Rule};
 use crate::balance::split::{split_by_count, split_by_size};
 use crate::consensus::LogEntry;
 use crate::map::{Change, DropReason, Map, NodeId, Peer, Setting};
 
-/// A leader that did not come to itself for so long may have missed what was waiting in its sockets.
-const STALL: Duration = Duration::from_millis(200);
 /// How long a leader that wants to go waits for another to take over before it asks again.
 const TRANSFER_WAIT: Duration = Duration::from_millis(600);
 
@@ -29,6 +27,7 @@ pub(super) struct Leader {
     pub(super) is_settled: bool,
     pub(super) candidates: Candidates,
     pub(super) lost: Lost,
+    pub(super) votes: Votes,
     /// Members that have handed everything on. They are no voters any more before they go.
     pub(super) leaving: BTreeMap<NodeId, Wish>,
     /// Since when the places of a node are kept.
@@ -149,17 +148,12 @@ impl Control {
         self.ask_for_lease();
     }
 
-    /// A leader that was stopped knows nothing of what the others asked meanwhile.
-    pub(super) fn notice_stall(&mut self, now: Duration) -> WasStopped {
-        let lease = self.lease();
-        if now <= self.now + STALL {
-            return WasStopped::No;
-        }
-        let notices = self.keeps(Rule::StallIsNoticed);
+    /// Counts everybody as renewed: this leader has not read its sockets.
+    pub(super) fn renew_after_stall(&mut self, now: Duration) {
+        let (lease, notices) = (self.lease(), self.keeps(Rule::StallIsNoticed));
         if let Some(leader) = self.leader.as_mut().filter(|_| notices) {
             leader.granter.renew_all(now, lease);
         }
-        WasStopped::Yes
     }
 
     /// Everything a leader looks after; again after whatever has changed.

@@ -309,10 +309,11 @@ impl Control {
         if self.leads() {
             self.on_lease_ask(self.me.peer(), Ask { number, applied, is_cut_off });
         }
-        let leader = self.consensus.leader().filter(|_| self.holds_lease());
-        let asked: Vec<NodeId> = match leader {
-            Some(leader) => vec![leader],
-            None => self.others().collect(),
+        let leader = self.consensus.leader();
+        let asked: BTreeSet<NodeId> = match leader.filter(|_| self.holds_lease()) {
+            Some(leader) => BTreeSet::from([leader]),
+            // A leader may be no member: one that was given up keeps its vote.
+            None => self.others().chain(leader).collect(),
         };
         self.send_all(asked, &Message::LeaseAsk { number, applied, is_cut_off });
     }

@@ -1,14 +1,14 @@
-//! Who is a member and who votes: coming in, going, and a seat for the right ones.
+//! Who is a member: coming in and going. `votes.rs` decides who votes.
 //!
 //! Whoever wants to join asks any member, which passes the question on to the leader; the answer is one
 //! of three: welcome, wait, no. Whoever wants to leave first hands everything on (`balance`), then is
 //! made a learner, then goes: so nothing that is decided afterwards waits for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::join::{self, Verdict};
-use super::leader::{Leader, Proposed, Wish, has_heirs};
+use super::leader::{Proposed, Wish, has_heirs};
 use super::{Answer, Control, Effect, Gone, JoinAnswer, JoinRequest, Message, PastChange, Welcome};
 use crate::balance;
 use crate::balance::split::split_by_count;
@@ -19,8 +19,8 @@ use crate::map::{Change, Generation, LogIndex, Map, Member, NodeId, Outcome, Pee
 const LEADER_WAIT: Duration = Duration::from_secs(2);
 /// Who has not asked again by then has given up.
 const CANDIDATE_WAIT: Duration = Duration::from_secs(10);
-/// A member that is so many entries behind gets no vote yet.
-const BEHIND_MAX: u64 = 1000;
+/// A process that wants to join asks at least this often.
+const ASKS_AGAIN: Duration = Duration::from_secs(1);
 /// A node that leaves and finds nobody to hand anything to waits so long for somebody to come.
 const HEIR_WAIT: Duration = Duration::from_secs(10);
 
@@ -48,6 +48,12 @@ impl Candidates {
         let (first, last) = self.first_asked.entry(peer).or_insert((now, now));
         *last = now;
         *first
+    }
+
+    /// Whether a process of this node asks to join just now.
+    pub(super) fn asks(&self, node: NodeId, now: Duration) -> bool {
+        let of_node = self.first_asked.iter().filter(|(peer, _)| peer.id == node);
+        of_node.map(|(_, (_, last))| *last).any(|last| now < last + ASKS_AGAIN)
     }
 }
 
@@ -135,6 +141,10 @@ impl Control {
             return self.answer_join(asker, wait("the cluster has no leader just now"));
         };
         let peer = request.member.peer();
+        if request.is_loading {
+            leader.lost.note_loading(peer.id, now);
+            return self.answer_join(asker, wait("it has not loaded what it held"));
+        }
         let first_asked = leader.candidates.note(now, peer);
         let renewed =
             |node: NodeId| node == self.me.id || leader.granter.last_ask(node) > Some(first_asked);
@@ -149,8 +159,24 @@ impl Control {
             Verdict::Admit if leader.granter.is_condemned(peer.id) => {
                 self.answer_join(asker, wait("its earlier process is being taken off the map"));
             }
+            Verdict::Admit if request.has_kept_copies() && self.is_someone_in_doubt(&map, peer) => {
+                self.answer_join(asker, wait("another node may be dead; its copies may be needed"));
+            }
             Verdict::Admit => self.admit(&map, request.member, asker),
         }
+    }
+
+    /// Returns whether a member may be dead and is not given up yet. A returning process frees its copies of
+    /// buckets that others hold when it is let in, so nobody is let in before those others are known to live.
+    fn is_someone_in_doubt(&self, map: &Map, returning: Peer) -> bool {
+        let Some(leader) = &self.leader else { return true };
+        let is_accounted_for = |node: NodeId| {
+            node == self.me.id
+                || node == returning.id
+                || self.was_heard(leader, node)
+                || leader.candidates.asks(node, self.now)
+        };
+        !map.members().iter().all(|member| is_accounted_for(member.id))
     }
 
     /// Proposes the `Join`, together with the split that it may make necessary.
@@ -339,84 +365,6 @@ impl Control {
         } else if !is_coming_back {
             self.go(Gone::Outcast);
         }
-    }
-
-    // ---- Voters.
-
-    pub(super) fn choose_voters(&mut self) {
-        let Some(map) = self.map.clone() else { return };
-        let voters = self.wanted_voters(&map);
-        let members = map.members().iter().map(|member| member.id);
-        let learners = members.filter(|node| !voters.contains(node)).collect();
-        self.consensus.reconfigure(&voters, &learners);
-    }
-
-    /// Enough of the living, in as many zones as there are; a voter rather stays one.
-    fn wanted_voters(&self, map: &Map) -> BTreeSet<NodeId> {
-        let now: &BTreeSet<NodeId> = self.consensus.voters();
-        let Some(leader) = &self.leader else { return now.clone() };
-        // A leader that leaves needs somebody to lead after it, and votes only until then.
-        let i_leave = self.leaving.is_some()
-            && map.member(self.me.id).is_some_and(|member| member.weight == 0);
-        let is_me = |member: &Member| member.id == self.me.id;
-        let stays = |member: &&Member| {
-            !(self.may_do_without(leader, member.id) || i_leave && is_me(member))
-        };
-        let seats = seats(map.members().iter().filter(stays).count());
-        let mut open: Vec<&Member> = map
-            .members()
-            .iter()
-            .filter(stays)
-            .filter(|it| it.id != self.me.id && (now.contains(&it.id) || self.is_up_to_date(it.id)))
-            .collect();
-        let me = map.member(self.me.id);
-        let mut chosen: Vec<&Member> = me.filter(|_| !i_leave).into_iter().collect();
-        // An even number of voters can miss no more of them than one less, and needs more to decide.
-        let seats = match seats.min(chosen.len() + open.len()) {
-            few @ 0..=2 => few,
-            more => (more - 1) | 1,
-        };
-        while chosen.len() < seats && !open.is_empty() {
-            let neighbours =
-                |it: &Member| chosen.iter().filter(|chosen| chosen.zone == it.zone).count();
-            let rank = |it: &Member| {
-                (i_leave && it.weight == 0, neighbours(it), !now.contains(&it.id), it.id)
-            };
-            let best = (0..open.len()).min_by_key(|place| rank(open[*place]));
-            chosen.push(open.swap_remove(best.expect("somebody is left")));
-        }
-        chosen.into_iter().chain(me).map(|member| member.id).collect()
-    }
-
-    /// Whether a member wants to go, and all who vote without it have been heard since: if one of them has
-    /// just died, its vote is needed until that is decided.
-    fn may_do_without(&self, leader: &Leader, node: NodeId) -> bool {
-        let Some(wish) = leader.leaving.get(&node) else { return false };
-        let others = self.consensus.voters().iter().filter(|it| !leader.leaving.contains_key(it));
-        let mut others = others.filter(|it| **it != self.me.id);
-        others.all(|it| {
-            let was_heard = leader.granter.last_ask(*it) > Some(wish.since);
-            was_heard && !leader.granter.is_condemned(*it)
-        })
-    }
-
-    /// Whether a member is there and has the log, so that decisions need not wait for it.
-    fn is_up_to_date(&self, node: NodeId) -> bool {
-        let Some(standing) = self.leader.as_ref().and_then(|it| it.granter.standing(node)) else {
-            return false;
-        };
-        let is_there = standing.last_ask.is_some_and(|asked| self.now < asked + self.lease() / 2);
-        let has_a_map = standing.applied > LogIndex(0);
-        is_there && has_a_map && standing.applied.0 + BEHIND_MAX >= self.applied.0
-    }
-}
-
-/// How many vote in a cluster of so many members.
-fn seats(members: usize) -> usize {
-    match members {
-        0..=2 => members,
-        3 | 4 => 3,
-        5.. => 5,
     }
 }
 

@@ -126,6 +126,8 @@ pub struct JoinRequest {
     pub buckets: Option<Mask>,
     /// How far its wall clock is from that of the member it asked, measured by that member.
     pub skew: Duration,
+    /// It does not want to come in yet, but still loads what it held: that is to be waited for.
+    pub is_loading: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Lost buckets: every holder is gone. They wait for one of the last to come back with its data, and
 //! begin again from the best there is when `lost-after` has passed.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,12 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Control, Message};
 use crate::consensus::LogEntry;
-use crate::map::{Change, Map, NodeId, Peer, Source};
+use crate::map::{Change, LogIndex, Map, NodeId, Peer, Source};
 
 /// How often a node says what it could bring back.
 const OFFER_INTERVAL: Duration = Duration::from_secs(1);
 /// A node that is alone with what it has on its disk gets so many times `lost-after` to read it.
 const READING_TIMES: u32 = 20;
+/// A process that loads says so at least this often.
+const LOADING_HEARD: Duration = Duration::from_secs(10);
 /// Buckets recreated in one step of the log.
 pub(super) const TOGETHER_MAX: usize = 256;
 
@@ -23,11 +26,13 @@ pub(super) const AWAITED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often it is looked whether somebody is.
 const AWAITED_LOOK: Duration = Duration::from_secs(60);
 
-/// A copy of a bucket that a process has found on its disk.
+/// A copy of a bucket that a process has found on its disk, or has kept in memory since it was given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Offer {
     pub bucket: Hashmask,
     pub kept: Kept,
+    /// How far its history has come: the highest reign and version of its slots.
+    pub position: (LogIndex, u64),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -45,6 +50,8 @@ pub(super) struct Lost {
     awaited: BTreeMap<(NodeId, Hashmask), Duration>,
     awaited_due: Duration,
     offers: BTreeMap<Peer, Vec<Offer>>,
+    /// When each of these last said that it is back and still loads what it had.
+    loading: BTreeMap<NodeId, Duration>,
 }
 
 /// What this node could bring back, and when it says so again.
@@ -77,9 +84,15 @@ impl Lost {
         }
         if self.since.is_empty() {
             self.offers.clear();
+            self.loading.clear();
         }
         let is_member = |peer: &Peer| map.member(peer.id).is_some_and(|it| it.peer() == *peer);
         self.offers.retain(|peer, _| is_member(peer));
+    }
+
+    /// A process of this node is back, and does not hold yet what it had.
+    pub(super) fn note_loading(&mut self, node: NodeId, now: Duration) {
+        self.loading.insert(node, now);
     }
 
     /// One who is awaited for too long, and what with. Whoever is a member is bringing it.
@@ -102,28 +115,37 @@ impl Lost {
         Some(Change::Settled { node, buckets })
     }
 
-    /// Who could bring this bucket back, and how well.
-    fn offered(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, Kept)> + use<'_> {
+    /// Who could bring this bucket back, and with what.
+    fn offered(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, &Offer)> + use<'_> {
         self.offers.iter().filter_map(move |(peer, offers)| {
             let offer = offers.iter().find(|offer| contains(offer.bucket, bucket))?;
-            Some((peer.id, offer.kept))
+            Some((peer.id, offer))
         })
+    }
+
+    /// Whether one of these is back and has yet to load what it had.
+    fn is_loaded_by(&self, nodes: &[NodeId], now: Duration) -> bool {
+        let said = |node: &NodeId| self.loading.get(node);
+        nodes.iter().filter_map(said).any(|last| now < *last + LOADING_HEARD)
     }
 
     /// What a bucket begins again from, if the time for that has come.
     fn source(&self, map: &Map, bucket: Hashmask, now: Duration) -> Option<(NodeId, Source)> {
         let last = map.lost().find(|(lost, _)| *lost == bucket).map(|(_, holders)| holders)?;
-        let returned =
-            |(node, kept): &(NodeId, Kept)| *kept == Kept::AsItWas && last.contains(node);
-        if let Some((node, _)) = self.offered(bucket).find(returned) {
+        let is_last =
+            |(node, offer): &(NodeId, &Offer)| offer.kept == Kept::AsItWas && last.contains(node);
+        if let Some((node, _)) = best(self.offered(bucket).filter(is_last)) {
             return Some((node, Source::OwnData));
+        }
+        if self.is_loaded_by(last, now) {
+            return None;
         }
         let waited = now.saturating_sub(self.since.get(&bucket).copied().unwrap_or(now));
         let times = if reader(map).is_some() { READING_TIMES } else { 1 };
         if map.settings().lost_after.is_none_or(|after| waited < after * times) {
             return None;
         }
-        let best = self.offered(bucket).min_by_key(|(node, kept)| (*kept, *node));
+        let best = best(self.offered(bucket));
         let emptiest = || {
             let able = map.members().iter().zip(map.loads()).filter(|(it, _)| it.weight > 0);
             // One that has yet to bring something forgets what is on its disk when it holds anything.
@@ -133,6 +155,11 @@ impl Lost {
         };
         best.map(|(node, _)| (node, Source::Snapshot)).or_else(emptiest)
     }
+}
+
+/// The copy whose history has come farthest.
+fn best<'a>(offers: impl Iterator<Item = (NodeId, &'a Offer)>) -> Option<(NodeId, &'a Offer)> {
+    offers.min_by_key(|(node, offer)| (offer.kept, Reverse(offer.position), *node))
 }
 
 /// Whether a bucket is another one, or a part of it.
@@ -221,5 +248,38 @@ impl Control {
         if let Some(leader) = &mut self.leader {
             leader.lost.offers.insert(from, offers);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use placement::Mask;
+
+    use super::*;
+    use crate::map::{Boot, Endpoints, Member, Settings, Zone};
+
+    fn member(id: u64) -> Member {
+        let (at, zone) = (Endpoints::default(), Zone::default());
+        Member { id: NodeId(id), boot: Boot(id), name: format!("n{id}"), weight: 1, zone, at }
+    }
+
+    #[test]
+    fn when_time_is_up_the_copy_that_has_come_farthest_is_taken() {
+        let mut map = Map::found(member(1), Mask::M000F, Settings::default());
+        map.apply(LogIndex(2), &Change::Join(member(2)));
+        map.apply(LogIndex(3), &Change::Join(member(3)));
+        map.apply(LogIndex(4), &Change::Dead([NodeId(1)].into()));
+        let bucket = map.lost().next().unwrap().0;
+        let (mut lost, at) = (Lost::default(), Duration::from_secs(1));
+        lost.follow(&map, at);
+        for (id, position) in [(2, (LogIndex(1), 9)), (3, (LogIndex(2), 1))] {
+            let offer = Offer { bucket, kept: Kept::AsItWas, position };
+            lost.offers.insert(member(id).peer(), vec![offer]);
+        }
+        assert_eq!(lost.source(&map, bucket, at), None, "the last holder may come back");
+        let later = at + Duration::from_secs(31);
+        assert_eq!(lost.source(&map, bucket, later), Some((NodeId(3), Source::Snapshot)));
+        lost.note_loading(NodeId(1), later);
+        assert_eq!(lost.source(&map, bucket, later), None, "it is back and loads");
     }
 }

@@ -4,6 +4,9 @@ mod joins; //   Who may come in, and what the others are told.
 mod moves; //   Handovers, splits, fills and proposals that get lost.
 mod away; //    Leaving for a while, and coming back.
 mod generations; // Going on alone, meeting again, lost buckets.
+mod overlaps; // A pause and a death at about the same time.
+mod slow_disk; // A leader that waits for its disk.
+mod returning; // Processes that were given up, and those that load what they held.
 mod rules; //   What each rule is good for.
 mod random; //  Whatever a seed brings.
 mod clocks; //  Wall clocks that differ.

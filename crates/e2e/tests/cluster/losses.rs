@@ -147,8 +147,16 @@ fn without_takeover_two_nodes_serve_again_when_the_other_returns() {
 
 #[test]
 fn the_only_holder_that_was_given_up_brings_its_buckets_back() {
-    let cluster = Cluster::with_directories(3, &["--backups", "0"]);
-    fill(&cluster);
+    brings_its_buckets_back(&Cluster::with_directories(3, &["--backups", "0"]));
+}
+
+#[test]
+fn it_brings_them_back_from_memory_without_a_data_directory() {
+    brings_its_buckets_back(&Cluster::of(3, &["--backups", "0"]));
+}
+
+fn brings_its_buckets_back(cluster: &Cluster) {
+    fill(cluster);
     let [rest @ .., sleeper] = cluster.nodes.as_slice() else { panic!("there are three") };
     sleeper.stop();
     let member_count =

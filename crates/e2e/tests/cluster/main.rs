@@ -11,6 +11,7 @@ mod meeting;
 mod moves;
 mod steady;
 mod operate;
+mod overlaps;
 mod rolling;
 mod stops;
 mod pending;

@@ -109,6 +109,13 @@ impl DataDirectory {
         self.log.write(&self.files, persist)
     }
 
+    /// Reads the log again, for another life of the process that has the directory open.
+    pub(crate) fn reload(&mut self) -> Result<Saved, DiskError> {
+        let (identity, log, saved) = open(&self.files, self.identity.node)?;
+        (self.identity, self.log) = (identity, log);
+        Ok(saved)
+    }
+
     /// Keeps who the node is and of which cluster, and forgets the rest.
     pub(crate) fn begin_anew(&mut self) -> io::Result<()> {
         self.forget_items()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::control::{Effect, Gone, MapChanged, Skew};
-use cluster::map::Peer;
+use cluster::map::{Change, NodeId, Peer};
 use cluster::status::name;
 
 use super::control::ControlThread;
@@ -21,9 +21,12 @@ impl ControlThread {
             match effect {
                 Effect::Persist(persist) => {
                     if let Some(directory) = &self.directory {
+                        let begun = boottime::now();
                         // A node that cannot keep its promises must not go on making them.
                         let kept = directory.lock().persist(*persist);
                         kept.expect("the data directory can be written to");
+                        let wait = boottime::now().saturating_sub(begun);
+                        self.control.note_disk_wait(wait);
                     }
                 }
                 Effect::Send { to, message } => {
@@ -91,12 +94,16 @@ impl ControlThread {
         let (me, cluster) = (self.control.me().peer(), self.control.cluster());
         let roster = Roster::new(me, cluster, map.generation(), map.members());
         let known = self.meeting.roster.load_full();
-        if known.is_some_and(|known| known.has_same_members(&roster)) {
+        if known.as_ref().is_some_and(|known| known.has_same_members(&roster)) {
             return;
         }
         self.dials.follow(boottime::now(), &roster);
-        let is_member = |peer: &Peer| map.member(peer.id).is_some();
-        for peer in self.links.peers().into_iter().filter(|peer| !is_member(peer)) {
+        // The link of a process that was given up stays: it may have a vote, and is to hear what became of it.
+        let has_left = |peer: &Peer| {
+            let was_member = known.as_ref().is_some_and(|known| known.knows(peer.id));
+            was_member && map.member(peer.id).is_none() && !is_given_up(changed, peer.id)
+        };
+        for peer in self.links.peers().into_iter().filter(has_left) {
             self.part_with(peer);
         }
         self.meeting.roster.store(Some(Arc::new(roster.at(changed.index))));
@@ -113,4 +120,10 @@ impl ControlThread {
         self.meeting.data.gone(&gone);
         self.outlook.set(Progress::Gone(gone));
     }
+}
+
+/// Returns whether this change of the map declares the node dead.
+fn is_given_up(changed: &MapChanged, node: NodeId) -> bool {
+    let names = |change: &Change| matches!(change, Change::Dead(nodes) if nodes.contains(&node));
+    changed.entry.as_ref().is_some_and(|entry| entry.changes.iter().any(names))
 }

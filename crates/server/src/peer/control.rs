@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use cluster::consensus::Saved;
 use cluster::control::{Answer, Control, Effect, Gone, Input, Message, Start};
 use cluster::map::{NodeId, Peer};
 use mio::{Events, Poll, Token, Waker};
@@ -97,7 +98,8 @@ impl ControlThread {
         }
     }
 
-    pub(super) fn run(mut self) {
+    /// Returns what the next life of this process must know, when it is told to stop.
+    pub(super) fn run(mut self) -> Saved {
         let mut ready = Events::with_capacity(EVENTS_MAX);
         let roster = self.meeting.roster.load_full().expect("a node starts with its roster");
         self.dials.follow(boottime::now(), &roster);
@@ -110,9 +112,13 @@ impl ControlThread {
             if let Err(error) = self.poll.poll(&mut ready, sleep) {
                 assert_eq!(error.kind(), io::ErrorKind::Interrupted, "polling failed: {error}");
             }
+            let polled_at = boottime::now();
             self.read_links(&ready);
             while let Ok(event) = self.events.try_recv() {
                 self.on_event(event);
+            }
+            if self.unread.is_empty() {
+                self.control.note_listened(polled_at);
             }
             if boottime::now() >= self.control.wake_at() {
                 self.handle(Input::Tick);
@@ -120,6 +126,7 @@ impl ControlThread {
             self.tell_clock();
             self.keep_alive();
         }
+        self.control.to_saved()
     }
 
     /// Other nodes compare their wall clocks with this one's.
@@ -279,7 +286,9 @@ impl ControlThread {
                 let line = format!("node {node} sent what is no message; its link is closed");
                 self.meeting.complaints.say(&line);
             }
-            Broken::Lost | Broken::Silent => {}
+            // Its system has closed it: the process has ended, or begins a new life.
+            Broken::Lost => self.handle(Input::HungUp(node)),
+            Broken::Silent => {}
         }
         self.dials.lost(boottime::now(), self.me, peer, Purpose::Control);
         self.handle(Input::Unreachable(node));

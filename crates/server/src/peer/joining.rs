@@ -144,6 +144,12 @@ pub(crate) fn join(candidate: &Candidate<'_>) -> Result<Joined, JoinError> {
     }
 }
 
+/// Says once, to whoever listens first, that this process is back and still loads what it held.
+pub(crate) fn announce_loading(candidate: &Candidate<'_>) {
+    let heard = |at: &&JoinAddress| matches!(ask_at(candidate, at), Err(Why::NotYet(_)));
+    let _ = candidate.addresses.iter().find(heard); // If nobody hears it, it is said again.
+}
+
 fn ask_at(candidate: &Candidate<'_>, at: &JoinAddress) -> Result<Joined, Why> {
     let nodes = directory::peers_at(at, candidate.password).map_err(Why::Directory)?;
     let mut last = Why::Directory(DirectoryError::NoNode("it names no nodes".to_owned()));

@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use cluster::balance::Attempt;
+use cluster::consensus::Saved;
 use cluster::control::{Gone, MapChanged, Start};
 use cluster::map::{Endpoints, Epoch, Generation, NodeId, Peer};
 use cluster::merge::{Question, Reply, Taker};
@@ -46,7 +47,7 @@ use placement::Hashmask;
 
 pub(crate) use chance::number as draw_number;
 pub(crate) use directory::is_unknown_at;
-pub(crate) use joining::{Candidate, JoinError, Joined, Patience, join};
+pub(crate) use joining::{Candidate, JoinError, Joined, Patience, announce_loading, join};
 pub(crate) use line::ControlLine;
 pub(crate) use merging::MergeLink;
 pub(crate) use outlook::{Outlook, Progress};
@@ -123,6 +124,7 @@ pub(crate) struct Running {
     stop_listening: Option<Waker>,
     line: ControlLine,
     threads: Vec<JoinHandle<()>>,
+    control: Option<JoinHandle<Saved>>,
 }
 
 /// The way to a control thread that does not run yet, so that others can be given it first.
@@ -148,15 +150,17 @@ pub(crate) fn start(
     let complaints = Complaints::default();
     let meeting = Arc::new(Meeting { secret, roster, line: line.clone(), data, complaints });
     let threads = Vec::new();
+    let (stop_listening, control) = (None, None);
     let mut running =
-        Running { meeting: Arc::clone(&meeting), stop_listening: None, line, threads };
+        Running { meeting: Arc::clone(&meeting), stop_listening, line, threads, control };
     if let Some(listener) = listener {
         let (doorkeeper, waker) = Doorkeeper::new(listener, Arc::clone(&meeting))?;
         running.stop_listening = Some(waker);
-        running.spawn("peers", move || doorkeeper.run())?;
+        let thread = running.spawn("peers", move || doorkeeper.run())?;
+        running.threads.push(thread);
     }
     let control = ControlThread::new(thread, start, meeting, directory, outlook);
-    running.spawn("control", move || control.run())?;
+    running.control = Some(running.spawn("control", move || control.run())?);
     Ok(running)
 }
 
@@ -188,16 +192,13 @@ pub(crate) fn start_node(
 }
 
 impl Running {
-    fn spawn(&mut self, name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    fn spawn<T: Send + 'static>(
+        &self,
+        name: &str,
+        run: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<JoinHandle<T>> {
         let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
-        match thread {
-            Ok(thread) => self.threads.push(thread),
-            Err(error) => {
-                self.stop();
-                return Err(error);
-            }
-        }
-        Ok(())
+        thread.inspect_err(|_| self.stop())
     }
 
     /// For those who make their own links.
@@ -214,10 +215,12 @@ impl Running {
         }
     }
 
-    /// Waits until they have ended.
-    pub(crate) fn wait(&mut self) {
+    /// Waits until they have ended. Returns what the control plane knew then, if it ever ran.
+    pub(crate) fn wait(&mut self) -> Option<Saved> {
         for thread in self.threads.drain(..) {
             thread.join().expect("a thread of the control plane panicked");
         }
+        let control = self.control.take()?;
+        Some(control.join().expect("the control thread panicked"))
     }
 }

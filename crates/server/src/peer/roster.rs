@@ -47,6 +47,10 @@ impl Roster {
         Roster { me, cluster, generation, at, index: LogIndex(0), others }
     }
 
+    pub(super) fn knows(&self, node: NodeId) -> bool {
+        self.others.contains_key(&node)
+    }
+
     pub(super) fn has_same_members(&self, other: &Roster) -> bool {
         self.generation == other.generation && self.others == other.others
     }
@@ -113,11 +117,11 @@ impl Roster {
     fn judge_dialer(&self, purpose: Purpose, from: Peer) -> Result<(), Refusal> {
         match (purpose, self.others.get(&from.id)) {
             (Purpose::Join | Purpose::Merge, _) => Ok(()),
-            (Purpose::Control | Purpose::Data | Purpose::Timers | Purpose::Meet, None) => {
+            // A process that was given up votes, and asks to come back, before it is a member again.
+            (Purpose::Control, _) | (Purpose::Meet, Some(_)) => Ok(()),
+            (Purpose::Data | Purpose::Timers | Purpose::Meet, None) => {
                 Err(Refusal::NoMember(self.index))
             }
-            // One that has kept its vote takes part in decisions before it is a member again.
-            (Purpose::Control | Purpose::Meet, Some(_)) => Ok(()),
             (Purpose::Data | Purpose::Timers, Some(known)) if known.boot == from.boot => Ok(()),
             (Purpose::Data | Purpose::Timers, Some(_)) => Err(Refusal::OtherBoot),
         }
@@ -158,16 +162,14 @@ mod tests {
         assert_eq!(judge(hello(Purpose::Control, peer(2, 20))), here);
         assert_eq!(judge(hello(Purpose::Data, peer(2, 20))), here);
         assert_eq!(judge(hello(Purpose::Data, peer(3, 30))), Err(Refusal::NoMember(LogIndex(0))));
-        assert_eq!(
-            judge(hello(Purpose::Control, peer(3, 30))),
-            Err(Refusal::NoMember(LogIndex(0)))
-        );
+        assert_eq!(judge(hello(Purpose::Timers, peer(3, 30))), Err(Refusal::NoMember(LogIndex(0))));
         assert_eq!(judge(hello(Purpose::Join, peer(3, 30))), here);
     }
 
     #[test]
     fn a_restarted_node_may_vote_but_brings_no_data_before_it_is_a_member_again() {
         let judge = |hello: Hello| roster().judge(&hello).map(|standing| standing.me.id);
+        assert_eq!(judge(hello(Purpose::Control, peer(3, 30))), Ok(NodeId(1)), "it was given up");
         assert_eq!(judge(hello(Purpose::Control, peer(2, 21))), Ok(NodeId(1)));
         assert_eq!(judge(hello(Purpose::Data, peer(2, 21))), Err(Refusal::OtherBoot));
     }

@@ -1,8 +1,8 @@
 //! Timers through a stop of the whole cluster: a file in the data directory, written when the node
 //! stops and holds timers that nobody else has taken over, read and removed when it starts.
 //!
-//! And from one life of a process to the next: one that was counted as dead, or that yields, executes
-//! itself anew, and finds its timers in a piece of memory that it has left open.
+//! And from one life of a process to the next: one that was counted as dead begins again in the same process,
+//! one that yields executes itself anew; both find their timers in a piece of memory that was left open.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -82,9 +82,10 @@ pub(super) fn carry(hub: &Hub) -> Option<Carried> {
     left.map(Carried).inspect_err(|error| complain(Path::new("timers"), &error.to_string())).ok()
 }
 
-/// Takes in what the last life of this process has left.
-pub(super) fn take_carried(hub: &Hub) {
-    let Ok(name) = std::env::var(CARRIED) else { return };
+/// Takes in what the last life of this process has left: what is handed in, or named by the environment.
+pub(super) fn take_carried(hub: &Hub, carried: Option<&Carried>) {
+    let name = carried.map(Carried::name).or_else(|| std::env::var(CARRIED).ok());
+    let Some(name) = name else { return };
     let path = Path::new("/proc/self/fd").join(name);
     let taken = || -> io::Result<()> {
         let mut file = File::options().read(true).write(true).open(&path)?;

@@ -34,13 +34,18 @@ pub(crate) struct Prepared {
     runtime: tokio::runtime::Runtime,
 }
 
-/// Reads what an earlier process has left in the data directory.
-pub(crate) fn prepare(me: Peer, settings: &Settings, control: ControlLine) -> io::Result<Prepared> {
+/// Reads what an earlier process has left in the data directory, or an earlier life of this one in memory.
+pub(crate) fn prepare(
+    me: Peer,
+    settings: &Settings,
+    control: ControlLine,
+    carried: Option<&Carried>,
+) -> io::Result<Prepared> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (sender, work) = mpsc::unbounded_channel();
     let hub = Arc::new(Hub::new(me, sender, settings, control));
     keep::load(&hub);
-    keep::take_carried(&hub);
+    keep::take_carried(&hub, carried);
     Ok(Prepared { hub, work, runtime })
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cluster::control::MapChanged;
 use cluster::data::Plane;
-use cluster::map::{Change, DropReason, Generation, LogIndex, Map, NodeId, Outcome};
+use cluster::map::{Change, DropReason, Generation, LogIndex, Map, NodeId, Outcome, Source};
 use placement::Slot;
 use store::digest_of;
 
@@ -22,8 +22,10 @@ pub(super) struct Checkers {
     /// The map at every place of the log, as whoever came there first had it; of every generation.
     maps: BTreeMap<(Generation, LogIndex), Arc<Map>>,
     was_new: bool,
-    /// Slots of buckets that had no living copy at some time: of these nothing is promised.
+    /// Slots of buckets that began again without all they had: of these nothing is promised.
     lost: BTreeSet<u16>,
+    /// Some bucket had no holder at some time.
+    pub was_unheld: bool,
     pub checked: u64,
     /// By generation, the last write of each slot that was acknowledged, and the reign it was made in.
     acknowledged: BTreeMap<(Generation, Slot), Written>,
@@ -58,8 +60,8 @@ impl Checkers {
             return if known == map { Ok(()) } else { Err(format!("two maps at {index}")) };
         }
         self.was_new = true;
-        let lost = map.buckets().filter(|bucket| bucket.holders.is_empty());
-        self.lost.extend(lost.flat_map(|bucket| bucket.hashmask.slots()));
+        self.was_unheld |= map.lost().next().is_some();
+        self.lost.extend(map.begun_anew().flat_map(|(bucket, _)| bucket.slots()));
         covers_once(map)?;
         let before = self.maps.range((history, LogIndex(0))..(history, *index)).next_back();
         let before = before.map(|(_, map)| map);
@@ -71,7 +73,7 @@ impl Checkers {
         Ok(())
     }
 
-    /// Who has just become a backup has everything that was acknowledged until then.
+    /// Who has just become a backup, or has brought a bucket back, has everything that was acknowledged.
     fn has_what_is_acknowledged(
         &self,
         nodes: &BTreeMap<NodeId, Node>,
@@ -79,11 +81,18 @@ impl Checkers {
     ) -> Result<(), String> {
         let Some(entry) = &changed.entry else { return Ok(()) };
         for (change, outcome) in entry.changes.iter().zip(&changed.outcomes) {
-            let Change::AddBackup { bucket, node, .. } = change else { continue };
+            let (Change::AddBackup { bucket, node, .. }
+            | Change::Recreate { bucket, node, from: Source::OwnData, .. }) = change
+            else {
+                continue;
+            };
             let member = changed.map.member(*node).map(cluster::map::Member::peer);
             let node = nodes.get(node).filter(|it| Some(it.me) == member);
             let (Some(node), Outcome::Applied) = (node, outcome) else { continue };
-            let inside = |written: &&Written| bucket.slots().contains(&written.slot.number());
+            let inside = |written: &&Written| {
+                let slot = written.slot.number();
+                bucket.slots().contains(&slot) && !self.lost.contains(&slot)
+            };
             let history = changed.map.generation().joined();
             let known = self.acknowledged.iter().filter(|((of, _), _)| *of == history);
             for written in known.map(|(_, written)| written).filter(inside) {
@@ -91,7 +100,7 @@ impl Checkers {
                 if has < written.version {
                     let (slot, id) = (written.slot, node.me.id);
                     return Err(format!(
-                        "{id} is made a backup and lacks a write to slot {slot}: it is at {has:?}, \
+                        "{id} is made a holder and lacks a write to slot {slot}: it is at {has:?}, \
                          acknowledged was {written:?}"
                     ));
                 }

@@ -1,6 +1,8 @@
-//! What goes wrong, and when. Never all copies of a bucket at once: no promise is made for that.
+//! What goes wrong, and when. No process ends that has the last copy of a bucket, with one exception
+//! (`overlaps.rs`): no promise is made for that.
 
 mod aimed; // Where it hurts most.
+mod overlaps; // A pause and a death at about the same time; a pause of all who hold something.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -94,6 +96,8 @@ impl Faults {
             0 => self.fill_memory(world, some),
             1 | 2 => self.start_who_ended(world),
             3 => self.cut_from_some(world, some),
+            4 => self.stop_all_holders(world),
+            5 => self.stop_and_crash(world),
             _ => {}
         }
         world.tell_vitals();

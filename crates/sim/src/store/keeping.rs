@@ -1,5 +1,5 @@
-//! What a process that ends in good order leaves on its disk, and the next one finds there
-//! (`server/src/keep.rs`).
+//! What a process that ends in good order leaves on its disk, and the next one finds there; and what one that
+//! was given up keeps in memory (`server/src/keep.rs`).
 
 use cluster::control::{Gone, Input, Kept, Offer};
 use cluster::data::{Plane, SlotState};
@@ -7,9 +7,9 @@ use cluster::map::{Generation, NodeId};
 use placement::{Hashmask, Slot};
 
 use super::node::Node;
-use super::world::World;
+use super::world::{Event, World, ms};
 
-/// The copies on a disk.
+/// Copies of whole buckets.
 pub(super) struct Copies {
     generation: Generation,
     buckets: Vec<Hashmask>,
@@ -31,18 +31,36 @@ impl Copies {
     pub(super) fn give_to(self, node: &mut Node) -> Input {
         node.plane.kept_in = Some(self.generation);
         node.plane.keep(self.slots);
-        let offer = |bucket| Offer { bucket, kept: Kept::AsItWas };
+        let position = |slot: Slot| {
+            let at = node.plane.with_slot(slot, |state| state.position());
+            (at.reign, at.version.0)
+        };
+        let offer = |bucket: Hashmask| {
+            let slots = bucket.slots().filter_map(Slot::new);
+            let position = slots.map(position).max().unwrap_or_default();
+            Offer { bucket, kept: Kept::AsItWas, position }
+        };
         Input::Found(self.buckets.into_iter().map(offer).collect())
     }
 }
 
 impl World {
-    /// The process ends, and writes down what it held if that may be of use.
+    /// The process ends, and writes down what it held if that may be of use. One that was given up keeps it
+    /// in memory, with its log and its vote, and is back in a moment (`server/src/life.rs`).
     pub(super) fn end(&mut self, id: NodeId, gone: &Gone) {
         let is_of_use = matches!(gone, Gone::LeftFor(_) | Gone::Outcast);
-        let copies = self.nodes.get(&id).filter(|_| is_of_use).and_then(Copies::of);
+        let Some(node) = self.nodes.get(&id) else { return };
+        let copies = Some(node).filter(|_| is_of_use).and_then(Copies::of);
+        let saved = node.control.to_saved();
         self.kept.extend(copies.map(|copies| (id, copies)));
-        let ended = self.kill(id);
-        self.ended.extend(ended.filter(|_| is_of_use));
+        let ended = self.kill(id).filter(|_| is_of_use);
+        let Some((disk, me, clock)) = ended else { return };
+        if *gone == Gone::Outcast {
+            self.returning.insert(id, (saved, me, clock));
+            let after = ms(20 + self.rng.below(300));
+            self.push(after, Event::Return { node: id });
+        } else {
+            self.ended.push((disk, me, clock));
+        }
     }
 }

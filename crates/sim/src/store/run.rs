@@ -43,7 +43,7 @@ pub struct Report {
     pub answered: u64,
     pub acknowledged: u64,
     pub members: usize,
-    /// All copies of a bucket were gone at some time, so nothing was promised.
+    /// A bucket began again without all it had, so nothing was promised.
     pub lost: bool,
     /// Histories too tangled to judge.
     pub unknown: usize,
@@ -241,10 +241,9 @@ pub(super) fn is_at_rest(world: &World) -> bool {
             && node.control.plan().is_none_or(|plan| plan.is_done(&map))
     };
     let members: Vec<NodeId> = map.members().iter().map(|member| member.id).collect();
-    let full = |it: &cluster::map::Bucket| {
-        it.holders.len() == map.copies_wanted() || it.holders.is_empty()
-    };
+    let full = |it: &cluster::map::Bucket| it.holders.len() == map.copies_wanted();
     world.joining.is_empty()
+        && world.returning.is_empty()
         && world.nodes.keys().copied().eq(members)
         && world.nodes.values().all(is_settled)
         && map.buckets().all(full)

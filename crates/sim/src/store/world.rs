@@ -45,10 +45,12 @@ pub(super) struct World {
     event_count: u64,
     pub joining: BTreeMap<u64, (JoinRequest, Clock)>,
     joining_through: BTreeMap<u64, NodeId>,
-    /// What processes that ended in good order have left on their disks.
+    /// What processes have left for the next one of their node, on their disks or in memory.
     pub kept: BTreeMap<NodeId, Copies>,
     /// Processes that ended and will be back, if somebody starts them.
     pub ended: Vec<(Saved, Peer, Clock)>,
+    /// Processes that were given up and come back by themselves in a moment.
+    pub returning: BTreeMap<NodeId, (Saved, Peer, Clock)>,
     last_boot: u64,
     last_ask: u64,
     pub broken: Option<String>,
@@ -106,6 +108,15 @@ pub(super) enum Event {
     },
     JoinAgain {
         id: u64,
+    },
+    /// A process that was given up begins its next life.
+    Return {
+        node: NodeId,
+    },
+    /// The system of a process that ended has closed its control link.
+    HungUp {
+        to: Peer,
+        node: NodeId,
     },
     /// A process that yields asks its next question.
     HandOver {
@@ -173,6 +184,7 @@ impl World {
             joining_through: BTreeMap::new(),
             kept: BTreeMap::new(),
             ended: Vec::new(),
+            returning: BTreeMap::new(),
             last_boot: 1000,
             last_ask: 1_000_000,
             broken: None,
@@ -222,6 +234,7 @@ impl World {
             ack: None,
             buckets: None,
             skew: Duration::ZERO,
+            is_loading: false,
         };
         self.joining.insert(id, (request, clock));
     }
@@ -261,6 +274,12 @@ impl World {
         let ours = streams.filter(|(_, it)| it.from == node.me || it.to == node.me);
         for stream in ours.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.break_stream(stream);
+        }
+        let others: Vec<Peer> = self.nodes.values().map(|other| other.me).collect();
+        for to in
+            others.into_iter().filter(|to| !self.network.is_cut(id, to.id)).collect::<Vec<_>>()
+        {
+            self.push(ms(1), Event::HungUp { to, node: id });
         }
         Some((node.disk, node.me, node.clock))
     }
@@ -403,6 +422,17 @@ impl World {
                 }
             }
             Event::JoinAgain { id } => self.join_again(id),
+            Event::Return { node } => {
+                if let Some(ended) = self.returning.remove(&node) {
+                    tell!(self, "{node} comes back with all it had");
+                    self.restart(ended);
+                }
+            }
+            Event::HungUp { to, node } => {
+                if self.nodes.get(&to.id).is_some_and(|it| it.me == to) {
+                    self.give(to.id, Input::HungUp(node));
+                }
+            }
             Event::HandOver { from } => self.hand_over(from),
             Event::Merge { from, to, question, is_new } => {
                 self.on_merge(to, from, question, is_new);

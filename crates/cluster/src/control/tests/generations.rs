@@ -6,7 +6,7 @@ use super::rules::of_two_with_a_third_in_the_log;
 use super::world::{World, member, ms};
 use crate::control::recreate::{AWAITED_FOR, Lost};
 use crate::control::{Answer, Ask, Input, Kept, Offer};
-use crate::map::{Change, LogIndex, Map, NodeId, Setting, Settings, Source};
+use crate::map::{Change, Generation, LogIndex, Map, NodeId, Setting, Settings, Source};
 
 fn of_two_without_the_second() -> World {
     let mut t = World::of(2);
@@ -16,7 +16,7 @@ fn of_two_without_the_second() -> World {
 }
 
 fn everything(kept: Kept) -> Input {
-    let offer = |bucket| Offer { bucket, kept };
+    let offer = |bucket| Offer { bucket, kept, position: (LogIndex(1), 1) };
     Input::Found(Hashmask::all(Mask::M000F).map(offer).collect())
 }
 
@@ -309,4 +309,20 @@ fn nobody_is_awaited_for_longer_than_a_day() {
     map.apply(LogIndex(5), &change);
     assert_eq!(map.begun_anew().count(), 0);
     assert_eq!(lost.given_up(&map, at + 2 * AWAITED_FOR), None, "there is nobody left");
+}
+
+#[test]
+fn a_side_that_yields_hands_over_only_when_no_lease_of_it_runs_any_more() {
+    let mut t = World::of(3);
+    let theirs = Generation { counter: 8, founder: NodeId(9) };
+    t.give(NodeId(1), Input::Met(theirs));
+    t.run_until(|t| t.nodes.values().any(|node| node.control.yields_to().is_some()));
+    for _ in 0..1_200 {
+        t.run(ms(1));
+        let begun = t.nodes.values().any(|node| node.hands_over);
+        let serves = t.nodes.values().any(|node| node.has_lease(t.now));
+        assert!(!begun || !serves, "what is acknowledged now would be handed over by nobody");
+    }
+    t.run(ms(300));
+    assert!(t.nodes.values().all(|node| node.hands_over));
 }

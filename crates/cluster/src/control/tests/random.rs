@@ -41,6 +41,7 @@ fn stories(seeds: Range<u64>) {
 fn story(seed: u64, broken: Option<Rule>) {
     let mut t = World::new(seed, Weather { delay_ms: (0, 1), lost: 0, doubled: 0 });
     t.broken = broken;
+    t.given_up_return = true;
     t.weather.delay_ms.1 += t.draw() % 40;
     t.weather.lost = t.draw() % 60;
     t.weather.doubled = t.draw() % 60;

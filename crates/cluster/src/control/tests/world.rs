@@ -18,7 +18,10 @@ use crate::map::{Boot, Endpoints, Epoch, Generation, Map, NodeId, Peer, Setting,
 
 pub(super) const CLUSTER: ClusterId = ClusterId(77);
 
-pub(super) fn ms(milliseconds: u64) -> Duration {
+/// How long a process that was given up takes to begin again.
+const RETURN_AFTER: Duration = ms(100);
+
+pub(super) const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
@@ -42,6 +45,7 @@ pub(super) fn request(member: Member) -> JoinRequest {
         ack: None,
         buckets: None,
         skew: Duration::ZERO,
+        is_loading: false,
     }
 }
 
@@ -76,6 +80,9 @@ pub(super) struct World {
     /// What was reported of clocks: when, by whom.
     pub(super) skews: Vec<(Duration, NodeId, Skew)>,
     gone: BTreeMap<NodeId, Gone>,
+    /// Processes that were given up come back under a new boot, with their log, as real ones do.
+    pub(super) given_up_return: bool,
+    last_boot: u64,
     last_ask: u64,
     /// By history and index.
     log: BTreeMap<(Generation, LogIndex), Arc<Map>>,
@@ -87,6 +94,10 @@ pub(super) struct Node {
     /// Parts of a thousand that its clock runs in a thousand of the true one.
     rate: u64,
     pub(super) disk: Saved,
+    /// How long its disk takes to write something.
+    pub(super) disk_takes: Duration,
+    /// What is to be done when the disk is done, if it is at work.
+    waits_to_do: Option<Vec<Effect>>,
     pub(super) is_stopped: bool,
     inbox: Vec<Input>,
     pub(super) lease_until: Duration,
@@ -97,6 +108,8 @@ pub(super) struct Node {
     pub(super) holds_drains: bool,
     pub(super) fills: Vec<(balance::Attempt, Hashmask, NodeId)>,
     pub(super) drains: Vec<(Hashmask, Epoch)>,
+    /// Whether it was told to hand over everything to another generation.
+    pub(super) hands_over: bool,
     /// What it was told to hand over.
     pub(super) brings: Option<Vec<Hashmask>>,
     pub(super) served: Vec<Hashmask>,
@@ -106,6 +119,8 @@ enum Event {
     Arrival { to: Peer, from: Peer, message: Message },
     Data { to: Peer, input: Input },
     JoinAgain { id: u64 },
+    Return { id: u64, disk: Box<Saved>, rate: u64 },
+    DiskDone { of: Peer },
 }
 
 impl Node {
@@ -148,6 +163,8 @@ impl World {
             answers: BTreeMap::new(),
             skews: Vec::new(),
             gone: BTreeMap::new(),
+            given_up_return: false,
+            last_boot: 1_000_000,
             last_ask: 1000,
             log: BTreeMap::new(),
         }
@@ -199,7 +216,18 @@ impl World {
 
     /// The process ends without a word; its disk stays.
     pub(super) fn kill(&mut self, node: u64) -> Option<Saved> {
-        self.nodes.remove(&NodeId(node)).map(|node| node.disk)
+        let ended = self.nodes.remove(&NodeId(node))?;
+        self.hang_up(ended.me.id);
+        Some(ended.disk)
+    }
+
+    /// Its system closes the links of a process that has ended.
+    fn hang_up(&mut self, node: NodeId) {
+        let is_cut = |other: &Peer| self.cut.contains(&(node, other.id));
+        let others: Vec<Peer> = self.nodes.values().map(|node| node.me).collect();
+        for to in others.into_iter().filter(|other| !is_cut(other)).collect::<Vec<_>>() {
+            self.push(ms(1), Event::Data { to, input: Input::HungUp(node) });
+        }
     }
 
     /// Another process of the same node, with what is on its disk.
@@ -374,7 +402,8 @@ impl World {
     /// The next thing that happens, if it happens before `end`.
     fn step(&mut self, end: Duration) -> bool {
         let wake = |node: &Node| (node.true_time(node.control.wake_at()), node.me.id);
-        let wake = self.nodes.values().filter(|node| !node.is_stopped).map(wake).min();
+        let is_awake = |node: &&Node| !node.is_stopped && node.waits_to_do.is_none();
+        let wake = self.nodes.values().filter(is_awake).map(wake).min();
         let event = self.events.first_key_value().map(|((at, _), _)| *at);
         let next = wake.map(|(at, _)| at).into_iter().chain(event).min();
         let Some(at) = next.filter(|at| *at <= end) else { return false };
@@ -409,6 +438,51 @@ impl World {
                 }
                 self.push(ms(300), Event::JoinAgain { id });
             }
+            Event::Return { id, disk, rate } => {
+                self.last_boot += 1;
+                let me = Member { boot: Boot(self.last_boot), ..member(id) };
+                self.start(me, Begin::Resume(*disk), None, rate);
+            }
+            Event::DiskDone { of } => self.on_disk_done(of),
+        }
+    }
+
+    /// A slow disk is done: the node does what waited for it, then reads what came meanwhile.
+    fn on_disk_done(&mut self, of: Peer) {
+        let now = self.now;
+        let Some(node) = self.nodes.get_mut(&of.id).filter(|node| node.me == of) else { return };
+        let Some(effects) = node.waits_to_do.take() else { return };
+        node.control.note_disk_wait(node.disk_takes);
+        self.carry_out_all(of.id, effects);
+        while let Some(node) = self.nodes.get_mut(&of.id).filter(|node| node.waits_to_do.is_none())
+        {
+            if node.inbox.is_empty() {
+                let clock = node.clock(now);
+                return node.control.note_listened(clock);
+            }
+            let input = node.inbox.remove(0);
+            self.give(of.id, input);
+        }
+    }
+
+    /// Only what is promised to others is waited for.
+    fn takes_time(&self, id: NodeId, effect: &Effect) -> bool {
+        let slow = self.nodes.get(&id).filter(|node| !node.disk_takes.is_zero());
+        let Effect::Persist(persist) = effect else { return false };
+        slow.is_some_and(|node| persist.is_promise(&node.disk))
+    }
+
+    fn carry_out_all(&mut self, id: NodeId, effects: Vec<Effect>) {
+        let mut effects = effects.into_iter();
+        while let Some(effect) = effects.next() {
+            let takes_time = self.takes_time(id, &effect);
+            self.carry_out(id, effect);
+            let Some(node) = self.nodes.get_mut(&id) else { return };
+            if takes_time {
+                node.waits_to_do = Some(effects.collect());
+                let (of, takes) = (node.me, node.disk_takes);
+                return self.push(takes, Event::DiskDone { of });
+            }
         }
     }
 
@@ -420,14 +494,16 @@ impl World {
 
     pub(super) fn give(&mut self, to: NodeId, input: Input) {
         let Some(node) = self.nodes.get_mut(&to) else { return };
-        if node.is_stopped {
+        if node.is_stopped || node.waits_to_do.is_some() {
             return node.inbox.push(input);
         }
         let clock = node.clock(self.now);
         let mut effects = Vec::new();
         node.control.handle(clock, input, &mut effects);
-        for effect in effects {
-            self.carry_out(to, effect);
+        self.carry_out_all(to, effects);
+        let node = self.nodes.get_mut(&to);
+        if let Some(node) = node.filter(|it| it.waits_to_do.is_none() && it.inbox.is_empty()) {
+            node.control.note_listened(clock);
         }
         self.look(to);
     }
@@ -445,6 +521,8 @@ impl World {
             me: peer,
             rate,
             disk,
+            disk_takes: Duration::ZERO,
+            waits_to_do: None,
             is_stopped: false,
             inbox: Vec::new(),
             lease_until: Duration::ZERO,
@@ -454,6 +532,7 @@ impl World {
             holds_drains: false,
             fills: Vec::new(),
             drains: Vec::new(),
+            hands_over: false,
             brings: None,
             served: Vec::new(),
         };
@@ -494,10 +573,8 @@ impl World {
                     self.push(ms(1), Event::Data { to: from, input });
                 }
             }
-            Effect::TakeOver { .. }
-            | Effect::Decided(_)
-            | Effect::Yield { .. }
-            | Effect::Beat { .. } => {}
+            Effect::TakeOver { .. } | Effect::Decided(_) | Effect::Beat { .. } => {}
+            Effect::Yield { .. } => node.hands_over = true,
             Effect::Bring { buckets } => node.brings = Some(buckets),
             Effect::Serving { bucket, .. } => node.served.push(bucket),
             Effect::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),
@@ -539,7 +616,12 @@ impl World {
 
     fn on_gone(&mut self, id: NodeId, gone: &Gone) {
         self.gone.insert(id, gone.clone());
-        self.nodes.remove(&id);
+        let Some(Node { control, rate, .. }) = self.nodes.remove(&id) else { return };
+        self.hang_up(id);
+        if self.given_up_return && *gone == Gone::Outcast {
+            let disk = Box::new(control.to_saved());
+            self.push(RETURN_AFTER, Event::Return { id: id.0, disk, rate });
+        }
     }
 
     fn send(&mut self, from: Peer, to: NodeId, message: &Message) {

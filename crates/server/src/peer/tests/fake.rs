@@ -248,6 +248,7 @@ impl FakeNode {
             ack: None,
             buckets: None,
             skew: Duration::ZERO,
+            is_loading: false,
         };
         let (password, secret) = (&Secret::default(), &Secret::new(secret));
         let candidate =

@@ -1,0 +1,92 @@
+//! A pause and a death that overlap, in every order. As long as a majority of the voters' processes run and
+//! reach each other there is a leader again, and the living hold everything.
+
+use super::world::{World, ms};
+use crate::map::NodeId;
+
+/// What becomes of the leader when one of three nodes is stopped for a while and another is killed.
+#[derive(Clone, Copy, Debug)]
+enum Leader {
+    Stays,
+    IsStopped,
+    IsKilled,
+}
+
+const LEADERS: [Leader; 3] = [Leader::Stays, Leader::IsStopped, Leader::IsKilled];
+
+/// Returns who stays, who is stopped and who is killed.
+fn cast(t: &World, of_leader: Leader) -> [u64; 3] {
+    let leader = t.leader().unwrap();
+    let others: Vec<u64> = t.members().into_iter().filter(|id| *id != leader).collect();
+    match of_leader {
+        Leader::Stays => [leader, others[0], others[1]],
+        Leader::IsStopped => [others[0], leader, others[1]],
+        Leader::IsKilled => [others[0], others[1], leader],
+    }
+}
+
+/// Runs until the living are members with leases and hold every bucket.
+fn come_back(t: &mut World, living: &[u64]) {
+    t.run_until(|t| {
+        let Some(map) = t.has_a_map().then(|| t.map()) else { return false };
+        t.members() == living
+            && t.has_leases()
+            && map.buckets().all(|bucket| bucket.holders.len() == 2)
+    });
+}
+
+fn sorted(mut nodes: Vec<u64>) -> Vec<u64> {
+    nodes.sort_unstable();
+    nodes
+}
+
+#[test]
+fn two_of_three_go_on_whenever_one_is_stopped_and_another_killed_meanwhile() {
+    for of_leader in LEADERS {
+        for killed_after in (0..3_000).step_by(50) {
+            println!("{of_leader:?}, killed {killed_after} ms after the stop");
+            let mut t = World::of(3);
+            t.given_up_return = true;
+            let [stays, stopped, killed] = cast(&t, of_leader);
+            t.stop(stopped);
+            t.run(ms(killed_after));
+            t.kill(killed);
+            t.run(ms(3_000 - killed_after));
+            t.go_on(stopped);
+            come_back(&mut t, &sorted(vec![stays, stopped]));
+        }
+    }
+}
+
+#[test]
+fn two_of_three_go_on_whenever_one_is_killed_and_another_stopped_meanwhile() {
+    for of_leader in LEADERS {
+        for stopped_after in (0..1_200).step_by(50) {
+            println!("{of_leader:?}, stopped {stopped_after} ms after the kill");
+            let mut t = World::of(3);
+            t.given_up_return = true;
+            let [stays, stopped, killed] = cast(&t, of_leader);
+            t.kill(killed);
+            t.run(ms(stopped_after));
+            t.stop(stopped);
+            t.run(ms(3_000));
+            t.go_on(stopped);
+            come_back(&mut t, &sorted(vec![stays, stopped]));
+        }
+    }
+}
+
+#[test]
+fn a_process_that_was_given_up_keeps_its_vote_until_the_others_do_without_it() {
+    let mut t = World::of(3);
+    t.given_up_return = true;
+    let [stays, stopped, killed] = cast(&t, Leader::Stays);
+    t.stop(stopped);
+    t.run_until(|t| t.map().member(NodeId(stopped)).is_none());
+    t.run(ms(5_000));
+    assert_eq!(t.voters().len(), 3, "it may only be paused, and two tolerate no fault");
+    t.kill(killed);
+    t.run(ms(5_000));
+    t.go_on(stopped);
+    come_back(&mut t, &sorted(vec![stays, stopped]));
+}

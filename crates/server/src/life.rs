@@ -1,0 +1,95 @@
+//! What a process that was counted as dead takes along when it comes back. It keeps its tables, its id, its log
+//! and so its vote, and joins again under a new boot in the same process: nothing is thrown away before another
+//! node is known to have it. `Node::next_life` makes one, `Node::start_again` begins it.
+
+use core::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+use cluster::consensus::Saved;
+use cluster::map::{ClusterId, NodeId};
+use commands::settings::{JoinAddress, Settings, SidePort};
+
+use crate::disk::SharedDirectory;
+use crate::keep::Copies;
+use crate::timers::Carried;
+
+pub struct Life {
+    pub(crate) node: NodeId,
+    pub(crate) cluster: ClusterId,
+    /// The host under which the others know this node.
+    pub(crate) host: String,
+    /// As they were at the end, with the ports that the system gave.
+    pub(crate) settings: Settings,
+    /// What the log said, unless a data directory has it.
+    pub(crate) saved: Saved,
+    pub(crate) directory: Option<SharedDirectory>,
+    pub(crate) copies: Option<Copies>,
+    pub(crate) timers: Option<Carried>,
+    /// Whether to ask the others to be let in before it begins: if they do not answer its log.
+    pub(crate) asks_first: bool,
+    /// Set by whoever does not want it to come back any more.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Life {
+    /// The client addresses of the other nodes, as far as this one knows.
+    pub fn others(&self) -> Vec<String> {
+        self.settings.join.0.iter().map(|at| format!("{}:{}", at.host, at.port)).collect()
+    }
+}
+
+/// The ports a node had.
+pub(crate) struct OldPorts {
+    pub client: u16,
+    pub peer: u16,
+    pub http: u16,
+}
+
+/// Returns the settings with the ports that the system picked, and with these addresses to ask at first.
+pub(crate) fn settled(
+    mut settings: Settings,
+    ports: &OldPorts,
+    others: Vec<JoinAddress>,
+) -> Settings {
+    if settings.effective_peer_port() == Some(0) {
+        settings.peer_port = SidePort::At(ports.peer);
+    }
+    if settings.effective_http_port() == Some(0) {
+        settings.http_port = SidePort::At(ports.http);
+    }
+    if settings.port == 0 {
+        settings.port = ports.client;
+    }
+    // These are the cluster's, and may have been changed since.
+    (settings.backups, settings.ack, settings.buckets) = (None, None, None);
+    // The addresses it was once given may be those of nodes long gone: the members it knows come first.
+    let given = core::mem::take(&mut settings.join.0);
+    settings.join.0 = others;
+    for address in given {
+        if !settings.join.0.contains(&address) {
+            settings.join.0.push(address);
+        }
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(port: u16) -> JoinAddress {
+        JoinAddress { host: "here".to_owned(), port }
+    }
+
+    #[test]
+    fn a_node_comes_back_at_the_ports_it_had_and_asks_its_last_members_first() {
+        let mut settings = Settings { port: 0, ..Settings::default() };
+        settings.join.0 = vec![address(1), address(2)];
+        let ports = OldPorts { client: 7001, peer: 7002, http: 7003 };
+        let settings = settled(settings, &ports, vec![address(2), address(3)]);
+        assert_eq!(settings.port, 7001);
+        assert_eq!(settings.effective_peer_port(), Some(7002));
+        assert_eq!(settings.effective_http_port(), Some(7003));
+        assert_eq!(settings.join.0, [address(2), address(3), address(1)]);
+    }
+}
