@@ -199,6 +199,21 @@ fn a_redirection_without_end_is_told_at_last() {
 }
 
 #[test]
+fn a_retry_that_is_given_up_is_answered_with_the_redirection() {
+    let mut bench = Bench::new();
+    bench.faults.push((1, b"-TRYAGAIN soon\r\n"));
+    bench.request(&["GET a", "GET b"]);
+    bench.serve();
+    let from = bench.pipeline.reads_from().expect("an answer is due");
+    let reply = bench.replies.remove(&from).expect("the node has answered");
+    bench.pipeline.receive(from, &reply, &bench.nodes);
+    assert!(bench.pipeline.is_pausing());
+    bench.pipeline.give_up(&bench.nodes);
+    bench.settle();
+    assert_eq!(bench.said, "-TRYAGAIN soon\r\n$-1\r\n");
+}
+
+#[test]
 fn replies_stay_with_the_nodes_while_the_client_does_not_read() {
     let mut bench = Bench::new();
     bench.nodes.store.insert(b"a".to_vec(), vec![b'x'; OUTPUT_BYTES_MAX]);
