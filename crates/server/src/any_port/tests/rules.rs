@@ -365,6 +365,10 @@ fn a_transaction_with_a_refused_command_does_not_run() {
     let aborted = "-EXECABORT Transaction discarded because of previous errors.";
     assert_eq!(said, format!("+OK +QUEUED {refused} {aborted} $-1"));
     assert_eq!(bench.run(&["MULTI", "SUBSCRIBE c", "EXEC"]), format!("+OK {refused} {aborted}"));
+    // The answer to MULTI has not come yet when the next command is read.
+    let crosses = "-CROSSSLOT Keys in request don't hash to the same slot";
+    let said = bench.run(&["MULTI", "RENAME a b", "SET c 1", "EXEC", "GET c"]);
+    assert_eq!(said, format!("+OK {crosses} +QUEUED {aborted} $-1"));
 }
 
 #[test]
