@@ -39,12 +39,14 @@ pub(super) struct Inquiry {
     places: Vec<usize>,
     /// The reply so far, if it is needed whole.
     body: Vec<u8>,
+    /// The last redirection, as it came.
+    refusal: Vec<u8>,
 }
 
 impl Inquiry {
     pub(super) fn new(slot: Option<Slot>, command: Arc<Vec<u8>>) -> Inquiry {
-        let (places, body) = (Vec::new(), Vec::new());
-        Inquiry { slot, command, on: 0, retries: 0, replies_left: 1, places, body }
+        let (places, body, refusal) = Default::default();
+        Inquiry { slot, command, on: 0, retries: 0, replies_left: 1, places, body, refusal }
     }
 
     pub(super) fn of_part(part: &Part) -> Inquiry {
@@ -207,10 +209,17 @@ impl Forwarded {
         let body = core::mem::take(&mut inquiry.body);
         let redirect = inquiry.slot.and_then(|_| Redirect::parse(&body));
         if let Some(redirect) = redirect.filter(|_| inquiry.retries < RETRIES_MAX) {
+            inquiry.refusal = body;
             return Next::Redirected(redirect);
         }
         self.fail(body);
         Next::GoOn
+    }
+
+    /// Ends the present inquiry with its last redirection.
+    pub(super) fn give_up(&mut self) {
+        let refusal = self.inquiry().map(|inquiry| core::mem::take(&mut inquiry.refusal));
+        self.fail(refusal.unwrap_or_default());
     }
 
     /// The present inquiry did not run, for this reason.

@@ -94,6 +94,7 @@ pub(super) struct Pipeline {
     /// The client listens: its bytes go to this connection and back, and nothing is looked at.
     tied: Option<UpstreamId>,
     closing: Closing,
+    answered: u64,
     /// Bytes for the client.
     pub output: Output,
 }
@@ -115,6 +116,7 @@ impl Default for Pipeline {
             retry: None,
             tied: None,
             closing: Closing::Open,
+            answered: 0,
             output: Output::default(),
         }
     }
@@ -248,6 +250,21 @@ impl Pipeline {
             self.send_again(redirect, routes);
             self.advance(routes);
         }
+    }
+
+    /// Answers the oldest request with its last redirection, instead of sending it again.
+    pub(super) fn give_up(&mut self, routes: &impl Routes) {
+        if self.retry.take().is_some() {
+            if let Some(Answer::Asked(request)) = self.answers.front_mut() {
+                request.give_up();
+            }
+            self.advance(routes);
+        }
+    }
+
+    /// The number of requests that nodes have answered.
+    pub(super) fn answered(&self) -> u64 {
+        self.answered
     }
 
     /// The connection that a listening client is tied to.

@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 /// The pause before a command is sent again: a handover takes milliseconds.
 const RETRY_PAUSE: Duration = Duration::from_millis(2);
+/// No command is sent again after so long: the client gets the redirection.
+const RETRY_WITHIN: Duration = Duration::from_secs(5);
 /// The pieces of a gathered write.
 const PIECES: usize = 64;
 
@@ -45,6 +47,8 @@ pub(super) struct Session<'h, H> {
     waiting: Option<(UpstreamId, Instant)>,
     /// The end of the pause before a retry.
     pause_until: Option<Instant>,
+    /// The number of requests answered when a request was first sent again, and the time of that.
+    retrying: Option<(u64, Instant)>,
     /// The time at which the last answer was known.
     finished: Option<Instant>,
 }
@@ -66,6 +70,7 @@ impl<'h, H: Home> Session<'h, H> {
             has_ended: false,
             waiting: None,
             pause_until: None,
+            retrying: None,
             finished: None,
         })
     }
@@ -221,9 +226,24 @@ impl<'h, H: Home> Session<'h, H> {
         }
         if self.pause_until.is_some_and(|until| Instant::now() >= until) {
             self.pause_until = None;
-            self.pipeline.retry(self.home);
+            self.retry();
         }
         Ok(())
+    }
+
+    /// Sends the oldest request again, unless that has been tried for too long.
+    fn retry(&mut self) {
+        let answered = self.pipeline.answered();
+        let since = match self.retrying {
+            Some((number, since)) if number == answered => since,
+            Some(_) | None => Instant::now(),
+        };
+        self.retrying = Some((answered, since));
+        if since.elapsed() > RETRY_WITHIN {
+            self.pipeline.give_up(self.home);
+        } else {
+            self.pipeline.retry(self.home);
+        }
     }
 
     fn wants_input(&self) -> bool {

@@ -182,6 +182,7 @@ impl Pipeline {
         for slot in request.slots() {
             self.busy.remove(&slot);
         }
+        self.answered += 1;
         self.exclusive -= usize::from(request.is_exclusive);
         self.request_bytes -= request.bytes();
         let Outcome::Reply { bytes, is_error } = request.outcome() else {

@@ -33,14 +33,16 @@ impl Pipeline {
     fn may_start(&self, plan: &Plan) -> bool {
         let nothing_under_way = self.answers.is_empty();
         if self.in_transaction() {
-            // All that is under way belongs to the transaction.
-            return nothing_under_way || *plan != Plan::Reset;
+            // All that is under way belongs to the transaction, but for a RESET that ends it.
+            return nothing_under_way || *plan != Plan::Reset && !self.is_resetting();
         }
-        let is_free = |slot: &Slot| self.exclusive == 0 && !self.busy.contains(slot);
+        // Whether a transaction begins here is known when an exclusive request is answered.
+        let is_settled = self.exclusive == 0;
+        let is_free = |slot: &Slot| is_settled && !self.busy.contains(slot);
         match plan {
             Plan::To(slot) => is_free(slot),
             Plan::Scatter(_, parts) => parts.iter().all(|part| is_free(&part.slot)),
-            Plan::CrossSlot | Plan::Refuse(_) | Plan::Quit => true,
+            Plan::CrossSlot | Plan::Refuse(_) | Plan::Quit => is_settled,
             Plan::Here
             | Plan::Listen
             | Plan::Unsubscribe { .. }
@@ -52,6 +54,12 @@ impl Pipeline {
             | Plan::Unwatch
             | Plan::Reset => nothing_under_way,
         }
+    }
+
+    /// True if RESET is under way: it starts alone, and so it is the oldest.
+    fn is_resetting(&self) -> bool {
+        let Some(Answer::Asked(request)) = self.answers.front() else { return false };
+        matches!(request.on_success, OnSuccess::Reset)
     }
 
     fn start(&mut self, request: Request, routes: &impl Routes) {

@@ -49,12 +49,17 @@ fn request(kind: u8, first: usize, second: usize, number: usize) -> Words {
         15 => "CLIENT GETNAME".to_owned(),
         16 => "MULTI".to_owned(),
         17 => "EXEC".to_owned(),
-        _ => "DISCARD".to_owned(),
+        18 => "DISCARD".to_owned(),
+        19 => format!("RENAME {a} {b}"),
+        20 => "RESET".to_owned(),
+        21 => "CLIENT REPLY OFF".to_owned(),
+        22 => format!("WATCH {a}"),
+        _ => "UNWATCH".to_owned(),
     })
 }
 
 fn requests() -> impl Strategy<Value = Vec<Words>> {
-    vec((0..19u8, 0..5usize, 0..5usize), 1..40).prop_map(|drawn| {
+    vec((0..24u8, 0..5usize, 0..5usize), 1..40).prop_map(|drawn| {
         let numbered = drawn.into_iter().enumerate();
         numbered
             .map(|(number, (kind, first, second))| request(kind, first, second, number))
@@ -233,36 +238,42 @@ impl Run {
     }
 }
 
-/// Compares replies with those of one node that serves everything, one request at a time. Inside MULTI
-/// a redirection is a lawful reply, and then EXEC runs nothing.
+/// Compares replies with those of one node that serves everything, one request at a time. Three things
+/// are the any-port's own: inside MULTI a redirection is a lawful reply, and then EXEC runs nothing; it
+/// refuses some commands by itself; and keys of several nodes cannot be watched.
 fn judge(requests: &[Words], replies: &[&[u8]]) -> Nodes {
     let (mut plain, mut connection) = (Nodes::new(1), Connection::default());
     let mut in_transaction = false;
     for (number, (request, reply)) in requests.iter().zip(replies).enumerate() {
-        let shown = format!("request {number}: {}", request.join(&b' ').escape_ascii());
+        let line = request.join(&b' ');
+        let shown = format!("request {number}: {}", line.escape_ascii());
         let name = request[0].as_slice();
-        let refused = reply.starts_with(b"-") && !reply.starts_with(b"-ERR");
-        let not_run = in_transaction && name == b"EXEC" && is_redirection(reply);
-        if not_run {
-            connection.refuse(b"");
-        }
-        if in_transaction && name == b"CLIENT" && request.len() == 3 {
-            // The any-port refuses it, and the transaction.
-            assert!(reply.starts_with(b"-ERR this command"), "{shown}: {}", reply.escape_ascii());
-            connection.refuse(b"");
-            continue;
-        }
-        if in_transaction && refused && name != b"EXEC" {
-            assert!(is_redirection(reply), "{shown}: {}", reply.escape_ascii());
+        let own: Option<&[u8]> = match name {
+            b"CLIENT" if request[1] == b"REPLY" => Some(b"-ERR CLIENT REPLY"),
+            b"CLIENT" if in_transaction && request.len() == 3 => Some(b"-ERR this command"),
+            _ => None,
+        };
+        if let Some(own) = own {
+            assert!(reply.starts_with(own), "{shown}: {}", reply.escape_ascii());
             connection.refuse(b"");
             continue;
+        }
+        if name == b"WATCH" && reply.starts_with(b"-ERR all watched keys") {
+            continue;
+        }
+        let is_redirected = in_transaction && is_redirection(reply);
+        if is_redirected {
+            connection.refuse(b"");
+            if name != b"EXEC" {
+                continue;
+            }
         }
         let expected = plain.serve(0, &mut connection, request);
-        let is_same = expected == **reply || not_run;
+        let is_same = expected == **reply || is_redirected;
         assert!(is_same, "{shown}: {} for {}", reply.escape_ascii(), expected.escape_ascii());
         in_transaction = match name {
             b"MULTI" => true,
-            b"EXEC" | b"DISCARD" => false,
+            b"EXEC" | b"DISCARD" | b"RESET" => false,
             _ => in_transaction,
         };
     }
@@ -281,19 +292,24 @@ fn check_order(requests: &[Words], nodes: &Nodes) {
         let Some(number) = number_of(&ran.words) else { continue };
         let before = last.insert(Slot::of(&ran.words[1]), number);
         assert!(before.is_none_or(|before| before < number), "{before:?} ran before {number}");
-        let named =
-            requests[..number].iter().rev().find(|words| words[0] == b"CLIENT" && words.len() == 3);
-        let is_known = named.is_none_or(|words| words[2] == ran.name || in_multi(requests, words));
+        let mut before = requests[..number].iter().rev();
+        let named = before.find(|words| is_naming(words));
+        let expected = named.and_then(|words| words.get(2)).map_or(&b""[..], Vec::as_slice);
+        let is_known = expected == ran.name || named.is_some_and(|words| in_multi(requests, words));
         assert!(is_known, "request {number} ran under the name {}", ran.name.escape_ascii());
     }
+}
+
+fn is_naming(words: &Words) -> bool {
+    words[0] == b"RESET" || words[0] == b"CLIENT" && words[1] == b"SETNAME"
 }
 
 /// True if the naming may have been refused inside MULTI.
 fn in_multi(requests: &[Words], naming: &Words) -> bool {
     let before = requests.iter().take_while(|words| *words != naming);
-    let ends =
-        before.filter(|words| [&b"MULTI"[..], b"EXEC", b"DISCARD"].contains(&words[0].as_slice()));
-    ends.last().is_some_and(|words| words[0] == b"MULTI")
+    let bounds: [&[u8]; 4] = [b"MULTI", b"EXEC", b"DISCARD", b"RESET"];
+    let last = before.filter(|words| bounds.contains(&words[0].as_slice())).last();
+    naming[0] == b"CLIENT" && last.is_some_and(|words| words[0] == b"MULTI")
 }
 
 /// The number of the request that has written this value.

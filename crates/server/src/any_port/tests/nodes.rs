@@ -118,7 +118,7 @@ pub(super) fn keys(words: &Words) -> Vec<&Vec<u8>> {
     }
     match words[0].as_slice() {
         b"MSET" => words[1..].iter().step_by(2).collect(),
-        b"DEL" | b"EXISTS" | b"MGET" | b"WATCH" => words[1..].iter().collect(),
+        b"DEL" | b"EXISTS" | b"MGET" | b"WATCH" | b"RENAME" => words[1..].iter().collect(),
         _ => words[1..2].iter().collect(),
     }
 }
@@ -153,6 +153,9 @@ impl Nodes {
     /// Runs a command on a node and returns its reply.
     pub(super) fn serve(&mut self, node: usize, at: &mut Connection, words: &Words) -> Vec<u8> {
         let asking = core::mem::take(&mut at.is_asking);
+        if words[0] == b"RENAME" && Slot::of(&words[1]) != Slot::of(&words[2]) {
+            return at.refuse(b"-CROSSSLOT Keys in request don't hash to the same slot\r\n");
+        }
         if !asking && let Some(moved) = self.moved(node, words) {
             at.is_broken |= at.queue.is_some();
             return moved;
@@ -183,8 +186,8 @@ impl Nodes {
     }
 
     fn exec(&mut self, node: usize, at: &mut Connection) -> Vec<u8> {
-        let watched = core::mem::take(&mut at.watched);
         let Some(queue) = at.queue.take() else { return b"-ERR EXEC without MULTI\r\n".to_vec() };
+        let watched = core::mem::take(&mut at.watched);
         if at.is_broken {
             return b"-EXECABORT Transaction discarded because of previous errors.\r\n".to_vec();
         }
@@ -248,13 +251,23 @@ impl Nodes {
                 let count = words[1..].iter().filter(gone).count();
                 format!(":{count}\r\n").into_bytes()
             }
+            b"RENAME" => match self.store.remove(&words[1]) {
+                Some(value) => {
+                    self.set(&words[2], value);
+                    b"+OK\r\n".to_vec()
+                }
+                None => b"-ERR no such key\r\n".to_vec(),
+            },
             b"EXISTS" => {
                 let count = words[1..].iter().filter(|key| self.store.contains_key(*key)).count();
                 format!(":{count}\r\n").into_bytes()
             }
             b"WATCH" => {
-                let versions = words[1..].iter().map(|key| (key.clone(), self.version(key)));
-                at.watched = versions.collect();
+                for key in &words[1..] {
+                    if at.watched.iter().all(|(watched, _)| watched != key) {
+                        at.watched.push((key.clone(), self.version(key)));
+                    }
+                }
                 b"+OK\r\n".to_vec()
             }
             b"UNWATCH" => {

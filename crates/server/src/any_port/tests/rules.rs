@@ -199,6 +199,21 @@ fn a_redirection_without_end_is_told_at_last() {
 }
 
 #[test]
+fn a_retry_that_is_given_up_is_answered_with_the_redirection() {
+    let mut bench = Bench::new();
+    bench.faults.push((1, b"-TRYAGAIN soon\r\n"));
+    bench.request(&["GET a", "GET b"]);
+    bench.serve();
+    let from = bench.pipeline.reads_from().expect("an answer is due");
+    let reply = bench.replies.remove(&from).expect("the node has answered");
+    bench.pipeline.receive(from, &reply, &bench.nodes);
+    assert!(bench.pipeline.is_pausing());
+    bench.pipeline.give_up(&bench.nodes);
+    bench.settle();
+    assert_eq!(bench.said, "-TRYAGAIN soon\r\n$-1\r\n");
+}
+
+#[test]
 fn replies_stay_with_the_nodes_while_the_client_does_not_read() {
     let mut bench = Bench::new();
     bench.nodes.store.insert(b"a".to_vec(), vec![b'x'; OUTPUT_BYTES_MAX]);
@@ -350,6 +365,10 @@ fn a_transaction_with_a_refused_command_does_not_run() {
     let aborted = "-EXECABORT Transaction discarded because of previous errors.";
     assert_eq!(said, format!("+OK +QUEUED {refused} {aborted} $-1"));
     assert_eq!(bench.run(&["MULTI", "SUBSCRIBE c", "EXEC"]), format!("+OK {refused} {aborted}"));
+    // The answer to MULTI has not come yet when the next command is read.
+    let crosses = "-CROSSSLOT Keys in request don't hash to the same slot";
+    let said = bench.run(&["MULTI", "RENAME a b", "SET c 1", "EXEC", "GET c"]);
+    assert_eq!(said, format!("+OK {crosses} +QUEUED {aborted} $-1"));
 }
 
 #[test]
