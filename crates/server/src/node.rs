@@ -192,10 +192,7 @@ impl Node {
         let carried = life.and_then(|life| life.timers.as_ref());
         let timers = timers::prepare(identity.me.peer(), &settings, control.clone(), carried);
         let timers = timers.map_err(failed)?;
-        // Tables of an earlier life are hashed with its seed.
-        let inherited = life.and_then(|life| life.copies.as_ref()).map(|it| it.seed.clone());
-        let drawn = || Seed::new(RandomState::new().hash_one(client_addr));
-        let seed = inherited.unwrap_or_else(drawn);
+        let seed = seed(life, client_addr);
         let table = Table::default();
         let shared = Arc::new(Shared {
             keyspace: Keyspace::new(Role::Absent),
@@ -497,6 +494,12 @@ fn bind(settings: &Settings, port: u16) -> Result<Bound, StartError> {
     let listener = listen(addr, settings.tcp_backlog).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok(Bound { listener, address })
+}
+
+/// Tables of an earlier life are hashed with its seed.
+fn seed(life: Option<&Life>, client_addr: SocketAddr) -> Seed {
+    let inherited = life.and_then(|life| life.copies.as_ref()).map(|copies| copies.seed.clone());
+    inherited.unwrap_or_else(|| Seed::new(RandomState::new().hash_one(client_addr)))
 }
 
 /// What a node sees before it has a map; no client is served by it.

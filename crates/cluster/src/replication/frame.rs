@@ -357,7 +357,11 @@ impl<'a> Frame<'a> {
     /// Reads a frame's tag and fields; the length is off already.
     pub fn read(body: &'a [u8]) -> Result<Frame<'a>, BadFrame> {
         let mut reader = Reader(body);
-        let frame = match reader.u8()? {
+        let tag = reader.u8()?;
+        let frame = match tag {
+            FILL_START..=FILL_CANCEL | FILL_PARTING | FILL_NEWER | FILL_GONE => {
+                Frame::read_fill(tag, &mut reader)?
+            }
             EFFECTS => Frame::Effects {
                 reign: reader.index()?,
                 written_in: reader.index()?,
@@ -370,6 +374,29 @@ impl<'a> Frame<'a> {
                 to: Version(reader.u64()?),
                 images: reader.rest(),
             },
+            COMPARE => Frame::Compare {
+                reign: reader.index()?,
+                slot: reader.slot()?,
+                position: reader.position()?,
+            },
+            REPLACE => Frame::Replace {
+                reign: reader.index()?,
+                slot: reader.slot()?,
+                position: reader.position()?,
+            },
+            REPLACE_ITEMS => Frame::ReplaceItems { slot: reader.slot()?, items: reader.rest() },
+            REPLACE_END => Frame::ReplaceEnd { slot: reader.slot()? },
+            NEWS => Frame::News { bytes: reader.rest() },
+            PART => Frame::Part { bytes: reader.rest() },
+            LAST_PART => Frame::LastPart { bytes: reader.rest() },
+            tag => return Err(BadFrame::UnknownTag(tag)),
+        };
+        reader.at_end().map(|()| frame)
+    }
+
+    /// A frame of a fill.
+    fn read_fill(tag: u8, reader: &mut Reader<'a>) -> Result<Frame<'a>, BadFrame> {
+        Ok(match tag {
             FILL_START => Frame::FillStart {
                 fill: reader.fill()?,
                 bucket: reader.bucket()?,
@@ -408,24 +435,8 @@ impl<'a> Frame<'a> {
             FILL_SLOT_END => Frame::FillSlotEnd { fill: reader.fill()?, slot: reader.slot()? },
             FILL_END => Frame::FillEnd { fill: reader.fill()?, epoch: Epoch(reader.u64()?) },
             FILL_CANCEL => Frame::FillCancel { fill: reader.fill()? },
-            COMPARE => Frame::Compare {
-                reign: reader.index()?,
-                slot: reader.slot()?,
-                position: reader.position()?,
-            },
-            REPLACE => Frame::Replace {
-                reign: reader.index()?,
-                slot: reader.slot()?,
-                position: reader.position()?,
-            },
-            REPLACE_ITEMS => Frame::ReplaceItems { slot: reader.slot()?, items: reader.rest() },
-            REPLACE_END => Frame::ReplaceEnd { slot: reader.slot()? },
-            NEWS => Frame::News { bytes: reader.rest() },
-            PART => Frame::Part { bytes: reader.rest() },
-            LAST_PART => Frame::LastPart { bytes: reader.rest() },
             tag => return Err(BadFrame::UnknownTag(tag)),
-        };
-        reader.at_end().map(|()| frame)
+        })
     }
 }
 

@@ -2,10 +2,9 @@
 //! transaction reaches every copy as one unit, so one that is too large must not begin.
 //!
 //! Most commands record what they were given. Those that record values which are there already, or their
-//! key again and again, are named in `Bound::add`; a new one of that kind belongs there, too. In debug
-//! builds EXEC compares what was recorded with the bound.
+//! key again and again, are named in `Bound::add`; a new one of that kind belongs there, too.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::bits::field_end;
 use crate::keys::Keys;
@@ -41,7 +40,7 @@ pub(super) fn is_too_large(queue: &Queue, keys: &mut Keys<'_>) -> bool {
 
 /// Returns an upper bound of what the transaction records.
 pub(super) fn bound(queue: &Queue, keys: &mut Keys<'_>) -> usize {
-    let mut bound = Bound { keys: keys.reborrow(), lengths: HashMap::new(), bytes: 0 };
+    let mut bound = Bound { keys: keys.reborrow(), lengths: BTreeMap::new(), bytes: 0 };
     for command in &queue.commands {
         bound.add(command);
         if bound.bytes > EFFECT_BYTES_MAX {
@@ -54,7 +53,7 @@ pub(super) fn bound(queue: &Queue, keys: &mut Keys<'_>) -> usize {
 struct Bound<'q, 'k> {
     keys: Keys<'k>,
     /// Upper bounds of how long values have become by now.
-    lengths: HashMap<&'q [u8], usize>,
+    lengths: BTreeMap<&'q [u8], usize>,
     bytes: usize,
 }
 

@@ -124,7 +124,7 @@ impl World {
         let Some(node) = self.nodes.get_mut(&id).filter(|node| node.has_lease(self.now)) else {
             return;
         };
-        if node.evict(self.now, key) {
+        if self.clients.may_evict(key) && node.evict(self.now, key) {
             self.clients.may_be_gone(key);
         }
     }

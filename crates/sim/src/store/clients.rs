@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cluster::map::NodeId;
 
-use super::linear::{Answer, CALLS_MAX, Call, Op};
+use super::linear::{Answer, CALLS_MAX, Call, JUDGED_MAX, Op};
 use crate::Rng;
 
 /// Names that fall into different buckets; those with a tag share a slot.
@@ -194,7 +194,7 @@ impl Clients {
                 (key, Work::One(self.draw_op(key, rng)))
             }
         };
-        self.begin_with(client, now, key, work)
+        self.begin_with(client, now, (key, work), CALLS_MAX)
     }
 
     /// A client gives up whatever it was at and begins this.
@@ -206,21 +206,21 @@ impl Clients {
         work: Work,
     ) -> Option<Request> {
         self.all[client].open.clear();
-        self.begin_with(client, now, key, work)
+        self.begin_with(client, now, (key, work), JUDGED_MAX)
     }
 
     fn begin_with(
         &mut self,
         client: usize,
         now: Duration,
-        key: &'static str,
-        work: Work,
+        (key, work): (&'static str, Work),
+        calls_max: usize,
     ) -> Option<Request> {
         let called = self.next_moment();
         self.numbers += 1;
         let request = Request { client, number: self.numbers, key, work };
         let judged = request.judged();
-        let is_full = |key: &str| self.calls.get(key).is_some_and(|it| it.len() >= CALLS_MAX);
+        let is_full = |key: &str| self.calls.get(key).is_some_and(|it| it.len() >= calls_max);
         if judged.iter().any(|(key, _)| is_full(key)) {
             return None;
         }
@@ -243,6 +243,11 @@ impl Clients {
     pub(super) fn was_flushed_between(&self, from: Duration, to: Duration) -> bool {
         let ended = |end: Option<Duration>| end.unwrap_or(Duration::MAX);
         self.flush.is_some_and(|(sent, end)| sent <= to && ended(end) >= from)
+    }
+
+    /// True if one more eviction of the key can be judged.
+    pub(super) fn may_evict(&self, key: &str) -> bool {
+        self.calls.get(key).is_none_or(|calls| calls.len() < CALLS_MAX)
     }
 
     /// A key may be taken away from here on: by a flush, or to make room.

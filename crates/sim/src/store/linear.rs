@@ -70,10 +70,11 @@ pub(super) fn judge(calls: &[Call]) -> Verdict {
 }
 
 /// Which calls have their place already.
-type Done = [u64; 4];
+type Done = [u64; 5];
 
-/// So many calls can be judged together.
+/// Clients make so many calls of one key; some more can be judged together.
 pub(super) const CALLS_MAX: usize = 250;
+pub(super) const JUDGED_MAX: usize = 64 * 5;
 
 fn is_done(done: &Done, place: usize) -> bool {
     done[place / 64] >> (place % 64) & 1 == 1

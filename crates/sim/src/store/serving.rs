@@ -381,10 +381,8 @@ fn told_by(output: &mut Output, request: &Request) -> Told {
         return Told::Answer(Vec::new());
     }
     if let Work::Exec { .. } = request.work {
-        return match &value {
-            Value::Array(answers) => Told::Answer(answers.iter().filter_map(answer).collect()),
-            _ => Told::Aborted,
-        };
+        let Value::Array(answers) = &value else { return Told::Aborted };
+        return Told::Answer(answers.iter().filter_map(answer).collect());
     }
     let answer = answer(&value);
     Told::Answer(vec![answer.unwrap_or_else(|| panic!("{request:?} was answered with {value}"))])

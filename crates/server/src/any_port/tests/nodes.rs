@@ -262,6 +262,15 @@ impl Nodes {
                 let count = words[1..].iter().filter(|key| self.store.contains_key(*key)).count();
                 format!(":{count}\r\n").into_bytes()
             }
+            b"WATCH" | b"UNWATCH" | b"ASKING" | b"CLIENT" => self.run_for_connection(at, words),
+            b"SUBSCRIBE" => b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n".to_vec(),
+            _ => b"+PONG\r\n".to_vec(),
+        }
+    }
+
+    /// Commands about the connection itself.
+    fn run_for_connection(&self, at: &mut Connection, words: &Words) -> Vec<u8> {
+        match words[0].as_slice() {
             b"WATCH" => {
                 for key in &words[1..] {
                     if at.watched.iter().all(|(watched, _)| watched != key) {
@@ -285,7 +294,6 @@ impl Nodes {
                 at.name.clone_from(&words[2]);
                 b"+OK\r\n".to_vec()
             }
-            b"SUBSCRIBE" => b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n".to_vec(),
             _ => b"+PONG\r\n".to_vec(),
         }
     }
