@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     live(node, &options, &running)
 }
 
-/// What there is to stop, for whoever gets a signal.
+/// The thing to stop when a signal comes.
 enum Running {
     Starts,
     Runs(Arc<Node>),

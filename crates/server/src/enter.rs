@@ -24,7 +24,7 @@ use crate::peer::{
     join,
 };
 
-/// How often a process that loads for long says so.
+/// The interval at which a process that loads for long says so.
 const SAY_LOADING: Duration = Duration::from_secs(2);
 
 /// The ports a node has, as the system gave them.
@@ -44,7 +44,7 @@ pub(crate) struct Identity {
     saved: Saved,
     /// The cluster that an earlier life of this process belonged to.
     cluster: Option<ClusterId>,
-    /// Whether it asks to be let in before it begins. One that may have a vote begins at once.
+    /// Set if it asks to be let in before it begins. One that may have a vote begins at once.
     asks_first: bool,
 }
 
@@ -258,7 +258,7 @@ impl Identity {
         loaded
     }
 
-    /// Where the others may be: at the addresses this process was given, and at those its log names.
+    /// Returns where to ask for the others: at the addresses this process was given, and at those its log names.
     fn addresses(&self, settings: &Settings) -> Vec<JoinAddress> {
         let map = last_map(&self.saved);
         let others = map.members().iter().filter(|member| member.id != self.me.id);

@@ -153,7 +153,7 @@ impl Found {
     }
 }
 
-/// What is here of these buckets, whole, with how far each has come.
+/// Returns the whole copies of these buckets that are here, with their positions.
 fn offers(shared: &Shared, buckets: &[Hashmask]) -> Vec<Offer> {
     let position = |slot: Slot| {
         let state = shared.keyspace.lock_one(slot);

@@ -1,4 +1,4 @@
-//! What a process that was counted as dead takes along when it comes back. It keeps its tables, its id, its log
+//! The next life of a process that was counted as dead. It keeps its tables, its id, its log
 //! and so its vote, and joins again under a new boot in the same process: nothing is thrown away before another
 //! node is known to have it. `Node::next_life` makes one, `Node::start_again` begins it.
 
@@ -20,12 +20,12 @@ pub struct Life {
     pub(crate) host: String,
     /// As they were at the end, with the ports that the system gave.
     pub(crate) settings: Settings,
-    /// What the log said, unless a data directory has it.
+    /// The log and vote, unless a data directory has them.
     pub(crate) saved: Saved,
     pub(crate) directory: Option<SharedDirectory>,
     pub(crate) copies: Option<Copies>,
     pub(crate) timers: Option<Carried>,
-    /// Whether to ask the others to be let in before it begins: if they do not answer its log.
+    /// Set if it asks the others to be let in before it begins: if they do not answer its log.
     pub(crate) asks_first: bool,
     /// Set by whoever does not want it to come back any more.
     pub stop: Arc<AtomicBool>,

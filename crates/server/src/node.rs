@@ -94,7 +94,7 @@ pub struct Node {
     carried: Mutex<Option<timers::Carried>>,
     /// The process as a member, once it has begun to be one.
     place: Mutex<Option<(Member, ClusterId)>>,
-    /// What the control plane knew when it ended.
+    /// The log and vote of the control plane when it ended.
     saved: Mutex<Option<Saved>>,
     /// Set for a process that was a member in an earlier life: whether it is told not to come back.
     returning: Option<Arc<AtomicBool>>,

@@ -38,7 +38,7 @@ impl JoinRequest {
         }
     }
 
-    /// Whether the process was a member before and may hold copies from that time.
+    /// Returns whether the process was a member before and may hold copies from that time.
     pub(super) fn has_kept_copies(&self) -> bool {
         self.cluster.is_some()
     }

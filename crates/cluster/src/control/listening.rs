@@ -1,4 +1,4 @@
-//! How much of what was sent to this node it has heard. Whoever judges the silence of others must not take its
+//! The time up to which this node has heard what was sent to it. Whoever judges the silence of others must not take its
 //! own for theirs: what waits in its sockets while it waits for its disk, or is stopped, counts as not sent yet.
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ const DISK_WAIT_MAX: Duration = Duration::from_millis(500);
 pub(super) struct Listening {
     /// Everything that had come by then has been handled; `None` if whoever runs this says nothing of it.
     until: Option<Duration>,
-    /// How long it has waited for its disk since the last input.
+    /// Time spent waiting for the disk since the last input.
     disk_wait: Duration,
 }
 

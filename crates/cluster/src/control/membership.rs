@@ -1,4 +1,4 @@
-//! Who is a member: coming in and going. `votes.rs` decides who votes.
+//! Membership: coming in and going. `votes.rs` decides who votes.
 //!
 //! Whoever wants to join asks any member, which passes the question on to the leader; the answer is one
 //! of three: welcome, wait, no. Whoever wants to leave first hands everything on (`balance`), then is
@@ -50,7 +50,7 @@ impl Candidates {
         *first
     }
 
-    /// Whether a process of this node asks to join just now.
+    /// Returns whether a process of this node asks to join just now.
     pub(super) fn asks(&self, node: NodeId, now: Duration) -> bool {
         let of_node = self.first_asked.iter().filter(|(peer, _)| peer.id == node);
         of_node.map(|(_, (_, last))| *last).any(|last| now < last + ASKS_AGAIN)

@@ -31,7 +31,7 @@ const AWAITED_LOOK: Duration = Duration::from_secs(60);
 pub struct Offer {
     pub bucket: Hashmask,
     pub kept: Kept,
-    /// How far its history has come: the highest reign and version of its slots.
+    /// The end of its history: the highest reign and version of its slots.
     pub position: (LogIndex, u64),
 }
 
@@ -115,7 +115,7 @@ impl Lost {
         Some(Change::Settled { node, buckets })
     }
 
-    /// Who could bring this bucket back, and with what.
+    /// Returns the copies of this bucket that are offered, and by whom.
     fn offered(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, &Offer)> + use<'_> {
         self.offers.iter().filter_map(move |(peer, offers)| {
             let offer = offers.iter().find(|offer| contains(offer.bucket, bucket))?;
@@ -123,7 +123,7 @@ impl Lost {
         })
     }
 
-    /// Whether one of these is back and has yet to load what it had.
+    /// Returns whether one of these is back and has yet to load what it had.
     fn is_loaded_by(&self, nodes: &[NodeId], now: Duration) -> bool {
         let said = |node: &NodeId| self.loading.get(node);
         nodes.iter().filter_map(said).any(|last| now < *last + LOADING_HEARD)

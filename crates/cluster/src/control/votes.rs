@@ -1,4 +1,4 @@
-//! Who votes, and when a vote is taken away.
+//! Voters: their choice, and when a vote is taken away.
 //!
 //! Losing data duties is not losing the vote: `Dead` takes a node's buckets and lease, and leaves its vote
 //! alone. The vote goes by a change of its own, which is proposed only if it can be decided without the nodes
@@ -18,11 +18,11 @@ use crate::map::{LogIndex, Map, Member, NodeId};
 const BEHIND_MAX: u64 = 1000;
 /// A voter is reached if it has answered within this time. A leader asks ten times a second.
 const REACHED_WITHIN: Duration = Duration::from_millis(250);
-/// How long a voter that was given up keeps its vote if no living member can take its seat. Two voters decide
+/// The time a voter that was given up keeps its vote if no living member can take its seat. Two voters decide
 /// nothing without both, so a third vote does no harm, and if its process was only paused it is worth one fault.
 const VOTE_KEPT: Duration = Duration::from_secs(60);
 
-/// What a leader knows of the voters besides their leases.
+/// A leader's knowledge of the voters besides their leases.
 #[derive(Default)]
 pub(super) struct Votes {
     /// When each node last answered this leader.
@@ -128,7 +128,7 @@ impl Control {
         kept.map(|(node, _)| *node).max_by_key(|node| (self.is_reached(*node), *node))
     }
 
-    /// Whether a member wants to go, and all members that vote without it have been heard since: if one of
+    /// Returns whether a member wants to go and all others that vote have been heard since: if one of
     /// them has just died, its vote is needed until that is decided.
     fn may_do_without(&self, map: &Map, leader: &Leader, node: NodeId) -> bool {
         let Some(wish) = leader.leaving.get(&node) else { return false };
@@ -140,7 +140,7 @@ impl Control {
         })
     }
 
-    /// Whether a member is there and has the log, so that decisions need not wait for it.
+    /// Returns whether a member is there and has the log, so that decisions need not wait for it.
     fn is_up_to_date(&self, node: NodeId) -> bool {
         let Some(standing) = self.leader.as_ref().and_then(|it| it.granter.standing(node)) else {
             return false;
@@ -151,7 +151,7 @@ impl Control {
     }
 }
 
-/// How many vote in a cluster of so many members.
+/// Returns the number of voters of a cluster with so many members.
 fn seats(members: usize) -> usize {
     match members {
         0..=2 => members,

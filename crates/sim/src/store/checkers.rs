@@ -73,7 +73,7 @@ impl Checkers {
         Ok(())
     }
 
-    /// Who has just become a backup, or has brought a bucket back, has everything that was acknowledged.
+    /// Checks that a node that became a backup, or brought a bucket back, has everything that was acknowledged.
     fn has_what_is_acknowledged(
         &self,
         nodes: &BTreeMap<NodeId, Node>,

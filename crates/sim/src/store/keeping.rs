@@ -55,7 +55,9 @@ impl World {
         self.kept.extend(copies.map(|copies| (id, copies)));
         let ended = self.kill(id).filter(|_| is_of_use);
         let Some((disk, me, clock)) = ended else { return };
-        if *gone == Gone::Outcast {
+        if *gone == Gone::Outcast && saved.is_blank() {
+            // It was let in and never heard of again: it has nothing to come back with.
+        } else if *gone == Gone::Outcast {
             self.returning.insert(id, (saved, me, clock));
             let after = ms(20 + self.rng.below(300));
             self.push(after, Event::Return { node: id });

@@ -45,7 +45,7 @@ pub(super) struct World {
     event_count: u64,
     pub joining: BTreeMap<u64, (JoinRequest, Clock)>,
     joining_through: BTreeMap<u64, NodeId>,
-    /// What processes have left for the next one of their node, on their disks or in memory.
+    /// Copies that processes have left for the next one of their node, on disk or in memory.
     pub kept: BTreeMap<NodeId, Copies>,
     /// Processes that ended and will be back, if somebody starts them.
     pub ended: Vec<(Saved, Peer, Clock)>,

@@ -4,7 +4,7 @@
 use super::world::{World, ms};
 use crate::map::NodeId;
 
-/// What becomes of the leader when one of three nodes is stopped for a while and another is killed.
+/// The leader's fate when one of three nodes is stopped for a while and another is killed.
 #[derive(Clone, Copy, Debug)]
 enum Leader {
     Stays,

@@ -18,7 +18,7 @@ use crate::map::{Boot, Endpoints, Epoch, Generation, Map, NodeId, Peer, Setting,
 
 pub(super) const CLUSTER: ClusterId = ClusterId(77);
 
-/// How long a process that was given up takes to begin again.
+/// The time a process that was given up takes to begin again.
 const RETURN_AFTER: Duration = ms(100);
 
 pub(super) const fn ms(milliseconds: u64) -> Duration {
@@ -94,9 +94,9 @@ pub(super) struct Node {
     /// Parts of a thousand that its clock runs in a thousand of the true one.
     rate: u64,
     pub(super) disk: Saved,
-    /// How long its disk takes to write something.
+    /// The time its disk takes to write something.
     pub(super) disk_takes: Duration,
-    /// What is to be done when the disk is done, if it is at work.
+    /// Effects to carry out when the disk is done, if it is at work.
     waits_to_do: Option<Vec<Effect>>,
     pub(super) is_stopped: bool,
     inbox: Vec<Input>,
@@ -108,7 +108,7 @@ pub(super) struct Node {
     pub(super) holds_drains: bool,
     pub(super) fills: Vec<(balance::Attempt, Hashmask, NodeId)>,
     pub(super) drains: Vec<(Hashmask, Epoch)>,
-    /// Whether it was told to hand over everything to another generation.
+    /// Set once it was told to hand over everything to another generation.
     pub(super) hands_over: bool,
     /// What it was told to hand over.
     pub(super) brings: Option<Vec<Hashmask>>,
@@ -618,7 +618,7 @@ impl World {
         self.gone.insert(id, gone.clone());
         let Some(Node { control, rate, .. }) = self.nodes.remove(&id) else { return };
         self.hang_up(id);
-        if self.given_up_return && *gone == Gone::Outcast {
+        if self.given_up_return && *gone == Gone::Outcast && control.map().is_some() {
             let disk = Box::new(control.to_saved());
             self.push(RETURN_AFTER, Event::Return { id: id.0, disk, rate });
         }

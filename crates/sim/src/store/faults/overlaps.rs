@@ -74,7 +74,7 @@ impl Faults {
         }
     }
 
-    /// Whether a majority of the voters, whoever is asked, and of all who may be voters in a moment, are
+    /// Returns whether a majority of the voters, whoever is asked, and of all who may be voters in a moment, are
     /// processes that run or will go on.
     fn can_decide_without(&self, world: &World, missing: NodeId) -> bool {
         let is_there = |node: &&NodeId| {
