@@ -31,6 +31,11 @@ pub trait Slots {
         true
     }
 
+    /// True if a walk has left out a slot that it may not change now.
+    fn has_left_out(&self) -> bool {
+        false
+    }
+
     /// The first slot from `from` on that holds keys. A server that keeps count of them answers
     /// without locking any.
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
@@ -66,6 +71,10 @@ impl<P: ServingPlane> Slots for ServedSlots<'_, '_, P> {
 
     fn may_change(&mut self, slot: Slot) -> bool {
         ServedSlots::may_change(self, slot)
+    }
+
+    fn has_left_out(&self) -> bool {
+        self.left_out().is_some()
     }
 
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
@@ -255,6 +264,11 @@ impl<'a> Keys<'a> {
                 None
             }
         }
+    }
+
+    /// True if a walk has left out a slot that it may not change now.
+    pub(crate) fn has_left_out(&self) -> bool {
+        self.slots.has_left_out()
     }
 
     /// Takes all keys of a slot away.

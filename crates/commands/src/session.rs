@@ -38,6 +38,8 @@ pub struct Session {
     /// The commands since MULTI.
     pub queue: Option<Queue>,
     pub watched: Vec<Watched>,
+    /// The slot at which FLUSHALL had to stop; it goes on from there when it is run again.
+    pub flush_from: Option<Slot>,
     /// EXEC runs its commands: none of them waits.
     pub in_exec: bool,
 }

@@ -15,6 +15,11 @@ impl Walk {
         Walk { next: Slot::new(0) }
     }
 
+    /// A walk that goes on at this slot, or begins.
+    pub(super) fn starting_at(slot: Option<Slot>) -> Walk {
+        Walk { next: slot.or(Slot::new(0)) }
+    }
+
     pub(super) fn next(&mut self, keys: &mut Keys<'_>) -> Option<Slot> {
         let slot = keys.occupied(self.next?)?;
         self.next = Slot::new(slot.number() + 1);

@@ -68,9 +68,14 @@ fn flush(context: &mut Context<'_>) -> Result<(), Error> {
         (2, Some(mode)) if mode.eq_ignore_ascii_case(b"async") => {}
         _ => return Err(Error::SYNTAX),
     }
-    let mut walk = Walk::new();
+    // One that had to stop at a slot goes on from there: each slot is emptied once.
+    let mut walk = Walk::starting_at(context.session.flush_from.take());
     while let Some(slot) = walk.next(&mut context.keys) {
         context.keys.clear(slot);
+        if context.keys.has_left_out() {
+            context.session.flush_from = Some(slot);
+            break;
+        }
     }
     context.reply.ok();
     Ok(())

@@ -21,6 +21,11 @@ use super::timing::BatchTime;
 /// The longest wait for a handover or for copies.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
+/// FLUSHALL goes slot by slot, and some were emptied before it had to wait.
+const FLUSHED_IN_PART: Error = Error::fixed(
+    "TRYAGAIN a slot has been between two nodes for too long; some slots are flushed, try again",
+);
+
 /// Requests that wait, and the reason.
 pub(crate) struct Waiting {
     pub reason: Reason,
@@ -252,6 +257,8 @@ impl Worker<'_> {
                 "TRYAGAIN the slot has fewer copies than min-copies wants; nothing was done, try again"
             }
         });
+        let was_flushing = self.connections[index].session.flush_from.take().is_some();
+        let error = if was_flushing { FLUSHED_IN_PART } else { error };
         let Some(args) = args else { return };
         let request = Request::prepare(args.args(), &self.shared.table, &self.shared.seed);
         let mut output = core::mem::take(&mut self.connections[index].output);

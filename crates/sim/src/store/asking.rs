@@ -93,6 +93,10 @@ impl World {
                 let delay = Duration::from_micros(200 + self.rng.below(2000));
                 return self.push(delay, Event::Request { to: node, request: request.clone() });
             }
+            // Asked again, it would empty slots twice.
+            Told::NotNow if request.work == Work::Flush => {
+                self.clients.end(client, number, (self.now, None));
+            }
             Told::NotNow => {
                 self.clients.all[client].asks = None;
                 let delay = ms(10 + self.rng.below(60));

@@ -137,6 +137,9 @@ impl Faults {
     }
 
     fn storm(&mut self, world: &mut World, some: NodeId) {
+        if !world.nodes.contains_key(&some) {
+            return; // It has gone while another fault took its time.
+        }
         match self.rng.below(15) {
             0 | 1 => self.crash(world, some),
             2 | 3 => self.crash_and_restart(world, some),

@@ -186,6 +186,7 @@ impl Node {
                 Executed::Fenced | Executed::Park(..) | Executed::LeftOut(..) => {
                     line.reply(request, Told::NotNow, Vec::new());
                     line.session.discard();
+                    line.session.flush_from = None;
                     return None;
                 }
                 Executed::Redirect(slot) => {
