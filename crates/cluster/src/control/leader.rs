@@ -71,6 +71,12 @@ impl Leader {
         self.shorter = self.shorter.filter(|(shorter, _)| *shorter < lease);
     }
 
+    /// Returns whether the log will let this member go in a moment: it must not be given a vote any more.
+    pub(super) fn lets_go(&self, leaver: NodeId) -> bool {
+        let is_last = |change: &Change| matches!(change, Change::Leave(node) | Change::Away { node, .. } if *node == leaver);
+        self.in_flight.iter().any(|entry| entry.changes.iter().any(is_last))
+    }
+
     pub(super) fn is_in_flight(&self, entry: &LogEntry) -> bool {
         self.in_flight.contains(entry)
     }

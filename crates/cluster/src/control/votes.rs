@@ -86,7 +86,8 @@ impl Control {
             && map.member(self.me.id).is_some_and(|member| member.weight == 0);
         let is_me = |member: &Member| member.id == self.me.id;
         let stays = |member: &&Member| {
-            !(self.may_do_without(map, leader, member.id) || i_leave && is_me(member))
+            let goes = self.may_do_without(map, leader, member.id) || leader.lets_go(member.id);
+            !(goes || i_leave && is_me(member))
         };
         let seats = seats(map.members().iter().filter(stays).count());
         let mut open: Vec<&Member> = map

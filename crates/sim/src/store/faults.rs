@@ -367,11 +367,15 @@ impl Faults {
         let is_enough = |voters: &BTreeSet<NodeId>| {
             voters.is_empty() || 2 * voters.iter().filter(is_well).count() > voters.len()
         };
-        let members = map.members().iter().map(|member| member.id).collect();
+        let members: BTreeSet<NodeId> = map.members().iter().map(|member| member.id).collect();
+        // On the way from one voter to three there are two for a moment, and no change can do without either.
+        let is_seated = |voters: &BTreeSet<NodeId>| members.len() < 3 || voters.len() >= 3;
         is_enough(&members)
             && world.nodes.values().all(|node| {
                 let configuration = node.control.configuration();
-                is_enough(&configuration.voters) && is_enough(&configuration.voters_before)
+                is_seated(&configuration.voters)
+                    && is_enough(&configuration.voters)
+                    && is_enough(&configuration.voters_before)
             })
     }
 }

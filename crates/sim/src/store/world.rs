@@ -465,7 +465,12 @@ impl World {
         let clock = node.clock.at(self.now);
         node.plane.now.set(clock);
         let mut effects = Vec::new();
+        let before = self.tells.then(|| node.control.configuration().clone());
         node.control.handle(clock, input, &mut effects);
+        let after = node.control.configuration().clone();
+        if before.is_some_and(|before| before != after) {
+            tell!(self, "{to} votes by {:?}, before by {:?}", after.voters, after.voters_before);
+        }
         for effect in effects {
             self.carry_out(to, effect);
         }
