@@ -41,11 +41,29 @@ fn whatever_fails_what_was_acknowledged_stays() {
     assert!(sum.unknown * 2 < sum.histories, "{sum:?}: six keys each, and few may stay unjudged");
 }
 
+/// Rules whose absence shows in rare histories only: looked for at night, among more seeds.
+const RARE: [&str; 6] = [
+    "no-grant-to-the-condemned",
+    "no-lease-check",
+    "no-reign-check",
+    "no-handover-wait",
+    "no-comparison",
+    "no-position-check",
+];
+
+fn shows(sabotage: Sabotage, count: u64) {
+    let many = Many { seeds: 0..count, like: like(Sky::Stormy, Some(sabotage)), threads: 2 };
+    assert!(many.run(|_| {}).is_err(), "{sabotage:?} is not noticed");
+}
+
 #[test]
 fn whichever_rule_is_left_out_shows() {
     for sabotage in Sabotage::ALL {
-        let many = Many { seeds: 0..200, like: like(Sky::Stormy, Some(sabotage)), threads: 2 };
-        assert!(many.run(|_| {}).is_err(), "{sabotage:?} is not noticed");
+        if !RARE.contains(&sabotage.to_string().as_str()) {
+            shows(sabotage, 200);
+        } else if std::env::var_os("OPENCLUSTER_NIGHTLY").is_some() {
+            shows(sabotage, 4_000);
+        }
     }
 }
 
