@@ -3,6 +3,7 @@
 use placement::Slot;
 use smallvec::SmallVec;
 
+use super::slots::ServingPlane;
 use crate::map::LogIndex;
 use crate::replication::{Duty, FrameNumber, LinkId};
 use crate::rules::{Rule, holds};
@@ -71,6 +72,17 @@ impl Duty {
 impl Ticket {
     pub fn slot(&self) -> Slot {
         self.slot
+    }
+
+    /// Judges a reply that waits with this ticket: by acknowledgements alone where that is enough, else under the
+    /// slot's lock.
+    #[inline]
+    pub fn judge_on(&mut self, plane: &impl ServingPlane) -> Passage {
+        let acked = |link| plane.acked(link);
+        self.judge_quickly(acked, || plane.ack_epoch()).unwrap_or_else(|| {
+            let state = plane.lock_slot(self.slot);
+            self.judge(&state.duty, plane.ack_epoch(), acked)
+        })
     }
 
     /// Judges by acknowledgements alone. `None` if the slot must be looked at ([`Ticket::judge`]). The epoch is

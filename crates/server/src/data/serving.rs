@@ -88,9 +88,5 @@ fn is_heir(state: &SlotState) -> bool {
 
 /// Judges a reply that waits with this ticket.
 pub(crate) fn judge(shared: &Shared, ticket: &mut Ticket) -> Passage {
-    let acked = |link| shared.data.links.acked(link);
-    ticket.judge_quickly(acked, || shared.data.ack_epoch()).unwrap_or_else(|| {
-        let state = shared.keyspace.lock_one(ticket.slot());
-        ticket.judge(state.duty(), shared.data.ack_epoch(), acked)
-    })
+    ticket.judge_on(shared)
 }

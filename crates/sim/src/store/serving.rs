@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use cluster::data::Plane;
 use cluster::map::{Ack, NodeId};
-use cluster::replication::LinkProgress;
 use cluster::serving::{
     Aborted, AckEpoch, Change, EffectLog, LockSet, LockedSlots, Passage, ReplyGate, ServedSlots,
     ServingPlane, Ticket, WrittenSlots,
@@ -100,7 +99,7 @@ impl Line {
         has_lease: bool,
         (told, acknowledged): (&mut Vec<(Request, Told)>, &mut Vec<Written>),
     ) -> Result<(), Aborted> {
-        self.gate.release(|ticket| judge(plane, ticket))?;
+        self.gate.release(|ticket| ticket.judge_on(plane))?;
         if self.replies.is_empty() {
             return Ok(());
         }
@@ -308,17 +307,8 @@ impl Node {
     }
 
     pub(super) fn judge(&self, ticket: &mut Ticket) -> Passage {
-        judge(&self.plane, ticket)
+        ticket.judge_on(&self.plane)
     }
-}
-
-/// `server/src/data/serving.rs`.
-fn judge(plane: &SimPlane, ticket: &mut Ticket) -> Passage {
-    let acked = |link| plane.acked(link);
-    ticket.judge_quickly(acked, || plane.ack_epoch()).unwrap_or_else(|| {
-        let state = plane.lock_slot(ticket.slot());
-        ticket.judge(state.duty(), plane.ack_epoch(), acked)
-    })
 }
 
 impl Request {
