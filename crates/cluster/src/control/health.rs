@@ -15,13 +15,17 @@ use crate::map::{Bucket, Change, NodeId};
 /// How often a sick node says so. Who has not said so for three times as long is taken for well.
 const SAY_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A process whose links are closed and that makes none within this time has ended.
+const NEXT_LIFE_WITHIN: Duration = Duration::from_secs(2);
+
 #[derive(Default)]
 pub(super) struct Health {
     mine: Condition,
     /// Since when nothing has come from those whose links have broken.
     unreachable: BTreeMap<NodeId, Duration>,
-    /// Nodes whose system closed their links: their processes have ended, as far as can be told.
-    hung_up: BTreeSet<NodeId>,
+    /// Since when the links of these have been closed by their systems: their processes have ended, or go on
+    /// in another life in a moment.
+    hung_up: BTreeMap<NodeId, Duration>,
     /// Until when each of these is taken for sick.
     sick: BTreeMap<NodeId, Duration>,
     was_sick: bool,
@@ -53,12 +57,14 @@ impl Control {
     }
 
     pub(super) fn on_hung_up(&mut self, node: NodeId) {
-        self.health.hung_up.insert(node);
+        self.health.hung_up.entry(node).or_insert(self.now);
     }
 
-    /// Returns whether the node's process has ended, as far as can be told. A paused one keeps its links.
-    pub(super) fn has_hung_up(&self, node: NodeId) -> bool {
-        self.health.hung_up.contains(&node)
+    /// Returns whether the node's process has ended, as far as can be told. A paused one keeps its links, and
+    /// one that goes on in another life has made new ones long before.
+    pub(super) fn has_ended(&self, node: NodeId) -> bool {
+        let since = self.health.hung_up.get(&node);
+        since.is_some_and(|since| self.now >= *since + NEXT_LIFE_WITHIN)
     }
 
     pub(super) fn on_sick(&mut self, from: NodeId) {

@@ -123,7 +123,7 @@ impl Control {
     /// paused or cut off.
     fn kept_vote(&self, leader: &Leader) -> Option<NodeId> {
         let is_kept = |(node, since): &(&NodeId, &Duration)| {
-            self.is_reached(**node) || !self.has_hung_up(**node) && self.now < **since + VOTE_KEPT
+            self.is_reached(**node) || !self.has_ended(**node) && self.now < **since + VOTE_KEPT
         };
         let kept = leader.votes.given_up_since.iter().filter(is_kept);
         kept.map(|(node, _)| *node).max_by_key(|node| (self.is_reached(*node), *node))
