@@ -149,9 +149,11 @@ impl Control {
         let renewed =
             |node: NodeId| node == self.me.id || leader.granter.last_ask(node) > Some(first_asked);
         // Nobody can tell the question of an earlier process, come late, from one that is asked now: but the
-        // process that is the member would have been heard meanwhile.
-        let is_quiet = now >= first_asked + map.settings().lease / 2 && !renewed(peer.id);
-        let is_last = is_quiet || peer == self.me.peer();
+        // process that is the member would have been heard meanwhile. The last question of one that has ended may
+        // come late, too, and must not count for ever.
+        let last_ask = leader.granter.last_ask(peer.id).unwrap_or(first_asked);
+        let is_quiet = now >= last_ask.max(first_asked) + map.settings().lease / 2;
+        let is_last = if peer.id == self.me.id { peer == self.me.peer() } else { is_quiet };
         match join::judge(&map, self.cluster, &request, renewed, is_last) {
             Verdict::Member => self.answer_join(asker, self.welcome(&map)),
             Verdict::Wait(reason) => self.answer_join(asker, JoinAnswer::Wait(reason)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use placement::Mask;
 
 use super::world::{CLUSTER, World, member, ms, request};
-use crate::control::{Answer, Ask, JoinRequest, PROTOCOL_VERSION};
+use crate::control::{Answer, Ask, Input, JoinRequest, Message, PROTOCOL_VERSION};
 use crate::map::{Ack, Boot, ClusterId, Member, NodeId, Setting, SplitLargerThan};
 
 fn refusal(request: JoinRequest) -> String {
@@ -187,6 +187,21 @@ fn a_question_of_an_earlier_process_that_comes_late_takes_nobodys_place() {
     }
     assert_eq!(t.map().member(NodeId(node)).unwrap().boot, Boot(700));
     assert!(t.is_member(node) && t.has_lease(node));
+}
+
+#[test]
+fn the_last_question_of_an_ended_process_that_comes_late_keeps_nobody_out() {
+    let mut t = World::of(3);
+    let (node, leader) = (t.follower(), t.leader().unwrap());
+    let before = t.map().member(NodeId(node)).unwrap().peer();
+    let disk = t.kill(node).unwrap();
+    t.restart(node, 700, disk);
+    t.run(ms(300));
+    assert!(!t.is_member(node), "it has asked to come back");
+    let applied = t.control(leader).applied();
+    let message = Message::LeaseAsk { number: 1_000_000, applied, is_cut_off: false };
+    t.give(NodeId(leader), Input::Message { from: before, message });
+    t.run_until(|t| t.is_member(node) && t.has_lease(node));
 }
 
 #[test]
