@@ -22,6 +22,7 @@ mod plane; //        What the data plane stands on here.
 mod run; //          One history from a seed.
 mod sabotage; //     Rules to break on purpose.
 mod serving; //      Clients' commands on one process.
+mod steps; //        Steps of a control plane, and disks.
 mod wires; //        Streams of bytes between nodes.
 mod world; //        Nodes, events, time.
 pub mod victim; //   One node that is lied to.

@@ -8,6 +8,9 @@ use super::clients::{KEYS, Request, Told, Work, patience};
 use super::linear::Op;
 use super::world::{Event, World, ms, tell};
 
+/// A client that is asked to do one thing waits for it longer than others.
+const LONG_PATIENCE: Duration = Duration::from_secs(5);
+
 impl World {
     pub(super) fn begin(&mut self, client: usize) {
         if !self.is_busy || !self.clients.has_room(client) {
@@ -37,6 +40,20 @@ impl World {
         self.hang_up(client);
         let request = self.clients.begin_alone(client, self.now, key, work);
         self.issue(client, request);
+    }
+
+    /// A client does just this, and asks this node for it.
+    pub(super) fn work_at(
+        &mut self,
+        (client, node): (usize, NodeId),
+        key: &'static str,
+        work: Work,
+    ) {
+        self.hang_up(client);
+        if let Some(request) = self.clients.begin_alone(client, self.now, key, work) {
+            self.push(LONG_PATIENCE, Event::GiveUp { client, number: request.number });
+            self.request(node, request);
+        }
     }
 
     fn issue(&mut self, client: usize, request: Option<Request>) {

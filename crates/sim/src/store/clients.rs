@@ -11,7 +11,7 @@ use crate::Rng;
 
 /// Names that fall into different buckets; those with a tag share a slot.
 pub(super) const KEYS: [&str; 6] = ["a", "b{1}", "c{1}", "count", "e", "f"];
-const COUNTER: &str = "count";
+pub(super) const COUNTER: &str = "count";
 /// Keys of one slot, for transactions.
 const TOGETHER: [&str; 2] = ["b{1}", "c{1}"];
 /// Keys of other slots, below and above that one, to be watched.

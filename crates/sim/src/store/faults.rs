@@ -2,6 +2,8 @@
 //! (`overlaps.rs`): no promise is made for that.
 
 mod aimed; // Where it hurts most.
+mod disks; // Slow ones, full ones, and processes that end within a step.
+mod last; // The last blow of a history.
 mod overlaps; // A pause and a death at about the same time; a pause of all who hold something.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +75,7 @@ impl Faults {
 
     /// Something happens; how long until the next.
     pub(super) fn strike(&mut self, world: &mut World) -> Duration {
+        self.collect_who_ended(world);
         self.restart_due(world);
         self.wake_due(world);
         let ids: Vec<NodeId> = world.nodes.keys().copied().collect();
@@ -90,14 +93,16 @@ impl Faults {
     }
 
     /// What befalls only some histories: memory that is full, processes that come back with what they kept,
-    /// a node that reaches one other only.
+    /// a node that reaches one other only, disks that are slow or fail.
     fn vary(&mut self, world: &mut World, some: NodeId) {
-        match self.rng.below(8) {
+        match self.rng.below(9) {
             0 => self.fill_memory(world, some),
             1 | 2 => self.start_who_ended(world),
             3 => self.cut_from_some(world, some),
             4 => self.stop_all_holders(world),
             5 => self.stop_and_crash(world),
+            6 => self.slow_disk(world, some),
+            7 => self.end_within_a_step(world, some),
             _ => {}
         }
         world.tell_vitals();
@@ -325,6 +330,8 @@ impl Faults {
             world.nodes.values().filter(|node| node.is_stopped).map(|node| node.me.id).collect();
         stopped.into_iter().for_each(|node| world.go_on(node));
         world.full.clear();
+        world.dies = None;
+        world.nodes.values_mut().for_each(|node| node.disk_takes = Duration::ZERO);
         let until = world.now + AFTERMATH;
         let nodes = &world.nodes;
         for (node, bad_until) in &mut self.bad {
@@ -337,6 +344,7 @@ impl Faults {
     /// Everything is mended for good.
     pub(super) fn end(&mut self, world: &mut World) {
         self.heal(world);
+        self.collect_who_ended(world);
         for (_, kept) in core::mem::take(&mut self.down) {
             world.restart(kept);
         }

@@ -46,6 +46,8 @@ pub(super) struct Network {
     /// Messages between these two take so much longer.
     pub slow: BTreeMap<(NodeId, NodeId), Duration>,
     pub streams: BTreeMap<StreamId, Stream>,
+    /// Control messages wait while nothing passes, as on a connection; else they are lost.
+    pub queues: bool,
     /// When the last cut or slow way was mended.
     pub mended_at: Duration,
     last: u64,
@@ -79,6 +81,7 @@ impl Network {
             cut: BTreeSet::new(),
             slow: BTreeMap::new(),
             streams: BTreeMap::new(),
+            queues: false,
             mended_at: Duration::ZERO,
             last: 0,
         }
@@ -112,6 +115,11 @@ impl Network {
         let id = StreamId(self.last);
         self.streams.insert(id, Stream { from, to, queues: BTreeMap::new() });
         id
+    }
+
+    /// The next bytes of a stream that have come by then.
+    pub(super) fn next_bytes(&mut self, id: StreamId, way: Way, by: Duration) -> Option<Vec<u8>> {
+        self.streams.get_mut(&id)?.arrived(way, by)
     }
 
     /// Puts bytes on a stream; when they arrive, if there is such a stream.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::consensus::Saved;
-use cluster::control::{Control, Input};
+use cluster::control::{Control, Effect, Input};
 use cluster::data::{Intake, Mover, Order, Plane, Surface, Taken, follow};
 use cluster::map::{LogIndex, Map, Member, Peer};
-use cluster::replication::{BackFrame, first_answer};
+use cluster::replication::{BackFrame, Role, first_answer};
 use cluster::serving::ServingPlane;
 use placement::Slot;
 use store::{Touch, Version};
@@ -38,6 +38,10 @@ pub(super) struct Node {
     answers: BTreeMap<StreamId, Vec<u8>>,
     pub lease_until: Duration,
     pub disk: Saved,
+    /// The time its disk takes to write something.
+    pub disk_takes: Duration,
+    /// Effects to carry out when the disk is done, if it is at work.
+    pub waits_to_do: Option<Vec<Effect>>,
     pub is_stopped: bool,
     /// Since when it has not been stopped.
     pub runs_since: Duration,
@@ -87,6 +91,8 @@ impl Node {
             answers: BTreeMap::new(),
             lease_until: Duration::ZERO,
             disk,
+            disk_takes: Duration::ZERO,
+            waits_to_do: None,
             is_stopped: false,
             runs_since: now,
             inbox: Vec::new(),
@@ -110,8 +116,18 @@ impl Node {
         self.has_lease(now) && self.plane.with_slot(slot, |it| it.duty().is_serving())
     }
 
+    /// Returns whether it is between two primaries with the slot's bucket, as the first.
+    pub(super) fn is_handing_over(&self, slot: Slot) -> bool {
+        self.plane.with_slot(slot, |it| it.duty().role() == Role::Paused)
+    }
+
     pub(super) fn map(&self) -> Option<Arc<Map>> {
         self.plane.known_map()
+    }
+
+    /// Returns whether its control thread waits for the disk.
+    pub(super) fn is_writing(&self) -> bool {
+        self.waits_to_do.is_some()
     }
 
     pub(super) fn breaks(&self, sabotage: Sabotage) -> bool {

@@ -122,6 +122,7 @@ pub fn run(run: Run) -> Result<Report, Failure> {
     let mut world = World::new(run.seed, weather, 3 + rng.below(3) as usize);
     world.sabotage = run.sabotage;
     world.tells = run.tells;
+    world.network.queues = run.seed % 2 == 1;
     let nodes_max = 1 + rng.below(9);
     let mut faults = Faults::new(run.seed, run.sky, nodes_max);
     let fill_rate = [None, Some(128 << 10), Some(1 << 20)][rng.below(3) as usize];

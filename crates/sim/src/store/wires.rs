@@ -1,10 +1,12 @@
 //! Data streams between nodes: dialled, carrying bytes both ways, breaking.
 
+use std::time::Duration;
+
 use cluster::map::{NodeId, Peer};
 use cluster::replication::FrameNumber;
 
 use super::Sabotage;
-use super::network::{StreamId, Way};
+use super::network::{Stream, StreamId, Way};
 use super::node::Node;
 use super::world::{Event, World, ms};
 
@@ -32,18 +34,24 @@ impl World {
             return self.push(ms(20), Event::Pump { stream: id, way });
         }
         let Some(bytes) = stream.arrived(way, self.now) else { return };
-        match way {
-            Way::Out => self.take_in(to.id, id, &bytes),
-            Way::Back => {
-                let Some(node) = self.nodes.get_mut(&to.id) else { return };
-                node.plane.now.set(node.clock.at(self.now));
-                node.on_answers(id, &bytes);
-                self.after(to.id);
-            }
-        }
+        self.take_bytes((id, way), &bytes);
         // Where much happens much breaks: right behind the end of a fill, say.
         if self.network.weather.broken > 0 && self.rng.below(10_000) < self.network.weather.broken {
             self.break_stream(id);
+        }
+    }
+
+    fn take_bytes(&mut self, (id, way): (StreamId, Way), bytes: &[u8]) {
+        let Some(stream) = self.network.streams.get(&id) else { return };
+        let (_, to) = stream.ends(way);
+        match way {
+            Way::Out => self.take_in(to.id, id, bytes),
+            Way::Back => {
+                let Some(node) = self.nodes.get_mut(&to.id) else { return };
+                node.plane.now.set(node.clock.at(self.now));
+                node.on_answers(id, bytes);
+                self.after(to.id);
+            }
         }
     }
 
@@ -112,6 +120,25 @@ impl World {
             self.after(from.id);
         } else {
             self.break_stream(stream);
+        }
+    }
+
+    /// A process has ended: what it had given to its system arrives before the end of its connections.
+    pub(super) fn deliver_last_bytes(&mut self, from: Peer) {
+        let ways = |stream: &Stream| {
+            let way = if stream.from == from { Way::Out } else { Way::Back };
+            (stream.ends(way).0 == from).then_some((way, stream.ends(way).1))
+        };
+        let streams = self.network.streams.iter();
+        let last = streams.filter_map(|(id, stream)| Some((*id, ways(stream)?)));
+        let cut = |to: Peer| self.network.is_cut(from.id, to.id);
+        let reaches =
+            |to: Peer| self.nodes.get(&to.id).is_some_and(|it| !it.is_stopped) && !cut(to);
+        let last: Vec<_> = last.filter(|(_, (_, to))| reaches(*to)).collect();
+        for (id, (way, _)) in last {
+            while let Some(bytes) = self.network.next_bytes(id, way, Duration::MAX) {
+                self.take_bytes((id, way), &bytes);
+            }
         }
     }
 

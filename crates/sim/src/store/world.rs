@@ -23,6 +23,7 @@ use super::clock::Clock;
 use super::keeping::Copies;
 use super::network::{Network, StreamId, Way, Weather};
 use super::node::Node;
+use super::steps::Death;
 use crate::Rng;
 
 const CLUSTER: ClusterId = ClusterId(77);
@@ -74,13 +75,25 @@ pub(super) struct World {
     pub has_vitals: bool,
     /// What was told, if somebody else than `clients` asks.
     pub heard: Option<Vec<(u64, Told)>>,
+    /// A process that ends within one of its next steps, and how.
+    pub dies: Option<(NodeId, Death)>,
+    /// What such processes have left on their disks.
+    pub died: Vec<(Saved, Peer, Clock)>,
 }
+
+/// A connection over which nothing passes for longer than this is given up, with all that waits.
+const QUEUED_FOR: Duration = Duration::from_secs(3);
 
 pub(super) enum Event {
     Control {
         to: Peer,
         from: Peer,
         message: Message,
+        sent_at: Duration,
+    },
+    /// A slow disk has written what a process waits for.
+    DiskDone {
+        of: Peer,
     },
     Pump {
         stream: StreamId,
@@ -198,6 +211,8 @@ impl World {
             evicts: false,
             has_vitals: false,
             heard: None,
+            dies: None,
+            died: Vec::new(),
         }
     }
 
@@ -267,6 +282,9 @@ impl World {
     /// The process ends without a word. What was on its disk.
     pub(super) fn kill(&mut self, id: NodeId) -> Option<(Saved, Peer, Clock)> {
         let mut node = self.nodes.remove(&id)?;
+        if self.rng.below(2) == 0 {
+            self.deliver_last_bytes(node.me);
+        }
         for request in node.end().into_iter().chain(core::mem::take(&mut node.requests)) {
             self.push(ms(1), Event::Told { request, told: Told::Closed });
         }
@@ -294,18 +312,22 @@ impl World {
     }
 
     pub(super) fn go_on(&mut self, id: NodeId) {
+        let workers_first = self.rng.below(2) == 0;
+        self.go_on_by(id, workers_first);
+    }
+
+    /// A stopped process goes on, with its workers or its control thread the first to wake.
+    pub(super) fn go_on_by(&mut self, id: NodeId, workers_first: bool) {
         let Some(node) = self.nodes.get_mut(&id).filter(|node| node.is_stopped) else { return };
         node.is_stopped = false;
         node.runs_since = self.now;
         let inputs = core::mem::take(&mut node.inbox);
         let requests = core::mem::take(&mut node.requests);
-        // Whichever of its threads wakes first.
-        let first = self.rng.below(2) == 0;
-        if first {
+        if workers_first {
             requests.iter().for_each(|request| self.on_request(id, request.clone()));
         }
         inputs.into_iter().for_each(|input| self.give(id, input));
-        if !first {
+        if !workers_first {
             requests.into_iter().for_each(|request| self.on_request(id, request));
         }
     }
@@ -377,7 +399,7 @@ impl World {
     pub(super) fn step(&mut self, end: Duration) -> bool {
         let running = || self.nodes.values().filter(|node| !node.is_stopped);
         let wake = |node: &Node| (node.clock.when(node.control.wake_at()), node.me.id);
-        let wake = running().map(wake).min();
+        let wake = running().filter(|node| !node.is_writing()).map(wake).min();
         let mover = running().map(|node| (node.mover_due, node.me.id)).min();
         let event = self.events.first_key_value().map(|((at, _), _)| *at);
         let times = [wake.map(|it| it.0), mover.map(|it| it.0), event];
@@ -408,7 +430,10 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Control { to, from, message } => self.on_message(to, from, message),
+            Event::Control { to, from, message, sent_at } => {
+                self.deliver(to, from, message, sent_at);
+            }
+            Event::DiskDone { of } => self.on_disk_done(of),
             Event::Pump { stream, way } => self.pump(stream, way),
             Event::Dial { from, to } => self.dial(from, to),
             Event::Request { to, request } => self.on_request(to, request),
@@ -457,27 +482,7 @@ impl World {
         }
     }
 
-    pub(super) fn give(&mut self, to: NodeId, input: Input) {
-        let Some(node) = self.nodes.get_mut(&to) else { return };
-        if node.is_stopped {
-            return node.inbox.push(input);
-        }
-        let clock = node.clock.at(self.now);
-        node.plane.now.set(clock);
-        let mut effects = Vec::new();
-        let before = self.tells.then(|| node.control.configuration().clone());
-        node.control.handle(clock, input, &mut effects);
-        let after = node.control.configuration().clone();
-        if before.is_some_and(|before| before != after) {
-            tell!(self, "{to} votes by {:?}, before by {:?}", after.voters, after.voters_before);
-        }
-        for effect in effects {
-            self.carry_out(to, effect);
-        }
-        self.after(to);
-    }
-
-    fn carry_out(&mut self, id: NodeId, effect: Effect) {
+    pub(super) fn carry_out(&mut self, id: NodeId, effect: Effect) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         let from = node.me;
         match effect {
@@ -557,12 +562,24 @@ impl World {
 
     fn send(&mut self, from: Peer, to: NodeId, message: &Message) {
         let Weather { lost, doubled, .. } = self.network.weather;
-        let arrives = self.rng.below(1000) >= lost && !self.network.is_cut(from.id, to);
+        let is_dropped = !self.network.queues && self.network.is_cut(from.id, to);
+        let arrives = self.rng.below(1000) >= lost && !is_dropped;
         let Some(to) = self.nodes.get(&to).map(|node| node.me).filter(|_| arrives) else { return };
         let copies = if self.rng.below(1000) < doubled { 2 } else { 1 };
         for _ in 0..copies {
             let delay = self.network.delay(from.id, to.id, self.rng.draw());
-            self.push(delay, Event::Control { to, from, message: message.clone() });
+            let (message, sent_at) = (message.clone(), self.now);
+            self.push(delay, Event::Control { to, from, message, sent_at });
+        }
+    }
+
+    /// A message has come, unless nothing passes just now: then it comes later, if that is soon enough for the
+    /// connection to last.
+    fn deliver(&mut self, to: Peer, from: Peer, message: Message, sent_at: Duration) {
+        if !self.network.queues || !self.network.is_cut(from.id, to.id) {
+            self.on_message(to, from, message);
+        } else if self.now < sent_at + QUEUED_FOR {
+            self.push(ms(20), Event::Control { to, from, message, sent_at });
         }
     }
 

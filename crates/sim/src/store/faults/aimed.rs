@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cluster::control::Control;
-use cluster::map::{Bucket, NodeId};
-use placement::Slot;
+use cluster::map::NodeId;
 
-use super::{AFTERMATH, Faults};
-use crate::store::clients::KEYS;
+use super::Faults;
 use crate::store::run::Sky;
 use crate::store::world::{World, ms, tell};
 
@@ -43,66 +41,9 @@ impl Faults {
         }
     }
 
-    /// The last blow, from a clear sky.
-    pub(in crate::store) fn strike_last(&mut self, world: &mut World) {
-        let blow = self.rng.below(5);
-        if self.sky == Sky::Calm || blow == 0 {
-            return;
-        }
-        self.heal(world);
-        world.network.weather.lost = 0;
-        world.run_until(world.now + AFTERMATH);
-        match blow {
-            1 | 2 => self.kill_who_has_told_one(world),
-            3 => self.close_the_lid(world),
-            _ => self.hear_the_condemned(world),
-        }
-    }
-
-    /// A primary dies when one of its backups has got less than the other, and nobody writes after that.
-    fn kill_who_has_told_one(&mut self, world: &mut World) {
-        let Some(map) = world.map() else { return };
-        let is_fed = |bucket: &&Bucket| bucket.backups().len() > 1;
-        let fed: Vec<&Bucket> =
-            KEYS.iter().map(|key| map.bucket_of(Slot::of(key.as_bytes()))).filter(is_fed).collect();
-        let Some(bucket) = self.rng.choose(&fed) else { return };
-        let (primary, backups) = (bucket.holders[0], bucket.backups());
-        let dies = self.spares(world, &[primary]) && self.has_majority_without(world, primary);
-        if let Some(backup) = self.rng.choose(backups).copied().filter(|_| dies) {
-            tell!(world, "-- from {primary} nothing reaches {backup}, and then it dies");
-            world.network.cut.insert((primary, backup));
-            world.run_until(world.now + ms(20 + self.rng.below(100)));
-            self.crash(world, primary);
-            world.is_busy = false;
-        }
-    }
-
-    /// All sleep, and wake one a little later than the other.
-    fn close_the_lid(&mut self, world: &mut World) {
-        world.run_until(world.now + AFTERMATH);
-        tell!(world, "-- a lid is closed");
-        world.lid_since = Some(world.now);
-        let ids: Vec<NodeId> = world.nodes.keys().copied().collect();
-        let since: Vec<_> = world.nodes.values().map(|node| (node.me, node.runs_since)).collect();
-        world.nodes.values_mut().for_each(|node| node.is_stopped = true);
-        world.run_until(world.now + ms(1_500 + self.rng.below(10_000)));
-        let first = self.rng.below(ids.len().max(1) as u64) as usize;
-        for id in ids.iter().cycle().skip(first).take(ids.len()) {
-            tell!(world, "-- {id} is awake");
-            world.go_on(*id);
-            world.run_until(world.now + ms(self.rng.below(60)));
-        }
-        world.lid_since = None;
-        for (process, since) in since {
-            if let Some(node) = world.nodes.get_mut(&process.id).filter(|it| it.me == process) {
-                node.runs_since = since;
-            }
-        }
-    }
-
     /// A voter that is proposed as dead is heard again before that is decided, and its own vote decides
     /// it; then it hears nothing more.
-    fn hear_the_condemned(&mut self, world: &mut World) {
+    pub(super) fn hear_the_condemned(&mut self, world: &mut World) {
         let Some((leader, voters)) = self.leader_of(world) else { return };
         let followers: Vec<NodeId> = voters.iter().copied().filter(|it| *it != leader).collect();
         let Some(victim) = self.rng.choose(&followers).copied() else { return };
@@ -145,7 +86,7 @@ impl Faults {
 }
 
 /// Until it is so, but not for ever.
-fn wait(world: &mut World, is_so: impl Fn(&World) -> bool) {
+pub(super) fn wait(world: &mut World, is_so: impl Fn(&World) -> bool) {
     let end = world.now + SOON;
     while world.now < end && world.broken.is_none() && !is_so(world) {
         world.run_until(world.now + Duration::from_micros(500));

@@ -1,0 +1,49 @@
+//! Disks that are slow, full or fail to sync, and processes that end between two effects of one step.
+
+use std::time::Duration;
+
+use cluster::map::NodeId;
+
+use super::{AFTERMATH, Faults};
+use crate::store::steps::Death;
+use crate::store::world::{World, ms, tell};
+
+impl Faults {
+    /// A control thread waits for each promise it writes down, sometimes for longer than a lease.
+    pub(super) fn slow_disk(&mut self, world: &mut World, some: NodeId) {
+        if !self.spares(world, &[some]) {
+            return;
+        }
+        let takes = ms([5, 40, 300, 1_200][self.rng.below(4) as usize]);
+        if let Some(node) = world.nodes.get_mut(&some) {
+            node.disk_takes = takes;
+            self.bad.insert(some, Duration::MAX);
+            tell!(world, "-- the disk of {some} takes {takes:?}");
+        }
+    }
+
+    /// A process ends in the middle of something, and another one starts in its place.
+    pub(super) fn end_within_a_step(&mut self, world: &mut World, some: NodeId) {
+        let has_a_map = world.nodes.get(&some).is_some_and(|node| node.map().is_some());
+        if world.dies.is_some() || !has_a_map || !self.spares(world, &[some]) {
+            return;
+        }
+        let death = match self.rng.below(4) {
+            0 => Death::BeforeWriting,
+            1 => Death::AfterWriting,
+            _ => Death::After(self.rng.below(12)),
+        };
+        tell!(world, "-- {some} is to end within a step: {death:?}");
+        self.bad.insert(some, Duration::MAX);
+        world.dies = Some((some, death));
+    }
+
+    /// Processes that ended within a step start again after a while.
+    pub(super) fn collect_who_ended(&mut self, world: &mut World) {
+        for kept in core::mem::take(&mut world.died) {
+            let back_at = world.now + ms(20 + self.rng.below(3_000));
+            self.bad.insert(kept.1.id, back_at + AFTERMATH);
+            self.down.push((back_at, kept));
+        }
+    }
+}

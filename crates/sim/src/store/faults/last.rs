@@ -1,0 +1,189 @@
+//! The last blow of a history, from a clear sky: each is aimed at one rule, with a client that does just what shows
+//! that the rule is missing.
+
+use std::time::Duration;
+
+use cluster::control::Ask;
+use cluster::map::{Bucket, NodeId};
+use placement::Slot;
+
+use super::aimed::wait;
+use super::{AFTERMATH, Faults};
+use crate::store::clients::{COUNTER, KEYS, Work};
+use crate::store::linear::Op;
+use crate::store::run::Sky;
+use crate::store::world::{World, ms, tell};
+
+/// Clients of these blows.
+const WRITER: usize = 0;
+const READER: usize = 1;
+
+/// A key and who holds its bucket, the primary first.
+struct Target {
+    key: &'static str,
+    slot: Slot,
+    holders: Vec<NodeId>,
+}
+
+impl Target {
+    fn primary(&self) -> NodeId {
+        self.holders[0]
+    }
+}
+
+impl Faults {
+    /// The last blow, from a clear sky.
+    pub(in crate::store) fn strike_last(&mut self, world: &mut World) {
+        let blow = self.rng.below(9);
+        if self.sky == Sky::Calm || blow == 0 {
+            return;
+        }
+        self.heal(world);
+        world.network.weather.lost = 0;
+        world.run_until(world.now + AFTERMATH);
+        match blow {
+            1 | 2 => self.kill_who_has_told_one(world),
+            3 => self.close_the_lid(world),
+            4 | 5 => self.hear_the_condemned(world),
+            6 => self.ask_who_was_replaced(world),
+            7 => self.deliver_after_the_reign(world),
+            _ => self.ask_who_hands_over(world),
+        }
+    }
+
+    /// A key whose bucket has so many backups at least, and whose primary can be missed.
+    fn draw_target(&mut self, world: &World, backups: usize) -> Option<Target> {
+        let map = world.map()?;
+        let bucket = |key: &&'static str| map.bucket_of(Slot::of(key.as_bytes()));
+        let is_fit = |key: &&'static str| {
+            let bucket: &Bucket = bucket(key);
+            *key != COUNTER && !bucket.holders.is_empty() && bucket.backups().len() >= backups
+        };
+        let fit: Vec<&'static str> = KEYS.iter().copied().filter(is_fit).collect();
+        let key = self.rng.choose(&fit).copied()?;
+        let target =
+            Target { key, slot: Slot::of(key.as_bytes()), holders: bucket(&key).holders.to_vec() };
+        let primary = target.primary();
+        let can_be_missed =
+            self.spares(world, &[primary]) && self.has_majority_without(world, primary);
+        can_be_missed.then_some(target)
+    }
+
+    /// A primary dies when one of its backups has got less than the other, and nobody writes after that.
+    fn kill_who_has_told_one(&mut self, world: &mut World) {
+        let Some(target) = self.draw_target(world, 2) else { return };
+        let primary = target.primary();
+        let backup = *self.rng.choose(&target.holders[1..]).expect("there are two");
+        tell!(world, "-- from {primary} nothing reaches {backup}, and then it dies");
+        world.network.cut.insert((primary, backup));
+        world.work_at((WRITER, primary), target.key, Work::One(Op::Append("half.".into())));
+        world.run_until(world.now + ms(20 + self.rng.below(100)));
+        self.crash(world, primary);
+        world.is_busy = false;
+    }
+
+    /// A primary is stopped until another node has taken over and a write there is acknowledged. A client that
+    /// has not heard of it reads from the old one, whose workers are the first to wake.
+    fn ask_who_was_replaced(&mut self, world: &mut World) {
+        let Some(target) = self.draw_target(world, 1) else { return };
+        let old = target.primary();
+        tell!(world, "-- {old} is stopped, and asked for {} when it was replaced", target.key);
+        self.put_to_sleep(world, old);
+        let Some(heir) = wait_for_another(world, &target) else { return };
+        world.work_at((WRITER, heir), target.key, Work::One(Op::Set("newer.".into())));
+        wait(world, |world| !world.clients.is_waiting(WRITER));
+        world.work_at((READER, old), target.key, Work::One(Op::Get));
+        world.run_until(world.now + ms(5));
+        self.bad.insert(old, world.now + AFTERMATH);
+        world.go_on_by(old, true);
+    }
+
+    /// A primary is stopped while a write of its own is on the way to one of its backups. It comes there in the
+    /// next reign, and nobody writes after that.
+    fn deliver_after_the_reign(&mut self, world: &mut World) {
+        let Some(target) = self.draw_target(world, 2) else { return };
+        let (old, late) = (target.primary(), *target.holders.last().expect("there are three"));
+        tell!(world, "-- a write of {old} to {} comes to {late} in the next reign", target.key);
+        world.is_busy = false;
+        world.run_until(world.now + ms(500));
+        let others = target.holders[1..].iter().filter(|it| **it != late);
+        world.network.cut.extend(others.map(|other| (old, *other)));
+        world.network.slow.insert((old, late), ms(6_000));
+        world.work_at((WRITER, old), target.key, Work::One(Op::Append("late.".into())));
+        world.run_until(world.now + ms(5 + self.rng.below(20)));
+        self.put_to_sleep(world, old);
+        world.run_until(world.now + ms(8_000));
+    }
+
+    /// A primary that hands over a bucket hears late that it has done so. A write to the next one is
+    /// acknowledged; a client that has not heard of it either reads from the first.
+    fn ask_who_hands_over(&mut self, world: &mut World) {
+        let Some(target) = self.draw_target(world, 1) else { return };
+        let old = target.primary();
+        if world.nodes.len() < 3 {
+            return;
+        }
+        tell!(world, "-- {old} is to go, and is asked for {} while it hands over", target.key);
+        world.ask(old, Ask::Leave);
+        let holds = |world: &World| {
+            let map = world.nodes.get(&old).and_then(|node| node.map());
+            map.is_some_and(|map| map.bucket_of(target.slot).primary() == Some(old))
+        };
+        let is_paused =
+            |world: &World| world.nodes.get(&old).is_some_and(|it| it.is_handing_over(target.slot));
+        wait(world, |world| is_paused(world) || !holds(world));
+        if !is_paused(world) {
+            return;
+        }
+        self.bad.insert(old, world.now + AFTERMATH);
+        for other in self.others(world, old) {
+            world.network.slow.insert((other, old), ms(300));
+        }
+        let Some(heir) = wait_for_another(world, &target) else { return };
+        world.work_at((WRITER, heir), target.key, Work::One(Op::Set("newer.".into())));
+        wait(world, |world| !world.clients.is_waiting(WRITER));
+        world.work_at((READER, old), target.key, Work::One(Op::Get));
+        wait(world, |world| !world.clients.is_waiting(READER));
+    }
+
+    fn put_to_sleep(&mut self, world: &mut World, node: NodeId) {
+        self.bad.insert(node, Duration::MAX);
+        if let Some(node) = world.nodes.get_mut(&node) {
+            node.is_stopped = true;
+        }
+    }
+
+    /// All sleep, and wake one a little later than the other.
+    fn close_the_lid(&mut self, world: &mut World) {
+        world.run_until(world.now + AFTERMATH);
+        tell!(world, "-- a lid is closed");
+        world.lid_since = Some(world.now);
+        let ids: Vec<NodeId> = world.nodes.keys().copied().collect();
+        let since: Vec<_> = world.nodes.values().map(|node| (node.me, node.runs_since)).collect();
+        world.nodes.values_mut().for_each(|node| node.is_stopped = true);
+        world.run_until(world.now + ms(1_500 + self.rng.below(10_000)));
+        let first = self.rng.below(ids.len().max(1) as u64) as usize;
+        for id in ids.iter().cycle().skip(first).take(ids.len()) {
+            tell!(world, "-- {id} is awake");
+            world.go_on(*id);
+            world.run_until(world.now + ms(self.rng.below(60)));
+        }
+        world.lid_since = None;
+        for (process, since) in since {
+            if let Some(node) = world.nodes.get_mut(&process.id).filter(|it| it.me == process) {
+                node.runs_since = since;
+            }
+        }
+    }
+}
+
+/// Lets time pass until another node than its primary answers for the target.
+fn wait_for_another(world: &mut World, target: &Target) -> Option<NodeId> {
+    let heir = |world: &World| {
+        let others = world.nodes.values().filter(|it| it.me.id != target.primary());
+        let mut serving = others.filter(|it| !it.is_stopped && it.serves(target.slot, world.now));
+        serving.next().map(|node| node.me.id)
+    };
+    wait(world, |world| heir(world).is_some());
+    heir(world)
+}

@@ -1,0 +1,119 @@
+//! Steps of a node's control plane: an input, and its effects in their order (`server/src/peer/carry.rs`). A disk may
+//! take its time or fail, and a process may end between two effects.
+
+use cluster::control::{Effect, Input};
+use cluster::map::{NodeId, Peer};
+
+use super::node::Node;
+use super::world::{Event, World, ms, tell};
+
+/// How a process ends within a step. What it has sent by then arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Death {
+    /// After so many effects.
+    After(u64),
+    /// When something cannot be written: the disk is full. The process must not go on.
+    BeforeWriting,
+    /// When it cannot be told whether something was written: a sync has failed, and it was.
+    AfterWriting,
+}
+
+impl World {
+    pub(super) fn give(&mut self, to: NodeId, input: Input) {
+        let Some(node) = self.nodes.get_mut(&to) else { return };
+        if node.is_stopped || node.is_writing() {
+            return node.inbox.push(input);
+        }
+        let clock = node.clock.at(self.now);
+        node.plane.now.set(clock);
+        let mut effects = Vec::new();
+        let before = self.tells.then(|| node.control.configuration().clone());
+        node.control.handle(clock, input, &mut effects);
+        let after = node.control.configuration().clone();
+        if before.is_some_and(|before| before != after) {
+            tell!(self, "{to} votes by {:?}, before by {:?}", after.voters, after.voters_before);
+        }
+        self.carry_out_all(to, effects);
+        self.note_listened(to);
+        self.after(to);
+    }
+
+    /// A process that has handled all that came says so to its control plane.
+    fn note_listened(&mut self, id: NodeId) {
+        let has_heard_all = |node: &&mut Node| !node.is_writing() && node.inbox.is_empty();
+        if let Some(node) = self.nodes.get_mut(&id).filter(has_heard_all) {
+            node.control.note_listened(node.clock.at(self.now));
+        }
+    }
+
+    fn carry_out_all(&mut self, id: NodeId, effects: Vec<Effect>) {
+        let mut effects = effects.into_iter();
+        while let Some(effect) = effects.next() {
+            let takes_time = self.takes_time(id, &effect);
+            if self.dies_before(id, &effect) {
+                return self.die(id);
+            }
+            let is_write = matches!(effect, Effect::Persist(_));
+            self.carry_out(id, effect);
+            if is_write && self.dies == Some((id, Death::AfterWriting)) {
+                return self.die(id);
+            }
+            let Some(node) = self.nodes.get_mut(&id) else { return };
+            if takes_time {
+                node.waits_to_do = Some(effects.collect());
+                let (of, takes) = (node.me, node.disk_takes);
+                return self.push(takes, Event::DiskDone { of });
+            }
+        }
+    }
+
+    /// Only what is promised to others is waited for.
+    fn takes_time(&self, id: NodeId, effect: &Effect) -> bool {
+        let slow = self.nodes.get(&id).filter(|node| !node.disk_takes.is_zero());
+        let Effect::Persist(persist) = effect else { return false };
+        slow.is_some_and(|node| persist.is_promise(&node.disk))
+    }
+
+    fn dies_before(&mut self, id: NodeId, effect: &Effect) -> bool {
+        let Some((_, death)) = self.dies.as_mut().filter(|(node, _)| *node == id) else {
+            return false;
+        };
+        match death {
+            Death::After(0) => true,
+            Death::After(left) => {
+                *left -= 1;
+                false
+            }
+            Death::BeforeWriting => matches!(effect, Effect::Persist(_)),
+            Death::AfterWriting => false,
+        }
+    }
+
+    fn die(&mut self, id: NodeId) {
+        if let Some((_, death)) = self.dies.take() {
+            tell!(self, "-- {id} ends within a step: {death:?}");
+        }
+        let left = self.kill(id);
+        self.died.extend(left);
+    }
+
+    /// A slow disk is done: the node does what waited for it, then reads what came meanwhile.
+    pub(super) fn on_disk_done(&mut self, of: Peer) {
+        let Some(node) = self.nodes.get_mut(&of.id).filter(|node| node.me == of) else { return };
+        if node.is_stopped {
+            return self.push(ms(20), Event::DiskDone { of });
+        }
+        let Some(effects) = node.waits_to_do.take() else { return };
+        node.control.note_disk_wait(node.disk_takes);
+        self.carry_out_all(of.id, effects);
+        while let Some(node) = self.nodes.get_mut(&of.id).filter(|node| !node.is_writing()) {
+            if node.inbox.is_empty() {
+                break;
+            }
+            let input = node.inbox.remove(0);
+            self.give(of.id, input);
+        }
+        self.note_listened(of.id);
+        self.after(of.id);
+    }
+}
