@@ -278,6 +278,9 @@ impl Control {
 
     /// When `Input::Tick` is wanted at the latest.
     pub fn wake_at(&self) -> Duration {
+        if self.is_gone {
+            return Duration::MAX;
+        }
         let leader = self.leader.as_ref().and_then(|leader| leader.granter.round_due());
         let due = [
             self.proposals.next_due(),

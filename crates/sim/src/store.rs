@@ -6,6 +6,7 @@
 //! locks, sockets and threads are there. `run::run` is one history from one number; those who judge it
 //! (`checkers.rs`, `linear.rs`) do not use the arithmetic of what they judge.
 
+mod applying; //     The thread that applies decisions to the data plane.
 mod asking; //       The world as clients use it.
 mod checkers; //     What must hold at every step.
 mod clients; //      Who asks for keys, and what they were told.

@@ -1,4 +1,4 @@
-//! The data plane as the control thread sees it: connections, maps, leases and orders come in here.
+//! The data plane as the control thread and its applier see it: connections, maps, leases and orders come in here.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -90,8 +90,11 @@ impl DataPlane for Shared {
         }
     }
 
+    fn fence(&self) {
+        self.data.lease.end();
+    }
+
     fn gone(&self, gone: &Gone) {
-        self.data.lease.set(Duration::ZERO);
         match gone {
             // Clients that still come are told where their keys are now; the keeper ends it.
             Gone::Left | Gone::LeftFor(_) => drop(self.data.left.set(Instant::now())),

@@ -1,5 +1,5 @@
-//! Until when this node may serve: set by the control thread, looked at by workers after commands have
-//! run and before their replies leave.
+//! Until when this node may serve: set by the applier behind the maps that it relies on, ended by the control thread,
+//! looked at by workers after commands have run and before their replies leave.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,6 +10,8 @@ use super::boottime::now;
 pub(crate) struct Lease(AtomicU64);
 
 const FOR_EVER: u64 = u64::MAX;
+/// Ended for good: what is still to be set does not count.
+const ENDED: u64 = 0;
 
 impl Lease {
     /// A node alone needs nobody's leave.
@@ -19,8 +21,15 @@ impl Lease {
 
     /// By the clock of [`now`].
     pub(crate) fn set(&self, until: Duration) {
-        let nanos = u64::try_from(until.as_nanos()).unwrap_or(FOR_EVER);
-        self.0.store(nanos, Ordering::Release);
+        let nanos = u64::try_from(until.as_nanos()).unwrap_or(FOR_EVER).max(ENDED + 1);
+        let set = |known| (known != ENDED).then_some(nanos);
+        // An error says that it has ended.
+        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, set);
+    }
+
+    /// Ends the lease for good.
+    pub(crate) fn end(&self) {
+        self.0.store(ENDED, Ordering::Release);
     }
 
     #[inline]
@@ -33,5 +42,22 @@ impl Lease {
     pub(crate) fn left(&self) -> Option<Duration> {
         let until = self.0.load(Ordering::Acquire);
         (until != FOR_EVER).then(|| Duration::from_nanos(until).saturating_sub(now()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_has_ended_is_not_set_again() {
+        let lease = Lease::unlimited();
+        lease.set(Duration::ZERO);
+        assert!(!lease.is_valid());
+        lease.set(now() + Duration::from_secs(9));
+        assert!(lease.is_valid());
+        lease.end();
+        lease.set(now() + Duration::from_secs(9));
+        assert!(!lease.is_valid(), "a grant that came late counts");
     }
 }

@@ -1,5 +1,5 @@
 //! Carrying out what the control plane wants done, in its order: what is to be on the disk is there
-//! before a message that depends on it leaves.
+//! before a message that depends on it leaves. What concerns slots is left to the applier.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,6 @@ use crate::log;
 
 impl ControlThread {
     pub(super) fn carry_out(&mut self, effects: Vec<Effect>) {
-        let data = Arc::clone(&self.meeting.data);
         for effect in effects {
             match effect {
                 Effect::Persist(persist) => {
@@ -37,24 +36,35 @@ impl ControlThread {
                         self.meeting.complaints.say(&line);
                     }
                 }
-                Effect::MapChanged(changed) => self.follow(&changed),
+                Effect::MapChanged(changed) => self.follow(changed),
                 Effect::Lease { until } => {
                     self.lease_until = until;
-                    data.lease_until(until);
+                    self.applier.apply(move |data| data.lease_until(until));
                 }
                 Effect::StartFill { attempt, bucket, taker } => {
-                    data.start_fill(attempt, bucket, taker);
+                    self.applier.apply(move |data| data.start_fill(attempt, bucket, taker));
                 }
-                Effect::CancelFill { attempt } => data.cancel_fill(attempt),
-                Effect::Pause { bucket, epoch, to } => data.pause(bucket, epoch, to),
-                Effect::TakeOver { bucket, epoch, from } => data.take_over(bucket, epoch, from),
-                Effect::Serving { bucket, node } => data.serving(bucket, node),
-                Effect::Yield { to } => data.yield_to(to),
-                Effect::Bring { buckets } => data.bring(buckets),
-                Effect::Beat { from, left } => data.beat(from, left),
+                Effect::CancelFill { attempt } => {
+                    self.applier.apply(move |data| data.cancel_fill(attempt));
+                }
+                Effect::Pause { bucket, epoch, to } => {
+                    self.applier.apply(move |data| data.pause(bucket, epoch, to));
+                }
+                Effect::TakeOver { bucket, epoch, from } => {
+                    self.applier.apply(move |data| data.take_over(bucket, epoch, from));
+                }
+                Effect::Serving { bucket, node } => {
+                    self.applier.apply(move |data| data.serving(bucket, node));
+                }
+                Effect::Yield { to } => self.applier.apply(move |data| data.yield_to(to)),
+                Effect::Bring { buckets } => self.applier.apply(move |data| data.bring(buckets)),
+                Effect::Beat { from, left } => {
+                    self.applier.apply(move |data| data.beat(from, left));
+                }
+                // Whoever asked for a change and is told that it is done finds it applied.
                 Effect::Answer { id, answer } => {
                     if let Some(then) = self.asked.remove(&id) {
-                        then(answer);
+                        self.applier.apply(move |_| then(answer));
                     }
                 }
                 // It is in the history, where `status` finds it.
@@ -87,9 +97,11 @@ impl ControlThread {
         }
     }
 
-    /// Another map: the data plane first, for what is decided next relies on it; then the links.
-    fn follow(&mut self, changed: &MapChanged) {
-        self.meeting.data.map_changed(changed);
+    /// Another map: the data plane is given it first, for what is decided next relies on it; then the links.
+    fn follow(&mut self, changed: MapChanged) {
+        let changed = Arc::new(changed);
+        let applied = Arc::clone(&changed);
+        self.applier.apply(move |data| data.map_changed(&applied));
         let map = &changed.map;
         let (me, cluster) = (self.control.me().peer(), self.control.cluster());
         let roster = Roster::new(me, cluster, map.generation(), map.members());
@@ -101,7 +113,7 @@ impl ControlThread {
         // The link of a process that was given up stays: it may have a vote, and is to hear what became of it.
         let has_left = |peer: &Peer| {
             let was_member = known.as_ref().is_some_and(|known| known.knows(peer.id));
-            was_member && map.member(peer.id).is_none() && !is_given_up(changed, peer.id)
+            was_member && map.member(peer.id).is_none() && !is_given_up(&changed, peer.id)
         };
         for peer in self.links.peers().into_iter().filter(has_left) {
             self.part_with(peer);
@@ -117,8 +129,12 @@ impl ControlThread {
 
     pub(super) fn go(&mut self, gone: Gone) {
         self.links.flush(boottime::now());
-        self.meeting.data.gone(&gone);
-        self.outlook.set(Progress::Gone(gone));
+        self.meeting.data.fence();
+        let outlook = Arc::clone(&self.outlook);
+        self.applier.apply(move |data| {
+            data.gone(&gone);
+            outlook.set(Progress::Gone(gone));
+        });
     }
 }
 

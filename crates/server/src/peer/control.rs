@@ -1,6 +1,6 @@
 //! The control thread: it feeds `cluster::control::Control` with messages from its links, with what
-//! other threads tell it and with the time, and carries out what comes of that (`carry.rs`). Nothing
-//! on it waits for anything but the disk.
+//! other threads tell it and with the time, and carries out what comes of that (`carry.rs`). It waits for
+//! nothing but the disk: what needs a slot's lock is applied by another thread (`applier.rs`).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,6 +13,7 @@ use cluster::control::{Answer, Control, Effect, Gone, Input, Message, Start};
 use cluster::map::{NodeId, Peer};
 use mio::{Events, Poll, Token, Waker};
 
+use super::applier::Applier;
 use super::dialer::{self, Dialed};
 use super::dials::{Dials, Target};
 use super::hello::{HelloError, Purpose, Refusal};
@@ -49,6 +50,7 @@ pub(super) fn prepare() -> io::Result<(ControlLine, Prepared)> {
 pub(super) struct ControlThread {
     pub(super) control: Control,
     pub(super) meeting: Arc<Meeting>,
+    pub(super) applier: Applier,
     pub(super) directory: Option<SharedDirectory>,
     pub(super) outlook: Arc<Outlook>,
     pub(super) links: Links,
@@ -73,7 +75,7 @@ impl ControlThread {
         prepared: Prepared,
         start: Start,
         meeting: Arc<Meeting>,
-        directory: Option<SharedDirectory>,
+        (applier, directory): (Applier, Option<SharedDirectory>),
         outlook: Arc<Outlook>,
     ) -> ControlThread {
         let Prepared { poll, events } = prepared;
@@ -81,6 +83,7 @@ impl ControlThread {
         ControlThread {
             control: Control::new(boottime::now(), start),
             meeting,
+            applier,
             directory,
             outlook,
             links: Links::new(FIRST_LINK),
@@ -144,7 +147,8 @@ impl ControlThread {
         }
         let due = [Some(self.control.wake_at()), self.dials.next_due(), self.links.next_due()];
         let due = due.into_iter().flatten().fold(self.clock_due, Duration::min);
-        due.saturating_sub(boottime::now()).max(SLEEP_MIN)
+        let is_awaited = self.outlook.is_awaited() && !self.applier.has_caught_up();
+        if is_awaited { SLEEP_MIN } else { due.saturating_sub(boottime::now()).max(SLEEP_MIN) }
     }
 
     /// Gives one input to the core and does what it wants done.
@@ -315,7 +319,9 @@ impl ControlThread {
         self.outlook.set(match (self.control.is_member(), up == of) {
             (false, _) => Progress::Joining,
             (true, false) => Progress::Linking { up, of },
-            (true, true) if self.lease_until <= now => Progress::Leaseless,
+            (true, true) if self.lease_until <= now || !self.applier.has_caught_up() => {
+                Progress::Leaseless
+            }
             (true, true) => Progress::Ready,
         });
         self.give_up_leaving();

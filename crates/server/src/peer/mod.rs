@@ -8,6 +8,7 @@
 //! Started by `node.rs` through [`start`]. Other threads reach the control thread by [`ControlLine`].
 mod control; //    Start here: the thread that decides, and carries out what was decided.
 mod carry; //      Its effects, one by one.
+mod applier; //    Those that concern slots, on a thread of their own.
 mod links; //      Its sockets.
 mod dials; //      Whom to dial when.
 mod dialer; //     Dialing.
@@ -56,6 +57,7 @@ pub(crate) use roster::Roster;
 use crate::data::report_to;
 use crate::disk::SharedDirectory;
 use crate::shared::Shared;
+use applier::Applier;
 use complaints::Complaints;
 use control::ControlThread;
 use hello::{HelloError, Purpose, Refusal};
@@ -73,7 +75,7 @@ pub(crate) trait DataPlane: Send + Sync {
     fn outgoing(&self, peer: Peer, stream: TcpStream, next: u64) -> Result<(), Unwanted>;
     /// A connection that a process has made, which was told that `announced` is wanted next.
     fn incoming(&self, peer: Peer, stream: TcpStream, announced: u64) -> Result<(), Unwanted>;
-    /// Called for one map after the other, before anything that was decided after it.
+    /// Called for one map after the other, before anything that was decided after it. May wait for slots.
     fn map_changed(&self, changed: &MapChanged);
     fn lease_until(&self, until: Duration);
     /// A connection on which a process will say what it has to say about timers.
@@ -93,6 +95,8 @@ pub(crate) trait DataPlane: Send + Sync {
     fn merge(&self, question: Question, taker: &mut Taker) -> Option<Reply>;
     /// By this primary so many bytes are still to come.
     fn beat(&self, from: NodeId, left: u64);
+    /// Ends the lease at once, whatever is still to be applied.
+    fn fence(&self);
     /// This process is no member any more.
     fn gone(&self, gone: &Gone);
 }
@@ -159,7 +163,8 @@ pub(crate) fn start(
         let thread = running.spawn("peers", move || doorkeeper.run())?;
         running.threads.push(thread);
     }
-    let control = ControlThread::new(thread, start, meeting, directory, outlook);
+    let applier = Applier::start(Arc::clone(&meeting.data)).inspect_err(|_| running.stop())?;
+    let control = ControlThread::new(thread, start, meeting, (applier, directory), outlook);
     running.control = Some(running.spawn("control", move || control.run())?);
     Ok(running)
 }

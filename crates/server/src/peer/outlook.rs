@@ -74,6 +74,11 @@ impl Outlook {
         }
     }
 
+    /// Returns whether the node is still on its way to be ready.
+    pub(super) fn is_awaited(&self) -> bool {
+        !matches!(*self.progress.lock(), Progress::Ready | Progress::Gone(_))
+    }
+
     /// Waits until the node is ready or gone, for so long at most; returns what it is then.
     pub(crate) fn wait(&self, limit: Duration) -> Progress {
         let until = Instant::now() + limit;

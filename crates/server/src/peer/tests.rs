@@ -19,6 +19,8 @@ use super::handshake::forged::{self, Forgery};
 use super::hello::{Purpose, Refusal};
 use super::{chance, dialer, draw_number};
 
+const SOON: Duration = Duration::from_secs(5);
+
 #[test]
 fn a_node_alone_founds_a_cluster_and_is_ready_at_once() {
     let node = FakeNode::found("a");
@@ -164,6 +166,27 @@ fn a_node_that_dies_is_taken_off_the_map() {
     drop(c);
     eventually("two are left", || b.map().is_some_and(|map| map.members().len() == 2));
     assert!(b.lease() > crate::data::boottime::now());
+}
+
+#[test]
+fn a_node_whose_slots_are_held_for_long_is_not_taken_for_dead() {
+    let a = FakeNode::found("a");
+    let b = FakeNode::join("b", &a).expect("welcome");
+    let c = FakeNode::join("c", &a).expect("welcome");
+    [&a, &b, &c].iter().for_each(|node| node.is_ready());
+    eventually("three vote", || b.voters() == 3);
+    let set = |buckets| a.line.ask_and_wait(Ask::Set(Setting::MinBuckets(buckets)), SOON);
+    b.while_slots_are_held(|| {
+        let until = Instant::now() + Duration::from_secs(3);
+        for buckets in (7..).take_while(|_| Instant::now() < until) {
+            assert_eq!(set(buckets), Some(Answer::Done));
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(a.map().expect("it has one").members().len(), 3, "b was given up");
+        assert!(b.lease() < crate::data::boottime::now(), "a lease counts behind its maps only");
+    });
+    eventually("b catches up", || b.map() == a.map());
+    eventually("b serves again", || b.lease() > crate::data::boottime::now());
 }
 
 /// A process without the secret that has got the port of a node: it refuses everybody, in turn because they are

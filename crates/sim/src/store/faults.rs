@@ -103,7 +103,7 @@ impl Faults {
             5 => self.stop_and_crash(world),
             6 => self.slow_disk(world, some),
             7 => self.end_within_a_step(world, some),
-            _ => {}
+            _ => self.hold_slots(world, some),
         }
         world.tell_vitals();
     }

@@ -15,6 +15,7 @@ use placement::Slot;
 use store::{Touch, Version};
 
 use super::Sabotage;
+use super::applying::Applier;
 use super::clients::{Request, Told};
 use super::clock::Clock;
 use super::merging::Merging;
@@ -42,6 +43,7 @@ pub(super) struct Node {
     pub disk_takes: Duration,
     /// Effects to carry out when the disk is done, if it is at work.
     pub waits_to_do: Option<Vec<Effect>>,
+    pub applier: Applier,
     pub is_stopped: bool,
     /// Since when it has not been stopped.
     pub runs_since: Duration,
@@ -93,6 +95,7 @@ impl Node {
             disk,
             disk_takes: Duration::ZERO,
             waits_to_do: None,
+            applier: Applier::default(),
             is_stopped: false,
             runs_since: now,
             inbox: Vec::new(),

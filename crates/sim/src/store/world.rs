@@ -8,8 +8,8 @@ use std::time::Duration;
 use cluster::balance::{Condition, Vitals};
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{
-    Answer as ControlAnswer, Ask, Control, Effect, Gone, Input, JoinAnswer, JoinRequest,
-    MapChanged, Message, PROTOCOL_VERSION, Start, Welcome,
+    Ask, Control, Effect, Input, JoinAnswer, JoinRequest, MapChanged, Message, PROTOCOL_VERSION,
+    Start, Welcome,
 };
 use cluster::data::Order;
 use cluster::map::{Boot, ClusterId, Endpoints, Map, Member, NodeId, Peer, Settings, Zone};
@@ -93,6 +93,10 @@ pub(super) enum Event {
     },
     /// A slow disk has written what a process waits for.
     DiskDone {
+        of: Peer,
+    },
+    /// A long command lets the locks of its slots go.
+    Unblock {
         of: Peer,
     },
     Pump {
@@ -399,7 +403,8 @@ impl World {
     pub(super) fn step(&mut self, end: Duration) -> bool {
         let running = || self.nodes.values().filter(|node| !node.is_stopped);
         let wake = |node: &Node| (node.clock.when(node.control.wake_at()), node.me.id);
-        let wake = running().filter(|node| !node.is_writing()).map(wake).min();
+        let wakes = |node: &&Node| !node.is_writing() && node.control.wake_at() < Duration::MAX;
+        let wake = running().filter(wakes).map(wake).min();
         let mover = running().map(|node| (node.mover_due, node.me.id)).min();
         let event = self.events.first_key_value().map(|((at, _), _)| *at);
         let times = [wake.map(|it| it.0), mover.map(|it| it.0), event];
@@ -434,6 +439,7 @@ impl World {
                 self.deliver(to, from, message, sent_at);
             }
             Event::DiskDone { of } => self.on_disk_done(of),
+            Event::Unblock { of } => self.on_unblock(of),
             Event::Pump { stream, way } => self.pump(stream, way),
             Event::Dial { from, to } => self.dial(from, to),
             Event::Request { to, request } => self.on_request(to, request),
@@ -488,75 +494,36 @@ impl World {
         match effect {
             Effect::Persist(persist) => node.disk.write(*persist),
             Effect::Send { to, message } => self.send(from, to, &message),
-            Effect::MapChanged(changed) => self.on_map_changed(id, &changed),
-            Effect::Lease { until } => node.lease_until = until,
-            Effect::StartFill { attempt, bucket, taker } => {
-                tell!(self, "{id} fills {bucket} to {taker}");
-                self.order(id, Order::Fill { attempt, bucket, taker });
+            Effect::MapChanged(changed) => {
+                self.check_map(id, &changed);
+                self.apply_in_turn(id, Effect::MapChanged(changed));
             }
-            Effect::CancelFill { attempt } => self.order(id, Order::Cancel { attempt }),
-            Effect::Pause { bucket, epoch, .. } => {
-                self.hands_over = Some(id);
-                self.order(id, Order::Pause { bucket, epoch });
-            }
-            Effect::TakeOver { bucket, .. } => self.order(id, Order::TakeOver { bucket }),
-            Effect::Beat { from, left } => {
-                if left == 0 {
-                    let now = node.plane.now.get();
-                    node.plane.heard.borrow_mut().insert(from, now);
-                }
-            }
-            Effect::Serving { .. } | Effect::Decided(_) | Effect::Skew(_) => {}
-            Effect::Yield { to } => {
-                tell!(self, "{id} yields to {to:?}");
-                self.begin_to_yield(id);
-            }
-            Effect::Bring { buckets } => {
-                tell!(self, "{id} brings what it has of {buckets:?}");
-                self.begin_to_bring(id, buckets);
-            }
-            Effect::Answer { id, answer: ControlAnswer::Join(answer) } => {
-                self.on_join_answer(id, answer);
-            }
-            Effect::Answer { .. } => {}
-            Effect::Gone(gone) => {
-                tell!(self, "{id} is gone: {gone:?}");
-                if self.sabotage == Some(Sabotage::MergeAfterDeath) && gone == Gone::Outcast {
-                    self.merge_after_death(id);
-                }
-                self.end(id, &gone);
-                self.gone.push(id);
-            }
+            Effect::Lease { .. }
+            | Effect::StartFill { .. }
+            | Effect::CancelFill { .. }
+            | Effect::Pause { .. }
+            | Effect::TakeOver { .. }
+            | Effect::Serving { .. }
+            | Effect::Yield { .. }
+            | Effect::Bring { .. }
+            | Effect::Beat { .. }
+            | Effect::Answer { .. }
+            | Effect::Decided(_)
+            | Effect::Skew(_)
+            | Effect::Gone(_) => self.apply_in_turn(id, effect),
         }
     }
 
-    fn on_map_changed(&mut self, id: NodeId, changed: &MapChanged) {
+    fn check_map(&mut self, id: NodeId, changed: &MapChanged) {
         let seen = self.checkers.see_map(&self.nodes, changed);
         self.note(seen);
         if self.checkers.is_new() {
             let just = checkers::is_just(self, changed);
             self.note(just);
         }
-        let Some(node) = self.nodes.get_mut(&id) else { return };
         if self.checkers.is_new() {
             let entry = changed.entry.as_ref().map(|entry| &entry.changes);
             tell!(self, "map {} by {id}: {entry:?}", changed.index);
-        }
-        node.follow(&changed.map);
-        let links = node.plane.links.borrow();
-        let idle = links.living().filter(|(.., link)| link.stream.is_none());
-        let idle: Vec<Peer> = idle.map(|(_, peer, _)| peer).collect();
-        drop(links);
-        let me = node.me;
-        node.mover_due = self.now;
-        node.resume_parked(self.now);
-        let waiting = node.waiting_streams();
-        for stream in waiting {
-            self.take_in(id, stream, &[]);
-        }
-        for peer in idle {
-            let after = ms(1 + self.rng.below(20));
-            self.push(after, Event::Dial { from: me, to: peer });
         }
     }
 
@@ -596,7 +563,7 @@ impl World {
         self.push(ms(300), Event::JoinAgain { id });
     }
 
-    fn on_join_answer(&mut self, id: u64, answer: JoinAnswer) {
+    pub(super) fn on_join_answer(&mut self, id: u64, answer: JoinAnswer) {
         match answer {
             JoinAnswer::Welcome(welcome) => {
                 if let Some((request, clock)) = self.joining.remove(&id) {
@@ -610,7 +577,7 @@ impl World {
 
     // ---- The data plane.
 
-    fn order(&mut self, id: NodeId, order: Order) {
+    pub(super) fn order(&mut self, id: NodeId, order: Order) {
         let after = Duration::from_micros(self.rng.below(2000));
         if let Some(node) = self.nodes.get_mut(&id) {
             node.orders.push(order);

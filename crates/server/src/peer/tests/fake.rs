@@ -41,6 +41,8 @@ pub(super) fn eventually(what: &str, is_true: impl Fn() -> bool) {
 struct FakeData {
     line: OnceLock<ControlLine>,
     state: Mutex<State>,
+    /// Stands for the locks of slots: a map waits for it.
+    slots: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -78,6 +80,7 @@ impl DataPlane for FakeData {
     }
     fn map_changed(&self, changed: &MapChanged) {
         changed.map.check_invariants();
+        let _slots = self.slots.lock();
         self.state.lock().map = Some(Arc::clone(&changed.map));
     }
     fn lease_until(&self, until: Duration) {
@@ -108,6 +111,9 @@ impl DataPlane for FakeData {
     }
 
     fn beat(&self, _: NodeId, _: u64) {}
+    fn fence(&self) {
+        self.state.lock().lease = Duration::ZERO;
+    }
     fn gone(&self, gone: &Gone) {
         self.state.lock().gone = Some(gone.clone());
     }
@@ -284,6 +290,12 @@ impl FakeNode {
 
     pub(super) fn map(&self) -> Option<Arc<Map>> {
         self.data.state.lock().map.clone()
+    }
+
+    /// Holds the locks of all slots while this runs, as a long command does.
+    pub(super) fn while_slots_are_held(&self, run: impl FnOnce()) {
+        let _slots = self.data.slots.lock();
+        run();
     }
 
     pub(super) fn lease(&self) -> Duration {

@@ -1,4 +1,5 @@
-//! Disks that are slow, full or fail to sync, and processes that end between two effects of one step.
+//! Disks that are slow, full or fail to sync, commands that hold slots for long, and processes that end between two
+//! effects of one step.
 
 use std::time::Duration;
 
@@ -19,6 +20,15 @@ impl Faults {
             node.disk_takes = takes;
             self.bad.insert(some, Duration::MAX);
             tell!(world, "-- the disk of {some} takes {takes:?}");
+        }
+    }
+
+    /// A long command holds the locks that the node's next map needs, sometimes for longer than a lease.
+    pub(super) fn hold_slots(&mut self, world: &mut World, some: NodeId) {
+        let lasts = ms(50 + self.rng.below(3_000));
+        if self.spares(world, &[some]) {
+            self.bad.insert(some, world.now + lasts + AFTERMATH);
+            world.block_applier(some, lasts);
         }
     }
 

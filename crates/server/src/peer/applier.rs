@@ -1,0 +1,67 @@
+//! The thread that applies what was decided to the data plane: maps, leases and orders, one after the other in the
+//! control plane's order. A map takes every slot's lock, and a command may hold one for seconds; the control thread,
+//! which renews the lease and answers the other nodes, must not wait for that.
+//!
+//! A lease counts for the data plane only when the maps before it are applied, because both go through this one queue.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use super::DataPlane;
+
+/// Steps that wait at most. A control thread that is so far ahead waits.
+const WAITING_MAX: usize = 1024;
+
+type Step = Box<dyn FnOnce(&dyn DataPlane) + Send>;
+
+pub(super) struct Applier {
+    steps: Option<SyncSender<Step>>,
+    thread: Option<JoinHandle<()>>,
+    given: u64,
+    /// Steps that are done.
+    done: Arc<AtomicU64>,
+}
+
+impl Applier {
+    pub(super) fn start(data: Arc<dyn DataPlane>) -> io::Result<Applier> {
+        let (steps, waiting) = sync_channel(WAITING_MAX);
+        let done = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&done);
+        let apply = move || apply_all(&waiting, &*data, &count);
+        let thread = thread::Builder::new().name("applier".to_owned()).spawn(apply)?;
+        Ok(Applier { steps: Some(steps), thread: Some(thread), given: 0, done })
+    }
+
+    /// Applies this after everything that was given before.
+    pub(super) fn apply(&mut self, step: impl FnOnce(&dyn DataPlane) + Send + 'static) {
+        self.given += 1;
+        let steps = self.steps.as_ref().expect("it ends when this is dropped");
+        steps.send(Box::new(step)).expect("the applier does not end before its owner");
+    }
+
+    /// Returns whether everything that was given is applied.
+    pub(super) fn has_caught_up(&self) -> bool {
+        self.done.load(Ordering::Acquire) == self.given
+    }
+}
+
+impl Drop for Applier {
+    /// Applies the rest, and ends the thread.
+    fn drop(&mut self) {
+        self.steps = None;
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || thread::panicking(), "the applier panicked");
+        }
+    }
+}
+
+fn apply_all(waiting: &Receiver<Step>, data: &dyn DataPlane, done: &AtomicU64) {
+    for step in waiting {
+        step(data);
+        done.fetch_add(1, Ordering::Release);
+    }
+}

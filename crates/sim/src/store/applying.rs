@@ -1,0 +1,139 @@
+//! The thread that applies decisions to the data plane, in their order (`server/src/peer/applier.rs`). A long command
+//! holds locks of slots, so this thread may lag behind the control thread by seconds.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use cluster::control::{Answer as ControlAnswer, Effect, Gone, MapChanged};
+use cluster::data::Order;
+use cluster::map::{NodeId, Peer};
+
+use super::Sabotage;
+use super::world::{Event, World, ms, tell};
+
+#[derive(Default)]
+pub(super) struct Applier {
+    /// Effects of the control plane that are not applied yet.
+    waiting: VecDeque<Effect>,
+    /// A long command holds the slots' locks.
+    is_blocked: bool,
+}
+
+impl Applier {
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_blocked && self.waiting.is_empty()
+    }
+}
+
+impl World {
+    /// Applies an effect, or queues it behind those that wait for the locks.
+    pub(super) fn apply_in_turn(&mut self, id: NodeId, effect: Effect) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if matches!(effect, Effect::Gone(_)) {
+            // The control thread ends the lease itself.
+            node.lease_until = Duration::ZERO;
+        }
+        if node.applier.is_blocked {
+            node.applier.waiting.push_back(effect);
+        } else {
+            self.apply(id, effect);
+        }
+    }
+
+    /// A command on the node holds the locks of its slots for so long.
+    pub(super) fn block_applier(&mut self, id: NodeId, lasts: Duration) {
+        let Some(node) = self.nodes.get_mut(&id).filter(|node| node.applier.is_idle()) else {
+            return;
+        };
+        node.applier.is_blocked = true;
+        let of = node.me;
+        tell!(self, "-- maps are not applied on {id} for {lasts:?}");
+        self.push(lasts, Event::Unblock { of });
+    }
+
+    pub(super) fn on_unblock(&mut self, of: Peer) {
+        let Some(node) = self.nodes.get_mut(&of.id).filter(|node| node.me == of) else { return };
+        if node.is_stopped {
+            return self.push(ms(20), Event::Unblock { of });
+        }
+        node.applier.is_blocked = false;
+        let clock = node.clock.at(self.now);
+        node.plane.now.set(clock);
+        while let Some(effect) = self.next_to_apply(of) {
+            self.apply(of.id, effect);
+        }
+        self.after(of.id);
+    }
+
+    /// Returns nothing when the process has ended.
+    fn next_to_apply(&mut self, of: Peer) -> Option<Effect> {
+        self.nodes.get_mut(&of.id).filter(|node| node.me == of)?.applier.waiting.pop_front()
+    }
+
+    /// Carries out an effect that concerns the slots.
+    pub(super) fn apply(&mut self, id: NodeId, effect: Effect) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        match effect {
+            Effect::Persist(_) | Effect::Send { .. } => unreachable!("carried out at once"),
+            Effect::MapChanged(changed) => self.follow(id, &changed),
+            Effect::Lease { until } => node.lease_until = until,
+            Effect::StartFill { attempt, bucket, taker } => {
+                tell!(self, "{id} fills {bucket} to {taker}");
+                self.order(id, Order::Fill { attempt, bucket, taker });
+            }
+            Effect::CancelFill { attempt } => self.order(id, Order::Cancel { attempt }),
+            Effect::Pause { bucket, epoch, .. } => {
+                self.hands_over = Some(id);
+                self.order(id, Order::Pause { bucket, epoch });
+            }
+            Effect::TakeOver { bucket, .. } => self.order(id, Order::TakeOver { bucket }),
+            Effect::Beat { from, left } => {
+                if left == 0 {
+                    let now = node.plane.now.get();
+                    node.plane.heard.borrow_mut().insert(from, now);
+                }
+            }
+            Effect::Serving { .. } | Effect::Decided(_) | Effect::Skew(_) => {}
+            Effect::Yield { to } => {
+                tell!(self, "{id} yields to {to:?}");
+                self.begin_to_yield(id);
+            }
+            Effect::Bring { buckets } => {
+                tell!(self, "{id} brings what it has of {buckets:?}");
+                self.begin_to_bring(id, buckets);
+            }
+            Effect::Answer { id, answer: ControlAnswer::Join(answer) } => {
+                self.on_join_answer(id, answer);
+            }
+            Effect::Answer { .. } => {}
+            Effect::Gone(gone) => {
+                tell!(self, "{id} is gone: {gone:?}");
+                if self.sabotage == Some(Sabotage::MergeAfterDeath) && gone == Gone::Outcast {
+                    self.merge_after_death(id);
+                }
+                self.end(id, &gone);
+                self.gone.push(id);
+            }
+        }
+    }
+
+    fn follow(&mut self, id: NodeId, changed: &MapChanged) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        node.follow(&changed.map);
+        let links = node.plane.links.borrow();
+        let idle = links.living().filter(|(.., link)| link.stream.is_none());
+        let idle: Vec<Peer> = idle.map(|(_, peer, _)| peer).collect();
+        drop(links);
+        let me = node.me;
+        node.mover_due = self.now;
+        node.resume_parked(self.now);
+        let waiting = node.waiting_streams();
+        for stream in waiting {
+            self.take_in(id, stream, &[]);
+        }
+        for peer in idle {
+            let after = ms(1 + self.rng.below(20));
+            self.push(after, Event::Dial { from: me, to: peer });
+        }
+    }
+}
