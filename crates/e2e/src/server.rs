@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use load::process::CpuClock;
+
 use crate::client::Client;
 use crate::ports::free_ports;
 use crate::tools::REDIS_SERVER;
@@ -186,6 +188,12 @@ impl Server {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).expect("VmRSS is in kB");
         kib.trim().parse::<u64>().expect("VmRSS is a number") * 1024
+    }
+
+    /// Returns the processor time it has used so far, in user space and in the kernel.
+    pub fn cpu_time(&self) -> Duration {
+        let clock = CpuClock::of(self.child.id()).expect("it is running");
+        clock.spent().expect("it is running")
     }
 
     /// How many file descriptors it has open.

@@ -12,6 +12,7 @@ mod moves;
 mod steady;
 mod operate;
 mod overlaps;
+mod parked;
 mod rolling;
 mod stops;
 mod pending;
