@@ -63,13 +63,19 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
         applied
     }
 
-    /// Ships what was done, lets the lock go, and returns what the reply must wait for; nothing on a plain slot.
+    /// Ships what was done, lets the lock go, and returns what the reply must wait for. `None` if nothing was done
+    /// and all that was written before is acknowledged, as always on a plain slot.
     #[inline]
     pub fn finish(mut self, waits_for_backups: bool) -> Option<Finished> {
-        if self.state.is_plain() {
+        if self.state.is_plain() || self.effects.is_empty() && !self.must_wait(waits_for_backups) {
             return None; // Dropping it publishes the counts.
         }
         self.finish_recorded(waits_for_backups)
+    }
+
+    #[inline]
+    fn must_wait(&self, waits_for_backups: bool) -> bool {
+        waits_for_backups && self.state.duty.has_unacknowledged(|link| self.plane.acked(link))
     }
 
     fn finish_recorded(&mut self, waits_for_backups: bool) -> Option<Finished> {

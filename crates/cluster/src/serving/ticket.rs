@@ -49,6 +49,12 @@ pub enum Passage {
 }
 
 impl Duty {
+    /// True if a backup that counts has not acknowledged all that was written.
+    #[inline]
+    pub fn has_unacknowledged(&self, acked: impl Fn(LinkId) -> FrameNumber) -> bool {
+        self.feeds().iter().any(|feed| feed.wait(acked(feed.link())).is_some())
+    }
+
     /// What a reply that depends on the slot's content has to wait for; `None` if all that was written is
     /// acknowledged. `epoch` is the node's, read under the slot's lock.
     #[inline]
