@@ -1,5 +1,5 @@
-//! How long each bucket could not be written to, as its writers saw it: from when the first operation was
-//! sent that did not come through until the next that did.
+//! Outages of buckets, as their writers saw them: from when the first operation was sent that did not come
+//! through until the next that did. `causes.rs` tells which fault each belongs to.
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -7,71 +7,62 @@ use placement::{Hashmask, Mask, Slot};
 
 /// Buckets as a cluster begins with them; a later split does not change what is counted together.
 const MASK: Mask = Mask::M00FF;
-
-#[derive(Clone, Copy, Default, Debug)]
-struct Bucket {
-    out_since: Option<Instant>,
-    longest: Duration,
-    /// When the longest ended.
-    at: Option<Instant>,
-}
+/// A shorter wait is no outage.
+const OUTAGE_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub struct Outages {
-    buckets: Vec<Mutex<Bucket>>,
+    /// When the first write was sent that did not come through, by bucket.
+    out_since: Vec<Mutex<Option<Instant>>>,
+    all: Mutex<Vec<Outage>>,
 }
 
-/// The longest a bucket was out.
+/// A time during which a bucket could not be written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outage {
     pub bucket: Hashmask,
-    pub lasted: Duration,
-    /// When it was over.
+    pub since: Instant,
     pub until: Instant,
+}
+
+impl Outage {
+    pub fn lasted(&self) -> Duration {
+        self.until.saturating_duration_since(self.since)
+    }
 }
 
 impl Default for Outages {
     fn default() -> Outages {
-        let buckets = (0..MASK.buckets()).map(|_| Mutex::default()).collect();
-        Outages { buckets }
+        let out_since = (0..MASK.buckets()).map(|_| Mutex::default()).collect();
+        Outages { out_since, all: Mutex::default() }
     }
 }
 
 impl Outages {
-    /// A write that was begun at `begun` has come through now.
+    /// Records that a write that was begun at `begun` has come through now.
     pub fn came_through(&self, slot: Slot, begun: Instant, now: Instant) {
-        self.with(slot, |bucket| {
-            let since = bucket.out_since.take().unwrap_or(begun).min(begun);
-            let lasted = now.saturating_duration_since(since);
-            if lasted > bucket.longest {
-                (bucket.longest, bucket.at) = (lasted, Some(now));
-            }
-        });
+        let since = self.with(slot, Option::take).unwrap_or(begun).min(begun);
+        let outage = Outage { bucket: Hashmask::of_slot(MASK, slot), since, until: now };
+        if outage.lasted() >= OUTAGE_MIN {
+            self.all.lock().expect("nothing panics while counting").push(outage);
+        }
     }
 
-    /// A write that was begun at `begun` has not come through.
+    /// Records that a write that was begun at `begun` has not come through.
     pub fn failed(&self, slot: Slot, begun: Instant) {
-        self.with(slot, |bucket| {
-            let since = bucket.out_since.unwrap_or(begun);
-            bucket.out_since = Some(since.min(begun));
+        self.with(slot, |out_since| {
+            let since = out_since.unwrap_or(begun);
+            *out_since = Some(since.min(begun));
         });
     }
 
-    /// The longest of every bucket, the longest first.
-    pub fn longest(&self) -> Vec<Outage> {
-        let outage = |(bucket, state): (Hashmask, &Mutex<Bucket>)| {
-            let state = *state.lock().expect("nobody panics while counting");
-            state.at.map(|until| Outage { bucket, lasted: state.longest, until })
-        };
-        let mut all: Vec<Outage> =
-            Hashmask::all(MASK).zip(&self.buckets).filter_map(outage).collect();
-        all.sort_by_key(|outage| std::cmp::Reverse(outage.lasted));
-        all
+    pub fn all(&self) -> Vec<Outage> {
+        self.all.lock().expect("nothing panics while counting").clone()
     }
 
-    fn with(&self, slot: Slot, act: impl FnOnce(&mut Bucket)) {
+    fn with<T>(&self, slot: Slot, act: impl FnOnce(&mut Option<Instant>) -> T) -> T {
         let index = usize::from(Hashmask::of_slot(MASK, slot).value());
-        act(&mut self.buckets[index].lock().expect("nobody panics while counting"));
+        act(&mut self.out_since[index].lock().expect("nothing panics while counting"))
     }
 }
 
@@ -90,10 +81,10 @@ mod tests {
         outages.failed(slot, at(400));
         outages.came_through(slot, at(900), at(1_010));
         outages.came_through(slot, at(2_000), at(2_500));
-        let longest = outages.longest();
-        assert_eq!(longest.len(), 1, "only one bucket was used");
-        assert_eq!(longest[0].lasted, Duration::from_millis(1_000));
-        assert_eq!(longest[0].until, at(1_010));
-        assert_eq!(longest[0].bucket, Hashmask::of_slot(MASK, slot));
+        let outage = |since, until| {
+            let bucket = Hashmask::of_slot(MASK, slot);
+            Outage { bucket, since: at(since), until: at(until) }
+        };
+        assert_eq!(outages.all(), [outage(10, 1_010), outage(2_000, 2_500)]);
     }
 }
