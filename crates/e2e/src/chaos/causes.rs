@@ -8,16 +8,14 @@ use load::availability::CauseRow;
 
 use super::outages::Outage;
 
-/// A write that was sent this long before a fault struck was under way when it did.
-const UNDER_WAY: Duration = Duration::from_millis(500);
 /// The cause of an outage before the first fault.
 const NO_CAUSE: &str = "none";
 
-/// Causes of the second rank count only while no fault does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The rank of a cause: where two explain an outage equally well, it is the fault's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rank {
-    Fault,
     LargeRequest,
+    Fault,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,21 +64,22 @@ impl Journal {
     }
 }
 
-/// The fault under way as the outage began; else the large request under way; else the last fault.
+/// The cause that lasted for the most of the outage; else the last fault before it.
 fn cause_of(entries: &[Entry], outage: &Outage) -> String {
-    let began_before = |entry: &&Entry| entry.begun <= outage.since + UNDER_WAY;
-    let before: Vec<&Entry> = entries.iter().filter(began_before).collect();
-    let is_under_way = |entry: &&&Entry| entry.ended.is_none_or(|ended| ended >= outage.since);
-    let is_fault = |entry: &&&Entry| entry.rank == Rank::Fault;
-    let under_way: Vec<&&Entry> = before.iter().filter(is_under_way).collect();
-    let found = under_way
-        .iter()
-        .rev()
-        .find(|entry| entry.rank == Rank::Fault)
-        .or(under_way.last())
-        .copied()
-        .or(before.iter().rev().find(is_fault));
+    let most = entries.iter().max_by_key(|entry| (entry.overlap(outage), entry.rank));
+    let is_before = |entry: &&Entry| entry.rank == Rank::Fault && entry.begun <= outage.since;
+    let found = most
+        .filter(|entry| !entry.overlap(outage).is_zero())
+        .or_else(|| entries.iter().rfind(is_before));
     found.map_or(NO_CAUSE, |entry| &entry.cause).to_owned()
+}
+
+impl Entry {
+    /// The time for which both it and the outage lasted.
+    fn overlap(&self, outage: &Outage) -> Duration {
+        let ended = self.ended.map_or(outage.until, |ended| ended.min(outage.until));
+        ended.saturating_duration_since(self.begun.max(outage.since))
+    }
 }
 
 #[cfg(test)]
@@ -95,23 +94,23 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_belongs_to_the_fault_under_way_or_the_last_one() {
+    fn an_outage_belongs_to_what_lasted_for_the_most_of_it_or_to_the_last_fault() {
         let start = Instant::now();
         let entries = [
             entry(start, "kill", Rank::Fault, 2_000, 4_000),
             entry(start, "value", Rank::LargeRequest, 3_000, 9_000),
             entry(start, "cut", Rank::Fault, 12_000, 15_000),
         ];
-        let cause = |since| {
-            let since = start + Duration::from_millis(since);
+        let cause = |since, until| {
+            let [since, until] = [since, until].map(|at| start + Duration::from_millis(at));
             let bucket = Hashmask::all(Mask::M00FF).next().unwrap();
-            cause_of(&entries, &Outage { bucket, since, until: since })
+            cause_of(&entries, &Outage { bucket, since, until })
         };
-        assert_eq!(cause(1_000), "none");
-        assert_eq!(cause(1_900), "kill", "the write was under way");
-        assert_eq!(cause(3_500), "kill", "a fault comes before a large request");
-        assert_eq!(cause(5_000), "value");
-        assert_eq!(cause(10_000), "kill", "the last one that struck");
-        assert_eq!(cause(13_000), "cut");
+        assert_eq!(cause(1_000, 1_500), "none");
+        assert_eq!(cause(1_900, 2_500), "kill", "the write was under way as it struck");
+        assert_eq!(cause(3_500, 4_000), "kill", "a fault comes before a large request");
+        assert_eq!(cause(3_500, 8_000), "value");
+        assert_eq!(cause(10_000, 11_000), "kill", "the last one that struck");
+        assert_eq!(cause(8_900, 13_000), "cut");
     }
 }

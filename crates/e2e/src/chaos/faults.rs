@@ -133,20 +133,19 @@ impl Fault {
         let (lag, chance) =
             (brief * u32::try_from(rng.below(90)).expect("small") / 100, rng.draw());
         let (node, second) = (&field.nodes[victim], &field.nodes[other]);
-        let may = |kind: &Kind| match kind {
-            Kind::Join => count < bounds.nodes_max,
-            kind => count >= bounds.nodes_min && kind.fits(field.ground(), node, second),
+        let may = |kind: &Kind| {
+            let has_all = count >= bounds.nodes_min && kind.fits(field.ground(), node, second);
+            if *kind == Kind::Join { count < bounds.nodes_max } else { has_all }
         };
         let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(may).collect();
         let kind = kinds[rng.index(kinds.len())];
-        let (victim, other) = match kind {
-            Kind::StopHolders => two_holders(field, chance).unwrap_or((victim, other)),
-            _ => (victim, other),
-        };
+        let holders = (kind == Kind::StopHolders).then(|| two_holders(field, chance)).flatten();
+        let (victim, other) = holders.unwrap_or((victim, other));
         let lasts = match kind {
             Kind::BriefCut | Kind::TwoStops | Kind::StopAndCut | Kind::TwoCuts => brief,
             Kind::StopHolders | Kind::StopAndKill => other_brief,
-            _ => long,
+            Kind::Kill | Kind::Restart | Kind::Stop | Kind::Cut | Kind::Mute | Kind::Deaf => long,
+            Kind::Part | Kind::Slow | Kind::Break | Kind::Leave | Kind::Join => long,
         };
         Fault { kind, victim, other, lasts, lag, other_lasts: other_brief }
     }

@@ -3,7 +3,7 @@
 use crate::chaos::courier::Courier;
 
 /// How often a key is removed.
-const ROUNDS: u32 = 3;
+const ROUNDS: u32 = 15;
 
 #[derive(Debug, Default)]
 pub(super) struct Debris(Vec<(Vec<String>, u32)>);

@@ -23,7 +23,7 @@ const USUAL_BYTES_MAX: usize = 20_000_000;
 const BYTES_MIN: usize = 1_000_000;
 /// The number and length at either end of a value.
 const MARK_BYTES: usize = 32;
-const CHUNK: [u8; 64 * 1024] = [b'x'; 64 * 1024];
+static CHUNK: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
 pub struct LargeWriter {
     courier: Courier,

@@ -2,7 +2,7 @@
 //! none.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use placement::Slot;
 use resp::Value;
@@ -18,6 +18,8 @@ use crate::chaos::load::{Desk, Sizes};
 const VALUE_BYTES: usize = 1024 * 1024;
 /// How often a transaction is sent that was surely not done, mostly because its slot had moved.
 const ATTEMPTS: usize = 5;
+/// How often keys are removed whose fate is unknown.
+const SWEEP_EVERY: Duration = Duration::from_secs(4);
 
 pub struct Transactor {
     courier: Courier,
@@ -25,6 +27,8 @@ pub struct Transactor {
     sizes: Sizes,
     debris: Debris,
     count: u64,
+    /// When the last transaction began.
+    last: Option<Instant>,
 }
 
 /// The keys of one transaction, all in one slot.
@@ -62,7 +66,8 @@ impl Keys {
 impl Transactor {
     pub fn new(desk: &Desk, sizes: Sizes, mut rng: Rng) -> Transactor {
         let courier = Courier::new(desk, Rng::new(rng.draw())).patient();
-        Transactor { courier, desk: desk.clone(), sizes, debris: Debris::default(), count: 0 }
+        let (desk, debris) = (desk.clone(), Debris::default());
+        Transactor { courier, desk, sizes, debris, count: 0, last: None }
     }
 
     /// Writes the source, runs the transaction, checks it, and removes everything.
@@ -115,10 +120,8 @@ impl Transactor {
     fn count_copies(&mut self, keys: &Keys) -> Option<usize> {
         let mut words: Vec<&[u8]> = vec![b"EXISTS"];
         words.extend(keys.copies.iter().map(String::as_bytes));
-        match self.courier.ask(&keys.source, &words)? {
-            Value::Integer(count) => usize::try_from(count).ok(),
-            _ => None,
-        }
+        let Value::Integer(count) = self.courier.ask(&keys.source, &words)? else { return None };
+        usize::try_from(count).ok()
     }
 
     fn note(&self, class: Option<Class>, details: String) {
@@ -131,6 +134,10 @@ impl Transactor {
 impl Client for Transactor {
     fn step(&mut self) {
         self.debris.sweep(&mut self.courier);
+        if self.last.is_some_and(|last| last.elapsed() < self.sizes.transaction_every) {
+            return;
+        }
+        self.last = Some(Instant::now());
         let lane = Arc::clone(&self.desk.lane);
         let _alone = lane.lock().expect("no client panics in its lane");
         self.count += 1;
@@ -140,7 +147,7 @@ impl Client for Transactor {
     }
 
     fn pause(&mut self) -> Duration {
-        self.sizes.transaction_every
+        self.sizes.transaction_every.min(SWEEP_EVERY)
     }
 }
 
