@@ -180,14 +180,19 @@ impl Courier {
     }
 
     fn fates(&mut self, commands: &[Command], replies: Vec<Value>) -> Vec<Fate> {
-        let mut fates = Vec::new();
+        let (mut fates, mut first_error) = (Vec::new(), None);
         for (command, reply) in commands.iter().zip(replies) {
-            if let Value::Error(text) = &reply {
-                self.on_error(command.slot, &String::from_utf8_lossy(text), 1);
+            if let Value::Error(text) = reply {
+                self.places[command.slot.index()] = None;
+                first_error.get_or_insert((command.slot, text));
                 fates.push(Fate::NotDone);
             } else {
                 fates.push(Fate::Answered(reply));
             }
+        }
+        // One is enough to read the map of slots again.
+        if let Some((slot, text)) = first_error {
+            self.on_error(slot, &String::from_utf8_lossy(&text), 1);
         }
         fates.resize(commands.len(), Fate::Unknown);
         fates

@@ -12,9 +12,16 @@ const OUTAGE_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub struct Outages {
-    /// When the first write was sent that did not come through, by bucket.
-    out_since: Vec<Mutex<Option<Instant>>>,
+    buckets: Vec<Mutex<Bucket>>,
     all: Mutex<Vec<Outage>>,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Bucket {
+    /// When the first write was sent that did not come through.
+    out_since: Option<Instant>,
+    /// When a write last came through: whoever waited longer waited for something else.
+    answered: Option<Instant>,
 }
 
 /// A time during which a bucket could not be written to.
@@ -33,15 +40,19 @@ impl Outage {
 
 impl Default for Outages {
     fn default() -> Outages {
-        let out_since = (0..MASK.buckets()).map(|_| Mutex::default()).collect();
-        Outages { out_since, all: Mutex::default() }
+        let buckets = (0..MASK.buckets()).map(|_| Mutex::default()).collect();
+        Outages { buckets, all: Mutex::default() }
     }
 }
 
 impl Outages {
     /// Records that a write that was begun at `begun` has come through now.
     pub fn came_through(&self, slot: Slot, begun: Instant, now: Instant) {
-        let since = self.with(slot, Option::take).unwrap_or(begun).min(begun);
+        let since = self.with(slot, |bucket| {
+            let since = bucket.without_answer_since(begun);
+            *bucket = Bucket { out_since: None, answered: bucket.answered.max(Some(now)) };
+            since
+        });
         let outage = Outage { bucket: Hashmask::of_slot(MASK, slot), since, until: now };
         if outage.lasted() >= OUTAGE_MIN {
             self.all.lock().expect("nothing panics while counting").push(outage);
@@ -50,19 +61,24 @@ impl Outages {
 
     /// Records that a write that was begun at `begun` has not come through.
     pub fn failed(&self, slot: Slot, begun: Instant) {
-        self.with(slot, |out_since| {
-            let since = out_since.unwrap_or(begun);
-            *out_since = Some(since.min(begun));
-        });
+        self.with(slot, |bucket| bucket.out_since = Some(bucket.without_answer_since(begun)));
     }
 
     pub fn all(&self) -> Vec<Outage> {
         self.all.lock().expect("nothing panics while counting").clone()
     }
 
-    fn with<T>(&self, slot: Slot, act: impl FnOnce(&mut Option<Instant>) -> T) -> T {
+    fn with<T>(&self, slot: Slot, act: impl FnOnce(&mut Bucket) -> T) -> T {
         let index = usize::from(Hashmask::of_slot(MASK, slot).value());
-        act(&mut self.out_since[index].lock().expect("nothing panics while counting"))
+        act(&mut self.buckets[index].lock().expect("nothing panics while counting"))
+    }
+}
+
+impl Bucket {
+    /// The beginning of the time without an answer, for a write begun at `begun`.
+    fn without_answer_since(&self, begun: Instant) -> Instant {
+        let since = self.out_since.unwrap_or(begun).min(begun);
+        self.answered.map_or(since, |answered| since.max(answered))
     }
 }
 
@@ -86,5 +102,15 @@ mod tests {
             Outage { bucket, since: at(since), until: at(until) }
         };
         assert_eq!(outages.all(), [outage(10, 1_010), outage(2_000, 2_500)]);
+    }
+
+    #[test]
+    fn a_client_that_waits_while_others_are_answered_sees_no_outage() {
+        let outages = Outages::default();
+        let (slot, start) = (Slot::of(b"k"), Instant::now());
+        let at = |millis: u64| start + Duration::from_millis(millis);
+        outages.came_through(slot, at(3_000), at(3_001));
+        outages.came_through(slot, at(0), at(3_050));
+        assert_eq!(outages.all(), []);
     }
 }
