@@ -77,9 +77,10 @@ impl Report {
     fn outages(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "longest outages of a bucket, the worst {SHOWN}:")?;
         for outage in self.outages.iter().take(SHOWN) {
-            let until = outage.until.saturating_duration_since(self.begun).as_secs_f64();
+            let [since, until] = [outage.since, outage.until]
+                .map(|at| at.saturating_duration_since(self.begun).as_secs_f64());
             let lasted = outage.lasted().as_secs_f64();
-            writeln!(f, "  {}  {lasted:>6.2} s, until {until:.1} s", outage.bucket)?;
+            writeln!(f, "  {}  {lasted:>6.2} s: {since:.1} s to {until:.1} s", outage.bucket)?;
         }
         writeln!(f, "longest outage of a bucket by cause:")?;
         for CauseRow { cause, times, longest } in &self.causes {
