@@ -23,5 +23,5 @@ pub(crate) fn chore(args: &[String]) -> Result<(), String> {
 
 /// docs/benchmarks.md anew, from what was kept.
 pub(crate) fn page() -> Result<(), String> {
-    chore(&["page", "--servers", "ours"].map(str::to_owned))
+    chore(&["report".to_owned()])
 }

@@ -8,6 +8,12 @@ impl Rng {
         Rng(seed)
     }
 
+    /// Returns the chance of one part of a run, which does not depend on what other parts there are.
+    pub fn named(seed: u64, name: &str) -> Rng {
+        let mix = |rng: Rng, byte: u8| Rng(Rng(rng.0 ^ u64::from(byte)).draw());
+        name.bytes().fold(Rng(seed), mix)
+    }
+
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -33,5 +39,18 @@ impl Rng {
 
     pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
         from[self.index(from.len())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_seeds_give_chance_of_their_own_that_can_be_repeated() {
+        let first = |seed, name| Rng::named(seed, name).draw();
+        assert_eq!(first(1, "writer 0"), first(1, "writer 0"));
+        assert_ne!(first(1, "writer 0"), first(1, "writer 1"));
+        assert_ne!(first(1, "writer 0"), first(2, "writer 0"));
     }
 }

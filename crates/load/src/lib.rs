@@ -18,6 +18,7 @@ pub mod client; //  One command, one reply: for PING, INFO and the like.
 pub mod slots; //   Where `CLUSTER SLOTS` says that each slot is.
 pub mod process; // What a server process costs: CPU, memory, and the cores it may use.
 pub mod kept; //    Figures as docs/bench keeps them.
+pub mod availability; // Anomalies and outages of chaos runs.
 pub mod recovery; // How fast a cluster recovers: what `cargo xtask chaos` has measured.
 
 pub use keys::{KeySpace, Popularity};

@@ -1,8 +1,8 @@
 //! `cargo xtask chaos`: breaks a cluster of real processes at random for some minutes, or measures how fast
-//! it recovers. Ends with 1 if anything acknowledged was lost or anything old was read.
+//! it recovers. Ends with 1 if any anomaly was found (`e2e::chaos::anomalies`).
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -10,9 +10,13 @@ use clap::{Parser, ValueEnum};
 use e2e::Rng;
 use e2e::chaos::figures::{self, Part};
 use e2e::chaos::ground::Ground;
+use e2e::chaos::load::Sizes;
 use e2e::chaos::{Echo, Options, run};
+use load::availability::{Availability, Run};
 use load::kept::Kept;
 use load::recovery::Recovery;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// Set for the program that has a network namespace of its own.
 const INSIDE: &str = "OPENCLUSTER_CHAOS_INSIDE";
@@ -38,9 +42,12 @@ struct Arguments {
     /// Measure how fast the cluster recovers; all, or one of the parts.
     #[arg(long, num_args = 0..=1, default_missing_value = "all", value_enum)]
     figures: Option<Figures>,
-    /// Keep the figures in docs/bench/recovery.json.
-    #[arg(long, requires = "figures")]
+    /// Keep the results for docs/benchmarks.md, in docs/bench.
+    #[arg(long)]
     report: bool,
+    /// Values of at most 5 MB and transactions of 40 copies, for a machine with little memory.
+    #[arg(long)]
+    small: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -131,20 +138,50 @@ fn chaos(arguments: &Arguments, ground: Ground) -> io::Result<bool> {
         nodes,
         ground,
         fault_lasts_max: Duration::from_secs(10),
-        lease: "1s",
-        lie: None,
+        lease_seconds: 1,
+        sizes: if arguments.small { Sizes::SMALL } else { Sizes::FULL },
+        lies: Vec::new(),
         echo: Echo::On,
     })?;
     print!("{report}");
+    if arguments.report {
+        keep(report.figures())?;
+    }
     Ok(report.is_clean())
 }
 
+/// Keeps the figures of a run beside those of other seeds at the same commit.
+fn keep(run: Run) -> io::Result<()> {
+    let path = bench_file("chaos.json");
+    let mut kept: Kept<Availability> = Kept::begin()?;
+    let before: Option<Kept<Availability>> = last(&path);
+    if let Some(before) = before.filter(|before| before.commit == kept.commit) {
+        kept.results = before.results;
+    }
+    kept.results.add(run);
+    write(&path, &kept)
+}
+
+fn bench_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench").join(name)
+}
+
+/// The results that were kept last, if any.
+fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    std::fs::read(path).ok().and_then(|json| serde_json::from_slice(&json).ok())
+}
+
+fn write<T: Serialize>(path: &Path, kept: &Kept<T>) -> io::Result<()> {
+    let mut json = serde_json::to_string_pretty(kept)?;
+    json.push('\n');
+    std::fs::write(path, json)
+}
+
 fn measure(arguments: &Arguments, wanted: Figures, ground: Ground) -> io::Result<bool> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench/recovery.json");
+    let path = bench_file("recovery.json");
     let mut kept = Kept::begin()?;
     // The parts take minutes each and can be run one by one; the others are kept.
-    let before = std::fs::read(&path).ok().and_then(|json| serde_json::from_slice(&json).ok());
-    let before: Option<Kept<Recovery>> = before;
+    let before: Option<Kept<Recovery>> = last(&path);
     let mut recovery = before.map(|kept| kept.results).unwrap_or_default();
     let mut rng = Rng::new(arguments.seed.unwrap_or(1));
     for part in wanted.parts() {
@@ -154,9 +191,7 @@ fn measure(arguments: &Arguments, wanted: Figures, ground: Ground) -> io::Result
     let clean = recovery.is_clean();
     if arguments.report {
         kept.results = recovery;
-        let mut json = serde_json::to_string_pretty(&kept)?;
-        json.push('\n');
-        std::fs::write(path, json)?;
+        write(&path, &kept)?;
     }
     Ok(clean)
 }

@@ -1,46 +1,71 @@
-//! The book of a run: every key with its history, and every promise that was found broken.
+//! The book of a run: every key with its history, and every anomaly that was found.
 //!
-//! Writers and readers (`load.rs`) write in it from many threads; at the end `settle` reads everything once
-//! more. What counts as broken is in `history.rs`.
+//! Clients (`clients/`) write in it from many threads; at the end `settle` reads everything once more.
+//! `history.rs` judges the reads of one key.
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::anomalies::{Anomaly, Class};
 use super::history::{Act, Breach, History, Number};
 
-/// So many words tell one error from another.
+/// How many words tell one error from another.
 const ERROR_WORDS: usize = 5;
+
+/// The client that a key belongs to. No other client writes to it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Owner {
+    Writer(usize),
+    Pipeline(usize),
+    Large,
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Owner::Writer(number) => write!(f, "c{number}"),
+            Owner::Pipeline(number) => write!(f, "p{number}"),
+            Owner::Large => f.write_str("large"),
+        }
+    }
+}
 
 /// The key of a place in the book. A place gets a new life when the fate of a write to it is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Key {
-    pub writer: usize,
+    pub owner: Owner,
     pub place: usize,
     pub life: u32,
 }
 
 impl Key {
     pub fn name(self) -> String {
-        format!("c{}:{}:{}", self.writer, self.place, self.life)
+        format!("{}:{}:{}", self.owner, self.place, self.life)
     }
 }
 
-/// What a run has counted and found.
+/// Histories, anomalies and counts of a run.
 #[derive(Debug, Default)]
 pub struct Book {
     keys: Mutex<BTreeMap<Key, History>>,
-    breaches: Mutex<Vec<String>>,
-    lost: Mutex<Vec<Key>>,
+    anomalies: Mutex<Vec<Anomaly>>,
     /// Errors that reached a client, by their first words.
     errors: Mutex<BTreeMap<String, u64>>,
     pub writes: AtomicU64,
     pub reads: AtomicU64,
-    /// Writes of which nobody knows whether they were carried out.
+    /// Writes that may or may not have been carried out.
     pub unknown: AtomicU64,
+    /// Commands that walk over a node's keys and were answered.
+    pub walks: AtomicU64,
+    /// Transactions whose effect was checked.
+    pub transactions: AtomicU64,
+    /// Values of a megabyte or more that were written.
+    pub large_values: AtomicU64,
 }
 
 impl Book {
-    /// The next operation on a key, before it is sent.
+    /// Numbers the next operation on a key, before it is sent.
     pub fn issue(&self, key: Key, act: Act) -> Number {
         self.with(key, |history| history.issue(act))
     }
@@ -54,7 +79,7 @@ impl Book {
         self.with(key, |history| history.refuse(number));
     }
 
-    /// What a read of this key that begins now may not fall below.
+    /// The oldest state that a read of this key that begins now may show.
     pub fn floor(&self, key: Key) -> Number {
         self.with(key, |history| history.floor())
     }
@@ -62,67 +87,62 @@ impl Book {
     pub fn judge(&self, key: Key, found: Option<Number>, floor: Number) {
         self.reads.fetch_add(1, Ordering::Relaxed);
         if let Err(breach) = self.with(key, |history| history.judge(found, floor)) {
-            self.note(key, &breach);
+            self.note(class(&breach), describe(key, &breach));
         }
     }
 
-    /// An error that reached a client and was not followed (as MOVED is).
+    /// Drops a key that its owner removes without waiting for the outcome.
+    pub fn forget(&self, key: Key) {
+        lock(&self.keys).remove(&key);
+    }
+
+    /// Counts an error that reached a client and was not followed (as MOVED is).
     pub fn error(&self, text: &str) {
         let words: Vec<&str> = text.split(' ').take(ERROR_WORDS).collect();
         *lock(&self.errors).entry(words.join(" ")).or_default() += 1;
     }
 
-    /// Claims that one more write was acknowledged than was: to see that the loss is found.
-    pub fn lie(&self) {
-        let key = lock(&self.keys).keys().next().copied().expect("something was written");
-        let number = self.issue(key, Act::Set);
-        self.acknowledge(key, number);
+    pub fn note(&self, class: Class, details: String) {
+        lock(&self.anomalies).push(Anomaly { class, details });
     }
 
-    /// Reads every key that was ever written, when all is quiet, through `read`.
-    pub fn settle(&self, mut read: impl FnMut(&str) -> Option<Number>) {
-        let keys: Vec<Key> = lock(&self.keys).keys().copied().collect();
-        for key in keys {
-            let found = read(&key.name());
-            let (floor, acknowledged) =
-                self.with(key, |history| (history.floor(), history.acknowledged()));
+    /// Reads every key of the book through `read`, when all clients have ended. `read` returns None if there
+    /// is no answer.
+    pub fn settle(&self, mut read: impl FnMut(Key) -> Option<Option<Number>>) {
+        for key in self.keys() {
+            let Some(found) = read(key) else {
+                self.note(Class::Hung, format!("{}: no answer at the end", key.name()));
+                continue;
+            };
+            let floor = self.floor(key);
             let Err(breach) = self.with(key, |history| history.judge(found, floor)) else {
                 continue;
             };
-            self.note(key, &breach);
-            let is_below = |found: Number| found < acknowledged;
-            if matches!(breach, Breach::Stale { .. }) && found.is_none_or(is_below) {
-                lock(&self.lost).push(key);
-            }
+            let class = self.with(key, |history| class_at_end(history, &breach));
+            self.note(class, describe(key, &breach));
         }
     }
 
-    /// Keys whose last acknowledged write is not there at the end.
-    pub fn lost(&self) -> Vec<Key> {
-        lock(&self.lost).clone()
+    pub fn keys(&self) -> Vec<Key> {
+        lock(&self.keys).keys().copied().collect()
     }
 
-    /// Everything that was found broken, in words.
-    pub fn breaches(&self) -> Vec<String> {
-        lock(&self.breaches).clone()
+    /// True if the last operation on the key was a SET and is acknowledged.
+    pub fn is_set(&self, key: Key) -> bool {
+        self.with(key, |history| history.is_set())
+    }
+
+    /// Every anomaly found so far.
+    pub fn anomalies(&self) -> Vec<Anomaly> {
+        lock(&self.anomalies).clone()
+    }
+
+    pub fn count(&self, class: Class) -> usize {
+        super::anomalies::count(&lock(&self.anomalies), class)
     }
 
     pub fn errors(&self) -> BTreeMap<String, u64> {
         lock(&self.errors).clone()
-    }
-
-    fn note(&self, key: Key, breach: &Breach) {
-        let name = key.name();
-        let line = match breach {
-            Breach::Stale { found: Some(found), floor } => {
-                format!("{name}: {found} was read after {floor}")
-            }
-            Breach::Stale { found: None, floor } => {
-                format!("{name}: nothing was read after {floor}")
-            }
-            Breach::Ghost { found } => format!("{name}: {found} was read, which was never done"),
-        };
-        lock(&self.breaches).push(line);
     }
 
     fn with<T>(&self, key: Key, act: impl FnOnce(&mut History) -> T) -> T {
@@ -130,15 +150,47 @@ impl Book {
     }
 }
 
+fn class(breach: &Breach) -> Class {
+    match breach {
+        Breach::Stale { .. } => Class::Stale,
+        Breach::Resurrected { .. } => Class::Resurrected,
+        Breach::Phantom { .. } => Class::Phantom,
+    }
+}
+
+/// The class of a breach that the last read of a key shows: nothing newer will come.
+fn class_at_end(history: &History, breach: &Breach) -> Class {
+    let is_below = |found: Number| found < history.acknowledged();
+    match breach {
+        Breach::Stale { found, .. } if found.is_none_or(is_below) => Class::Lost,
+        Breach::Resurrected { .. } if !history.ends_deleted() => Class::Lost,
+        Breach::Stale { .. } | Breach::Resurrected { .. } | Breach::Phantom { .. } => class(breach),
+    }
+}
+
+fn describe(key: Key, breach: &Breach) -> String {
+    let name = key.name();
+    match breach {
+        Breach::Stale { found: Some(found), floor } => {
+            format!("{name}: {found} was read after {floor}")
+        }
+        Breach::Stale { found: None, floor } => format!("{name}: nothing was read after {floor}"),
+        Breach::Resurrected { found, delete } => {
+            format!("{name}: {found} was read after delete {delete} was acknowledged")
+        }
+        Breach::Phantom { found } => format!("{name}: {found} was read, which was never done"),
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().expect("nobody panics with the book in hand")
+    mutex.lock().expect("no thread panics with the book in hand")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const KEY: Key = Key { writer: 1, place: 2, life: 0 };
+    const KEY: Key = Key { owner: Owner::Writer(1), place: 2, life: 0 };
 
     fn written() -> Book {
         let book = Book::default();
@@ -147,36 +199,62 @@ mod tests {
         book
     }
 
+    fn found(book: &Book) -> Vec<String> {
+        book.anomalies().iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn a_write_that_is_there_at_the_end_is_not_lost() {
         let book = written();
-        book.settle(|name| (name == "c1:2:0").then_some(1));
-        assert_eq!((book.lost(), book.breaches()), (vec![], vec![]));
+        book.settle(|key| Some((key.name() == "c1:2:0").then_some(1)));
+        assert_eq!(book.anomalies(), []);
     }
 
     #[test]
     fn a_write_that_is_not_there_at_the_end_is_lost() {
         let book = written();
-        book.settle(|_| None);
-        assert_eq!(book.lost(), [KEY]);
-        assert_eq!(book.breaches(), ["c1:2:0: nothing was read after 1"]);
+        book.settle(|_| Some(None));
+        assert_eq!(found(&book), ["lost: c1:2:0: nothing was read after 1"]);
     }
 
     #[test]
-    fn a_lie_is_found_out() {
+    fn an_older_value_at_the_end_is_a_loss_and_before_that_it_is_stale() {
         let book = written();
-        book.lie();
-        book.settle(|_| Some(1));
-        assert_eq!(book.lost(), [KEY]);
+        let second = book.issue(KEY, Act::Set);
+        book.acknowledge(KEY, second);
+        book.judge(KEY, Some(1), book.floor(KEY));
+        book.settle(|_| Some(Some(1)));
+        assert_eq!(
+            found(&book),
+            ["stale: c1:2:0: 1 was read after 2", "lost: c1:2:0: 1 was read after 2"]
+        );
     }
 
     #[test]
-    fn what_was_read_and_never_acknowledged_is_missed_but_not_lost() {
+    fn a_deleted_value_that_is_there_at_the_end_is_resurrected() {
+        let book = written();
+        let delete = book.issue(KEY, Act::Delete);
+        book.acknowledge(KEY, delete);
+        book.settle(|_| Some(Some(1)));
+        let expected = "resurrected: c1:2:0: 1 was read after delete 2 was acknowledged";
+        assert_eq!(found(&book), [expected]);
+    }
+
+    #[test]
+    fn a_value_that_was_read_and_never_acknowledged_is_stale_but_not_lost() {
         let book = written();
         let open = book.issue(KEY, Act::Set);
         book.judge(KEY, Some(open), 1);
-        book.settle(|_| Some(1));
-        assert_eq!(book.lost(), []);
-        assert_eq!(book.breaches(), ["c1:2:0: 1 was read after 2"]);
+        book.settle(|_| Some(Some(1)));
+        assert_eq!(found(&book), ["stale: c1:2:0: 1 was read after 2"]);
+    }
+
+    #[test]
+    fn a_refused_write_that_is_read_is_a_phantom() {
+        let book = written();
+        let refused = book.issue(KEY, Act::Set);
+        book.refuse(KEY, refused);
+        book.settle(|_| Some(Some(refused)));
+        assert_eq!(found(&book), ["phantoms: c1:2:0: 2 was read, which was never done"]);
     }
 }

@@ -1,11 +1,11 @@
-//! A client of clusters that knows what became of every command: answered, surely not done, or unknown. It
-//! follows `MOVED`, keeps a map of slots as clients do, and goes to another node when one does not answer.
+//! A cluster client that knows the fate of every command: answered, surely not done, or unknown. It follows
+//! `MOVED`, keeps a map of slots as clients do, and goes to another node when one does not answer. Requests
+//! that stay without a reply are handed to `silences.rs`.
 //!
-//! Used by `load.rs` for all that is written and read, and by `figures.rs`.
+//! Used by all of `clients/`, and by `figures.rs`.
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,86 +13,101 @@ use load::slots::ranges;
 use placement::Slot;
 use resp::Value;
 
-use super::book::Book;
+use super::load::Desk;
+use super::silences::Silence;
 use crate::{Client, Rng};
 
-/// An answer that takes longer is not waited for. A primary whose backup dies answers after about a lease.
+/// A reply that takes longer is not waited for. A primary whose backup dies answers after about a lease.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// How long a command is tried again that was surely not done.
+/// How long a command is tried again that was surely not done, and how long a patient client waits.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// After an error or a refused connection.
+/// A request is hung if it stays without reply and end for this long in calm time.
+const HUNG_AFTER: Duration = Duration::from_secs(30);
+/// The pause after an error or a refused connection.
 const AGAIN_AFTER: Duration = Duration::from_millis(10);
-/// How often the map of slots is read anew, at most.
+/// The shortest time between two reads of the map of slots.
 const REFRESH_EVERY: Duration = Duration::from_millis(200);
-/// A node that did not answer is left alone for so long, if there are others.
+/// How long a node that did not answer is avoided, if there are others.
 const SUSPECT_FOR: Duration = Duration::from_secs(2);
 
-/// Where clients reach the nodes that are there now.
-#[derive(Clone, Default, Debug)]
-pub struct Town(Arc<Mutex<Vec<SocketAddr>>>);
-
-impl Town {
-    pub fn set(&self, addresses: Vec<SocketAddr>) {
-        *self.0.lock().expect("it is only read and written") = addresses;
-    }
-
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.0.lock().expect("it is only read and written").clone()
-    }
-}
-
-/// What became of a command.
+/// The outcome of a command, as far as the client can know it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fate {
     Answered(Value),
     /// Every node that was asked said that it was not done.
     NotDone,
-    /// It was sent, and no answer came.
+    /// It was sent, and no reply came.
     Unknown,
 }
 
 #[derive(Debug)]
 pub struct Courier {
-    town: Town,
-    book: Arc<Book>,
+    desk: Desk,
     rng: Rng,
-    /// Where each slot was last found.
+    /// The node at which each slot was last found.
     places: Vec<Option<SocketAddr>>,
     lines: BTreeMap<SocketAddr, Client>,
-    /// Who did not answer, and when.
+    /// Nodes that did not answer, and when.
     suspects: BTreeMap<SocketAddr, Instant>,
     refreshed: Option<Instant>,
     connect_within: Duration,
     answer_within: Duration,
+    retry_for: Duration,
+}
+
+/// A command of a pipeline.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Command {
+    pub slot: Slot,
+    pub words: Vec<Vec<u8>>,
+}
+
+impl Command {
+    pub fn new(slot: Slot, words: &[&[u8]]) -> Command {
+        Command { slot, words: words.iter().map(|word| word.to_vec()).collect() }
+    }
 }
 
 impl Courier {
-    pub fn new(town: Town, book: Arc<Book>, rng: Rng) -> Courier {
-        let (places, lines) = (vec![None; usize::from(Slot::COUNT)], BTreeMap::new());
-        let suspects = BTreeMap::new();
+    pub fn new(desk: &Desk, rng: Rng) -> Courier {
         Courier {
-            town,
-            book,
+            desk: desk.clone(),
             rng,
-            places,
-            lines,
-            suspects,
+            places: vec![None; usize::from(Slot::COUNT)],
+            lines: BTreeMap::new(),
+            suspects: BTreeMap::new(),
             refreshed: None,
             connect_within: ANSWER_WITHIN,
             answer_within: ANSWER_WITHIN,
+            retry_for: PATIENCE,
         }
     }
 
-    /// One that waits for an answer rather than asks again, and not long for a machine that is gone: so it
-    /// sees when there is an answer.
+    /// Waits for a reply rather than asks again, and not long for a machine that is gone: so it measures
+    /// when there is a reply.
     pub fn patient(self) -> Courier {
         Courier { connect_within: REFRESH_EVERY, answer_within: PATIENCE, ..self }
     }
 
+    /// Sends no command again later than this after the first attempt.
+    pub fn retrying_for(self, retry_for: Duration) -> Courier {
+        Courier { retry_for, ..self }
+    }
+
     /// Sends a command on `key` once, at most: it is tried again only where it was surely not done.
     pub fn send(&mut self, key: &str, words: &[&[u8]]) -> Fate {
+        self.deliver(key, &label(words), &|line| line.send(words))
+    }
+
+    /// Like `send`, for a request that `write` puts on the connection itself; `label` names it in reports.
+    pub fn deliver(
+        &mut self,
+        key: &str,
+        label: &str,
+        write: &dyn Fn(&mut Client) -> io::Result<()>,
+    ) -> Fate {
         let slot = Slot::of(key.as_bytes());
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + self.retry_for;
         let mut hops = 0;
         while Instant::now() < until {
             let Some(at) = self.place(slot) else {
@@ -104,14 +119,19 @@ impl Courier {
                 thread::sleep(AGAIN_AFTER);
                 continue;
             };
-            let answer = match line.send(words).and_then(|()| line.receive()) {
-                Ok(answer) => answer.value,
+            let sent = Instant::now();
+            if write(line).is_err() {
+                self.lose(at, "closed");
+                return Fate::Unknown;
+            }
+            let reply = match line.receive() {
+                Ok(reply) => reply.value,
                 Err(error) => {
-                    self.lose(at, kind(&error));
+                    self.give_up(at, &error, (label, 1, sent));
                     return Fate::Unknown;
                 }
             };
-            let Value::Error(text) = &answer else { return Fate::Answered(answer) };
+            let Value::Error(text) = &reply else { return Fate::Answered(reply) };
             hops += 1;
             self.on_error(slot, &String::from_utf8_lossy(text), hops);
         }
@@ -122,19 +142,68 @@ impl Courier {
     pub fn ask(&mut self, key: &str, words: &[&[u8]]) -> Option<Value> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
-            if let Fate::Answered(answer) = self.send(key, words) {
-                return Some(answer);
+            if let Fate::Answered(reply) = self.send(key, words) {
+                return Some(reply);
             }
         }
         None
     }
 
+    /// Sends all commands to one node without waiting in between; returns the fate of each. None is sent
+    /// again: those answered with `MOVED` are not done.
+    pub fn pipeline(&mut self, at: SocketAddr, commands: &[Command]) -> Vec<Fate> {
+        let mut bytes = Vec::new();
+        for command in commands {
+            let words: Vec<&[u8]> = command.words.iter().map(Vec::as_slice).collect();
+            resp::encode_command(&mut bytes, &words);
+        }
+        let Ok(line) = self.line(at) else {
+            self.lose(at, "unreachable");
+            return vec![Fate::NotDone; commands.len()];
+        };
+        let sent = Instant::now();
+        if line.send_raw(&bytes).is_err() {
+            self.lose(at, "closed");
+            return vec![Fate::Unknown; commands.len()];
+        }
+        let (mut replies, mut failure) = (Vec::new(), None);
+        while replies.len() < commands.len() && failure.is_none() {
+            match line.receive() {
+                Ok(reply) => replies.push(reply.value),
+                Err(error) => failure = Some(error),
+            }
+        }
+        if let Some(error) = failure {
+            self.give_up(at, &error, ("a pipeline", commands.len() - replies.len(), sent));
+        }
+        self.fates(commands, replies)
+    }
+
+    fn fates(&mut self, commands: &[Command], replies: Vec<Value>) -> Vec<Fate> {
+        let (mut fates, mut first_error) = (Vec::new(), None);
+        for (command, reply) in commands.iter().zip(replies) {
+            if let Value::Error(text) = reply {
+                self.places[command.slot.index()] = None;
+                first_error.get_or_insert((command.slot, text));
+                fates.push(Fate::NotDone);
+            } else {
+                fates.push(Fate::Answered(reply));
+            }
+        }
+        // One is enough to read the map of slots again.
+        if let Some((slot, text)) = first_error {
+            self.on_error(slot, &String::from_utf8_lossy(&text), 1);
+        }
+        fates.resize(commands.len(), Fate::Unknown);
+        fates
+    }
+
     /// The node that should have a slot, or any of those that answer.
-    fn place(&mut self, slot: Slot) -> Option<SocketAddr> {
+    pub fn place(&mut self, slot: Slot) -> Option<SocketAddr> {
         if let Some(at) = self.places[slot.index()] {
             return Some(at);
         }
-        let all = self.town.addresses();
+        let all = self.desk.town.addresses();
         let (suspects, sound): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|at| self.is_suspect(*at));
         let from = if sound.is_empty() { suspects } else { sound };
@@ -158,8 +227,26 @@ impl Courier {
         }
     }
 
+    /// Ends the wait for a reply. A connection that is silent but open is watched further.
+    fn give_up(
+        &mut self,
+        at: SocketAddr,
+        error: &io::Error,
+        (request, replies_due, sent): (&str, usize, Instant),
+    ) {
+        let is_silent = is_timeout(error);
+        if let Some(line) = self.lines.remove(&at).filter(|_| is_silent) {
+            let request = request.to_owned();
+            let deadline = HUNG_AFTER;
+            let silence = Silence { line, at, replies_due, request, sent, deadline };
+            self.desk.silences.watch(silence);
+        }
+        self.lose(at, if is_silent { "timeout" } else { "closed" });
+    }
+
+    /// Drops the connection to a node, and avoids the node for a while.
     fn lose(&mut self, at: SocketAddr, why: &str) {
-        self.book.error(why);
+        self.desk.book.error(why);
         self.lines.remove(&at);
         self.suspects.insert(at, Instant::now());
         for place in &mut self.places {
@@ -171,7 +258,7 @@ impl Courier {
         let words: Vec<&str> = text.split(' ').collect();
         let target = words.get(2).and_then(|at| at.parse::<SocketAddr>().ok());
         let (Some(&"MOVED"), Some(at)) = (words.first(), target) else {
-            self.book.error(text);
+            self.desk.book.error(text);
             self.places[slot.index()] = None;
             thread::sleep(AGAIN_AFTER);
             return;
@@ -206,7 +293,12 @@ impl Courier {
     }
 }
 
-fn kind(error: &io::Error) -> &'static str {
-    let is_timeout = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
-    if is_timeout { "timeout" } else { "closed" }
+pub(super) fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// The command and its key.
+fn label(words: &[&[u8]]) -> String {
+    let words = words.iter().take(2).map(|word| String::from_utf8_lossy(word));
+    words.collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,10 @@
-//! Faults: which there are, which may strike now, and how each is brought about. Drawn from a seed; how
-//! nodes and clients interleave is the machine's affair, so a seed repeats the faults and not the run.
+//! Faults: their kinds, the choice of one that may strike now, and how each is brought about. Drawn from a
+//! seed; how nodes and clients interleave is the machine's affair, so a seed repeats the faults and not the
+//! run.
+//!
+//! No fault takes more than the cluster promises to bear (docs/failures.md): overlapping ones stop nodes or
+//! cut them off, which then come back with all they have; a kill overlaps only with a stop that begins at the
+//! same moment.
 use std::fmt;
 use std::io;
 use std::thread;
@@ -18,30 +23,44 @@ pub enum Kind {
     Restart,
     /// SIGSTOP, and SIGCONT after a while.
     Stop,
-    /// Its cable is pulled out for a while.
+    /// The node's cable is pulled out for a while.
     Cut,
-    /// What it says is lost for a while; what is said to it arrives.
+    /// The same for 1.3 to 3 s: about as long as it takes to declare the node dead.
+    BriefCut,
+    /// Everything the node sends is lost for a while; what is sent to it arrives.
     Mute,
-    /// What is said to it is lost for a while; what it says arrives.
+    /// Everything sent to the node is lost for a while; what it sends arrives.
     Deaf,
-    /// It and another node do not reach each other for a while; all others reach both.
+    /// The node and another do not reach each other for a while; all others reach both.
     Part,
-    /// Everything to and from it is late for a while, and some of it is lost.
+    /// Everything to and from the node is late for a while, and some of it is lost.
     Slow,
-    /// All its connections are closed once.
+    /// All connections of the node are closed once.
     Break,
-    /// It leaves as it should.
+    /// The node leaves as it should.
     Leave,
     /// A node is added.
     Join,
+    /// All holders of a bucket are stopped at the same time.
+    StopHolders,
+    /// A node is stopped while another one is.
+    TwoStops,
+    /// A node is cut off while another one is stopped.
+    StopAndCut,
+    /// A node is cut off while another one is.
+    TwoCuts,
+    /// A node is killed at the moment at which another one is stopped. Not later: then the killed one could
+    /// have acknowledged writes alone, which are lost with it.
+    StopAndKill,
 }
 
 impl Kind {
-    const ALL: [Kind; 11] = [
+    const ALL: [Kind; 17] = [
         Kind::Kill,
         Kind::Restart,
         Kind::Stop,
         Kind::Cut,
+        Kind::BriefCut,
         Kind::Mute,
         Kind::Deaf,
         Kind::Part,
@@ -49,28 +68,50 @@ impl Kind {
         Kind::Break,
         Kind::Leave,
         Kind::Join,
+        Kind::StopHolders,
+        Kind::TwoStops,
+        Kind::StopAndCut,
+        Kind::TwoCuts,
+        Kind::StopAndKill,
     ];
 
-    /// Whether it can be brought about on this node. Not every ground has every way.
-    fn fits(self, ground: Ground, node: &Node) -> bool {
+    /// True if it can be brought about on these nodes. Not every ground has every way.
+    fn fits(self, ground: Ground, node: &Node, other: &Node) -> bool {
         let is_in_namespace = ground == Ground::Namespaces;
         match self {
             Kind::Kill | Kind::Restart | Kind::Stop | Kind::Leave | Kind::Join => true,
-            Kind::Cut | Kind::Mute | Kind::Deaf => is_in_namespace || node.is_relayed(),
-            Kind::Part => is_in_namespace && !node.is_relayed(),
+            Kind::StopHolders | Kind::TwoStops | Kind::StopAndKill => true,
+            Kind::Cut | Kind::BriefCut | Kind::Mute | Kind::Deaf => node.can_be_cut(),
+            Kind::StopAndCut => other.can_be_cut(),
+            Kind::TwoCuts => node.can_be_cut() && other.can_be_cut(),
+            Kind::Part => is_in_namespace && !node.is_relayed() && !other.is_relayed(),
             Kind::Slow | Kind::Break => node.is_relayed(),
+        }
+    }
+
+    /// True if links are closed or slow meanwhile.
+    pub fn disturbs_network(self) -> bool {
+        match self {
+            Kind::Cut | Kind::BriefCut | Kind::Mute | Kind::Deaf | Kind::Part | Kind::Slow => true,
+            Kind::StopAndCut | Kind::TwoCuts => true,
+            Kind::Kill | Kind::Restart | Kind::Stop | Kind::Break | Kind::Leave => false,
+            Kind::Join | Kind::StopHolders | Kind::TwoStops | Kind::StopAndKill => false,
         }
     }
 }
 
-/// What is to happen, to which node, for how long.
+/// A fault to come, with the nodes it strikes and its times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
     pub kind: Kind,
     pub victim: usize,
-    /// The other one that a `Part` concerns.
+    /// The second node that some kinds strike.
     other: usize,
     pub lasts: Duration,
+    /// From the beginning of a first fault to that of a second one.
+    lag: Duration,
+    /// How long the second one lasts.
+    other_lasts: Duration,
 }
 
 /// How many nodes there may be, and how long a node may be out.
@@ -87,41 +128,59 @@ impl Fault {
         let count = field.nodes.len();
         let victim = rng.index(count);
         let other = (victim + 1 + rng.index(count.max(2) - 1)) % count;
-        let lasts = Duration::from_millis(200 + rng.below(bounds.lasts_max.as_millis() as u64));
-        let kind = if count < bounds.nodes_min {
-            Kind::Join
-        } else {
-            let node = &field.nodes[victim];
-            let may = |kind: &Kind| {
-                kind.fits(field.ground(), node)
-                    && (*kind != Kind::Join || count < bounds.nodes_max)
-                    && (*kind != Kind::Part || !field.nodes[other].is_relayed())
-            };
-            let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(may).collect();
-            kinds[rng.index(kinds.len())]
+        let long = Duration::from_millis(200 + rng.below(bounds.lasts_max.as_millis() as u64));
+        let (brief, other_brief) = (between(1_300, 3_000, rng), between(1_300, 5_000, rng));
+        let (lag, chance) =
+            (brief * u32::try_from(rng.below(90)).expect("small") / 100, rng.draw());
+        let (node, second) = (&field.nodes[victim], &field.nodes[other]);
+        let may = |kind: &Kind| {
+            let has_all = count >= bounds.nodes_min && kind.fits(field.ground(), node, second);
+            if *kind == Kind::Join { count < bounds.nodes_max } else { has_all }
         };
-        Fault { kind, victim, other, lasts }
+        let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(may).collect();
+        let kind = kinds[rng.index(kinds.len())];
+        let holders = (kind == Kind::StopHolders).then(|| two_holders(field, chance)).flatten();
+        let (victim, other) = holders.unwrap_or((victim, other));
+        let lasts = match kind {
+            Kind::BriefCut | Kind::TwoStops | Kind::StopAndCut | Kind::TwoCuts => brief,
+            Kind::StopHolders | Kind::StopAndKill => other_brief,
+            Kind::Kill | Kind::Restart | Kind::Stop | Kind::Cut | Kind::Mute | Kind::Deaf => long,
+            Kind::Part | Kind::Slow | Kind::Break | Kind::Leave | Kind::Join => long,
+        };
+        Fault { kind, victim, other, lasts, lag, other_lasts: other_brief }
     }
 
-    /// In words, with the victim's name.
-    pub fn told(&self, field: &Field) -> String {
+    /// Describes it with the names of its nodes.
+    pub fn describe(&self, field: &Field) -> String {
         let lasts = format!("{:.1} s", self.lasts.as_secs_f64());
         let name = field.nodes[self.victim].name();
+        let other = field.nodes[self.other].name();
+        let second = format!(
+            "after {:.1} s for {:.1} s",
+            self.lag.as_secs_f64(),
+            self.other_lasts.as_secs_f64()
+        );
         match self.kind {
             Kind::Kill => format!("{name} is killed"),
             Kind::Restart => format!("{name} is killed and started again"),
             Kind::Stop => format!("{name} is stopped for {lasts}"),
-            Kind::Cut => format!("{name} is cut off for {lasts}"),
+            Kind::Cut | Kind::BriefCut => format!("{name} is cut off for {lasts}"),
             Kind::Mute => format!("{name} is not heard for {lasts}"),
             Kind::Deaf => format!("{name} does not hear for {lasts}"),
-            Kind::Part => {
-                let other = field.nodes[self.other].name();
-                format!("{name} and {other} do not reach each other for {lasts}")
-            }
+            Kind::Part => format!("{name} and {other} do not reach each other for {lasts}"),
             Kind::Slow => format!("{name} is slow to reach for {lasts}"),
             Kind::Break => format!("{name}'s connections are closed"),
             Kind::Leave => format!("{name} leaves"),
             Kind::Join => "a node joins".to_owned(),
+            Kind::StopHolders => {
+                format!("{name} and {other}, holders of a bucket, are stopped for {lasts}")
+            }
+            Kind::TwoStops => format!("{name} is stopped for {lasts}, {other} {second}"),
+            Kind::StopAndCut => {
+                format!("{name} is stopped for {lasts}, {other} is cut off {second}")
+            }
+            Kind::TwoCuts => format!("{name} is cut off for {lasts}, {other} {second}"),
+            Kind::StopAndKill => format!("{name} is stopped for {lasts} as {other} is killed"),
         }
     }
 
@@ -133,12 +192,9 @@ impl Fault {
                 let (plan, dir) = field.take(self.victim).kill();
                 field.start(plan, dir)?;
             }
-            Kind::Stop => {
-                field.nodes[self.victim].stop()?;
-                thread::sleep(self.lasts);
-                field.nodes[self.victim].go_on()?;
-            }
-            Kind::Cut | Kind::Mute | Kind::Deaf | Kind::Part | Kind::Slow => {
+            Kind::Stop => self.last(field, Disruption::Stop)?,
+            Kind::Cut | Kind::BriefCut => self.last(field, Disruption::Cut)?,
+            Kind::Mute | Kind::Deaf | Kind::Part | Kind::Slow => {
                 self.disturb(field)?;
                 thread::sleep(self.lasts);
                 heal(field)?;
@@ -146,15 +202,55 @@ impl Fault {
             Kind::Break => field.nodes[self.victim].break_connections(),
             Kind::Leave => field.take(self.victim).leave()?,
             Kind::Join => field.join()?,
+            Kind::StopHolders => {
+                Fault { lag: Duration::ZERO, other_lasts: self.lasts, ..*self }
+                    .overlap(field, [Disruption::Stop; 2])?;
+            }
+            Kind::TwoStops => self.overlap(field, [Disruption::Stop; 2])?,
+            Kind::StopAndCut => self.overlap(field, [Disruption::Stop, Disruption::Cut])?,
+            Kind::TwoCuts => self.overlap(field, [Disruption::Cut; 2])?,
+            Kind::StopAndKill => self.stop_and_kill(field)?,
         }
         Ok(())
+    }
+
+    /// Disrupts the victim alone.
+    fn last(&self, field: &Field, disruption: Disruption) -> io::Result<()> {
+        disruption.begin(field, self.victim)?;
+        thread::sleep(self.lasts);
+        disruption.end(field, self.victim)
+    }
+
+    /// Disrupts the victim, and the other node before the victim is back.
+    fn overlap(&self, field: &Field, [first, second]: [Disruption; 2]) -> io::Result<()> {
+        first.begin(field, self.victim)?;
+        thread::sleep(self.lag);
+        second.begin(field, self.other)?;
+        let first_remaining = self.lasts.saturating_sub(self.lag);
+        thread::sleep(first_remaining.min(self.other_lasts));
+        if first_remaining <= self.other_lasts {
+            first.end(field, self.victim)?;
+            thread::sleep(self.other_lasts - first_remaining);
+            second.end(field, self.other)
+        } else {
+            second.end(field, self.other)?;
+            thread::sleep(first_remaining - self.other_lasts);
+            first.end(field, self.victim)
+        }
+    }
+
+    fn stop_and_kill(&self, field: &mut Field) -> io::Result<()> {
+        let name = field.nodes[self.victim].name();
+        field.nodes[self.victim].stop()?;
+        field.take(self.other).kill();
+        thread::sleep(self.lasts);
+        field.position(&name).map_or(Ok(()), |victim| field.nodes[victim].go_on())
     }
 
     fn disturb(&self, field: &Field) -> io::Result<()> {
         let (victim, others) = (&field.nodes[self.victim], field.others(self.victim));
         let (closed, clear) = (Way::Closed, Way::Clear);
         match self.kind {
-            Kind::Cut => victim.cut()?,
             Kind::Mute if victim.is_relayed() => {
                 victim.weather(Weather { to_node: clear, from_node: closed });
             }
@@ -177,10 +273,46 @@ impl Fault {
                 let slow = Way::Slow { delay, loses_one_in: 20 };
                 victim.weather(Weather { to_node: slow, from_node: slow });
             }
-            Kind::Kill | Kind::Restart | Kind::Stop | Kind::Break | Kind::Leave | Kind::Join => {}
+            Kind::Kill | Kind::Restart | Kind::Stop | Kind::Cut | Kind::BriefCut => {}
+            Kind::Break | Kind::Leave | Kind::Join | Kind::StopHolders => {}
+            Kind::TwoStops | Kind::StopAndCut | Kind::TwoCuts | Kind::StopAndKill => {}
         }
         Ok(())
     }
+}
+
+/// The part of an overlapping fault that strikes one node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Disruption {
+    Stop,
+    Cut,
+}
+
+impl Disruption {
+    fn begin(self, field: &Field, index: usize) -> io::Result<()> {
+        match self {
+            Disruption::Stop => field.nodes[index].stop(),
+            Disruption::Cut => field.nodes[index].cut(),
+        }
+    }
+
+    fn end(self, field: &Field, index: usize) -> io::Result<()> {
+        match self {
+            Disruption::Stop => field.nodes[index].go_on(),
+            Disruption::Cut => field.nodes[index].heal(&field.others(index)),
+        }
+    }
+}
+
+fn between(min_millis: u64, max_millis: u64, rng: &mut Rng) -> Duration {
+    Duration::from_millis(min_millis + rng.below(max_millis - min_millis))
+}
+
+/// Returns the places of two holders of a bucket, which are all holders it has.
+fn two_holders(field: &Field, chance: u64) -> Option<(usize, usize)> {
+    let holders = field.holders(chance);
+    let [first, second] = &holders[..] else { return None };
+    Some((field.position(first)?, field.position(second)?))
 }
 
 fn heal(field: &Field) -> io::Result<()> {
@@ -197,6 +329,7 @@ impl fmt::Display for Kind {
             Kind::Restart => "restart",
             Kind::Stop => "stop",
             Kind::Cut => "cut",
+            Kind::BriefCut => "cut of 1.3 to 3 s",
             Kind::Mute => "mute",
             Kind::Deaf => "deaf",
             Kind::Part => "part",
@@ -204,6 +337,11 @@ impl fmt::Display for Kind {
             Kind::Break => "break",
             Kind::Leave => "leave",
             Kind::Join => "join",
+            Kind::StopHolders => "stop of all holders",
+            Kind::TwoStops => "stop during a stop",
+            Kind::StopAndCut => "cut during a stop",
+            Kind::TwoCuts => "cut during a cut",
+            Kind::StopAndKill => "kill as another stops",
         })
     }
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-use super::courier::Town;
 use super::ground::{Ground, Node, Plan};
+use super::town::{Resident, Town};
 use crate::Rng;
 
 /// How long a cluster may take to be whole again.
@@ -101,9 +101,27 @@ impl Field {
         node
     }
 
-    /// Clients learn who is there.
+    /// Updates the nodes that clients may use.
     fn tell(&self) {
-        self.town.set(self.nodes.iter().map(|node| node.address).collect());
+        let resident = |node: &Node| Resident { address: node.address, started: node.started };
+        self.town.set(self.nodes.iter().map(resident).collect());
+    }
+
+    /// The place of a node in `nodes`, by its name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name() == name)
+    }
+
+    /// Names of the holders of some bucket, drawn by `chance`.
+    pub fn holders(&self, chance: u64) -> Vec<String> {
+        let status = self.nodes.first().and_then(status).unwrap_or_default();
+        let buckets = status["buckets"].as_array().map_or(&[][..], Vec::as_slice);
+        if buckets.is_empty() {
+            return Vec::new();
+        }
+        let index = usize::try_from(chance % buckets.len() as u64).expect("below a length");
+        let holders = buckets[index]["holders"].as_array().cloned().unwrap_or_default();
+        holders.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
     }
 
     pub fn ground(&self) -> Ground {

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use load::recovery::{Kills, Leaves, Recovery, Stops, Survivors};
 use placement::Slot;
 
+use super::anomalies::Class;
 use super::book::Book;
-use super::courier::{Courier, Fate, Town};
+use super::courier::{Courier, Fate};
 use super::field::{Field, Mix, status};
 use super::ground::Ground;
 use super::load::{Desk, Load};
-use super::outages::Outages;
 use super::read_all;
+use super::town::Town;
 use crate::Rng;
 
 /// Threads that try to write to the buckets of a node that is gone.
@@ -59,9 +60,8 @@ struct Scene {
 impl Scene {
     fn set(ground: Ground, nodes: usize, rng: &mut Rng) -> io::Result<Scene> {
         let field = Field::of(ground, Mix::Plain, nodes, &[], Rng::new(rng.draw()))?;
-        let (book, outages) = (Arc::new(Book::default()), Arc::new(Outages::default()));
-        let desk = Desk { town: field.town.clone(), book, outages };
-        let load = Load::start(&desk, rng);
+        let desk = Desk::new(field.town.clone());
+        let load = Load::start(&desk, rng.draw());
         Ok(Scene { field, desk, load })
     }
 
@@ -94,7 +94,7 @@ fn kills(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Kills> {
         scene.field.wait_until_whole()?;
     }
     let book = scene.end(rng);
-    Ok(Kills { seconds, lost: book.lost().len(), stale: stale(&book), writes: writes(&book) })
+    Ok(Kills { seconds, lost: book.count(Class::Lost), stale: stale(&book), writes: writes(&book) })
 }
 
 /// Kills one of two, and looks how long after the first client has come the other serves everything.
@@ -138,7 +138,7 @@ fn leaves(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Leaves> {
     for (error, count) in book.errors() {
         println!("seen {count} times: {error}");
     }
-    let (lost, stale) = (book.lost().len(), stale(&book));
+    let (lost, stale) = (book.count(Class::Lost), stale(&book));
     Ok(Leaves { seconds, errors: book.errors().values().sum(), lost, stale, writes: writes(&book) })
 }
 
@@ -156,7 +156,7 @@ fn stops(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Stops> {
         println!("stop {round}: whole again after {whole:.3} s");
     }
     let book = scene.end(rng);
-    let (lost, stale) = (book.lost().len(), stale(&book));
+    let (lost, stale) = (book.count(Class::Lost), stale(&book));
     let seconds = STOPPED_FOR.as_secs_f64();
     Ok(Stops { rounds, seconds, lost, stale, writes: writes(&book), reads: reads(&book) })
 }
@@ -169,8 +169,9 @@ fn reads(book: &Book) -> u64 {
     book.reads.load(Ordering::Relaxed)
 }
 
+/// Everything found broken but losses.
 fn stale(book: &Book) -> usize {
-    book.breaches().len() - book.lost().len()
+    book.anomalies().len() - book.count(Class::Lost)
 }
 
 /// A key of every bucket whose primary is this node.
@@ -196,9 +197,9 @@ fn until_written(town: &Town, keys: &[String], begun: Instant, rng: &mut Rng) ->
     let threads: Vec<_> = keys
         .chunks(share)
         .map(|keys| {
-            let (town, keys, rng) = (town.clone(), keys.to_vec(), Rng::new(rng.draw()));
+            let (desk, keys, rng) = (Desk::new(town.clone()), keys.to_vec(), Rng::new(rng.draw()));
             thread::spawn(move || {
-                let mut courier = Courier::new(town, Arc::default(), rng).patient();
+                let mut courier = Courier::new(&desk, rng).patient();
                 for key in keys {
                     let words: [&[u8]; 3] = [b"SET", key.as_bytes(), b"1"];
                     while !matches!(courier.send(&key, &words), Fate::Answered(_)) {}

@@ -56,6 +56,8 @@ pub struct Node {
     dir: PathBuf,
     ports: [u16; 2],
     child: Child,
+    /// When this process was started.
+    pub started: Instant,
     /// The bridge's end of its cable.
     cable: String,
     relay: Option<Relay>,
@@ -111,8 +113,9 @@ impl Ground {
             node_flags.extend(["--data-dir".into(), dir.join("data").display().to_string()]);
         }
         let child = self.spawn(&node_flags, &dir)?;
-        let (ground, cable) = (self, String::new());
-        let mut node = Node { plan, address, ground, dir, ports, child, cable, relay: None };
+        let (ground, cable, started) = (self, String::new(), Instant::now());
+        let mut node =
+            Node { plan, address, ground, dir, ports, child, started, cable, relay: None };
         if self == Ground::Namespaces {
             node.lay_cable()?;
         }
@@ -229,6 +232,11 @@ impl Node {
                 Ok(())
             }
         }
+    }
+
+    /// True if this ground has a way to cut it off.
+    pub fn can_be_cut(&self) -> bool {
+        self.ground == Ground::Namespaces || self.is_relayed()
     }
 
     /// What it says to `other` is lost; what `other` says to it arrives. In namespaces only.

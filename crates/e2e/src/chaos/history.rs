@@ -1,26 +1,28 @@
-//! What may be read of one key: the operations sent to it, numbered, and what their answers prove.
+//! The history of one key: the operations sent to it, numbered, and what their replies prove.
 //!
-//! One writer has a key to itself and sends one operation at a time, so the numbers order what happens to
+//! One writer has a key to itself and sends one operation at a time, so the numbers order all changes of
 //! it. A write whose fate is unknown may still be carried out much later; its writer leaves the key alone
-//! from then on (`load.rs`), and reads of it are judged as before. `book.rs` keeps histories of all keys.
+//! from then on (`clients/`), and reads of it are judged as before. `book.rs` keeps histories of all keys.
 
 /// An operation on a key, by its place in the key's history; 0 is the state before the first.
 pub type Number = u32;
 
-/// What an operation does.
+/// The effect of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
     Set,
     Delete,
 }
 
-/// What an answer proves about a promise that was not kept.
+/// A promise that a read proves broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Breach {
-    /// What was read is older than what had been acknowledged or read before.
+    /// The read is older than what had been acknowledged or read before.
     Stale { found: Option<Number>, floor: Number },
-    /// What was read was answered with an error, which means "not done", or was never written.
-    Ghost { found: Number },
+    /// The read shows a value from before `delete`, which was acknowledged.
+    Resurrected { found: Number, delete: Number },
+    /// The value was refused with an error, which means "not done", or was never written.
+    Phantom { found: Number },
 }
 
 #[derive(Clone, Default, Debug)]
@@ -35,7 +37,7 @@ pub struct History {
 }
 
 impl History {
-    /// The next operation is about to be sent.
+    /// Numbers the next operation, which is about to be sent.
     pub fn issue(&mut self, act: Act) -> Number {
         self.issued += 1;
         if act == Act::Delete {
@@ -54,7 +56,7 @@ impl History {
         self.refused.push(number);
     }
 
-    /// What a read that begins now may not fall below.
+    /// The oldest state that a read that begins now may show.
     pub fn floor(&self) -> Number {
         self.floor
     }
@@ -63,18 +65,36 @@ impl History {
         self.acknowledged
     }
 
-    /// Judges what a read returned that began when the floor was `floor`, and learns from it.
+    /// Judges the result of a read that began when the floor was `floor`, and raises the floor by it.
     pub fn judge(&mut self, found: Option<Number>, floor: Number) -> Result<(), Breach> {
         let at = match found {
             None => self.nothing_at(floor).ok_or(Breach::Stale { found, floor })?,
-            Some(number) if !self.was_written(number) => {
-                return Err(Breach::Ghost { found: number });
-            }
-            Some(number) if number < floor => return Err(Breach::Stale { found, floor }),
+            Some(found) if !self.was_written(found) => return Err(Breach::Phantom { found }),
+            Some(number) if number < floor => return Err(self.older(number, floor)),
             Some(number) => number,
         };
         self.floor = self.floor.max(at);
         Ok(())
+    }
+
+    /// True if the last acknowledged operation is a delete.
+    pub fn ends_deleted(&self) -> bool {
+        self.deletes.contains(&self.acknowledged)
+    }
+
+    /// True if the last operation was a SET and is acknowledged.
+    pub fn is_set(&self) -> bool {
+        self.acknowledged == self.issued && self.was_written(self.issued)
+    }
+
+    /// The breach of a read that shows `found` although nothing older than `floor` may be read.
+    fn older(&self, found: Number, floor: Number) -> Breach {
+        let is_between =
+            |delete: &&Number| (found..=floor.min(self.acknowledged)).contains(*delete);
+        match self.deletes.iter().find(is_between) {
+            Some(delete) => Breach::Resurrected { found, delete: *delete },
+            None => Breach::Stale { found: Some(found), floor },
+        }
     }
 
     /// The earliest state from `floor` on in which the key does not exist. The earliest, because a later
@@ -138,12 +158,26 @@ mod tests {
     }
 
     #[test]
+    fn a_value_from_before_an_acknowledged_delete_is_resurrected() {
+        let mut history = three();
+        let delete = history.issue(Act::Delete);
+        history.acknowledge(delete);
+        let resurrected = Err(Breach::Resurrected { found: 3, delete });
+        assert_eq!(history.judge(Some(3), history.floor()), resurrected);
+        assert!(history.ends_deleted());
+        let set = history.issue(Act::Set);
+        history.acknowledge(set);
+        assert_eq!(history.judge(Some(3), history.floor()), resurrected, "whatever came after");
+        assert!(!history.ends_deleted());
+    }
+
+    #[test]
     fn what_was_answered_with_an_error_never_shows() {
         let mut history = three();
         let refused = history.issue(Act::Set);
         history.refuse(refused);
-        assert_eq!(history.judge(Some(refused), 3), Err(Breach::Ghost { found: refused }));
-        assert_eq!(history.judge(Some(99), 3), Err(Breach::Ghost { found: 99 }));
+        assert_eq!(history.judge(Some(refused), 3), Err(Breach::Phantom { found: refused }));
+        assert_eq!(history.judge(Some(99), 3), Err(Breach::Phantom { found: 99 }));
         let delete = history.issue(Act::Delete);
         history.refuse(delete);
         assert!(history.judge(None, 3).is_err());

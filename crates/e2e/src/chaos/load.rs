@@ -1,188 +1,176 @@
-//! Writers and readers that go on whatever happens, and write into the book (`book.rs`) what they were told.
-use std::sync::Arc;
+//! The load of a run: every client (`clients/`) on a thread of its own, each with chance of its own from the
+//! seed, so that one client more changes nothing for the others.
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use placement::Slot;
-use resp::Value;
-
-use super::book::{Book, Key};
-use super::courier::{Courier, Fate, Town};
-use super::history::{Act, Number};
+use super::book::{Book, Owner};
+use super::causes::Journal;
+use super::clients::{
+    Client, LARGE_PLACES, LargeWriter, Lives, Locker, Locks, PLACES, PipelinedWriter, Reader,
+    Transactor, Walker, Writer,
+};
+use super::holds::Holds;
 use super::outages::Outages;
+use super::silences::Silences;
+use super::town::Town;
 use crate::Rng;
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
-/// Keys of each writer at a time.
-const PLACES: usize = 300;
-/// Between two operations of a thread: so that it is the cluster that is tested, and not how little of two
-/// cores a node can live on.
-const PACE: Duration = Duration::from_micros(300);
+const PIPELINES: usize = 2;
+const WALKERS: usize = 2;
+const LOCKERS: usize = 3;
+/// How often a client that pauses looks whether the load has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What all threads of a load share.
+/// Everything that the threads of a load share.
 #[derive(Clone, Debug)]
 pub struct Desk {
     pub town: Town,
     pub book: Arc<Book>,
     pub outages: Arc<Outages>,
+    pub silences: Arc<Silences>,
+    pub holds: Arc<Holds>,
+    pub journal: Arc<Journal>,
+    /// Held by the one client that has a request of more than 20 MB under way.
+    pub lane: Arc<Mutex<()>>,
+}
+
+impl Desk {
+    pub fn new(town: Town) -> Desk {
+        let silences = Arc::new(Silences::new(town.clone()));
+        Desk {
+            town,
+            book: Arc::default(),
+            outages: Arc::default(),
+            silences,
+            holds: Arc::default(),
+            journal: Arc::default(),
+            lane: Arc::default(),
+        }
+    }
+}
+
+/// Sizes and pace of large requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    pub value_bytes_max: usize,
+    pub large_every: Duration,
+    /// COPYs of 1 MiB in a transaction.
+    pub copies: usize,
+    pub transaction_every: Duration,
+}
+
+impl Sizes {
+    pub const FULL: Sizes = Sizes {
+        value_bytes_max: 300_000_000,
+        large_every: Duration::from_secs(2),
+        copies: 601,
+        transaction_every: Duration::from_secs(60),
+    };
+    pub const SMALL: Sizes = Sizes {
+        value_bytes_max: 5_000_000,
+        large_every: Duration::from_millis(500),
+        copies: 40,
+        transaction_every: Duration::from_secs(3),
+    };
 }
 
 pub struct Load {
+    seed: u64,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Load {
-    pub fn start(desk: &Desk, rng: &mut Rng) -> Load {
-        let stop = Arc::new(AtomicBool::new(false));
-        let lives: Arc<Vec<Lives>> = Arc::new((0..WRITERS).map(|_| Lives::default()).collect());
-        let mut threads = Vec::new();
-        for writer in 0..WRITERS {
-            let mut writer = Writer::new(writer, desk, Arc::clone(&lives), Rng::new(rng.draw()));
-            let stop = Arc::clone(&stop);
-            threads.push(thread::spawn(move || writer.work(&stop)));
+    /// Starts writers and readers.
+    pub fn start(desk: &Desk, seed: u64) -> Load {
+        let mut load = Load { seed, stop: Arc::default(), threads: Vec::new() };
+        let lives = load.writers(desk);
+        load.readers(desk, &lives);
+        load
+    }
+
+    /// Starts every kind of client.
+    pub fn start_all(desk: &Desk, seed: u64, sizes: Sizes) -> Load {
+        let mut load = Load { seed, stop: Arc::default(), threads: Vec::new() };
+        let mut lives = load.writers(desk);
+        for number in 0..PIPELINES {
+            let own = Arc::new(Lives::new(Owner::Pipeline(number), PLACES));
+            lives.push(Arc::clone(&own));
+            load.add(&format!("pipeline {number}"), |rng| PipelinedWriter::new(desk, own, rng));
         }
-        for _ in 0..READERS {
-            let mut reader = Reader::new(desk, Arc::clone(&lives), Rng::new(rng.draw()));
-            let stop = Arc::clone(&stop);
-            threads.push(thread::spawn(move || reader.work(&stop)));
+        load.readers(desk, &lives);
+        for number in 0..WALKERS {
+            load.add(&format!("walker {number}"), |rng| Walker::new(desk, rng));
         }
-        Load { stop, threads }
+        let locks = Arc::new(Locks::default());
+        for number in 0..LOCKERS {
+            let locks = Arc::clone(&locks);
+            load.add(&format!("locker {number}"), |rng| Locker::new(number, desk, locks, rng));
+        }
+        let own = Arc::new(Lives::new(Owner::Large, LARGE_PLACES));
+        load.add("large", |rng| LargeWriter::new(desk, own, sizes, rng));
+        load.add("transactions", |rng| Transactor::new(desk, sizes, rng));
+        load.watch_silences(desk);
+        load
     }
 
     pub fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
-            thread.join().expect("a writer or reader does not panic");
-        }
-    }
-}
-
-/// Which life each place of a writer is in.
-#[derive(Debug)]
-struct Lives(Vec<std::sync::atomic::AtomicU32>);
-
-impl Default for Lives {
-    fn default() -> Lives {
-        Lives((0..PLACES).map(|_| std::sync::atomic::AtomicU32::new(0)).collect())
-    }
-}
-
-impl Lives {
-    fn key(&self, writer: usize, place: usize) -> Key {
-        Key { writer, place, life: self.0[place].load(Ordering::Relaxed) }
-    }
-}
-
-struct Writer {
-    number: usize,
-    courier: Courier,
-    desk: Desk,
-    lives: Arc<Vec<Lives>>,
-    rng: Rng,
-}
-
-impl Writer {
-    fn new(number: usize, desk: &Desk, lives: Arc<Vec<Lives>>, mut rng: Rng) -> Writer {
-        let book = Arc::clone(&desk.book);
-        let courier = Courier::new(desk.town.clone(), book, Rng::new(rng.draw()));
-        Writer { number, courier, desk: desk.clone(), lives, rng }
-    }
-
-    fn work(&mut self, stop: &AtomicBool) {
-        while !stop.load(Ordering::Relaxed) {
-            self.write();
-            thread::sleep(PACE);
+            thread.join().expect("a client does not panic");
         }
     }
 
-    fn write(&mut self) {
-        let place = self.rng.index(PLACES);
-        let key = self.lives[self.number].key(self.number, place);
-        let act = if self.rng.one_in(16) { Act::Delete } else { Act::Set };
-        let number = self.desk.book.issue(key, act);
-        let (name, value) = (key.name(), value(number, &mut self.rng));
-        let words: &[&[u8]] = match act {
-            Act::Set => &[b"SET", name.as_bytes(), &value],
-            Act::Delete => &[b"DEL", name.as_bytes()],
+    fn writers(&mut self, desk: &Desk) -> Vec<Arc<Lives>> {
+        let start = |number| {
+            let lives = Arc::new(Lives::new(Owner::Writer(number), PLACES));
+            let own = Arc::clone(&lives);
+            self.add(&format!("writer {number}"), |rng| Writer::new(desk, own, rng));
+            lives
         };
-        let (slot, begun) = (Slot::of(name.as_bytes()), Instant::now());
-        match self.courier.send(&name, words) {
-            Fate::Answered(_) => {
-                self.desk.outages.came_through(slot, begun, Instant::now());
-                self.desk.book.acknowledge(key, number);
-            }
-            Fate::NotDone => {
-                self.desk.outages.failed(slot, begun);
-                self.desk.book.refuse(key, number);
-            }
-            Fate::Unknown => {
-                self.desk.outages.failed(slot, begun);
-                self.desk.book.unknown.fetch_add(1, Ordering::Relaxed);
-                // It may be carried out at any time from now on.
-                self.lives[self.number].0[place].fetch_add(1, Ordering::Relaxed);
-            }
+        (0..WRITERS).map(start).collect()
+    }
+
+    fn readers(&mut self, desk: &Desk, lives: &[Arc<Lives>]) {
+        for number in 0..READERS {
+            let lives = lives.to_vec();
+            self.add(&format!("reader {number}"), |rng| Reader::new(desk, lives, rng));
         }
+    }
+
+    fn add<C: Client + 'static>(&mut self, name: &str, make: impl FnOnce(Rng) -> C) {
+        let mut client = make(Rng::named(self.seed, name));
+        let stop = Arc::clone(&self.stop);
+        self.threads.push(thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                client.step();
+                pause(client.pause(), &stop);
+            }
+        }));
+    }
+
+    fn watch_silences(&mut self, desk: &Desk) {
+        let (silences, stop) = (Arc::clone(&desk.silences), Arc::clone(&self.stop));
+        self.threads.push(thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                silences.look();
+                thread::sleep(LOOK_EVERY);
+            }
+        }));
     }
 }
 
-struct Reader {
-    courier: Courier,
-    book: Arc<Book>,
-    lives: Arc<Vec<Lives>>,
-    rng: Rng,
-}
-
-impl Reader {
-    fn new(desk: &Desk, lives: Arc<Vec<Lives>>, mut rng: Rng) -> Reader {
-        let book = Arc::clone(&desk.book);
-        let courier = Courier::new(desk.town.clone(), Arc::clone(&book), Rng::new(rng.draw()));
-        Reader { courier, book, lives, rng }
-    }
-
-    fn work(&mut self, stop: &AtomicBool) {
-        while !stop.load(Ordering::Relaxed) {
-            let writer = self.rng.index(WRITERS);
-            let key = self.lives[writer].key(writer, self.rng.index(PLACES));
-            let floor = self.book.floor(key);
-            let name = key.name();
-            if let Fate::Answered(answer) = self.courier.send(&name, &[b"GET", name.as_bytes()]) {
-                self.book.judge(key, number(&answer), floor);
-            }
-            thread::sleep(PACE);
+fn pause(duration: Duration, stop: &AtomicBool) {
+    let until = Instant::now() + duration;
+    while !stop.load(Ordering::Relaxed) {
+        let remaining = until.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
+            return;
         }
-    }
-}
-
-/// A value tells which operation wrote it; some are long.
-fn value(number: Number, rng: &mut Rng) -> Vec<u8> {
-    let length = if rng.one_in(64) { rng.index(20_000) } else { rng.index(40) };
-    let mut value = format!("{number}:").into_bytes();
-    value.resize(value.len() + length, b'x');
-    value
-}
-
-/// The operation that wrote this value. What is no value of ours is taken for one that never was.
-pub fn number(answer: &Value) -> Option<Number> {
-    let Value::Bulk(bytes) = answer else { return None };
-    let digits = bytes.split(|byte| *byte == b':').next().unwrap_or_default();
-    let text = std::str::from_utf8(digits).unwrap_or_default();
-    Some(text.parse().unwrap_or(Number::MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_tells_its_number_whatever_its_length() {
-        let mut rng = Rng::new(1);
-        for expected in 0..500 {
-            assert_eq!(number(&Value::Bulk(value(expected, &mut rng))), Some(expected));
-        }
-        assert_eq!(number(&Value::Null), None);
-        assert_eq!(number(&Value::Bulk(b"junk".to_vec())), Some(Number::MAX));
+        thread::sleep(remaining.min(LOOK_EVERY));
     }
 }

@@ -1,39 +1,49 @@
-//! Chaos: a cluster of real processes loses nodes, links and time at random while clients write and read,
-//! and what they see is held against what was promised (`history.rs`), by code that knows nothing of clusters.
+//! Chaos: a cluster of real processes loses nodes, links and time at random while clients use it, and what
+//! they see is held against what was promised (`history.rs`), by code that knows nothing of clusters.
 //!
 //! `cargo xtask chaos` runs it for minutes (`bin/chaos.rs`), `tests/chaos.rs` for seconds. Start at `run`.
-pub mod history; // What may be read of one key.
-pub mod book; //    All keys, and what was found broken.
-pub mod outages; // How long each bucket could not be written to.
-pub mod courier; // A client that knows what became of every command.
-pub mod load; //    Writers and readers.
-pub mod relay; //   Slow, lossy and closed links.
-pub mod ground; //  Namespaces or loopback: nodes are started and cut off.
-pub mod field; //   The cluster, and whether it is whole.
-pub mod faults; //  What happens to it.
-pub mod report; //  What was found.
-pub mod figures; // How long it takes to recover, measured.
+pub mod anomalies; // Classes of broken promises.
+pub mod history; //   The history of one key.
+pub mod book; //      All keys, and the anomalies that were found.
+pub mod holds; //     Times during which a lock was held.
+pub mod calm; //      The time without a fault under way.
+pub mod silences; //  Requests without a reply.
+pub mod outages; //   Times during which a bucket could not be written to.
+pub mod causes; //    The fault or large request behind each outage.
+pub mod town; //      The nodes that clients may use.
+pub mod courier; //   A client that knows the fate of every command.
+pub mod clients; //   Writers, readers, walkers, holders of locks.
+pub mod load; //      All clients, each on its thread.
+pub mod lies; //      Untrue entries that must be found out.
+pub mod relay; //     Slow, lossy and closed links.
+pub mod ground; //    Namespaces or loopback: nodes are started and cut off.
+pub mod field; //     The cluster, and whether it is whole.
+pub mod faults; //    Everything that can happen to it.
+pub mod report; //    The results.
+pub mod figures; //   How long it takes to recover, measured.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Rng;
-use book::Book;
+use anomalies::Class;
+use book::Owner;
+use causes::Rank;
 use courier::Courier;
 use faults::{Bounds, Fault};
 use field::{Field, Mix};
 use ground::Ground;
-use load::{Desk, Load};
-use outages::Outages;
+use load::{Desk, Load, Sizes};
 use report::{Report, Struck};
 
 /// The longest pause between two faults.
 const PAUSE_MAX_MILLIS: u64 = 2_000;
+/// How often silent connections are looked at in the end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What a run does.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub seed: u64,
@@ -43,19 +53,13 @@ pub struct Options {
     pub ground: Ground,
     /// How long a node may be stopped or cut off.
     pub fault_lasts_max: Duration,
-    /// The cluster's `lease`.
-    pub lease: &'static str,
-    /// What the book is told beyond the truth, to see that it is found out.
-    pub lie: Option<Lie>,
-    /// Whether faults are printed as they strike.
+    /// The cluster's `lease` in seconds.
+    pub lease_seconds: u64,
+    pub sizes: Sizes,
+    /// Anomalies that are made up, to see that they are found.
+    pub lies: Vec<Class>,
+    /// On if faults are printed as they strike.
     pub echo: Echo,
-}
-
-/// Something untrue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lie {
-    /// One more write is said to be acknowledged than was.
-    OneMoreWrite,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,83 +71,123 @@ pub enum Echo {
 /// Runs until the time is over and the cluster is whole again, then reads everything once more. An error
 /// means that the cluster did not come to rest, or that the run could not be made.
 pub fn run(options: &Options) -> io::Result<Report> {
-    let mut rng = Rng::new(options.seed);
     // The survivor of two that takes over does so at the price of what is checked here; it has tests of
     // its own.
-    let settings = [("two-node-takeover", "no"), ("lease", options.lease)];
-    let mut field =
-        Field::of(options.ground, Mix::Mixed, options.nodes, &settings, Rng::new(rng.draw()))?;
-    let (book, outages) = (Arc::new(Book::default()), Arc::new(Outages::default()));
-    let desk = Desk { town: field.town.clone(), book, outages };
+    let lease = format!("{}s", options.lease_seconds);
+    let settings = [("two-node-takeover", "no"), ("lease", lease.as_str())];
+    let rng = Rng::named(options.seed, "nodes");
+    let mut field = Field::of(options.ground, Mix::Mixed, options.nodes, &settings, rng)?;
+    let desk = Desk::new(field.town.clone());
     let begun = Instant::now();
-    let load = Load::start(&desk, &mut rng);
-    let faults = strike_all(&mut field, options, begun, &mut rng);
+    let load = Load::start_all(&desk, options.seed, options.sizes);
+    let faults = strike_all(&mut field, &desk, options, begun);
     load.end();
     let faults = faults.map_err(|error| {
+        println!("found until then: {}", anomalies::summary(&desk.book.anomalies()));
         let dir = field.dir().display();
         io::Error::other(format!("{error}\nseed {}; what nodes printed is in {dir}", options.seed))
     })?;
-    if options.lie == Some(Lie::OneMoreWrite) {
-        desk.book.lie();
+    for class in &options.lies {
+        lies::tell(*class, &desk);
     }
-    read_all(&desk, &mut rng);
-    let report = report(options.seed, begun, &desk, &field, faults);
-    if report.is_clean() {
+    read_all(&desk, &mut Rng::named(options.seed, "end"));
+    settle(&desk);
+    let report = report(options, begun, &desk, &field, faults);
+    if report.is_clean() || !options.lies.is_empty() {
         field.clear_away();
+    } else {
+        println!("what nodes printed is in {}", field.dir().display());
     }
     Ok(report)
 }
 
 fn strike_all(
     field: &mut Field,
+    desk: &Desk,
     options: &Options,
     begun: Instant,
-    rng: &mut Rng,
 ) -> io::Result<Vec<Struck>> {
     let bounds = Bounds {
         nodes_min: options.nodes,
         nodes_max: options.nodes + 2,
         lasts_max: options.fault_lasts_max,
     };
+    let mut rng = Rng::named(options.seed, "faults");
     let mut struck = Vec::new();
     while begun.elapsed() < options.lasts {
         thread::sleep(Duration::from_millis(rng.below(PAUSE_MAX_MILLIS)));
-        let fault = Fault::draw(field, bounds, rng);
-        let (at, what) = (begun.elapsed(), fault.told(field));
+        // A slow backup may have been dropped meanwhile: a kill would then take the only copy.
+        field.wait_until_whole()?;
+        let fault = Fault::draw(field, bounds, &mut Rng::new(rng.draw()));
+        let (at, what) = (begun.elapsed(), fault.describe(field));
         if options.echo == Echo::On {
             println!("{:>7.1} s  {what}", at.as_secs_f64());
         }
-        fault.strike(field)?;
+        let entry = desk.journal.begin(fault.kind.to_string(), Rank::Fault);
+        desk.silences.calm().end(fault.kind.disturbs_network());
+        let ended = fault.strike(field);
+        desk.silences.calm().begin();
+        ended?;
         let whole_after = field.wait_until_whole()?;
+        desk.journal.end(entry);
         struck.push(Struck { at, what, whole_after });
     }
     Ok(struck)
 }
 
-/// The last look at everything that was ever written.
+/// Reads everything that was ever written once more.
 pub(crate) fn read_all(desk: &Desk, rng: &mut Rng) {
-    let book = Arc::clone(&desk.book);
-    let mut courier = Courier::new(desk.town.clone(), book, Rng::new(rng.draw()));
-    desk.book.settle(|name| {
-        let answer = courier.ask(name, &[b"GET", name.as_bytes()]);
-        answer.as_ref().and_then(load::number)
+    let mut courier = Courier::new(desk, Rng::new(rng.draw()));
+    desk.book.settle(|key| {
+        let name = key.name();
+        if key.owner == Owner::Large {
+            return clients::read_large(&mut courier, &name);
+        }
+        let reply = courier.ask(&name, &[b"GET", name.as_bytes()])?;
+        Some(clients::number(&reply))
     });
 }
 
-fn report(seed: u64, begun: Instant, desk: &Desk, field: &Field, faults: Vec<Struck>) -> Report {
+/// Waits until no connection is silent any more, and notes hung requests and locks with two holders.
+fn settle(desk: &Desk) {
+    while desk.silences.look() > 0 {
+        thread::sleep(LOOK_EVERY);
+    }
+    for details in desk.silences.hung() {
+        desk.book.note(Class::Hung, details);
+    }
+    for details in desk.holds.overlaps() {
+        desk.book.note(Class::TwoHolders, details);
+    }
+}
+
+fn report(
+    options: &Options,
+    begun: Instant,
+    desk: &Desk,
+    field: &Field,
+    faults: Vec<Struck>,
+) -> Report {
     let book = &desk.book;
+    let mut outages = desk.outages.all();
+    outages.sort_by_key(|outage| std::cmp::Reverse(outage.lasted()));
     Report {
-        seed,
+        seed: options.seed,
+        nodes: options.nodes,
         begun,
         lasted: begun.elapsed(),
         writes: book.writes.load(Ordering::Relaxed),
         reads: book.reads.load(Ordering::Relaxed),
         unknown: book.unknown.load(Ordering::Relaxed),
+        walks: book.walks.load(Ordering::Relaxed),
+        locks: desk.holds.count(),
+        transactions: book.transactions.load(Ordering::Relaxed),
+        large_values: book.large_values.load(Ordering::Relaxed),
         errors: book.errors().into_iter().collect(),
-        lost: book.lost().into_iter().map(book::Key::name).collect(),
-        breaches: book.breaches(),
+        anomalies: book.anomalies(),
         begun_again: field.begun_again(),
         faults,
-        outages: desk.outages.longest(),
+        causes: desk.journal.table(&outages),
+        outages,
     }
 }

@@ -1,10 +1,13 @@
-//! What a run has found, and how it is printed.
+//! The report of a run, and its printed form.
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use load::availability::{CauseRow, Run, seconds};
+
+use super::anomalies::{Anomaly, summary};
 use super::outages::Outage;
 
-/// How many of a long list are shown.
+/// How many entries of a long list are shown.
 const SHOWN: usize = 10;
 
 /// A fault that has struck.
@@ -20,71 +23,100 @@ pub struct Struck {
 #[derive(Clone, Debug)]
 pub struct Report {
     pub seed: u64,
+    /// Nodes at first.
+    pub nodes: usize,
     pub begun: Instant,
     pub lasted: Duration,
     pub writes: u64,
     pub reads: u64,
     pub unknown: u64,
+    pub walks: u64,
+    pub locks: usize,
+    pub transactions: u64,
+    pub large_values: u64,
     /// Errors that clients saw, by their first words, with how often.
     pub errors: Vec<(String, u64)>,
-    /// Keys whose last acknowledged write is not there.
-    pub lost: Vec<String>,
-    /// Everything that was found broken, in words: old reads, losses, what was never done and showed.
-    pub breaches: Vec<String>,
+    pub anomalies: Vec<Anomaly>,
     /// Buckets that the cluster itself reports as begun again empty.
     pub begun_again: Vec<String>,
     pub faults: Vec<Struck>,
-    /// The longest of every bucket, the longest first.
+    /// All outages of 0.1 s or more, the longest first.
     pub outages: Vec<Outage>,
+    pub causes: Vec<CauseRow>,
 }
 
 impl Report {
-    /// Whether every promise was kept.
+    /// True if every promise was kept.
     pub fn is_clean(&self) -> bool {
-        self.lost.is_empty() && self.breaches.is_empty() && self.begun_again.is_empty()
+        self.anomalies.is_empty() && self.begun_again.is_empty()
     }
 
-    /// Reads that were older than they may be, losses apart.
-    pub fn stale(&self) -> usize {
-        self.breaches.len() - self.lost.len()
+    /// The figures that docs/benchmarks.md keeps.
+    pub fn figures(&self) -> Run {
+        Run {
+            seed: self.seed,
+            minutes: (self.lasted.as_secs_f64() / 6.0).round() / 10.0,
+            nodes: self.nodes,
+            faults: self.faults.len(),
+            writes: self.writes,
+            reads: self.reads,
+            anomalies: summary(&self.anomalies),
+            causes: self.causes.clone(),
+        }
     }
-}
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn faults(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "faults: {}", self.faults.len())?;
         for fault in &self.faults {
             let (at, whole) = (fault.at.as_secs_f64(), fault.whole_after.as_secs_f64());
             writeln!(f, "  {at:>7.1} s  {}; whole again after {whole:.1} s", fault.what)?;
         }
-        writeln!(f, "longest unavailability of a bucket, the worst {SHOWN}:")?;
+        Ok(())
+    }
+
+    fn outages(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "longest outages of a bucket, the worst {SHOWN}:")?;
         for outage in self.outages.iter().take(SHOWN) {
-            let until = outage.until.saturating_duration_since(self.begun).as_secs_f64();
-            let lasted = outage.lasted.as_secs_f64();
-            writeln!(f, "  {}  {lasted:>6.2} s, until {until:.1} s", outage.bucket)?;
+            let [since, until] = [outage.since, outage.until]
+                .map(|at| at.saturating_duration_since(self.begun).as_secs_f64());
+            let lasted = outage.lasted().as_secs_f64();
+            writeln!(f, "  {}  {lasted:>6.2} s: {since:.1} s to {until:.1} s", outage.bucket)?;
         }
+        writeln!(f, "longest outage of a bucket by cause:")?;
+        for CauseRow { cause, times, longest } in &self.causes {
+            writeln!(f, "  {cause:<24} {times:>4} times  {:>11}", seconds(*longest))?;
+        }
+        Ok(())
+    }
+
+    fn counts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { seed, writes, reads, unknown, walks, locks, .. } = self;
+        let Report { transactions, large_values, .. } = self;
+        let (faults, lasted) = (self.faults.len(), self.lasted.as_secs_f64());
+        writeln!(
+            f,
+            "seed {seed}: {writes} writes acknowledged, {reads} reads, {unknown} writes of unknown \
+             fate, {walks} walks, {locks} locks, {transactions} transactions, {large_values} large \
+             values, {faults} faults in {lasted:.0} s"
+        )
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.faults(f)?;
+        self.outages(f)?;
         let errors: Vec<String> =
             self.errors.iter().map(|(words, count)| format!("{words}: {count}")).collect();
         let errors = if errors.is_empty() { "none".to_owned() } else { errors.join(", ") };
         writeln!(f, "errors seen by clients: {errors}")?;
-        for breach in self.breaches.iter().take(SHOWN) {
-            writeln!(f, "BROKEN {breach}")?;
+        for anomaly in self.anomalies.iter().take(SHOWN) {
+            writeln!(f, "ANOMALY {anomaly}")?;
         }
         for bucket in self.begun_again.iter().take(SHOWN) {
             writeln!(f, "BEGUN AGAIN {bucket}")?;
         }
-        writeln!(
-            f,
-            "seed {}: {} writes acknowledged, {} reads, {} writes of unknown fate, {} faults in {:.0} s; \
-             lost {}, stale {}",
-            self.seed,
-            self.writes,
-            self.reads,
-            self.unknown,
-            self.faults.len(),
-            self.lasted.as_secs_f64(),
-            self.lost.len(),
-            self.stale(),
-        )
+        self.counts(f)?;
+        writeln!(f, "{}", summary(&self.anomalies))
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 
+use load::availability::Availability;
 use load::kept::{Kept, output};
 use load::process;
 use load::recovery::Recovery;
@@ -121,6 +122,18 @@ fn page() -> io::Result<String> {
             "By `cargo xtask chaos --figures --report`: real processes, each in a network namespace, while six"
         );
         line!(page, "clients write and read; what can happen besides is in failures.md.\n");
+        page += &kept.results.to_string();
+    }
+    if let Some(kept) = last::<Availability>("chaos")? {
+        heading(&mut page, "Clusters broken at random", &kept);
+        line!(
+            page,
+            "By `cargo xtask chaos --minutes N --seed S --report`: faults strike a cluster of real processes"
+        );
+        line!(
+            page,
+            "one after another, two at a time among them, while clients check every reply.\n"
+        );
         page += &kept.results.to_string();
     }
     if let Some(kept) = last::<TimersResults>("timers")? {

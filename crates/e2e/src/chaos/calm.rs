@@ -1,0 +1,94 @@
+//! The clock of calm time: it stands still while a fault is under way. Deadlines of requests run by it, so
+//! that a reply is overdue only if the cluster had that long to give it.
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// A fault closes links: TCP then waits longer and longer before it sends again, up to this long after a
+/// cut of 10 s.
+const RETRANSMISSION: Duration = Duration::from_secs(15);
+
+/// A moment by this clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moment {
+    calm: Duration,
+    /// How many faults had disturbed the network by then.
+    disturbances: u64,
+}
+
+#[derive(Debug)]
+pub struct Calm(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    before: Duration,
+    /// None while a fault is under way.
+    since: Option<Instant>,
+    disturbances: u64,
+}
+
+impl Default for Calm {
+    fn default() -> Calm {
+        let since = Some(Instant::now());
+        Calm(Mutex::new(State { before: Duration::ZERO, since, disturbances: 0 }))
+    }
+}
+
+impl Calm {
+    /// Stops the clock: a fault strikes.
+    pub fn end(&self, disturbs_network: bool) {
+        let mut state = self.0.lock().expect("nothing panics with the clock in hand");
+        let running = state.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+        state.before += running;
+        state.disturbances += u64::from(disturbs_network);
+    }
+
+    /// Starts the clock again: the fault is over.
+    pub fn begin(&self) {
+        let mut state = self.0.lock().expect("nothing panics with the clock in hand");
+        state.since.get_or_insert_with(Instant::now);
+    }
+
+    pub fn now(&self) -> Moment {
+        let state = self.0.lock().expect("nothing panics with the clock in hand");
+        let running = state.since.map_or(Duration::ZERO, |since| since.elapsed());
+        Moment { calm: state.before + running, disturbances: state.disturbances }
+    }
+}
+
+impl Moment {
+    /// True if a reply that was due within `deadline` of `self` is overdue at `now`.
+    pub fn is_overdue(self, now: Moment, deadline: Duration) -> bool {
+        let is_disturbed = now.disturbances > self.disturbances;
+        let allowance = if is_disturbed { RETRANSMISSION } else { Duration::ZERO };
+        now.calm >= self.calm + deadline + allowance
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn the_clock_stands_still_while_a_fault_is_under_way() {
+        let calm = Calm::default();
+        calm.end(false);
+        let begun = calm.now();
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(calm.now(), begun);
+        calm.begin();
+        thread::sleep(Duration::from_millis(20));
+        assert!(begun.is_overdue(calm.now(), Duration::from_millis(20)));
+        assert!(!begun.is_overdue(calm.now(), Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn a_disturbed_network_gets_time_to_send_again() {
+        let sent = Moment { calm: Duration::ZERO, disturbances: 0 };
+        let later = Moment { calm: Duration::from_secs(12), disturbances: 1 };
+        assert!(!sent.is_overdue(later, Duration::from_secs(10)));
+        let calm = Duration::from_secs(25);
+        assert!(sent.is_overdue(Moment { calm, ..later }, Duration::from_secs(10)));
+    }
+}

@@ -1,0 +1,26 @@
+//! Large keys whose last write has an unknown fate: it may be carried out late, so they are removed several
+//! times. Nothing is judged about them.
+use crate::chaos::courier::Courier;
+
+/// How often a key is removed.
+const ROUNDS: u32 = 15;
+
+#[derive(Debug, Default)]
+pub(super) struct Debris(Vec<(Vec<String>, u32)>);
+
+impl Debris {
+    /// Adds keys of one slot.
+    pub(super) fn add(&mut self, keys: Vec<String>) {
+        self.0.push((keys, ROUNDS));
+    }
+
+    pub(super) fn sweep(&mut self, courier: &mut Courier) {
+        for (keys, rounds) in &mut self.0 {
+            let mut words: Vec<&[u8]> = vec![b"UNLINK"];
+            words.extend(keys.iter().map(String::as_bytes));
+            courier.send(&keys[0], &words);
+            *rounds -= 1;
+        }
+        self.0.retain(|(_, rounds)| *rounds > 0);
+    }
+}
