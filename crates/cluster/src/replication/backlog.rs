@@ -14,6 +14,9 @@ use super::{FrameNumber, Outbox};
 pub const BACKLOG_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// They go on when the backlog has shrunk to this.
 const RELIEVED_BYTES: usize = BACKLOG_BYTES_MAX / 2;
+/// A backup that is busy applies at least so many bytes in a second. One unit is applied as a whole and acknowledged
+/// at its end, so a large one earns patience.
+const APPLIED_BYTES_PER_SECOND: usize = 64 * 1024 * 1024;
 
 pub struct Backlog {
     outbox: Outbox,
@@ -21,11 +24,18 @@ pub struct Backlog {
     /// progress.
     waiting_since: Duration,
     is_congested: bool,
+    /// The largest unit that is not acknowledged: its last frame, and its bytes.
+    largest: Option<(FrameNumber, usize)>,
 }
 
 impl Backlog {
     pub fn new(now: Duration) -> Backlog {
-        Backlog { outbox: Outbox::default(), waiting_since: now, is_congested: false }
+        Backlog {
+            outbox: Outbox::default(),
+            waiting_since: now,
+            is_congested: false,
+            largest: None,
+        }
     }
 
     pub fn outbox(&self) -> &Outbox {
@@ -47,8 +57,13 @@ impl Backlog {
         if self.outbox.last() == self.outbox.acked() {
             self.waiting_since = now();
         }
+        let before = self.outbox.kept_bytes();
         let result = work(&mut self.outbox);
-        if self.outbox.kept_bytes() > BACKLOG_BYTES_MAX {
+        let after = self.outbox.kept_bytes();
+        if after - before > self.largest.map_or(0, |(_, bytes)| bytes) {
+            self.largest = Some((self.outbox.last(), after - before));
+        }
+        if after > BACKLOG_BYTES_MAX {
             self.is_congested = true;
         }
         result
@@ -61,6 +76,7 @@ impl Backlog {
         if self.outbox.acked() > before {
             self.waiting_since = now;
         }
+        self.largest = self.largest.filter(|(last, _)| *last > through);
         self.is_congested &= self.outbox.kept_bytes() > RELIEVED_BYTES;
         Ok(())
     }
@@ -69,6 +85,7 @@ impl Backlog {
     pub fn forget(&mut self) {
         self.outbox.forget();
         self.is_congested = false;
+        self.largest = None;
     }
 
     /// Returns whether writers have to wait.
@@ -78,10 +95,15 @@ impl Backlog {
     }
 
     /// Returns whether the other end owes an acknowledgement and has made no progress for longer than
-    /// `patience`.
+    /// `patience`, and the time it takes to apply the largest unit it owes.
     pub fn is_stuck(&self, now: Duration, patience: Duration) -> bool {
         let owes = self.outbox.last() > self.outbox.acked();
-        owes && now.saturating_sub(self.waiting_since) > patience
+        owes && now.saturating_sub(self.waiting_since) > patience + self.applying_takes()
+    }
+
+    fn applying_takes(&self) -> Duration {
+        let bytes = self.largest.map_or(0, |(_, bytes)| bytes);
+        Duration::from_millis((bytes * 1_000 / APPLIED_BYTES_PER_SECOND) as u64)
     }
 }
 
@@ -119,15 +141,32 @@ mod tests {
         }
         assert!(now > 20 * LEASE, "it took its time");
         backlog.acknowledge(now, FrameNumber(frames - 1)).unwrap();
-        assert!(!backlog.is_stuck(now + LEASE, LEASE));
-        assert!(backlog.is_stuck(now + LEASE + TICK, LEASE), "one frame is enough");
+        let late = now + LEASE + backlog.applying_takes();
+        assert!(!backlog.is_stuck(late, LEASE));
+        assert!(backlog.is_stuck(late + TICK, LEASE), "one frame is enough");
         backlog.acknowledge(now + LEASE, FrameNumber(frames - 1)).unwrap();
         let again = "an acknowledgement that was repeated is no progress";
-        assert!(backlog.is_stuck(now + LEASE + TICK, LEASE), "{again}");
+        assert!(backlog.is_stuck(late + TICK, LEASE), "{again}");
         backlog.acknowledge(now + LEASE, FrameNumber(frames)).unwrap();
         assert!(!backlog.is_stuck(now + 9 * LEASE, LEASE), "nothing is owed");
         push(&mut backlog, now + 9 * LEASE, 1);
         assert!(!backlog.is_stuck(now + 10 * LEASE, LEASE), "what was idle is not late");
+    }
+
+    #[test]
+    fn a_large_unit_is_given_the_time_to_be_applied_as_a_whole() {
+        let mut backlog = Backlog::new(Duration::ZERO);
+        push(&mut backlog, Duration::ZERO, 640 << 20);
+        send_all(&mut backlog);
+        let last = backlog.outbox().last();
+        // Its parts have come; the backup puts them together and applies the whole.
+        backlog.acknowledge(LEASE, FrameNumber(last.0 - 1)).unwrap();
+        push(&mut backlog, LEASE, 100);
+        assert!(!backlog.is_stuck(11 * LEASE, LEASE));
+        assert!(backlog.is_stuck(12 * LEASE + TICK, LEASE), "but not for ever");
+        backlog.acknowledge(2 * LEASE, last).unwrap();
+        assert!(!backlog.is_stuck(3 * LEASE, LEASE));
+        assert!(backlog.is_stuck(3 * LEASE + TICK, LEASE), "a small one earns nothing");
     }
 
     #[test]
