@@ -3,6 +3,12 @@
 //! `request.rs` asks for a number and writes it into the key `key:000000000042`, 16 bytes, the same
 //! form that redis-benchmark uses.
 
+use std::ops::RangeInclusive;
+
+use placement::Slot;
+
+use crate::request::key_of;
+
 /// The skew of YCSB and of most papers since: of a million keys the hottest gets 6.5 percent.
 pub const ZIPF_THETA: f64 = 0.99;
 
@@ -21,6 +27,26 @@ pub enum Popularity {
     Zipf,
     /// 0, 1, 2, ...: each key once, to fill a server.
     Sequence,
+    /// Every key of these slots as often as any other: those of one node of a cluster.
+    Served(&'static ServedSlots),
+}
+
+/// The slots that one node serves.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ServedSlots(Vec<bool>);
+
+impl ServedSlots {
+    /// Never freed: a load is described by values that can be copied.
+    pub fn of(ranges: impl Iterator<Item = RangeInclusive<usize>>) -> &'static ServedSlots {
+        let mut served = vec![false; usize::from(Slot::COUNT)];
+        ranges.for_each(|range| served[range].fill(true));
+        assert!(served.contains(&true), "a node that is measured serves something");
+        Box::leak(Box::new(ServedSlots(served)))
+    }
+
+    fn has(&self, key: u64) -> bool {
+        self.0[Slot::of(&key_of(key)).index()]
+    }
 }
 
 /// Draws key numbers below `KeySpace::keys`, for ever.
@@ -36,6 +62,7 @@ enum How {
     Uniform,
     Zipf { zipf: Zipf, stride: u64 },
     Sequence { next: u64 },
+    Served(&'static ServedSlots),
 }
 
 impl KeyDraw {
@@ -47,6 +74,7 @@ impl KeyDraw {
                 How::Zipf { zipf: Zipf::new(space.keys, ZIPF_THETA), stride: stride(space.keys) }
             }
             Popularity::Sequence => How::Sequence { next: 0 },
+            Popularity::Served(slots) => How::Served(slots),
         };
         KeyDraw { keys: space.keys, rng: Rng::new(seed), how }
     }
@@ -64,6 +92,12 @@ impl KeyDraw {
                 *next = if key + 1 == self.keys { 0 } else { key + 1 };
                 key
             }
+            How::Served(slots) => loop {
+                let key = self.rng.below(self.keys);
+                if slots.has(key) {
+                    break key;
+                }
+            },
         }
     }
 }
@@ -155,6 +189,17 @@ mod tests {
             counts[draw.draw() as usize] += 1;
         }
         counts
+    }
+
+    #[test]
+    fn keys_of_a_node_are_keys_of_its_slots() {
+        let served = ServedSlots::of([0..=5_000, 9_000..=9_000].into_iter());
+        let counts = counts(1_000, Popularity::Served(served), 100_000);
+        let is_served = |key: usize| {
+            let slot = Slot::of(&key_of(key as u64)).number();
+            slot <= 5_000 || slot == 9_000
+        };
+        assert!(counts.iter().enumerate().all(|(key, count)| is_served(key) == (*count > 0)));
     }
 
     #[test]

@@ -17,6 +17,8 @@ struct Change<'a> {
     seed: &'a Seed,
     /// By how much the items' blocks have grown.
     grown_bytes: i64,
+    /// By how much the memory of removals has grown. An overwriting SET never looks at it: it lies in another cache line.
+    remembered_bytes: i64,
     garbage: Option<Garbage>,
 }
 
@@ -56,17 +58,19 @@ impl SlotTable {
         touch: Touch,
         seed: &Seed,
     ) -> Applied {
-        let other_bytes = signed(self.index.bytes()) + self.parting_bytes();
+        let index_bytes = signed(self.index.bytes());
         let seen = self.seen_by_others();
-        let mut change = Change { version, touch, seed, grown_bytes: 0, garbage: None };
+        let (grown_bytes, remembered_bytes) = (0, 0);
+        let mut change =
+            Change { version, touch, seed, grown_bytes, remembered_bytes, garbage: None };
         self.carry_out(effect, &mut change);
         self.version = version;
         if change.grown_bytes != 0 {
             self.item_bytes = self.item_bytes.strict_add_signed(change.grown_bytes as isize);
         }
         Applied {
-            grown_bytes: change.grown_bytes + signed(self.index.bytes()) + self.parting_bytes()
-                - other_bytes,
+            grown_bytes: change.grown_bytes + change.remembered_bytes + signed(self.index.bytes())
+                - index_bytes,
             reshaped: seen != self.seen_by_others(),
             garbage: change.garbage,
         }
@@ -119,7 +123,7 @@ impl SlotTable {
     }
 
     fn insert(&mut self, change: &mut Change<'_>, key: &Key<'_>, value: NewValue<'_>) -> At {
-        self.note_arrival(key.bytes());
+        change.remembered_bytes += self.note_arrival(key.bytes());
         let mark = change.touch.new_mark();
         let item = Item::new(key.bytes(), value, change.version, mark);
         change.grown_bytes += signed(item.as_ref().bytes());
@@ -209,7 +213,8 @@ impl SlotTable {
     fn remove(&mut self, change: &mut Change<'_>, key: &Key<'_>, cause: Cause) {
         let Some(at) = self.locate(key) else { return };
         let mut item = self.index.remove(at);
-        self.note_removal(key.bytes(), (item.as_ref().version(), change.version), cause);
+        let versions = (item.as_ref().version(), change.version);
+        change.remembered_bytes += self.note_removal(key.bytes(), versions, cause);
         change.grown_bytes -= signed(item.as_ref().bytes());
         change.discard(item.take_shared());
         self.last_removal = change.version;
@@ -223,7 +228,7 @@ impl SlotTable {
         let items = core::mem::take(&mut self.index);
         change.garbage = Some(Garbage::Items(Box::new(Items(items))));
         self.last_removal = change.version;
-        self.note_emptied(change.version);
+        change.remembered_bytes += self.note_emptied(change.version);
     }
 
     #[inline]

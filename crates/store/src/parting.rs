@@ -191,33 +191,41 @@ impl SlotTable {
         self.parting.as_ref().map_or(0, |parting| parting.bytes() as i64)
     }
 
-    /// The key, which was of this version, is gone.
+    /// Notes that the key, which was of this version, is gone. Returns by how much that grew what is remembered.
     pub(crate) fn note_removal(
         &mut self,
         key: &[u8],
         (was, now): (Version, Version),
         cause: Cause,
-    ) {
-        let Some(parting) = &mut self.parting else { return };
-        let is_changed = was > parting.at;
-        let by_itself = !is_changed && cause != Cause::Deleted;
-        parting.bury(key, Tomb { version: now, by_itself });
+    ) -> i64 {
+        self.remember(|parting| {
+            let is_changed = was > parting.at;
+            let by_itself = !is_changed && cause != Cause::Deleted;
+            parting.bury(key, Tomb { version: now, by_itself });
+        })
     }
 
-    /// The key is there again.
+    /// Notes that the key is there again. Returns by how much that grew what is remembered.
     #[inline]
-    pub(crate) fn note_arrival(&mut self, key: &[u8]) {
-        if let Some(parting) = &mut self.parting {
-            parting.dig_up(key);
-        }
+    pub(crate) fn note_arrival(&mut self, key: &[u8]) -> i64 {
+        self.remember(|parting| parting.dig_up(key))
     }
 
-    pub(crate) fn note_emptied(&mut self, now: Version) {
-        if let Some(parting) = &mut self.parting {
+    /// Notes that all keys are gone. Returns by how much that grew what is remembered.
+    pub(crate) fn note_emptied(&mut self, now: Version) -> i64 {
+        self.remember(|parting| {
             let complete_from = parting.complete_from;
             parting.forget_tombs(complete_from);
             parting.emptied_at = now;
-        }
+        })
+    }
+
+    #[inline]
+    fn remember(&mut self, edit: impl FnOnce(&mut Parting)) -> i64 {
+        let Some(parting) = &mut self.parting else { return 0 };
+        let before = parting.bytes() as i64;
+        edit(parting);
+        parting.bytes() as i64 - before
     }
 }
 

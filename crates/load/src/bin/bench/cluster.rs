@@ -1,5 +1,6 @@
 //! Clusters: three primaries with a backup each, ours beside Redis and Valkey. What a write and a read
 //! cost, and what clients notice when a node is added.
+pub(crate) mod against; // Our node alone and of three, beside an earlier build.
 mod grow; //    A fourth node joins three that are full and busy.
 mod hot; //     A bucket that is written to without pause gets its copy.
 mod members; // A cluster of servers: started, joined, asked how even it is.

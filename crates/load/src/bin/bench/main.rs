@@ -54,6 +54,8 @@ enum Part {
     Fleet,
     /// All of the above.
     All,
+    /// CPU per operation beside an earlier build of ours (--before), alone and as one of three.
+    Against,
     /// Nothing new: only docs/benchmarks.md and its plots anew from the last kept results.
     #[command(alias = "page")]
     Report,
@@ -78,6 +80,9 @@ struct Options {
     /// Our binary, if not the one that `cargo build --release` makes here.
     #[arg(long, global = true)]
     binary: Option<PathBuf>,
+    /// The earlier build's binary, for `against`.
+    #[arg(long, global = true)]
+    before: Option<PathBuf>,
     /// Keep the results in docs/bench and write docs/benchmarks.md anew. Whole runs only.
     #[arg(long, global = true, conflicts_with_all = ["quick", "only"])]
     report: bool,
@@ -112,6 +117,11 @@ fn run(part: Part, options: &Options) -> io::Result<()> {
         Part::Timers => run_timers(&tools, options),
         Part::Generator => run_generator(&tools, options),
         Part::Fleet => run_fleet(&tools, options),
+        Part::Against => {
+            let missing = || io::Error::other("`against` needs --before PATH: a binary of ours");
+            let before = options.before.as_ref().ok_or_else(missing)?;
+            cluster::against::run(&tools, before, options)
+        }
         Part::All => {
             run_node(&tools, options)?;
             run_memory(&tools, options)?;
