@@ -3,7 +3,7 @@
 //!
 //! `OPENCLUSTER_QUICK=1` runs a tenth, `OPENCLUSTER_NIGHTLY=1` a hundred thousand of each kind.
 
-use cluster::control::Rule;
+use cluster::rules::Rule;
 use sim::store::{Many, Reunion, Run, Sabotage, Sky, Sum, meet};
 
 const NIGHTLY: u64 = 100_000;
@@ -44,11 +44,11 @@ fn whatever_fails_what_was_acknowledged_stays() {
 /// Rules whose absence shows in rare histories only: looked for at night, among more seeds.
 const RARE: [&str; 6] = [
     "no-grant-to-the-condemned",
-    "no-lease-check",
-    "no-reign-check",
-    "no-handover-wait",
-    "no-comparison",
-    "no-position-check",
+    "lease-check",
+    "reign-check",
+    "handover-wait",
+    "comparison",
+    "position-check",
 ];
 
 fn shows(sabotage: Sabotage, count: u64) {
@@ -85,7 +85,7 @@ fn two_sides_that_went_on_apart_become_one_and_what_either_wrote_is_there() {
 
 #[test]
 fn two_sides_that_both_yield_show() {
-    shows_when_sides_meet(Sabotage::Control(Rule::FoundersDiffer));
+    shows_when_sides_meet(Sabotage::Breaks(Rule::FoundersDiffer));
 }
 
 #[test]

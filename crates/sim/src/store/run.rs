@@ -49,23 +49,6 @@ pub struct Report {
     pub unknown: usize,
 }
 
-/// A rule of the production code that is broken on this thread, until this is dropped.
-pub(super) struct Broken;
-
-impl Broken {
-    pub(super) fn new(sabotage: Option<Sabotage>) -> Broken {
-        let can = cluster::rules::break_rule(sabotage.and_then(Sabotage::rule));
-        assert!(can, "rules can be broken only in a build with debug assertions");
-        Broken
-    }
-}
-
-impl Drop for Broken {
-    fn drop(&mut self) {
-        cluster::rules::break_rule(None);
-    }
-}
-
 /// An invariant is broken. Shown, it says how to see it again.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -111,7 +94,7 @@ impl Drop for OnPanic {
 pub fn run(run: Run) -> Result<Report, Failure> {
     let _on_panic = OnPanic(run);
     let failure = |what: String| Failure { run, what };
-    let _broken = Broken::new(run.sabotage);
+    let _broken = Sabotage::begin(run.sabotage);
     let mut rng = Rng::new(run.seed);
     let weather = Weather {
         delay_us: (100, 500 + rng.below(8_000)),
