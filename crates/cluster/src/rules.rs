@@ -43,7 +43,8 @@ pub enum Rule {
     WaitSet,
     /// A new primary compares with the other backups before it serves.
     Comparison,
-    /// A backup applies an effect only on top of the position it was made on.
+    /// A backup applies an effect only on top of the position it was made on, and agrees with a new primary only
+    /// if both are at the same position.
     PositionCheck,
     /// Only the primary takes expired keys away.
     PrimaryExpires,

@@ -42,6 +42,11 @@ impl Faults {
         world.network.weather.lost = 0;
         world.run_until(world.now + AFTERMATH);
         match blow {
+            1 | 2 | 7 => self.muster(world, 2),
+            6 | 8 => self.muster(world, 1),
+            _ => {}
+        }
+        match blow {
             1 | 2 => self.kill_who_has_told_one(world),
             3 => self.close_the_lid(world),
             4 | 5 => self.hear_the_condemned(world),
@@ -136,10 +141,17 @@ impl Faults {
             return;
         }
         self.bad.insert(old, world.now + AFTERMATH);
+        // As late as may be without losing the lease, which counts from the question.
+        let late = world.map().map_or(ms(300), |map| map.settings().lease * 3 / 5);
         for other in self.others(world, old) {
-            world.network.slow.insert((other, old), ms(300));
+            world.network.slow.insert((other, old), late);
         }
         let Some(heir) = wait_for_another(world, &target) else { return };
+        // As long as the first is a backup of the next one, no write leaves without its acknowledgement.
+        let is_held = |world: &World| {
+            world.map().is_some_and(|map| map.bucket_of(target.slot).is_held_by(old))
+        };
+        wait(world, |world| !is_held(world));
         world.work_at((WRITER, heir), target.key, Work::One(Op::Set("newer.".into())));
         wait(world, |world| !world.clients.is_waiting(WRITER));
         world.work_at((READER, old), target.key, Work::One(Op::Get));
