@@ -186,7 +186,7 @@ fn is_answered(world: &mut World, client: usize, within: Duration) -> bool {
 /// At rest every node answers a walk over its keys, and WAIT.
 fn walks_end(world: &mut World) -> Result<(), String> {
     for node in world.nodes.keys().copied().collect::<Vec<_>>() {
-        for work in [Work::Keys, Work::CountKeys, Work::Wait] {
+        for work in [Work::Keys, Work::Scan, Work::CountKeys, Work::Wait] {
             world.clients.all[0].asks = Some(node);
             world.work(0, BRIEF, work.clone());
             if !is_answered(world, 0, ms(2_000)) {
@@ -197,13 +197,15 @@ fn walks_end(world: &mut World) -> Result<(), String> {
     Ok(())
 }
 
-/// At rest nothing waits anywhere: no request, no reply, no unacknowledged frame, no refusal.
+/// At rest nothing waits anywhere: no request, no reply, no unacknowledged or unread frame, no refusal.
 fn nothing_is_left(world: &World) -> Result<(), String> {
     for node in world.nodes.values() {
         let left = if !node.counter.is_idle() {
             "a request or a reply waits"
         } else if node.plane.has_unacknowledged() {
             "a frame is not acknowledged"
+        } else if !node.waiting_streams().is_empty() {
+            "a frame is not read"
         } else if node.plane.has_refusals() {
             "a refusal is remembered"
         } else {

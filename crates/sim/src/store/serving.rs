@@ -317,13 +317,16 @@ impl Request {
             Work::One(_) | Work::Lock | Work::ReadCopy => vec![self.key],
             Work::Exec { ops, .. } => ops.iter().map(|(key, _)| *key).collect(),
             Work::Flush => KEYS.to_vec(),
-            Work::Keys | Work::CountKeys | Work::Wait => Vec::new(),
+            Work::Keys | Work::Scan | Work::CountKeys | Work::Wait => Vec::new(),
         };
         keys.into_iter().map(|key| Slot::of(key.as_bytes())).collect()
     }
 
     fn only_reads(&self) -> bool {
-        matches!(self.work, Work::One(Op::Get) | Work::ReadCopy | Work::Keys | Work::CountKeys)
+        matches!(
+            self.work,
+            Work::One(Op::Get) | Work::ReadCopy | Work::Keys | Work::Scan | Work::CountKeys
+        )
     }
 
     /// The commands, as a client sends them; the reply of the last one counts.
@@ -337,6 +340,7 @@ impl Request {
                 watch.into_iter().chain(queued).collect()
             }
             Work::Keys => vec![vec!["KEYS", "*"]],
+            Work::Scan => vec![vec!["SCAN", "0", "COUNT", "1000"]],
             Work::CountKeys => vec![vec!["DBSIZE"]],
             Work::Wait => vec![vec!["WAIT", "1", "100"]],
             Work::Flush => vec![vec!["FLUSHALL"]],
