@@ -46,6 +46,8 @@ fn shows(sabotage: Sabotage, count: u64) {
     assert!(many.run(|_| {}).is_err(), "{sabotage:?} is not noticed within {count} histories");
 }
 
+/// Two rules are each kept in two places, and only one of the places shows by itself. With the reign check left out of
+/// `Ticket::judge` alone, or the position check left out of `Receiver::judge` alone, 200 histories show nothing.
 #[test]
 fn whichever_rule_is_left_out_shows() {
     Sabotage::ALL.into_iter().for_each(|sabotage| shows(sabotage, 200));
