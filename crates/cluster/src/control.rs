@@ -24,7 +24,6 @@ mod health; //     Sick but alive.
 mod skew; //       Wall clocks that differ.
 mod sights; //     How the others are, for whoever looks.
 mod operator; //   Leave, split, set.
-mod rule; //       What must not be left out.
 mod history; //    What has happened lately, and why.
 #[cfg(test)]
 mod tests;
@@ -39,13 +38,13 @@ pub use input::{Answer, Ask, Effect, Gone, Input, MapChanged};
 pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
 pub use operator::objection;
 pub use recreate::{Kept, Offer};
-pub use rule::Rule;
 pub use sights::Sight;
 pub use skew::{SKEW_MAX, Skew};
 
 use crate::balance;
 use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, Saved, TICK};
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
+use crate::rules::{Rule, holds};
 use balancing::Balancing;
 use generations::Yielding;
 use handover::Handovers;
@@ -110,7 +109,6 @@ pub struct Control {
     clocks: Clocks,
     offers: Offers,
     history: History,
-    broken: Option<Rule>,
 }
 
 impl Control {
@@ -143,7 +141,6 @@ impl Control {
             clocks: Clocks::default(),
             offers: Offers::default(),
             history: History::default(),
-            broken: None,
             me,
         }
     }
@@ -430,7 +427,7 @@ impl Control {
     /// Whether the map has this very process as a member.
     pub fn is_member(&self) -> bool {
         let known = self.map.as_ref().and_then(|map| map.member(self.me.id));
-        known.is_some_and(|it| it.peer() == self.me.peer() || !self.keeps(Rule::BootsDiffer))
+        known.is_some_and(|it| it.peer() == self.me.peer() || !holds(Rule::BootsDiffer))
     }
 
     /// Whether the map has been without this process since it came in. It may be in it again, by a

@@ -30,6 +30,7 @@ pub mod victim; //   One node that is lied to.
 #[cfg(test)]
 mod stories; //      Nodes that come back, told one by one.
 
+pub use cluster::rules::CAN_BREAK;
 pub use many::{Many, Sum};
 pub use meeting::{Reunion, meet};
 pub use run::{Failure, Report, Run, Sky, run};

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use super::lease::patience;
 use super::message::Handed;
-use super::{Control, Effect, Gone, Message, Rule};
+use super::{Control, Effect, Gone, Message};
 use crate::consensus::RaftMessage;
 use crate::map::{Bucket, Change, Generation, Map, NodeId};
+use crate::rules::{Rule, holds};
 
 /// How often the nodes of a side that has ended say how far they are.
 const SAY_EVERY: Duration = Duration::from_millis(500);
@@ -58,7 +59,7 @@ impl Control {
         let Some(map) = &self.map else { return };
         let mine = map.generation();
         let stands =
-            mine > theirs && (mine.counter > theirs.counter || self.keeps(Rule::FoundersDiffer));
+            mine > theirs && (mine.counter > theirs.counter || holds(Rule::FoundersDiffer));
         if mine.is_one_with(theirs) || stands || self.yielding.is_some() {
             return;
         }

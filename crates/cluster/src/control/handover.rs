@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use placement::Hashmask;
 
-use super::{Control, Effect, Message, Rule};
+use super::{Control, Effect, Message};
 use crate::consensus::LogEntry;
 use crate::map::{Change, Epoch, LogIndex, Map, NodeId, Outcome};
+use crate::rules::{Rule, holds};
 
 #[derive(Default)]
 pub(super) struct Handovers {
@@ -65,7 +66,7 @@ impl Control {
         else {
             return;
         };
-        if !self.keeps(Rule::DrainBeforePromotion) {
+        if !holds(Rule::DrainBeforePromotion) {
             return self.propose(promotion.planned_at, promotion.changes);
         }
         if self.handovers.given.get(&bucket).is_some_and(|given| given.epoch >= epoch) {

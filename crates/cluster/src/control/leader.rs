@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use placement::Hashmask;
 
+use super::Control;
 use super::lease::Granter;
 use super::membership::{AWAY_MAX, Candidates, Stay};
 use super::recreate::Lost;
 use super::votes::Votes;
-use super::{Control, Rule};
 use crate::balance::split::{split_by_count, split_by_size};
 use crate::consensus::LogEntry;
 use crate::map::{Change, DropReason, Map, NodeId, Peer, Setting};
+use crate::rules::{Rule, holds};
 
 /// How long a leader that wants to go waits for another to take over before it asks again.
 const TRANSFER_WAIT: Duration = Duration::from_millis(600);
@@ -145,7 +146,7 @@ impl Control {
     fn become_leader(&mut self) {
         let mut leader = Leader::default();
         if let Some(map) = &self.map {
-            let waits = self.keeps(Rule::NewLeaderWaits);
+            let waits = holds(Rule::NewLeaderWaits);
             let lease = if waits { map.settings().lease } else { Duration::ZERO };
             leader.granter.begin(map.members(), self.now, lease);
         }
@@ -156,7 +157,7 @@ impl Control {
 
     /// Counts everybody as renewed: this leader has not read its sockets.
     pub(super) fn renew_after_stall(&mut self, now: Duration) {
-        let (lease, notices) = (self.lease(), self.keeps(Rule::StallIsNoticed));
+        let (lease, notices) = (self.lease(), holds(Rule::StallIsNoticed));
         if let Some(leader) = self.leader.as_mut().filter(|_| notices) {
             leader.granter.renew_all(now, lease);
         }
@@ -244,7 +245,7 @@ impl Control {
             Change::Split(_) | Change::Set(_) => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,
             Change::Yield(generation) => {
-                *generation > map.generation() || !self.keeps(Rule::FoundersDiffer)
+                *generation > map.generation() || !holds(Rule::FoundersDiffer)
             }
             Change::Dead(_) | Change::Forget(_) => false,
         })

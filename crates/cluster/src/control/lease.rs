@@ -8,8 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::{Control, Effect, Message, Rule};
+use super::{Control, Effect, Message};
 use crate::map::{LogIndex, Member, NodeId, Peer};
+use crate::rules::{Rule, holds};
 
 /// A lease is renewed so many times before it would end.
 const RENEWALS_PER_LEASE: u32 = 5;
@@ -336,7 +337,7 @@ impl Control {
     }
 
     pub(super) fn on_lease_grant(&mut self, number: u64, index: LogIndex, lease: Duration) {
-        if !self.keeps(Rule::LeaseFromAsking) {
+        if !holds(Rule::LeaseFromAsking) {
             self.holder.asked.iter_mut().for_each(|(_, asked_at)| *asked_at = self.now);
         }
         self.holder.grant(number, index, lease);
@@ -364,7 +365,7 @@ impl Control {
         if let Some(context) = leader.granter.begin_round(now) {
             self.consensus.read_index(context);
         }
-        let (lease, waits) = (self.lease(), self.keeps(Rule::NewLeaderWaits));
+        let (lease, waits) = (self.lease(), holds(Rule::NewLeaderWaits));
         let Some(leader) = &mut self.leader else { return };
         let confirmed = leader.granter.take_confirmed(applied);
         if !confirmed.is_empty() && !leader.is_settled {
@@ -395,8 +396,8 @@ impl Control {
 
     fn answer_ask(&mut self, peer: Peer, number: u64, index: LogIndex) {
         let Some(map) = self.map.clone() else { return };
-        let grants_to_all = !self.keeps(Rule::NoGrantToTheCondemned);
-        let is_same = |it: &Member| it.peer() == peer || !self.keeps(Rule::BootsDiffer);
+        let grants_to_all = !holds(Rule::NoGrantToTheCondemned);
+        let is_same = |it: &Member| it.peer() == peer || !holds(Rule::BootsDiffer);
         let is_member = map.member(peer.id).is_some_and(is_same);
         let Some(leader) = &mut self.leader else { return };
         if leader.granter.is_condemned(peer.id) && !grants_to_all {

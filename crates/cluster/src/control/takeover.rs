@@ -8,9 +8,10 @@
 use std::time::Duration;
 
 use super::lease::patience;
-use super::{Answer, Control, Rule};
+use super::{Answer, Control};
 use crate::consensus::Payload;
 use crate::map::{Change, Map, Member, NodeId};
+use crate::rules::{Rule, holds};
 
 /// When this node last heard from the others.
 #[derive(Default)]
@@ -91,7 +92,7 @@ impl Control {
         };
         is_pair
             && map.members().iter().map(|member| member.id).eq(configuration.voters.iter().copied())
-            && (!self.keeps(Rule::NoThirdInTheLog)
+            && (!holds(Rule::NoThirdInTheLog)
                 || !self.consensus.undecided().any(|entry| is_undecided(&entry.payload)))
             && self.now >= self.hearing.last + patience(self.lease())
     }

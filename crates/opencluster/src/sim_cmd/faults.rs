@@ -31,9 +31,9 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<String, Failure> {
         return Ok(Sabotage::ALL.map(|rule| format!("{rule}\n")).concat());
     }
     let sabotage = args.without.as_deref().map(rule).transpose()?;
-    if sabotage.is_some() && !cfg!(debug_assertions) {
-        let line =
-            "this build cannot leave rules out; use a debug build: `cargo run -- sim faults ...`";
+    if sabotage.is_some() && !sim::store::CAN_BREAK {
+        let line = "this build has no switches to leave rules out; use a debug build: \
+                    `cargo run -- sim faults --without RULE`";
         return Err(Failure::BadInput(line.to_owned()));
     }
     let sky = if args.calm { Sky::Calm } else { Sky::Stormy };

@@ -50,6 +50,7 @@ pub(super) enum Work {
     },
     /// Walks over all keys of a node, and WAIT.
     Keys,
+    Scan,
     CountKeys,
     Wait,
     Flush,
@@ -70,6 +71,7 @@ impl Request {
             Work::One(op) => vec![(self.key, op.clone())],
             Work::Exec { ops, .. } => ops.clone(),
             Work::Keys
+            | Work::Scan
             | Work::CountKeys
             | Work::Wait
             | Work::Flush
@@ -80,7 +82,7 @@ impl Request {
 
     /// True for what any node answers for itself.
     pub(super) fn is_walk(&self) -> bool {
-        matches!(self.work, Work::Keys | Work::CountKeys | Work::Wait | Work::Flush)
+        matches!(self.work, Work::Keys | Work::Scan | Work::CountKeys | Work::Wait | Work::Flush)
     }
 }
 
@@ -277,7 +279,8 @@ impl Clients {
 
     fn draw_probe(&mut self, rng: &mut Rng) -> (&'static str, Work) {
         match rng.below(12) {
-            0 | 1 => (BRIEF, Work::Keys),
+            0 => (BRIEF, Work::Keys),
+            1 => (BRIEF, Work::Scan),
             2 => (BRIEF, Work::CountKeys),
             3 => (BRIEF, Work::Wait),
             4..=7 => (BRIEF, Work::ReadCopy),

@@ -4,6 +4,7 @@
 mod aimed; // Where it hurts most.
 mod disks; // Slow ones, full ones, and processes that end within a step.
 mod last; // The last blow of a history.
+mod muster; // What a last blow needs: nodes, copies, and rest.
 mod overlaps; // A pause and a death at about the same time; a pause of all who hold something.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -53,6 +53,7 @@ struct Story {
 
 /// One story from a seed. An error says what was wrong with its end.
 pub fn meet(seed: u64, sabotage: Option<Sabotage>, tells: bool) -> Result<Reunion, String> {
+    let _broken = Sabotage::begin(sabotage);
     let mut story = Story::begin(seed, sabotage, tells)?;
     story.part()?;
     story.live_apart()?;

@@ -33,6 +33,8 @@ pub(super) struct Node {
     /// When the mover's thread looks next, by the true time.
     pub mover_due: Duration,
     intakes: BTreeMap<Peer, Intake>,
+    /// Intakes of processes that are no members any more: their connections last until somebody closes them.
+    former_intakes: BTreeMap<Peer, Intake>,
     /// What came on a stream and is not taken in yet.
     incoming: BTreeMap<StreamId, Vec<u8>>,
     /// Answers that are not whole yet.
@@ -89,6 +91,7 @@ impl Node {
             orders: Vec::new(),
             mover_due: now,
             intakes: BTreeMap::new(),
+            former_intakes: BTreeMap::new(),
             incoming: BTreeMap::new(),
             answers: BTreeMap::new(),
             lease_until: Duration::ZERO,
@@ -146,7 +149,7 @@ impl Node {
         let before = self.plane.known_map();
         follow(&self.plane, map, before.as_deref(), |_| {});
         let plane = &self.plane;
-        self.intakes.retain(|peer, intake| {
+        let former = self.intakes.extract_if(.., |peer, intake| {
             let touch = Touch::Nothing;
             let mut surface = Surface { plane, touch, applied: |_| {} };
             intake.follow(peer.id, map, &mut surface);
@@ -154,8 +157,9 @@ impl Node {
             if is_over {
                 intake.end(&mut surface);
             }
-            !is_over
+            is_over
         });
+        self.former_intakes.extend(former);
         self.orders.push(Order::MapChanged);
     }
 
@@ -186,6 +190,7 @@ impl Node {
 
     /// Another process has dialled; the number of the frame that is wanted from it.
     pub(super) fn accept(&mut self, from: Peer, stream: StreamId) -> u64 {
+        self.former_intakes.remove(&from);
         let intake = self.intakes.entry(from).or_default();
         intake.connect();
         self.incoming.insert(stream, Vec::new());
@@ -205,7 +210,8 @@ impl Node {
         let mut back = Vec::new();
         let Some(mut unread) = self.incoming.remove(&stream) else { return back };
         unread.extend_from_slice(bytes);
-        let intake = self.intakes.entry(from).or_default();
+        let former = self.former_intakes.get_mut(&from);
+        let intake = former.unwrap_or_else(|| self.intakes.entry(from).or_default());
         let mut at = 0;
         loop {
             let peeked = match intake.inbox.peek(&unread[at..]) {

@@ -49,23 +49,6 @@ pub struct Report {
     pub unknown: usize,
 }
 
-/// A rule of the production code that is broken on this thread, until this is dropped.
-pub(super) struct Broken;
-
-impl Broken {
-    pub(super) fn new(sabotage: Option<Sabotage>) -> Broken {
-        let can = cluster::rules::break_rule(sabotage.and_then(Sabotage::rule));
-        assert!(can, "rules can be broken only in a build with debug assertions");
-        Broken
-    }
-}
-
-impl Drop for Broken {
-    fn drop(&mut self) {
-        cluster::rules::break_rule(None);
-    }
-}
-
 /// An invariant is broken. Shown, it says how to see it again.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -111,7 +94,7 @@ impl Drop for OnPanic {
 pub fn run(run: Run) -> Result<Report, Failure> {
     let _on_panic = OnPanic(run);
     let failure = |what: String| Failure { run, what };
-    let _broken = Broken::new(run.sabotage);
+    let _broken = Sabotage::begin(run.sabotage);
     let mut rng = Rng::new(run.seed);
     let weather = Weather {
         delay_us: (100, 500 + rng.below(8_000)),
@@ -203,7 +186,7 @@ fn is_answered(world: &mut World, client: usize, within: Duration) -> bool {
 /// At rest every node answers a walk over its keys, and WAIT.
 fn walks_end(world: &mut World) -> Result<(), String> {
     for node in world.nodes.keys().copied().collect::<Vec<_>>() {
-        for work in [Work::Keys, Work::CountKeys, Work::Wait] {
+        for work in [Work::Keys, Work::Scan, Work::CountKeys, Work::Wait] {
             world.clients.all[0].asks = Some(node);
             world.work(0, BRIEF, work.clone());
             if !is_answered(world, 0, ms(2_000)) {
@@ -214,13 +197,15 @@ fn walks_end(world: &mut World) -> Result<(), String> {
     Ok(())
 }
 
-/// At rest nothing waits anywhere: no request, no reply, no unacknowledged frame, no refusal.
+/// At rest nothing waits anywhere: no request, no reply, no unacknowledged or unread frame, no refusal.
 fn nothing_is_left(world: &World) -> Result<(), String> {
     for node in world.nodes.values() {
         let left = if !node.counter.is_idle() {
             "a request or a reply waits"
         } else if node.plane.has_unacknowledged() {
             "a frame is not acknowledged"
+        } else if !node.waiting_streams().is_empty() {
+            "a frame is not read"
         } else if node.plane.has_refusals() {
             "a refusal is remembered"
         } else {

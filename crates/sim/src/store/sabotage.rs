@@ -2,14 +2,11 @@
 
 use core::fmt;
 
-use cluster::control::Rule as ControlRule;
-use cluster::rules::Rule;
+use cluster::rules::{self, Broken, Rule};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
-    /// A rule of the control plane is left out of the production code.
-    Control(ControlRule),
-    /// A rule of the data plane or of the gate is left out of the production code.
+    /// A rule is left out of the production code.
     Breaks(Rule),
     /// A lease runs from when the grant came, not from when it was asked for.
     LeaseFromReceipt,
@@ -31,9 +28,9 @@ pub enum Sabotage {
 
 impl Sabotage {
     pub const ALL: [Sabotage; 19] = [
-        Sabotage::Control(ControlRule::NewLeaderWaits),
-        Sabotage::Control(ControlRule::StallIsNoticed),
-        Sabotage::Control(ControlRule::NoGrantToTheCondemned),
+        Sabotage::Breaks(Rule::NewLeaderWaits),
+        Sabotage::Breaks(Rule::StallIsNoticed),
+        Sabotage::Breaks(Rule::NoGrantToTheCondemned),
         Sabotage::Breaks(Rule::LeaseCheck),
         Sabotage::Breaks(Rule::BackupWait),
         Sabotage::Breaks(Rule::RefusalCheck),
@@ -52,9 +49,10 @@ impl Sabotage {
         Sabotage::MergeAfterDeath,
     ];
 
-    /// The rule of the production code that is left out.
-    pub(super) fn rule(self) -> Option<Rule> {
-        if let Sabotage::Breaks(rule) = self { Some(rule) } else { None }
+    /// Leaves the rule out of the production code on this thread, if it is one of that code.
+    pub(super) fn begin(sabotage: Option<Sabotage>) -> Broken {
+        let rule = if let Some(Sabotage::Breaks(rule)) = sabotage { Some(rule) } else { None };
+        rules::break_rule(rule)
     }
 
     /// The one that is shown like this.
@@ -63,13 +61,11 @@ impl Sabotage {
     }
 }
 
-/// Its name in small letters with dashes: `no-wait-set`.
+/// Its name in small letters with dashes: `wait-set`.
 impl fmt::Display for Sabotage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = if let Sabotage::Control(rule) = self {
+        let name = if let Sabotage::Breaks(rule) = self {
             format!("{rule:?}")
-        } else if let Sabotage::Breaks(rule) = self {
-            format!("No{rule:?}")
         } else {
             format!("{self:?}")
         };

@@ -27,6 +27,9 @@ use super::plane::SimPlane;
 
 /// `worker/waiting.rs`: what waits for longer has not run.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+/// WAIT answers by then, whatever has been acknowledged.
+const WAIT_DEADLINE: Duration = Duration::from_millis(100);
+const WAIT_TEXT: &str = "100";
 /// How long a key is there that expires.
 const LENT_FOR_MILLIS: &str = "10000";
 /// `clients::LOCK_MILLIS`.
@@ -134,8 +137,9 @@ impl Node {
         let epoch = self.plane.ack_epoch();
         let disturbed = core::mem::replace(&mut self.counter.tried_at, epoch) != epoch;
         let is_due = |line: &Line| {
+            let is_wait = line.requests.front().is_some_and(|it| it.work == Work::Wait);
             let late = |since: Duration| now >= since + WAIT_MAX;
-            line.parked_since.is_some_and(|since| disturbed || late(since))
+            line.parked_since.is_some_and(|since| is_wait || disturbed || late(since))
         };
         let lines = self.counter.lines.iter().filter(|(_, line)| is_due(line));
         for client in lines.map(|(client, _)| *client).collect::<Vec<_>>() {
@@ -161,7 +165,11 @@ impl Node {
     /// Runs a request, or gives it back if it has to wait.
     fn serve(&mut self, now: Duration, line: &mut Line, request: Request) -> Option<Request> {
         let before = self.versions(&request.slots());
-        let gave_up = line.parked_since.is_some_and(|since| now >= since + WAIT_MAX);
+        let waited = line.parked_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
+        let gave_up = waited >= WAIT_MAX;
+        if request.work == Work::Wait && waited < WAIT_DEADLINE && self.lacks_copies(line) {
+            return Some(request);
+        }
         line.session.reads_backups = request.work == Work::ReadCopy;
         let mut output = Output::default();
         for command in request.commands() {
@@ -208,6 +216,11 @@ impl Node {
         }
         line.reply(request, told, written);
         None
+    }
+
+    /// Returns whether no backup has what the connection has written.
+    fn lacks_copies(&self, line: &Line) -> bool {
+        line.written.backups(&self.plane, !self.counter.fence_is_up) == 0
     }
 
     fn redirection(&self, slot: Slot) -> Option<Told> {
@@ -317,13 +330,16 @@ impl Request {
             Work::One(_) | Work::Lock | Work::ReadCopy => vec![self.key],
             Work::Exec { ops, .. } => ops.iter().map(|(key, _)| *key).collect(),
             Work::Flush => KEYS.to_vec(),
-            Work::Keys | Work::CountKeys | Work::Wait => Vec::new(),
+            Work::Keys | Work::Scan | Work::CountKeys | Work::Wait => Vec::new(),
         };
         keys.into_iter().map(|key| Slot::of(key.as_bytes())).collect()
     }
 
     fn only_reads(&self) -> bool {
-        matches!(self.work, Work::One(Op::Get) | Work::ReadCopy | Work::Keys | Work::CountKeys)
+        matches!(
+            self.work,
+            Work::One(Op::Get) | Work::ReadCopy | Work::Keys | Work::Scan | Work::CountKeys
+        )
     }
 
     /// The commands, as a client sends them; the reply of the last one counts.
@@ -337,8 +353,9 @@ impl Request {
                 watch.into_iter().chain(queued).collect()
             }
             Work::Keys => vec![vec!["KEYS", "*"]],
+            Work::Scan => vec![vec!["SCAN", "0", "COUNT", "1000"]],
             Work::CountKeys => vec![vec!["DBSIZE"]],
-            Work::Wait => vec![vec!["WAIT", "1", "100"]],
+            Work::Wait => vec![vec!["WAIT", "1", WAIT_TEXT]],
             Work::Flush => vec![vec!["FLUSHALL"]],
             Work::ReadCopy => vec![vec!["GET", self.key]],
             Work::Lock => vec![vec!["SET", self.key, "held", "NX", "PX", LOCK_TEXT]],

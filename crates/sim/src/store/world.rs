@@ -270,10 +270,7 @@ impl World {
             Begin::Found(_) | Begin::Join => (Saved::default(), None),
         };
         let start = Start { me: me.clone(), cluster: CLUSTER, seed: 5, begin, welcome };
-        let mut control = Control::new(clock.at(self.now), start);
-        if let Some(Sabotage::Control(rule)) = self.sabotage {
-            control.break_rule(rule);
-        }
+        let control = Control::new(clock.at(self.now), start);
         let mut node = Node::new((me, clock), self.now, control, disk);
         node.sabotage = self.sabotage;
         let found = copies.map(|copies| copies.give_to(&mut node));

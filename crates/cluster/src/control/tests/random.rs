@@ -5,8 +5,9 @@
 use std::ops::Range;
 
 use super::world::{Weather, World, ms};
-use crate::control::{Ask, Rule};
+use crate::control::Ask;
 use crate::map::{NodeId, Setting};
+use crate::rules::Rule;
 
 #[test]
 fn never_do_two_nodes_serve_a_slot_and_in_the_end_all_have_leases() {
@@ -40,7 +41,7 @@ fn stories(seeds: Range<u64>) {
 
 fn story(seed: u64, broken: Option<Rule>) {
     let mut t = World::new(seed, Weather { delay_ms: (0, 1), lost: 0, doubled: 0 });
-    t.broken = broken;
+    t.break_rule(broken);
     t.given_up_return = true;
     t.weather.delay_ms.1 += t.draw() % 40;
     t.weather.lost = t.draw() % 60;

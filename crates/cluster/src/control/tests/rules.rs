@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::world::{World, member, ms, request};
-use crate::control::{Ask, Input, Rule};
+use crate::control::{Ask, Input};
 use crate::map::{NodeId, Setting};
+use crate::rules::Rule;
 
 #[test]
 fn a_cluster_that_slept_wakes_up_whole_because_the_leader_notices() {

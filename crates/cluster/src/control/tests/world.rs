@@ -15,6 +15,7 @@ use placement::{Hashmask, Mask, Slot};
 use super::super::*;
 use crate::consensus::Saved;
 use crate::map::{Boot, Endpoints, Epoch, Generation, Map, NodeId, Peer, Setting, Settings, Zone};
+use crate::rules::{self, Broken, Rule};
 
 pub(super) const CLUSTER: ClusterId = ClusterId(77);
 
@@ -66,8 +67,8 @@ pub(super) struct World {
     /// From the first nothing reaches the second.
     pub(super) cut: BTreeSet<(NodeId, NodeId)>,
     pub(super) mask: Mask,
-    /// What no node keeps to.
-    pub(super) broken: Option<Rule>,
+    /// The rule that no node keeps.
+    broken: Option<Broken>,
     /// The rates of the clocks of those who will join.
     pub(super) rates: BTreeMap<NodeId, u64>,
     events: BTreeMap<(Duration, u64), Event>,
@@ -294,10 +295,8 @@ impl World {
     }
 
     pub(super) fn break_rule(&mut self, rule: Option<Rule>) {
-        self.broken = rule;
-        for node in self.nodes.values_mut() {
-            rule.into_iter().for_each(|rule| node.control.break_rule(rule));
-        }
+        self.broken = None; // Its end would mend the next one.
+        self.broken = Some(rules::break_rule(rule));
     }
 
     /// Whoever belongs to different generations says hello, until all belong to one.
@@ -537,7 +536,6 @@ impl World {
             served: Vec::new(),
         };
         self.nodes.insert(peer.id, node);
-        self.break_rule(self.broken);
         self.give(peer.id, Input::Tick);
     }
 

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use cluster::control::Ask;
 use cluster::map::{Bucket, NodeId};
 use placement::Slot;
 
@@ -41,6 +40,11 @@ impl Faults {
         self.heal(world);
         world.network.weather.lost = 0;
         world.run_until(world.now + AFTERMATH);
+        match blow {
+            1 | 2 | 7 => self.muster(world, 2),
+            6 | 8 => self.muster(world, 1),
+            _ => {}
+        }
         match blow {
             1 | 2 => self.kill_who_has_told_one(world),
             3 => self.close_the_lid(world),
@@ -115,31 +119,30 @@ impl Faults {
         world.run_until(world.now + ms(8_000));
     }
 
-    /// A primary that hands over a bucket hears late that it has done so. A write to the next one is
-    /// acknowledged; a client that has not heard of it either reads from the first.
+    /// A primary that gives a bucket away to a new node hears late that it has done so, and that it holds the bucket no
+    /// more. A write to the next primary is acknowledged; a client that has not heard of it either reads from the
+    /// first.
     fn ask_who_hands_over(&mut self, world: &mut World) {
-        let Some(target) = self.draw_target(world, 1) else { return };
+        // Many come at once, so that much moves.
+        let comers = 1 + world.nodes.len() / 2;
+        self.nodes_max = self.nodes_max.max((world.nodes.len() + comers) as u64);
+        (0..comers).for_each(|_| self.join(world));
+        wait(world, |world| gift(world).is_some());
+        let Some(target) = gift(world) else { return };
         let old = target.primary();
-        if world.nodes.len() < 3 {
-            return;
-        }
-        tell!(world, "-- {old} is to go, and is asked for {} while it hands over", target.key);
-        world.ask(old, Ask::Leave);
-        let holds = |world: &World| {
-            let map = world.nodes.get(&old).and_then(|node| node.map());
-            map.is_some_and(|map| map.bucket_of(target.slot).primary() == Some(old))
-        };
-        let is_paused =
-            |world: &World| world.nodes.get(&old).is_some_and(|it| it.is_handing_over(target.slot));
-        wait(world, |world| is_paused(world) || !holds(world));
-        if !is_paused(world) {
-            return;
-        }
+        tell!(world, "-- {old} hands over, hears everything late, and is asked for {}", target.key);
         self.bad.insert(old, world.now + AFTERMATH);
+        // As late as may be without losing the lease, which counts from the question.
+        let late = world.map().map_or(ms(300), |map| map.settings().lease * 3 / 5);
         for other in self.others(world, old) {
-            world.network.slow.insert((other, old), ms(300));
+            world.network.slow.insert((other, old), late);
         }
         let Some(heir) = wait_for_another(world, &target) else { return };
+        // As long as the first is a backup of the next one, no write leaves without its acknowledgement.
+        let is_held = |world: &World| {
+            world.map().is_some_and(|map| map.bucket_of(target.slot).is_held_by(old))
+        };
+        wait(world, |world| !is_held(world));
         world.work_at((WRITER, heir), target.key, Work::One(Op::Set("newer.".into())));
         wait(world, |world| !world.clients.is_waiting(WRITER));
         world.work_at((READER, old), target.key, Work::One(Op::Get));
@@ -175,6 +178,22 @@ impl Faults {
             }
         }
     }
+}
+
+/// A key whose bucket has one copy more than wanted and is being handed over: the first primary goes. A leader would
+/// know of it before all others.
+fn gift(world: &World) -> Option<Target> {
+    let map = world.map()?;
+    let target = |key: &'static str| {
+        let slot = Slot::of(key.as_bytes());
+        Target { key, slot, holders: map.bucket_of(slot).holders.to_vec() }
+    };
+    let is_gift = |target: &Target| {
+        let first = target.holders.first().and_then(|node| world.nodes.get(node));
+        target.holders.len() > map.copies_wanted()
+            && first.is_some_and(|it| it.is_handing_over(target.slot) && !it.control.leads())
+    };
+    KEYS.into_iter().filter(|key| *key != COUNTER).map(target).find(is_gift)
 }
 
 /// Lets time pass until another node than its primary answers for the target.
