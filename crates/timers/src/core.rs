@@ -253,7 +253,7 @@ impl Timers {
     }
 
     pub(crate) fn keeps(&self, rule: Rule) -> bool {
-        self.settings.broken != Some(rule)
+        !cfg!(debug_assertions) || self.settings.broken != Some(rule)
     }
 
     pub(crate) fn send(&mut self, to: NodeId, message: Message) {

@@ -147,6 +147,7 @@ pub struct Settings {
     pub timers_max: usize,
     /// Requests that wait for replicas, as coordinator.
     pub requests_max: usize,
+    /// A rule that a test leaves out. A release build keeps all rules.
     pub broken: Option<Rule>,
 }
 
@@ -161,7 +162,7 @@ impl Default for Settings {
     }
 }
 
-/// Rules that the simulator leaves out one by one, to see that it notices. No node is started so.
+/// Rules that the simulator leaves out one by one, to see that it notices. Only builds with debug assertions can.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
     /// A former holder keeps a timer until every new replica has acknowledged it.

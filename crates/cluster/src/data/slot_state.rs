@@ -111,8 +111,8 @@ impl SlotState {
 
 /// For tests that put a slot into a state.
 impl SlotState {
-    #[doc(hidden)]
-    pub fn for_tests(table: SlotTable, role: Role, reign: LogIndex) -> SlotState {
+    #[cfg(test)]
+    pub(crate) fn for_tests(table: SlotTable, role: Role, reign: LogIndex) -> SlotState {
         SlotState::new(table, Duty::for_tests(role, reign))
     }
 

@@ -391,8 +391,8 @@ impl Duty {
 
 /// For tests.
 impl Duty {
-    #[doc(hidden)]
-    pub fn for_tests(role: Role, reign: LogIndex) -> Duty {
+    #[cfg(test)]
+    pub(crate) fn for_tests(role: Role, reign: LogIndex) -> Duty {
         Duty { role, reign, ..Duty::default() }
     }
 
