@@ -5,7 +5,6 @@
 
 use store::{Applied, DecodeError, DecodedItem, Seed, SlotTable, Version};
 
-use crate::map::LogIndex;
 use crate::replication::{Duty, FrameNumber, LinkId, Position, Role};
 
 /// Laid out so that a command on a plain slot touches one cache line, together with the lock before it.
@@ -111,11 +110,6 @@ impl SlotState {
 
 /// For tests that put a slot into a state.
 impl SlotState {
-    #[cfg(test)]
-    pub(crate) fn for_tests(table: SlotTable, role: Role, reign: LogIndex) -> SlotState {
-        SlotState::new(table, Duty::for_tests(role, reign))
-    }
-
     /// Frees a fill that was not decided on, as if it had come to nothing.
     #[doc(hidden)]
     pub fn abandon_filling(&mut self, seed: &Seed) {
