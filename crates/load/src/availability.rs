@@ -27,7 +27,7 @@ pub struct Run {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CauseRow {
     pub cause: String,
-    /// How often it occurred.
+    /// Number of occurrences.
     pub times: usize,
     /// The longest time in seconds for which any bucket could not be written to; 0 if under 0.1.
     pub longest: f64,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::anomalies::{Anomaly, Class};
 use super::history::{Act, Breach, History, Number};
 
-/// How many words tell one error from another.
+/// Number of leading words that tell one error from another.
 const ERROR_WORDS: usize = 5;
 
 /// The client that a key belongs to. No other client writes to it.

@@ -11,7 +11,7 @@ const RETRANSMISSION: Duration = Duration::from_secs(15);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moment {
     calm: Duration,
-    /// How many faults had disturbed the network by then.
+    /// Number of faults that had disturbed the network by then.
     disturbances: u64,
 }
 

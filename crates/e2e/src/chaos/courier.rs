@@ -19,7 +19,7 @@ use crate::{Client, Rng};
 
 /// A reply that takes longer is not waited for. A primary whose backup dies answers after about a lease.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// How long a command is tried again that was surely not done, and how long a patient client waits.
+/// The time over which a command that was surely not done is retried, and that a patient client waits.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A request is hung if it stays without reply and end for this long in calm time.
 const HUNG_AFTER: Duration = Duration::from_secs(30);
@@ -27,7 +27,7 @@ const HUNG_AFTER: Duration = Duration::from_secs(30);
 const AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// The shortest time between two reads of the map of slots.
 const REFRESH_EVERY: Duration = Duration::from_millis(200);
-/// How long a node that did not answer is avoided, if there are others.
+/// The time for which a node that did not answer is avoided, if there are others.
 const SUSPECT_FOR: Duration = Duration::from_secs(2);
 
 /// The outcome of a command, as far as the client can know it.

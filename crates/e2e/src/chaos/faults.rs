@@ -110,7 +110,7 @@ pub struct Fault {
     pub lasts: Duration,
     /// From the beginning of a first fault to that of a second one.
     lag: Duration,
-    /// How long the second one lasts.
+    /// The duration of the second one.
     other_lasts: Duration,
 }
 

@@ -22,7 +22,7 @@ const READERS: usize = 2;
 const PIPELINES: usize = 2;
 const WALKERS: usize = 2;
 const LOCKERS: usize = 3;
-/// How often a client that pauses looks whether the load has ended.
+/// Interval at which a pausing client checks whether the load has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Everything that the threads of a load share.

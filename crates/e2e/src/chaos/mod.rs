@@ -40,7 +40,7 @@ use report::{Report, Struck};
 
 /// The longest pause between two faults.
 const PAUSE_MAX_MILLIS: u64 = 2_000;
-/// How often silent connections are looked at in the end.
+/// Interval at which silent connections are checked at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The options of a run.

@@ -7,7 +7,7 @@ use load::availability::{CauseRow, Run, seconds};
 use super::anomalies::{Anomaly, summary};
 use super::outages::Outage;
 
-/// How many entries of a long list are shown.
+/// Entries of a long list that are shown.
 const SHOWN: usize = 10;
 
 /// A fault that has struck.

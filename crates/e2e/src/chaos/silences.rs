@@ -10,7 +10,7 @@ use super::calm::{Calm, Moment};
 use super::town::Town;
 use crate::Client;
 
-/// How long one look at a connection may take.
+/// Time limit for one look at a connection.
 const LOOK_WITHIN: Duration = Duration::from_millis(1);
 
 /// A request, or several in a pipeline, without all of its replies.

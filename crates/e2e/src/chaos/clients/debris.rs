@@ -2,7 +2,7 @@
 //! times. Nothing is judged about them.
 use crate::chaos::courier::Courier;
 
-/// How often a key is removed.
+/// Attempts to remove a key.
 const ROUNDS: u32 = 15;
 
 #[derive(Debug, Default)]

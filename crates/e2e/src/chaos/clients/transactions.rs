@@ -16,9 +16,9 @@ use crate::chaos::courier::{Command, Courier, Fate};
 use crate::chaos::load::{Desk, Sizes};
 
 const VALUE_BYTES: usize = 1024 * 1024;
-/// How often a transaction is sent that was surely not done, mostly because its slot had moved.
+/// Attempts at a transaction that was surely not done, mostly because its slot had moved.
 const ATTEMPTS: usize = 5;
-/// How often keys are removed whose fate is unknown.
+/// Interval at which keys whose fate is unknown are removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(4);
 
 pub struct Transactor {
