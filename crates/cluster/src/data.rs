@@ -100,6 +100,8 @@ pub trait Plane: ServingPlane {
     fn disturb(&self);
     /// Sends what was appended, on all links.
     fn flush(&self);
+    /// Lets threads run that serve clients.
+    fn give_way(&self);
 
     /// The bucket that is being copied. While `work` runs no new map is taken over, and none is
     /// halfway: what is decided in there is decided by one map.

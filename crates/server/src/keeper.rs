@@ -25,6 +25,8 @@ use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
 const TICK: Duration = Duration::from_millis(20);
 /// How long it waits for mailboxes to empty.
 const BREATH: Duration = Duration::from_millis(1);
+/// How long garbage is freed before other threads have their turn.
+const TURN: Duration = Duration::from_millis(1);
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
 const CONDITION_EVERY: Duration = Duration::from_secs(1);
 /// A node that has left ends when nobody has asked for so long, or after so long at most.
@@ -154,13 +156,17 @@ impl Keeper {
 
     /// Frees garbage as it comes, until the next tick.
     fn free_until(&mut self, tick: Instant) {
+        let mut turn = Instant::now();
         loop {
-            let left = tick.saturating_duration_since(Instant::now());
-            match self.garbage.recv_timeout(left) {
+            let now = Instant::now();
+            match self.garbage.recv_timeout(tick.saturating_duration_since(now)) {
                 Ok(garbage) => {
                     drop(garbage);
                     // There may be thousands behind it, and nobody waits for them.
-                    thread::yield_now();
+                    if now.saturating_duration_since(turn) >= TURN {
+                        turn = now;
+                        thread::yield_now();
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => return,
                 Err(RecvTimeoutError::Disconnected) => unreachable!("`shared` holds a sender"),

@@ -88,6 +88,9 @@ pub enum Report {
     },
 }
 
+/// How much of a fill is put together before it is sent and other threads have their turn. On a busy machine a
+/// turn of the others takes milliseconds, so small slots share one.
+const TURN_BYTES: u64 = 16 * 1024;
 /// How often backups that fall behind are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// An heir whose turn does not come goes on as a backup.
@@ -121,6 +124,8 @@ pub struct Mover {
     window: Window,
     /// What the bandwidth cap allows: bytes sent since when.
     paced: (Duration, u64),
+    /// Bytes of fills since other threads had their turn.
+    turn: u64,
     tombs: Tombs,
     /// What all fills have sent.
     sent: Sent,
@@ -137,6 +142,7 @@ impl Mover {
             look_due: now,
             window: Window::default(),
             paced: (now, 0),
+            turn: 0,
             tombs: Tombs::default(),
             sent: Sent::default(),
         }
@@ -329,13 +335,18 @@ impl Mover {
         let more = source.sent() - before;
         self.paced.1 += more.bytes;
         self.sent += more;
+        self.turn += more.bytes;
         let progress = Progress::of(source);
         plane.with_moves(|outgoing| {
             if let Some(outgoing) = outgoing {
                 outgoing.progress = progress;
             }
         });
-        plane.flush();
+        if self.turn >= TURN_BYTES {
+            self.turn = 0;
+            plane.flush();
+            plane.give_way();
+        }
         ControlFlow::Continue(())
     }
 

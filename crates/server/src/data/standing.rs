@@ -78,7 +78,9 @@ impl Plane for Shared {
 
     fn flush(&self) {
         self.have_links_written();
-        // Only the mover asks for it, piece after piece, and whoever serves clients goes first.
+    }
+
+    fn give_way(&self) {
         thread::yield_now();
     }
 

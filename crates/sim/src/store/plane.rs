@@ -252,6 +252,8 @@ impl Plane for SimPlane {
         self.epoch.set(self.epoch.get() + 1);
     }
 
+    fn give_way(&self) {} // There is one thread.
+
     fn flush(&self) {
         for (.., link) in self.links.borrow_mut().living_mut() {
             let Some(stream) = link.stream else { continue };
