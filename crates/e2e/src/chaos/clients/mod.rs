@@ -26,8 +26,8 @@ use super::book::{Key, Owner};
 use super::history::Number;
 use crate::Rng;
 
-/// Keys of each writer at a time.
-pub const PLACES: usize = 300;
+/// Keys of each writer at a time: together enough for every bucket to be written to all the time.
+pub const PLACES: usize = 1_000;
 
 /// A client on a thread of its own.
 pub trait Client: Send {

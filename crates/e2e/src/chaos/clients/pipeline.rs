@@ -69,7 +69,7 @@ impl PipelinedWriter {
             // Mostly MOVED, which is no outage.
             Fate::NotDone => book.refuse(write.key, write.number),
             Fate::Unknown => {
-                self.desk.outages.failed(slot, begun);
+                self.desk.outages.failed(slot, begun, Instant::now());
                 book.unknown.fetch_add(1, Ordering::Relaxed);
                 self.lives.leave(write.key.place);
             }

@@ -43,11 +43,11 @@ impl Client for Writer {
                 self.desk.book.acknowledge(key, number);
             }
             Fate::NotDone => {
-                self.desk.outages.failed(slot, begun);
+                self.desk.outages.failed(slot, begun, Instant::now());
                 self.desk.book.refuse(key, number);
             }
             Fate::Unknown => {
-                self.desk.outages.failed(slot, begun);
+                self.desk.outages.failed(slot, begun, Instant::now());
                 self.desk.book.unknown.fetch_add(1, Ordering::Relaxed);
                 self.lives.leave(place);
             }
