@@ -1,19 +1,19 @@
-//! What must hold for any bytes at all. Each function is one fuzz target: src/bin/ has a binary
-//! for each, and corpus/ a folder of inputs that once were interesting.
+//! Claims that must hold for arbitrary bytes. Each function is one fuzz target: src/bin/ has a
+//! binary for each, and corpus/ a folder of interesting inputs found before.
 //!
-//! `cargo xtask fuzz` looks for inputs that break a claim; `crates/e2e/tests/corpus.rs` includes
+//! `cargo xtask fuzz` searches for inputs that break a claim; `crates/e2e/tests/corpus.rs` includes
 //! this file and replays the corpus in every test run.
-mod peers; // what comes to a peer port
+mod peers; // bytes that arrive at a peer port
 
 use commands::testing::TestNode;
 use resp::{Limits, Parsed, ProtocolError, ReplyParser, ReplySkipper, RequestParser};
 
 pub use peers::{control_frames, control_messages, data_frames, peer_handshake};
 
-/// The requests in a stream and how reading it ended.
+/// The requests in a stream, and the error that ended it, if any.
 type Requests = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 
-/// A stream of requests reads the same whole as in pieces, and every request takes bytes.
+/// Checks that a stream of requests parses the same whole as in pieces, and that every request takes bytes.
 pub fn request_parser(data: &[u8]) {
     let Some((&piece, stream)) = data.split_first() else { return };
     let piece = usize::from(piece).max(1);
@@ -21,7 +21,7 @@ pub fn request_parser(data: &[u8]) {
     assert_eq!(whole, requests(stream, piece), "in pieces of {piece}");
 }
 
-/// A stream of replies reads the same whole as in pieces, and skipping them finds the same ends.
+/// Checks that a stream of replies parses the same whole as in pieces, and that skipping finds the same ends.
 pub fn reply_parser(data: &[u8]) {
     let Some((&piece, stream)) = data.split_first() else { return };
     let piece = usize::from(piece).max(1);
@@ -31,8 +31,8 @@ pub fn reply_parser(data: &[u8]) {
     assert!(skipped_ends(stream).starts_with(&whole), "both find the same ends");
 }
 
-/// Whatever two clients send, in turns (a byte 255 ends a turn, and time passes), the node stands,
-/// and its effects rebuild what it holds.
+/// Checks that the node survives anything that two clients send in turns (a byte 255 ends a turn,
+/// and time passes), and that its effects rebuild its data.
 pub fn command_execution(data: &[u8]) {
     let mut node = TestNode::default();
     node.around.string_bytes_max = STRING_BYTES_MAX;
@@ -44,11 +44,11 @@ pub fn command_execution(data: &[u8]) {
     assert!(node.slots.digest() == node.replayed().digest(), "effects rebuild the content");
 }
 
-/// So that an offset far away does not use up the memory.
+/// Limit so that a far offset does not use up the memory.
 const STRING_BYTES_MAX: usize = 64 * 1024;
 const TURN_MILLIS: u64 = 10;
 
-/// Reads what arrives `piece` bytes at a time, as a connection does.
+/// Parses a stream that arrives `piece` bytes at a time, as on a connection.
 fn requests(stream: &[u8], piece: usize) -> Requests {
     let mut parser = RequestParser::default();
     let mut buffer = Vec::new();
@@ -79,7 +79,7 @@ fn requests(stream: &[u8], piece: usize) -> Requests {
     (found, None)
 }
 
-/// Where each reply ends, up to the first mistake in the stream.
+/// Returns the end of each reply, up to the first error in the stream.
 fn reply_ends(stream: &[u8], piece: usize) -> Vec<usize> {
     let mut parser = ReplyParser::default();
     ends(stream, piece, |buffer, at| Ok(parser.next(buffer, at)?.map(|(_, end)| end)))

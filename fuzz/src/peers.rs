@@ -1,17 +1,17 @@
-//! What must hold for any bytes that come to a peer port: before the secret is proven, on a control link,
-//! and on a data link.
+//! Claims that must hold for arbitrary bytes at a peer port: before the secret is proven, on a
+//! control link, and on a data link.
 use cluster::control::Message;
 use server::stranger;
 use sim::store::victim::Victim;
 
-/// Whatever a stranger says, as the one who dials or as the one who answers, it is not let in.
+/// Checks that a stranger is never admitted, whatever it sends, whether it connects or accepts.
 pub fn peer_handshake(data: &[u8]) {
     assert!(!stranger::is_let_in(data), "nobody is let in without the secret");
     assert!(!stranger::is_believed(data), "nobody is believed without the secret");
     assert!(!stranger::is_refusal_believed(data), "not even when refusing");
 }
 
-/// A stream of control frames reads the same whole as in pieces, up to the first that is none.
+/// Checks that a stream of control frames parses the same whole as in pieces, up to the first invalid one.
 pub fn control_frames(data: &[u8]) {
     let Some((&piece, stream)) = data.split_first() else { return };
     let piece = usize::from(piece).max(1);
@@ -19,7 +19,7 @@ pub fn control_frames(data: &[u8]) {
     assert_eq!(whole, stranger::control_frames(stream, piece), "in pieces of {piece}");
 }
 
-/// Whatever another member says on its control link, the node stands, and its maps are sound.
+/// Checks that the node survives anything another member sends on its control link, and its maps stay sound.
 pub fn control_messages(data: &[u8]) {
     let mut victim = Victim::default();
     let mut rest = data;
@@ -29,8 +29,8 @@ pub fn control_messages(data: &[u8]) {
     }
 }
 
-/// Whatever another member sends on its data link, the node stands, what it serves is as it was, and it is
-/// the same whole as in pieces.
+/// Checks that the node survives anything another member sends on its data link, that the data it
+/// serves does not change, and that the result is the same whole as in pieces.
 pub fn data_frames(data: &[u8]) {
     let Some((&piece, stream)) = data.split_first() else { return };
     let [mut whole, mut in_pieces] = [(); 2].map(|()| Victim::default());

@@ -1,5 +1,5 @@
-//! `cargo xtask bench NAME`: builds the node and the load generator as they are released, and
-//! hands everything on to `crates/load`, which knows the benchmarks.
+//! `cargo xtask bench NAME`: builds the node and the load generator in release mode, and passes
+//! everything on to `crates/load`, which has the benchmarks.
 use crate::workspace::{cargo, run};
 
 pub(crate) fn chore(args: &[String]) -> Result<(), String> {
@@ -21,7 +21,7 @@ pub(crate) fn chore(args: &[String]) -> Result<(), String> {
     run(command.args(args))
 }
 
-/// docs/benchmarks.md anew, from what was kept.
+/// Rewrites docs/benchmarks.md from the kept results.
 pub(crate) fn page() -> Result<(), String> {
     chore(&["report".to_owned()])
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask chaos`: builds the node and `crates/e2e`'s chaos as they are released, and hands everything
-//! on. With `--report`, docs/benchmarks.md is written anew from what it has kept.
+//! `cargo xtask chaos`: builds the node and `crates/e2e`'s chaos in release mode, and passes
+//! everything on. With `--report`, rewrites docs/benchmarks.md from the kept results.
 use crate::bench;
 use crate::workspace::{cargo, run};
 

@@ -1,8 +1,8 @@
-//! `cargo xtask test` and `cargo xtask nightly`: install, format, clippy, tidy, tests, and one
-//! line at the end. Continuous integration runs the first and nothing else.
+//! `cargo xtask test` and `cargo xtask nightly`: install, format, clippy, tidy, tests, and one line
+//! at the end. Continuous integration runs the first and nothing else.
 //!
-//! How much work a test does is its own affair: it reads OPENCLUSTER_QUICK or
-//! OPENCLUSTER_NIGHTLY (see `e2e::effort`).
+//! Each test decides how much work it does: it reads OPENCLUSTER_QUICK or OPENCLUSTER_NIGHTLY (see
+//! `e2e::effort`).
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
@@ -12,14 +12,14 @@ use crate::{fuzz, instructions, tidy, tools};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effort {
-    /// About three minutes.
+    /// Takes about three minutes.
     Quick,
     Normal,
-    /// The long versions, instructions per command, and minutes of fuzzing.
+    /// Includes the long versions, instructions per command, and minutes of fuzzing.
     Nightly,
 }
 
-/// How long the nightly run gives each fuzz target.
+/// Time for each fuzz target in the nightly run.
 const NIGHTLY_FUZZ_SECONDS: u64 = 600;
 
 pub(crate) fn test(args: &[String]) -> Result<(), String> {
@@ -60,7 +60,7 @@ fn all(effort: Effort) -> Result<(), String> {
     Ok(())
 }
 
-/// All tests of the workspace, documentation tests included.
+/// Runs all tests of the workspace, including documentation tests.
 fn tests(effort: Effort) -> Count {
     let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
     command.env("OPENCLUSTER_TOOLS", tools_dir());
@@ -72,7 +72,7 @@ fn tests(effort: Effort) -> Count {
     counted(&mut command)
 }
 
-/// Runs `cargo test`, passing its output on and adding up its "test result:" lines.
+/// Runs `cargo test`, prints its output, and adds up its "test result:" lines.
 fn counted(command: &mut Command) -> Count {
     let mut count = Count::default();
     let mut child = match command.stdout(Stdio::piped()).spawn() {
@@ -92,13 +92,13 @@ fn counted(command: &mut Command) -> Count {
     }
     let ended_well = child.wait().is_ok_and(|status| status.success());
     if !ended_well && count.failed == 0 {
-        // It did not compile, or a test took the whole process down with it.
+        // It did not compile, or a test crashed the whole process.
         count.failed = 1;
     }
     count
 }
 
-/// Tests that passed are counted, not listed; empty sections are left out.
+/// Returns whether to print a line: tests that passed are only counted, and empty sections are left out.
 fn is_worth_showing(line: &str) -> bool {
     let passed = line.starts_with("test ") && line.ends_with("... ok");
     let empty = line.is_empty()
@@ -107,8 +107,8 @@ fn is_worth_showing(line: &str) -> bool {
     !passed && !empty
 }
 
-/// The counts in a line like `test result: ok. 3 passed; 0 failed; 1 ignored; ...`. A test that
-/// is ignored has not passed, and nobody would see it otherwise: it counts as failed.
+/// Returns the counts in a line like `test result: ok. 3 passed; 0 failed; 1 ignored; ...`. An
+/// ignored test has not passed, and nobody would notice it otherwise: it counts as failed.
 fn test_result(line: &str) -> Option<Count> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let number_of = |what: &str| -> Option<u64> {

@@ -1,21 +1,21 @@
 //! `cargo xtask fuzz`: builds the targets of fuzz/ with the compiler's coverage counters, which
-//! works on the stable toolchain, and lets libFuzzer look for inputs that break them.
+//! works on the stable toolchain, and lets libFuzzer search for inputs that break them.
 //!
-//! What each target claims is in fuzz/src/lib.rs and fuzz/src/peers.rs. An input that broke one is put into
-//! fuzz/corpus/TARGET, which `crates/e2e/tests/corpus.rs` replays in every test run.
+//! fuzz/src/lib.rs and fuzz/src/peers.rs state what each target claims. An input that broke one is
+//! put into fuzz/corpus/TARGET, which `crates/e2e/tests/corpus.rs` replays in every test run.
 use std::path::{Path, PathBuf};
 
 use crate::workspace::{cargo, root, run, target_dir};
 
 const DEFAULT_SECONDS: u64 = 60;
 
-/// An input that takes longer, or more memory, than this has found something too.
+/// Limits of time and memory: an input that exceeds them counts as a finding, too.
 const LIMITS: [&str; 3] = ["-timeout=10", "-rss_limit_mb=1024", "-max_len=4096"];
 
-/// How much of a failed run is shown.
+/// Maximum number of lines shown of a failed run.
 const LOG_LINES_SHOWN: usize = 60;
 
-/// What libFuzzer steers by: which branches an input took, and what was compared with what.
+/// Compiler flags for libFuzzer's feedback: the branches that an input took, and the values compared.
 const COVERAGE: [&str; 6] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -28,7 +28,7 @@ const COVERAGE: [&str; 6] = [
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     seconds: u64,
-    /// None named: all of them.
+    /// Targets to run; all of them if empty.
     targets: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn chore(args: &[String]) -> Result<(), String> {
     fuzz(&request)
 }
 
-/// Every target for this long.
+/// Fuzzes every target for this long.
 pub(crate) fn all(seconds: u64) -> Result<(), String> {
     fuzz(&Request { seconds, targets: Vec::new() })
 }
@@ -69,7 +69,7 @@ fn fuzz(request: &Request) -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
-/// One binary, one target.
+/// Returns the targets: each has a binary of its own.
 fn known_targets(bins: &Path) -> Result<Vec<String>, String> {
     let entries =
         std::fs::read_dir(bins).map_err(|error| format!("{}: {error}", bins.display()))?;
@@ -84,7 +84,7 @@ fn build() -> Result<(), String> {
     let mut command = cargo(&["build", "--quiet", "--profile", "fuzz"]);
     command.arg("--manifest-path").arg(root().join("fuzz/Cargo.toml"));
     command.arg("--target-dir").arg(built());
-    // With a target named, build scripts and macros are left without the counters.
+    // With `--target`, build scripts and macros are built without the counters.
     command.args(["--target", &host()?]);
     run(command.env("RUSTFLAGS", COVERAGE.join(" ")))
 }
@@ -93,7 +93,7 @@ fn built() -> PathBuf {
     target_dir().join("fuzz")
 }
 
-/// The machine we build on, as the compiler calls it.
+/// Returns the compiler's name of the machine we build on.
 fn host() -> Result<String, String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = std::process::Command::new(rustc).arg("-vV").output();

@@ -2,8 +2,8 @@
 //! callgrind and compared with `xtask/instructions.txt`. The nightly run fails if one grew by more than
 //! [`TOLERANCE_PERCENT`].
 //!
-//! The counted program is `crates/opencluster/examples/instructions.rs`. Only the thread that serves
-//! clients counts, and only in user space: the kernel's part of reading and writing sockets does not.
+//! The measured program is `crates/opencluster/examples/instructions.rs`. Only the thread that serves clients is
+//! counted, and only in user space, without the kernel's part of reading and writing sockets.
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -89,7 +89,7 @@ fn count(dir: &Path) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|error| format!("`{shown}`: {error}"))
 }
 
-/// The case and the number of commands in a line like `alone GET 16 8192`.
+/// Returns the case and the number of commands in a line like `alone GET 16 8192`.
 fn case_of(line: &str) -> Result<(String, u64), String> {
     let parsed = line.rsplit_once(' ').and_then(|(name, count)| Some((name, count.parse().ok()?)));
     match parsed {
@@ -98,7 +98,7 @@ fn case_of(line: &str) -> Result<(String, u64), String> {
     }
 }
 
-/// The instructions that a file of callgrind has counted.
+/// Returns the instructions counted in a callgrind file.
 fn total_of(path: &Path) -> Result<u64, String> {
     let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let bytes = std::fs::read(path).map_err(|error| failed(&error))?;
@@ -141,7 +141,7 @@ fn find<'a>(cases: &'a [Case], name: &str) -> Option<&'a Case> {
     cases.iter().find(|case| case.name == name)
 }
 
-/// What is wrong with the measured cases: one line each.
+/// Describes every case that grew, is new, or is no longer measured: one line each.
 fn faults(kept: &[Case], measured: &[Case]) -> Vec<String> {
     let hint = "if that is wanted: cargo xtask instructions --write";
     let grown = measured.iter().filter_map(|now| match find(kept, &now.name) {
@@ -171,7 +171,7 @@ fn table(kept: &[Case], measured: &[Case]) -> String {
     text
 }
 
-/// The growth in percent, with its sign.
+/// Returns the growth in percent, with its sign.
 fn change(before: u64, now: u64) -> String {
     let tenths = (i128::from(now) - i128::from(before)) * 1_000 / i128::from(before.max(1));
     let sign = if tenths < 0 { '-' } else { '+' };

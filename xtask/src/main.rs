@@ -1,15 +1,15 @@
 //! Every chore as `cargo xtask NAME`. `main` only picks the chore; each has its own file.
 //!
-//! Start at `check.rs` (what `test` and `nightly` run, in order), then `tidy.rs`.
-mod workspace; // where things lie, and how a command is run
-mod tally; //     what has passed and what has failed
+//! Start at `check.rs` (the steps of `test` and `nightly`, in order), then `tidy.rs`.
+mod workspace; // paths, and running of commands
+mod tally; //     passed and failed checks
 mod check; //     test and nightly
-mod tools; //     what the tests need from outside, and how it is installed
+mod tools; //     external programs that the tests need, and their installation
 mod tidy; //      the rules of this repository that a program can check
 mod fuzz; //      coverage-guided fuzzing
-mod bench; //     handed on to the load generator
+mod bench; //     benchmarks, by the load generator
 mod instructions; // instructions per command, compared with those kept
-mod sim; //       histories of whole clusters, as many as wanted
+mod sim; //       simulated histories of whole clusters, as many as wanted
 mod chaos; //     a cluster of real processes, broken at random
 
 use std::process::ExitCode;

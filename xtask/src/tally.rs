@@ -1,8 +1,8 @@
-//! What has passed and what has failed in one run of `check.rs`, and how long each step took.
+//! Passed and failed checks in one run of `check.rs`, and the duration of each step.
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// How many claims were checked and held, and how many did not.
+/// The number of checks that passed, and the number that failed.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) passed: u64,
@@ -10,7 +10,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// A check that is one claim as a whole.
+    /// Counts the outcome of a single check.
     pub(crate) fn of(outcome: &Result<(), String>) -> Count {
         let failed = u64::from(outcome.is_err());
         Count { passed: 1 - failed, failed }
@@ -22,15 +22,15 @@ impl Count {
     }
 }
 
-/// The steps of a run in the order in which they were taken. A failed step does not end the run,
-/// so that one run shows all there is to mend.
+/// The steps of a run in their order. A failed step does not end the run, so that one run shows
+/// everything that needs fixing.
 #[derive(Default)]
 pub(crate) struct Tally {
     steps: Vec<(&'static str, Count, Duration)>,
 }
 
 impl Tally {
-    /// Takes a step that is one claim as a whole.
+    /// Runs a step that is a single check.
     pub(crate) fn check(&mut self, name: &'static str, step: impl FnOnce() -> Result<(), String>) {
         self.count(name, || {
             let outcome = step();
@@ -41,7 +41,7 @@ impl Tally {
         });
     }
 
-    /// Takes a step that counts its own claims.
+    /// Runs a step that counts its own checks.
     pub(crate) fn count(&mut self, name: &'static str, step: impl FnOnce() -> Count) {
         println!("==> {name}");
         let begun = Instant::now();
@@ -55,7 +55,7 @@ impl Tally {
         total
     }
 
-    /// The table of steps, and as the last line `N passed, N failed`.
+    /// Returns the table of steps, and as the last line `N passed, N failed`.
     pub(crate) fn summary(&self) -> String {
         let mut text = String::new();
         for (name, count, took) in &self.steps {

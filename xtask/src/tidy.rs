@@ -1,20 +1,20 @@
 //! The rules of this repository that a program can check. Each check is a function from the files
-//! (or the dependency graph) to what it finds wrong; `check` runs them all.
+//! (or the dependency graph) to its findings; `check` runs them all.
 //!
 //! Called by `check.rs`, and by hand as `cargo xtask tidy`.
 mod tree; //    the files that are checked
 mod code; //    Rust source with comments and strings blanked out
-mod text; //    heads, words, whitespace, what README must show
+mod text; //    heads, words, whitespace, commands that README must show
 mod sizes; //   files and functions that are too long, as a ratchet
-mod purity; //  thinking crates: what their source may not name
+mod purity; //  pure crates: paths that their source may not name
 mod deps; //    the dependency graph: directions, I/O, licences, bans
 mod licence; // licence expressions
-mod marks; //   coverage marks come in pairs
+mod marks; //   coverage marks, which come in pairs
 mod shown; //   tests that docs/failures.md names
 
 use tree::Tree;
 
-/// One rule broken at one place.
+/// A violation of one rule at one place.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     /// A file, a file and line, or a crate.
@@ -28,7 +28,7 @@ impl Finding {
     }
 }
 
-/// The crates that think: no socket, no clock, no thread, no chance.
+/// The pure crates: no socket, no clock, no thread, no random numbers.
 const THINKING: [&str; 7] =
     ["placement", "resp", "store", "commands", "cluster", "timers", "fleet"];
 

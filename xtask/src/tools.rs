@@ -1,8 +1,8 @@
-//! What the tests need from outside, and how it comes onto the machine: a Redis server to compare
-//! with and its tools and Chromium (from the system's packages), redis-py, ioredis and what drives the
-//! browser (in target/tools).
+//! External programs that the tests need, and their installation: a Redis server to compare with,
+//! its tools and Chromium (from the system's packages), redis-py, ioredis and the browser's driver
+//! (in target/tools).
 //!
-//! Called first by `check.rs`. Nothing here is needed to build or run a node.
+//! Called first by `check.rs`. None of it is needed to build or run a node.
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -12,7 +12,7 @@ const REDIS_PY: &str = "redis==8.1.0";
 const IOREDIS: &str = "ioredis@5.8.2";
 const PLAYWRIGHT: &str = "playwright-core@1.65.0";
 
-/// Installs whatever is missing. What cannot be installed is named, with the command to type.
+/// Installs everything that is missing. The error names what cannot be installed, with the command to type.
 pub(crate) fn install() -> Result<(), String> {
     let wanted = [redis(), redis_py(), node("ioredis", IOREDIS), browser()];
     let failures: Vec<String> = wanted.into_iter().filter_map(Result::err).collect();
@@ -32,25 +32,25 @@ fn redis_py() -> Result<(), String> {
     packaged(&["python3"], &["python3", "python3-venv"])?;
     let make = || run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
     if make().is_err() {
-        // Debian's python3 comes without the part that makes environments.
+        // Debian's python3 lacks the part that creates environments.
         apt_install(&["python3-venv"])?;
         make()?;
     }
     run(Command::new(&python).args(["-m", "pip", "install", "--quiet", REDIS_PY]))
 }
 
-/// Counts instructions for `instructions.rs`; no test needs it.
+/// Installs valgrind, which counts instructions for `instructions.rs`; no test needs it.
 pub(crate) fn valgrind() -> Result<(), String> {
     packaged(&["valgrind"], &["valgrind"])
 }
 
-/// Chromium from the system's packages, and what drives it.
+/// Installs Chromium from the system's packages, and its driver.
 fn browser() -> Result<(), String> {
     packaged(&["chromium"], &["chromium"])?;
     node("playwright-core", PLAYWRIGHT)
 }
 
-/// A package for Node.
+/// Installs a package for Node.
 fn node(name: &str, package: &str) -> Result<(), String> {
     let dir = tools_dir().join("node");
     if dir.join("node_modules").join(name).join("package.json").is_file() {
@@ -62,7 +62,7 @@ fn node(name: &str, package: &str) -> Result<(), String> {
     run(Command::new("npm").args(["install", "--prefix"]).arg(&dir).args(quiet).arg(package))
 }
 
-/// Sees to it that `programs` are on the PATH, through the system's `packages` if need be.
+/// Ensures that `programs` are on the PATH, through the system's `packages` if necessary.
 fn packaged(programs: &[&str], packages: &[&str]) -> Result<(), String> {
     let missing = |program: &&&str| !on_path(program);
     if !programs.iter().any(|program| missing(&program)) {
@@ -107,8 +107,8 @@ fn succeeds(command: &mut Command) -> bool {
     silent.status().is_ok_and(|status| status.success())
 }
 
-/// While this lives, Debian's packages do not start their services: our tests start their own
-/// servers, on their own ports. What stood in the policy's place before is put back.
+/// A guard that keeps Debian's packages from starting their services while it lives: our tests start
+/// their own servers, on their own ports. Dropping it restores the previous policy.
 struct NoServices {
     policy: PathBuf,
     before: Option<PathBuf>,
@@ -121,7 +121,7 @@ impl NoServices {
         if let Some(before) = &before {
             std::fs::rename(policy, before).map_err(failed)?;
         }
-        // From here on, leaving early puts things back.
+        // From here on, an early return restores the policy.
         let guard = NoServices { policy: policy.to_path_buf(), before };
         std::fs::write(policy, "#!/bin/sh\nexit 101\n").map_err(failed)?;
         run(Command::new("chmod").arg("755").arg(policy))?;

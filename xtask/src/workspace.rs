@@ -1,23 +1,23 @@
-//! Where the workspace lies and how a command is run in it. Used by every chore.
+//! Paths of the workspace, and running of commands in it. Used by every chore.
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The top of the workspace: the folder above this crate.
+/// Returns the top of the workspace: the folder above this crate.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies inside the workspace")
 }
 
-/// Where cargo builds.
+/// Returns the directory where cargo builds.
 pub(crate) fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// What the tests need and the machine lacks is put here. `crates/e2e` looks in the same place.
+/// Returns the folder for programs that the tests need and the machine lacks. `crates/e2e` uses the same.
 pub(crate) fn tools_dir() -> PathBuf {
     std::env::var_os("OPENCLUSTER_TOOLS").map_or_else(|| target_dir().join("tools"), PathBuf::from)
 }
 
-/// The cargo that runs us, at the top of the workspace.
+/// Returns a command for the cargo that runs us, at the top of the workspace.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -25,7 +25,7 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
-/// Runs a command to its end, its output going where ours goes.
+/// Runs a command to its end, with its output going to ours.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let shown = shown(command);
     match command.status() {
@@ -35,14 +35,14 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// A command as one would type it.
+/// Formats a command as one would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
     command.get_args().fold(name, |line, arg| line + " " + &arg.to_string_lossy())
 }
 
-/// Whether a program of this name is on the PATH.
+/// Returns whether a program of this name is on the PATH.
 pub(crate) fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())

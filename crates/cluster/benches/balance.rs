@@ -1,5 +1,5 @@
-//! How long a node thinks about balance: 4,096 buckets, 1,000 nodes, one of which has just joined.
-//! `cargo bench -p cluster`.
+//! Time of a balancing decision: 4,096 buckets, 1,000 nodes, one of which has just joined. `cargo bench
+//! -p cluster`.
 
 use cluster::balance::decide::{Seen, decide};
 use cluster::balance::{Plan, Readiness, View};
@@ -13,7 +13,7 @@ fn main() {
     divan::main();
 }
 
-/// A decision with nothing remembered: the plan is made from the map, and the next move found in it.
+/// A decision without any cache: builds the plan from the map and finds the next move in it.
 #[divan::bench(args = [10, 100, 1000])]
 fn decision_from_scratch(bencher: Bencher, nodes: u64) {
     let map = grown(nodes);
@@ -25,7 +25,7 @@ fn decision_from_scratch(bencher: Bencher, nodes: u64) {
     });
 }
 
-/// A decision under a plan that is known: the usual case.
+/// A decision with a plan that is already built: the usual case.
 #[divan::bench(args = [10, 100, 1000])]
 fn decision_under_a_plan(bencher: Bencher, nodes: u64) {
     let map = grown(nodes);
@@ -35,7 +35,7 @@ fn decision_under_a_plan(bencher: Bencher, nodes: u64) {
     bencher.bench(|| decide(black_box(view), giver, &mut Seen::default(), |_| Readiness::Free));
 }
 
-/// One change applied to a map that others still read.
+/// One change applied to a map that other threads still read.
 #[divan::bench]
 fn change_of_a_published_map(bencher: Bencher) {
     let map = grown(100);
@@ -66,7 +66,7 @@ fn member(id: u64) -> Member {
     Member { id, boot: Boot(1), name, weight: 1, zone: Zone::default(), at: Endpoints::default() }
 }
 
-/// A cluster balanced with one node fewer, right after the last has joined.
+/// Returns a cluster balanced with one node fewer, right after the last node has joined.
 fn grown(nodes: u64) -> Map {
     let mut map = Map::found(member(1), Mask::M0FFF, Settings::default());
     for id in 2..=nodes {

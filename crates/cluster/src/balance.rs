@@ -1,19 +1,19 @@
-//! Balance: what moves when the machines change, and who moves it.
+//! Balance: which buckets move when members change, and which node moves them.
 //!
-//! Every node makes the same plan from the same map (`plan.rs`) and carries out the moves in which it
-//! is the giver, one at a time (`decide.rs`, `balancer.rs`). Nobody can ask for a bucket.
-//! `docs/balance.md` says why it always ends, and why it moves as little as possible.
+//! Every node computes the same plan from the same map (`plan.rs`) and carries out the moves in which
+//! it is the giver, one at a time (`decide.rs`, `balancer.rs`). No node can request a bucket.
+//! `docs/balance.md` explains why balancing always terminates, and why it moves as little as possible.
 
-pub mod share; //   How much of everything is whose.
-pub mod plan; //    How it shall be in the end, with as few copies made as can be.
+pub mod share; //   Each node's share of all copies.
+pub mod plan; //    The target placement, reached with the fewest copies.
 pub mod decide; //  The next move of one node, and the rule behind it.
 mod backoff; //     Nodes to which nothing is copied for a while.
-mod balancer; //    A node's part in it: look, ask, agree, carry out.
+mod balancer; //    A node's part in balancing: collect load levels, agree on a move, carry it out.
 mod engagement; //  A node's part in one move.
-mod message; //     What nodes say to each other, and all that goes in and out.
-mod levels; //      What a node tells another about itself.
-mod pace; //        How often a node looks.
-pub mod split; //   When buckets are split.
+mod message; //     Messages between nodes; inputs and effects of the balancer.
+mod levels; //      Load levels: a node's report about itself.
+mod pace; //        Interval between load-balancing events.
+pub mod split; //   Splitting of buckets.
 
 pub use balancer::Balancer;
 pub use decide::{Decision, Rule, Step, StepKind, View};

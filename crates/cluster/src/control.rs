@@ -1,30 +1,30 @@
-//! One node's part in the control plane: the log of map changes and all that is decided through it.
+//! One node's control plane: the log of map changes and all decisions made through it.
 //!
-//! `Control::handle` takes one input and the time and leaves effects; it touches nothing else. The
-//! server runs it on a thread of its own, the simulator runs hundreds side by side. Time is the
-//! node's own clock since some moment, never going back, and going on while the machine sleeps.
+//! `Control::handle` takes one input and the time and returns effects; it touches nothing else. The
+//! server runs it on a thread of its own, the simulator runs hundreds side by side. Time is the node's
+//! own monotonic clock, which keeps running while the machine sleeps.
 
-mod input; //      Everything that can move it, and everything it can ask for.
-mod message; //    What two nodes say to each other.
-mod lease; //      The right to serve: asked for and granted.
-mod deaths; //     When silence is death.
-mod leader; //     What a node knows only while it leads.
-mod join; //       Who may come in.
-mod membership; // Coming in and going.
-mod votes; //      Who votes, and when a vote is taken away.
-mod proposals; //  What this node wants in the log, until it is decided.
+mod input; //      All inputs and effects.
+mod message; //    Messages between nodes.
+mod lease; //      The right to serve: requested and granted.
+mod deaths; //     Failure detection.
+mod leader; //     State of a node while it leads.
+mod join; //       Admission of joining nodes.
+mod membership; // Joining and leaving.
+mod votes; //      Choice and removal of voters.
+mod proposals; //  This node's proposals, until they are decided.
 mod handover; //   A bucket gets another primary.
-mod balancing; //  The balancer, its timers and its wishes.
+mod balancing; //  The balancer, its timers and its proposals.
 mod takeover; //   Going on alone, in a new generation.
 mod generations; // Two generations meet.
 mod recreate; //   Buckets whose holders are all gone.
-mod returning; //  One of them comes back too late.
-mod listening; //  Up to when everything that came has been heard.
+mod returning; //  A last holder that comes back too late.
+mod listening; //  The time up to which all received messages are handled.
 mod health; //     Sick but alive.
 mod skew; //       Wall clocks that differ.
-mod sights; //     How the others are, for whoever looks.
+mod sights; //     State of the other members, for `status` and the console.
 mod operator; //   Leave, split, set.
-mod history; //    What has happened lately, and why.
+mod history; //    Recent changes and decisions, and their reasons.
 #[cfg(test)]
 mod tests;
 
@@ -59,20 +59,21 @@ use sights::Sights;
 use skew::Clocks;
 use takeover::Hearing;
 
-/// A node that was stopped for longer makes up for the last moments only.
+/// Maximum number of missed ticks that a node makes up for after it was stopped.
 const MISSED_TICKS_MAX: u32 = 3;
 
-/// A process that was welcomed and has heard nothing more by then has been forgotten.
+/// Time after which a welcomed process without a map assumes that it has been forgotten.
 const ARRIVAL_WAIT: Duration = Duration::from_secs(15);
 
-/// How a node's control plane begins.
+/// The initial state of a node's control plane.
 pub struct Start {
     pub me: Member,
     pub cluster: ClusterId,
-    /// For chance. The same on all nodes, or not: only election timeouts and paces depend on it.
+    /// Seed for random numbers. Need not be the same on all nodes: only election timeouts and paces
+    /// depend on it.
     pub seed: u64,
     pub begin: Begin,
-    /// What a node that joins was told.
+    /// The welcome that a joining node received.
     pub welcome: Option<Welcome>,
 }
 
@@ -84,12 +85,12 @@ pub struct Control {
     out: Vec<Effect>,
     consensus: Consensus,
     next_tick: Duration,
-    /// None until a node that joins has received it.
+    /// `None` until a joining node has received it.
     map: Option<Arc<Map>>,
     applied: LogIndex,
-    /// What it was told when it joined: whom to ask until there is a map.
+    /// The welcome received on joining: it names the nodes to ask until there is a map.
     welcome: Option<Welcome>,
-    /// Where the log made this very process a member, once the map has shown it.
+    /// Log index at which this very process became a member, once the map has shown it.
     since: Option<LogIndex>,
     is_gone: bool,
     leader: Option<Leader>,
@@ -103,7 +104,7 @@ pub struct Control {
     listening: Listening,
     health: Health,
     /// Set once this process ends in favour of another generation: it never serves again, hands over
-    /// what the other side lacks, and goes.
+    /// the data that the other side lacks, and ends.
     yielding: Option<Yielding>,
     sights: Sights,
     clocks: Clocks,
@@ -145,7 +146,7 @@ impl Control {
         }
     }
 
-    /// Takes one input. Whatever should be done in the world is left in `out`, to be done in order.
+    /// Handles one input. The effects are appended to `out`, to be carried out in order.
     pub fn handle(&mut self, now: Duration, input: Input, out: &mut Vec<Effect>) {
         if self.is_gone {
             return;
@@ -227,8 +228,8 @@ impl Control {
         }
     }
 
-    /// A later reign than this node knows of: its map is behind. The next lease brings it up to date,
-    /// and shows whether it is still a member.
+    /// Handles a later reign than this node knows: its map is behind. The next lease brings it up to
+    /// date, and shows whether this node is still a member.
     fn on_reigned(&mut self, slot: placement::Slot, reign: LogIndex) {
         let known = self.map.as_ref().map(|map| map.bucket_of(slot).reign);
         if known.is_some_and(|known| known < reign) {
@@ -236,7 +237,8 @@ impl Control {
         }
     }
 
-    /// A primary tells how much is left; a process of an earlier time does not count.
+    /// Passes on a primary's report of unacknowledged bytes; a report of an earlier process does not
+    /// count.
     fn on_beat(&mut self, from: Peer, left: u64) {
         let known = self.map.as_ref().and_then(|map| map.member(from.id));
         if known.is_some_and(|member| member.peer() == from) {
@@ -244,7 +246,7 @@ impl Control {
         }
     }
 
-    /// Everything that happens because time has passed.
+    /// Performs everything that is due by time.
     fn pass_time(&mut self) {
         for _ in 0..MISSED_TICKS_MAX {
             if self.now < self.next_tick {
@@ -273,7 +275,7 @@ impl Control {
         }
     }
 
-    /// When `Input::Tick` is wanted at the latest.
+    /// Returns the latest time for the next `Input::Tick`.
     pub fn wake_at(&self) -> Duration {
         if self.is_gone {
             return Duration::MAX;
@@ -289,7 +291,7 @@ impl Control {
         due.into_iter().flatten().fold(self.next_tick, Duration::min)
     }
 
-    /// Follows up on everything until nothing more follows.
+    /// Does all follow-up work until none is left.
     fn settle(&mut self) {
         loop {
             self.follow_election();
@@ -341,7 +343,7 @@ impl Control {
         self.change_map(&Arc::new(map), Some(change));
     }
 
-    /// This node goes by another map.
+    /// Adopts another map.
     fn change_map(&mut self, map: &Arc<Map>, change: Option<PastChange>) {
         let before = self.map.replace(Arc::clone(map));
         self.balancing.follow(map);
@@ -369,7 +371,7 @@ impl Control {
         self.welcome_new_members(map);
     }
 
-    /// What follows from the map as it is now, be it after one entry or after many.
+    /// Reacts to the present map, after one entry or after many.
     fn after_the_log_moved(&mut self) {
         if self.has_been_taken_off() {
             let left = self.leaving.is_some();
@@ -380,13 +382,13 @@ impl Control {
         self.ask_for_new_basis();
         self.feed_balancer(balance::Input::MapChanged);
         self.tell_serving();
-        // Alone, or no longer alone: that counts from this moment on.
+        // Becoming alone, or no longer alone, takes effect at once.
         if self.is_alone() != (self.holder.until() == Duration::MAX) {
             self.ask_for_lease();
         }
     }
 
-    // ---- What this node knows.
+    // ---- State of this node.
 
     pub fn me(&self) -> &Member {
         &self.me
@@ -396,12 +398,12 @@ impl Control {
         self.cluster
     }
 
-    /// None until a node that joins has received it.
+    /// Returns the map; `None` until a joining node has received it.
     pub fn map(&self) -> Option<&Arc<Map>> {
         self.map.as_ref()
     }
 
-    /// How far the log is applied.
+    /// Returns the index up to which the log is applied.
     pub fn applied(&self) -> LogIndex {
         self.applied
     }
@@ -410,12 +412,12 @@ impl Control {
         self.consensus.leader()
     }
 
-    /// Who votes and who listens.
+    /// Returns the voters and learners.
     pub fn configuration(&self) -> &Configuration {
         self.consensus.configuration()
     }
 
-    /// Returns what this node has promised and knows, for its next life under a new boot.
+    /// Returns this node's promises and knowledge, for its next boot.
     pub fn to_saved(&self) -> Saved {
         self.consensus.to_saved()
     }
@@ -424,27 +426,28 @@ impl Control {
         &self.history
     }
 
-    /// Whether the map has this very process as a member.
+    /// Returns whether the map has this very process as a member.
     pub fn is_member(&self) -> bool {
         let known = self.map.as_ref().and_then(|map| map.member(self.me.id));
         known.is_some_and(|it| it.peer() == self.me.peer() || !holds(Rule::BootsDiffer))
     }
 
-    /// Whether the map has been without this process since it came in. It may be in it again, by a
-    /// request to join that was under way for long; but the others count its frames from the first.
+    /// Returns whether the map has ever been without this process since it joined. A delayed join
+    /// request may have added it again; but the others then expect its frames to be numbered from the
+    /// first.
     fn has_been_taken_off(&self) -> bool {
         let since = self.map.as_ref().and_then(|map| map.member_since(self.me.peer()));
         self.since.is_some() && (!self.is_member() || since != self.since)
     }
 
-    /// All other members, or those it was told of as long as it has no map.
+    /// Returns all other members; without a map, those named in the welcome.
     fn others(&self) -> impl Iterator<Item = NodeId> + use<'_> {
         let told = self.welcome.as_ref().map(|welcome| welcome.members.as_slice());
         let members = self.map.as_ref().map(|map| map.members()).or(told).unwrap_or_default();
         members.iter().map(|member| member.id).filter(|node| *node != self.me.id)
     }
 
-    /// Sends to each of these but this node itself.
+    /// Sends to each of these nodes except this one.
     fn send_all(&mut self, nodes: impl IntoIterator<Item = NodeId>, message: &Message) {
         let others = nodes.into_iter().filter(|node| *node != self.me.id);
         let messages = others.map(|to| Effect::Send { to, message: message.clone() });

@@ -1,18 +1,19 @@
-//! The data plane of one node: what it is to each slot, what comes from other nodes, what leaves.
+//! The data plane of one node: its role in each slot, incoming frames of other nodes, and outgoing buckets.
 //!
-//! `replication` and `fill` are the parts; here they are put together. All that locks, sends or waits
-//! is behind `Plane`: the server stands on locks, sockets and threads, the simulator on plain memory.
+//! `replication` and `fill` are the building blocks; this module puts them together. Everything that locks,
+//! sends or waits is behind `Plane`: the server implements it with locks, sockets and threads, the simulator
+//! with plain memory.
 
-mod follow; //   A new map: what this node is to each slot from now on.
-mod intake; //   What comes from one other node.
-mod mover; //    Buckets that leave: fills, handovers; and backups that fall behind.
-mod pending; //  Backups that may be behind.
-mod replace; //  A slot that comes whole after a death.
-mod settle; //   A new primary makes the other backups agree with it before it serves.
+mod follow; //   Applies a new map to the duty of every slot.
+mod intake; //   Frames from one other node.
+mod mover; //    Outgoing buckets (fills, handovers), and backups that fall behind.
+mod pending; //  Backups whose data may be stale.
+mod replace; //  A slot that is resent whole after a failover.
+mod settle; //   A new primary brings the other backups in line before it serves.
 mod refusals; // Slots of which the other end of a link has refused something.
 mod slot_state; // A slot's table and this node's duty to it.
-mod window; //   How much of a fill may be under way.
-mod tombs; //    How much is remembered since another side parted.
+mod window; //   Maximum size of a fill in flight.
+mod tombs; //    Limits on the tombstones kept during a split brain.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,22 +32,22 @@ use crate::map::{Boot, Epoch, Generation, LogIndex, Map, NodeId};
 use crate::replication::{LinkId, Outbox};
 use crate::serving::ServingPlane;
 
-/// The bucket that is being copied to another node, as far as a new map must know of it.
+/// The bucket that is being copied to another node, as far as applying a new map needs to know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outgoing {
     pub bucket: Hashmask,
     pub reign: LogIndex,
     pub link: LinkId,
-    /// The bucket's epoch when the end was sent.
+    /// The bucket's epoch when `FillEnd` was sent.
     pub ended_at: Option<Epoch>,
     pub progress: Progress,
 }
 
-/// How far a fill is.
+/// Progress of a fill.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Progress {
     pub sent_bytes: u64,
-    /// By slots.
+    /// Percentage of slots sent.
     pub percent: u8,
 }
 
@@ -59,20 +60,20 @@ impl Progress {
     }
 }
 
-/// What the data plane stands on. One call may be made inside another only in this order: `with_moves`,
-/// `with_slot`, `with_outbox`.
+/// The environment of the data plane: locks, links, the map and the control plane. Nested calls must follow
+/// this order: `with_moves`, `with_slot`, `with_outbox`.
 pub trait Plane: ServingPlane {
     fn me(&self) -> NodeId;
-    /// This process: what the map says of another boot of this node does not concern it.
+    /// Returns this process's boot. Map entries of another boot of this node do not apply to this process.
     fn boot(&self) -> Boot;
-    /// The generation of the copies that were kept over a restart, if any were.
+    /// Returns the generation of the copies that were kept over a restart, if there are any.
     fn kept_in(&self) -> Option<Generation>;
-    /// The map this node goes by.
+    /// Returns the map this node currently follows.
     fn map(&self) -> Arc<Map>;
-    /// Goes by this map from now on.
+    /// Makes this the map the node follows.
     fn publish(&self, map: &Arc<Map>);
 
-    /// Lets `work` do something to a slot, and nobody else meanwhile.
+    /// Runs `work` on a slot under the slot's lock.
     fn with_slot<R>(&self, slot: Slot, work: impl FnOnce(&mut SlotState) -> R) -> R {
         let mut state = self.lock_slot(slot);
         let result = work(&mut state);
@@ -80,42 +81,42 @@ pub trait Plane: ServingPlane {
         result
     }
 
-    /// All links to members.
+    /// Returns all links to members.
     fn links(&self) -> Vec<(LinkId, NodeId)>;
-    /// Whether the process at the other end is no member any more.
+    /// Returns whether the process at the other end is no longer a member.
     fn is_gone(&self, link: LinkId) -> bool;
-    /// Lets `work` append frames.
+    /// Lets `work` append frames to the link.
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R;
-    /// Bytes that are not acknowledged yet.
+    /// Returns the number of unacknowledged bytes.
     fn kept_bytes(&self, link: LinkId) -> usize;
-    /// Whether the other end has acknowledged nothing for `long` although it should
+    /// Returns whether the other end owes an acknowledgement and has sent none for `long`
     /// (`Backlog::is_stuck`).
     fn is_stuck(&self, link: LinkId, long: Duration) -> bool;
-    /// Slots of which the other end has refused something, perhaps without consequence by now.
+    /// Returns the slots of which the other end has refused something; some refusals may no longer matter.
     fn refused(&self, link: LinkId) -> Vec<Slot>;
-    /// The refusals of this slot are of no consequence any more.
+    /// Forgets the refusals of this slot, which no longer matter.
     fn forget_refusal(&self, link: LinkId, slot: Slot);
-    /// From here on an acknowledgement may mean something else than before: counts `ack_epoch` up, and has
-    /// replies and parked commands looked at again.
+    /// Increments `ack_epoch` and has held replies and parked commands checked again. Called when
+    /// acknowledgements may mean something else from now on.
     fn disturb(&self);
-    /// Sends what was appended, on all links.
+    /// Sends the appended frames of all links.
     fn flush(&self);
-    /// Lets threads run that serve clients.
+    /// Yields the CPU to the threads that serve clients.
     fn give_way(&self);
 
-    /// The bucket that is being copied. While `work` runs no new map is taken over, and none is
-    /// halfway: what is decided in there is decided by one map.
+    /// Lends `work` the bucket that is being copied. No new map is applied while `work` runs, and none is half
+    /// applied: every decision in there sees a single map.
     fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R;
-    /// Tells the control plane.
+    /// Sends a report to the control plane.
     fn report(&self, report: Report);
-    /// When something came from this primary last, or word that nothing was left to come; by the
-    /// node's clock.
+    /// Returns the time, by this node's clock, of the last data from this primary, or of its last report that
+    /// nothing is outstanding.
     fn heard(&self, primary: NodeId) -> Duration;
-    /// What these are primaries of may be old here.
+    /// Marks this node's copies of buckets of these primaries as pending (possibly stale).
     fn set_pending(&self, primaries: BTreeSet<NodeId>);
 }
 
-/// This node, if the map has this very process as a member.
+/// Returns this node's id if the map has this very process as a member.
 fn me_in(map: &Map, plane: &impl Plane) -> Option<NodeId> {
     let member = map.member(plane.me())?;
     (member.boot == plane.boot()).then_some(member.id)

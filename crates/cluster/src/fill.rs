@@ -1,11 +1,11 @@
-//! A fill: copying a bucket onto a node that does not hold it yet, while it goes on being served.
+//! A fill: copying a bucket to a node that does not hold it yet, while the primary keeps serving it.
 //!
-//! The primary walks over the bucket's slots and takes chunks of them under their locks (`source.rs`);
-//! what is written meanwhile follows on the same link, in order (`serving/ship.rs`). One pass, however busy the
-//! bucket is. The other end puts it together (`taker.rs`).
+//! The primary walks over the bucket's slots and takes chunks of them under their locks (`source.rs`). Writes
+//! made meanwhile follow on the same link, in order (`serving/ship.rs`), so one pass is enough however busy the
+//! bucket is. The other end assembles the bucket (`taker.rs`).
 
-mod source; // The bucket as it leaves.
-mod taker; //  The bucket as it comes.
+mod source; // The sending side.
+mod taker; //  The receiving side.
 #[cfg(test)]
 mod tests;
 

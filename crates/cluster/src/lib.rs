@@ -1,16 +1,17 @@
-//! What a node decides: the map and its changes, balance. Pure state machines: (event, now) -> actions.
+//! Cluster logic of one node: the map and its changes, consensus, balance, replication. Pure state
+//! machines: (event, now) -> actions.
 //!
-//! No clock, no socket, no thread, no chance: time, messages and seeds come in as values, and what is
-//! to be done in the world comes out as values. `server` feeds it real events, `sim` invented ones.
+//! No clock, no socket, no thread, no randomness: time, messages and seeds come in as values, and the
+//! actions to perform come out as values. `server` feeds it real events, `sim` simulated ones.
 
-pub mod map; // Members, buckets, who holds them; and every change there is.
-pub mod consensus; // One log of map changes, the same on every node.
-pub mod balance; // What moves when the machines change, and who moves it.
-pub mod control; // One node's part in deciding: leases, deaths, joins, handovers, all through the log.
-pub mod replication; // How what a primary writes comes to its backups, and when it may say so.
-pub mod fill; // A bucket's way from one node to another.
-pub mod serving; // Whether a command may run, how a slot is changed, when the reply leaves.
-pub mod data; // One node's data plane, put together from these two.
-pub mod merge; // Two sides of a cluster that went on apart become one again.
+pub mod map; // Members, buckets and their holders, and every possible change to them.
+pub mod consensus; // The replicated log of map changes, the same on every node.
+pub mod balance; // Rebalancing after membership changes: which buckets move, and which node moves them.
+pub mod control; // One node's control plane: leases, failures, joins, handovers, all through the log.
+pub mod replication; // Replication from a primary to its backups, and acknowledging replicated writes.
+pub mod fill; // Copying a bucket from one node to another.
+pub mod serving; // Admission of commands, changes to a slot, and the release of replies.
+pub mod data; // One node's data plane, built from `replication` and `fill`.
+pub mod merge; // Merging the two sides of a cluster after a split brain.
 pub mod rules; // Safety rules that tests break on purpose.
-pub mod status; // A cluster as people look at it.
+pub mod status; // The status of a cluster, for people.

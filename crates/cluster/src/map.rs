@@ -1,19 +1,19 @@
-//! The map: members, buckets, who holds them and the settings, at one epoch. The same on every node.
+//! The map: members, buckets, their holders and the settings, at one epoch. The same on every node.
 //!
 //! It changes only by applying a `Change` from the log (`change.rs`, `apply.rs`), so nodes that have
 //! applied the same entries have the same map. A clone is cheap: the parts are shared until one is
 //! changed, so that a node can publish every epoch to its threads as an immutable snapshot.
 
-mod ids; //      Ids, epochs and the like: small types that cannot be mixed up.
-mod member; //   A node as the map knows it, and what it holds.
-mod settings; // What is the same for the whole cluster and may be changed while it runs.
+mod ids; //      Ids, epochs and the like: distinct small types that cannot be confused.
+mod member; //   A member, and its load.
+mod settings; // Cluster-wide settings that can change at run time.
 mod bucket; //   A bucket: its hashmask and its holders.
-mod anew; //     Buckets that began again without what they had.
-mod away; //     Nodes that are away for a while, and their places.
-mod change; //   Every change there is.
-mod apply; //    What each change does.
-mod chunked; //  A list whose clones share what is equal.
-mod written; //  The map written down, and read again.
+mod anew; //     Buckets that were recreated without their former data.
+mod away; //     Nodes that are away for a while, and their reserved places.
+mod change; //   All possible changes.
+mod apply; //    The effect of each change.
+mod chunked; //  A list whose clones share equal chunks.
+mod written; //  Serialization of the map.
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +38,7 @@ use written::Written;
 #[serde(into = "Written", try_from = "Written")]
 pub struct Map {
     generation: Generation,
-    /// The generation this one has ended in favour of. Nothing changes any more after that.
+    /// The generation in favour of which this one has ended. Nothing changes any more after that.
     yielded_to: Option<Generation>,
     /// Raised by every change that was not stale.
     epoch: Epoch,
@@ -46,30 +46,30 @@ pub struct Map {
     /// basis and keeps to it until the next one, so that all nodes follow one and the same plan.
     basis: Epoch,
     settings: Arc<Settings>,
-    /// In the order of their ids.
+    /// Ordered by id.
     members: Arc<Vec<Member>>,
-    /// What each member holds: as many as `members`, in the same order.
+    /// Load of each member: as many as `members`, in the same order.
     loads: Vec<Load>,
-    /// With which entry of the log each process came in, in the order of `members`. One that was
-    /// taken off and, by a request that was under way for long, came in again is told apart by it.
+    /// Log index with which each process joined, in the order of `members`. It distinguishes a process
+    /// that was removed and re-added by a delayed join request.
     since: Vec<LogIndex>,
-    /// In the order of their hashmasks.
+    /// Ordered by hashmask.
     buckets: Chunked<Bucket>,
     /// For every slot, the place of its bucket in `buckets`.
     by_slot: Arc<Vec<u16>>,
-    /// For every bucket without a holder, those that were in sync last.
+    /// For every bucket without a holder, the nodes that were in sync last.
     lost: Arc<BTreeMap<Hashmask, Holders>>,
-    /// For every bucket that began again without it, those who may still bring what it had.
+    /// For every bucket that was recreated without its data, the nodes that may still return with it.
     anew: Arc<BTreeMap<Hashmask, Holders>>,
-    /// Members before a takeover that have not come back. As long as there are any, another side of
-    /// the cluster may have gone on as well.
+    /// Members before a takeover that have not come back. As long as there are any, another side of the
+    /// cluster may have gone on as well (split brain).
     estranged: Arc<Vec<Member>>,
-    /// Whose places are kept.
+    /// Nodes that are away and have places reserved.
     away: Arc<BTreeMap<NodeId, Away>>,
 }
 
 impl Map {
-    /// The first node of a cluster owns all buckets; there are no backups.
+    /// Creates the map of a new cluster: the first node owns all buckets; there are no backups.
     pub fn found(founder: Member, mask: Mask, settings: Settings) -> Map {
         let holders = Holders::from_slice(&[founder.id]);
         let reign = LogIndex::FIRST;
@@ -115,7 +115,7 @@ impl Map {
         &self.settings
     }
 
-    /// All members, in the order of their ids.
+    /// Returns all members, ordered by id.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
@@ -124,28 +124,28 @@ impl Map {
         self.place_of(node).map(|place| &self.members[place])
     }
 
-    /// With which entry of the log this process became a member, if it is one.
+    /// Returns the log index with which this process became a member, if it is one.
     pub fn member_since(&self, peer: Peer) -> Option<LogIndex> {
         let place = self.place_of(peer.id)?;
         (self.members[place].boot == peer.boot).then(|| self.since[place])
     }
 
-    /// What each member holds, in the order of `members`.
+    /// Returns the load of each member, in the order of `members`.
     pub fn loads(&self) -> &[Load] {
         &self.loads
     }
 
-    /// What a node holds. Nothing, if it is no member.
+    /// Returns the load of a node; zero if it is not a member.
     pub fn load(&self, node: NodeId) -> Load {
         self.place_of(node).map(|place| self.loads[place]).unwrap_or_default()
     }
 
-    /// The place of a node in `members` and `loads`.
+    /// Returns the place of a node in `members` and `loads`.
     pub fn place_of(&self, node: NodeId) -> Option<usize> {
         self.members.binary_search_by_key(&node, |member| member.id).ok()
     }
 
-    /// All buckets, in the order of their hashmasks.
+    /// Returns all buckets, ordered by hashmask.
     pub fn buckets(&self) -> impl ExactSizeIterator<Item = &Bucket> {
         self.buckets.iter()
     }
@@ -154,60 +154,60 @@ impl Map {
         self.buckets.len()
     }
 
-    /// The bucket at a place of `buckets`.
+    /// Returns the bucket at a place of `buckets`.
     pub fn bucket_at(&self, place: usize) -> &Bucket {
         self.buckets.get(place)
     }
 
-    /// The bucket a slot belongs to. There is always exactly one.
+    /// Returns the bucket a slot belongs to. There is always exactly one.
     pub fn bucket_of(&self, slot: Slot) -> &Bucket {
         self.buckets.get(usize::from(self.by_slot[slot.index()]))
     }
 
-    /// The bucket with exactly this hashmask, unless it was split or never was.
+    /// Returns the bucket with exactly this hashmask, unless it was split or never existed.
     pub fn bucket(&self, hashmask: Hashmask) -> Option<&Bucket> {
         self.place_of_bucket(hashmask).map(|place| self.buckets.get(place))
     }
 
-    /// Where in `buckets` the bucket with exactly this hashmask is.
+    /// Returns the place in `buckets` of the bucket with exactly this hashmask.
     pub fn place_of_bucket(&self, hashmask: Hashmask) -> Option<usize> {
         let place = usize::from(self.by_slot[usize::from(hashmask.slots().start)]);
         (self.buckets.get(place).hashmask == hashmask).then_some(place)
     }
 
-    /// Who was in sync last with a bucket that has no holder left.
+    /// Returns the buckets without a holder, each with the nodes that were in sync last.
     pub fn lost(&self) -> impl Iterator<Item = (Hashmask, &[NodeId])> {
         self.lost.iter().map(|(hashmask, holders)| (*hashmask, holders.as_slice()))
     }
 
-    /// Members before a takeover that have not come back since: where to look for another side of the
-    /// cluster.
+    /// Returns the members before a takeover that have not come back since: the addresses at which to
+    /// look for another side of the cluster.
     pub fn estranged(&self) -> &[Member] {
         &self.estranged
     }
 
-    /// Whether another side of the cluster may have gone on since this one took over.
+    /// Returns whether another side of the cluster may have gone on since this one took over.
     pub fn is_forked(&self) -> bool {
         !self.estranged.is_empty()
     }
 
-    /// Whether there may be a history of the bucket elsewhere that parted from this one.
+    /// Returns whether another node may have a history of the bucket that diverged from this one.
     pub fn is_apart(&self, bucket: Hashmask) -> bool {
         self.is_forked() || self.has_begun_anew(bucket)
     }
 
-    /// Whether there is any such bucket.
+    /// Returns whether there is any such bucket.
     pub fn recalls_partings(&self) -> bool {
         self.is_forked() || !self.anew.is_empty()
     }
 
-    /// How many copies of each bucket there should be: a node can hold only one.
+    /// Returns the number of copies each bucket should have. A node can hold only one.
     pub fn copies_wanted(&self) -> usize {
         let weighted = self.members.iter().filter(|member| member.weight > 0).count();
         weighted.min(1 + usize::from(self.settings.backups))
     }
 
-    /// The mask of the largest buckets.
+    /// Returns the mask of the largest buckets.
     pub fn coarsest_mask(&self) -> Mask {
         self.buckets.get(0).hashmask.mask()
     }
@@ -225,7 +225,7 @@ impl Map {
         self.count_loads();
     }
 
-    /// Counts again what every member holds.
+    /// Recounts the load of every member.
     fn count_loads(&mut self) {
         for load in &mut self.loads {
             (load.primaries, load.backups) = (0, 0);
@@ -240,7 +240,7 @@ impl Map {
         }
     }
 
-    /// What must be true of every map. For tests and the simulator: it looks at everything.
+    /// Asserts the invariants of every map. For tests and the simulator: it checks everything.
     pub fn check_invariants(&self) {
         assert_eq!(self.members.len(), self.loads.len());
         assert!(self.members.is_sorted_by(|a, b| a.id < b.id), "members are in order, each once");

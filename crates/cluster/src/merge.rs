@@ -1,17 +1,18 @@
-//! Two sides of a cluster that went on apart are made one again: the side that yields hands over what it
-//! changed since they parted, and the primaries of the one that stands write what wins.
+//! Merges the two sides of a cluster after a split brain: the losing side (the one that yields) hands over its
+//! changes since the split, and the primaries of the surviving side write the changes that win.
 //!
-//! It is a dialogue (`message.rs`): the giver (`giver.rs`) asks from where on a primary of the other side
-//! knows nothing of it, sends pieces, and waits for each to be safe there. The taker (`taker.rs`) judges
-//! key by key under the slot's lock; what it writes are ordinary writes. Repeating any of it does no harm,
-//! so whatever breaks begins again. Nothing here locks or sends: `server` and `sim` do.
+//! It is a dialogue (`message.rs`). The giver (`giver.rs`) asks a primary of the surviving side from which
+//! version on it lacks the giver's changes, sends them piece by piece, and waits until each piece is safe
+//! there. The taker (`taker.rs`) decides key by key under the slot's lock, and writes the winners as ordinary
+//! writes. Every step is idempotent, so whatever breaks is retried from its start. Nothing here locks or sends:
+//! `server` and `sim` do.
 
-mod message; // What the two say.
-mod change; //  What was changed, as bytes.
-mod giver; //   The side that yields.
-mod taker; //   The side that stands.
+mod message; // The messages of the dialogue.
+mod change; //  Encoding of a slot's changes.
+mod giver; //   The losing side.
+mod taker; //   The surviving side.
 mod ground; //  A served slot, as the taker works on it.
-mod ledger; //  What became of it, for those who want to know.
+mod ledger; //  Counts and conflicts, for `status` and metrics.
 #[cfg(test)]
 mod tests;
 

@@ -1,24 +1,23 @@
-//! Replication: how what a primary does to a slot comes to its backups, and when it may say so.
+//! Replication: ships a primary's changes to its backups, and tracks when they are acknowledged.
 //!
-//! A primary has one *link* to every other node: numbered frames that survive a broken connection
-//! (`outbox.rs`, `inbox.rs`, `frame.rs`). For every slot it keeps its *duty* (`duty.rs`): what it is to
-//! the slot, and whom it feeds. A backup checks each effect against its own position before applying
-//! it (`receive.rs`). What a reply waits for is in
-//! `serving`.
+//! A primary has one *link* to every other node: numbered frames that survive a broken connection (`outbox.rs`,
+//! `inbox.rs`, `frame.rs`). For every slot it keeps its *duty* (`duty.rs`): its role in the slot, and the nodes
+//! it feeds. A backup checks each effect against its own position before applying it (`receive.rs`). `serving`
+//! holds replies until they are acknowledged.
 //!
-//! Nothing here locks or sends. `server` calls it under a slot's lock, `sim` just calls it; `fill.rs`
-//! next door copies a whole bucket over the same links.
+//! Nothing here locks or sends. `server` calls it under a slot's lock, `sim` just calls it; `fill.rs` copies a
+//! whole bucket over the same links.
 
 mod duty; //    A node's role in a slot, and its transitions.
-mod feed; //    A node that gets what is written to a slot.
+mod feed; //    A node that receives the writes to a slot.
 mod links; //   The links of a node, by id.
-mod frame; //   What travels on a link, as bytes; and what comes back.
-mod backlog; // When the other end of a link is stuck, and when writers wait for it.
-mod inbox; //   The receiving end of a link: frames from bytes, counted.
+mod frame; //   Wire format of a link, in both directions.
+mod backlog; // Detects a stuck peer, and applies backpressure to writers.
+mod inbox; //   The receiving end of a link: decodes and counts frames.
 mod outbox; //  The sending end: frames kept until they are acknowledged.
-mod parts; //   Parts of a long frame, until the last one has come.
-mod past; //    What a slot has been through while a copy is away.
-mod receive; // What a backup does with an effect.
+mod parts; //   Collects the parts of a long frame.
+mod past; //    Removals and reigns of a slot while a copy is away.
+mod receive; // Applies effects on a backup.
 #[cfg(test)]
 mod tests;
 
@@ -39,19 +38,19 @@ pub use receive::{
 use crate::map::NodeId;
 use crate::serving::Wait;
 
-/// The links of a node: how far each has come.
+/// Progress of a node's links.
 pub trait LinkProgress {
-    /// The link to a member.
+    /// Returns the link to a member.
     fn link_to(&self, node: NodeId) -> Option<LinkId>;
-    /// The frame appended last.
+    /// Returns the frame appended last.
     fn last(&self, link: LinkId) -> FrameNumber;
-    /// The last frame that the other end has acknowledged. What it has refused of a slot it has acknowledged
-    /// as well: `Feed::acked` knows.
+    /// Returns the last frame that the other end has acknowledged. The other end also acknowledges frames it
+    /// has refused; `Feed::acked` takes that into account.
     fn acked(&self, link: LinkId) -> FrameNumber;
 }
 
-/// A link of this node, by its number. No number is given twice in the life of a process, so one that
-/// names a link that is gone never means another ([`LinkTable`]).
+/// A link of this node, by its number. No number is reused in the life of a process, so the id of a removed
+/// link never refers to another one ([`LinkTable`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u32);
 

@@ -1,26 +1,25 @@
-//! Safety rules that tests break on purpose: a simulator that does not notice a missing rule is worth
-//! nothing. Each place that keeps a rule asks [`holds`]; a release build has no switch, and the answer is a
-//! constant there.
+//! Safety rules that tests break on purpose: a simulator that does not notice a missing rule is worthless. Each
+//! place that enforces a rule asks [`holds`]; release builds have no switch, and the answer is a constant there.
 
 /// A safety rule of the control plane, the data plane or the gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
     // ---- The control plane.
-    /// A lease runs from the moment it was asked for, not from when the answer came.
+    /// A lease runs from the moment it was requested, not from the arrival of the grant.
     LeaseFromAsking,
-    /// A new leader counts all members as renewed: it knows of no grant of the leader before it.
+    /// A new leader counts all members as renewed: it does not know the grants of its predecessor.
     NewLeaderWaits,
-    /// A leader that was stopped counts all members as renewed: it has not read its sockets.
+    /// A leader that was suspended counts all members as renewed: it has not read its sockets meanwhile.
     StallIsNoticed,
-    /// A member that is proposed as dead gets no lease any more.
+    /// A member that is proposed as dead gets no more leases.
     NoGrantToTheCondemned,
     /// A bucket is paused and drained before its promotion is proposed.
     DrainBeforePromotion,
-    /// A restarted process is no member until the map says so.
+    /// A restarted process is not a member until the map says so.
     BootsDiffer,
-    /// A node with a third member in its log, though undecided, does not take over.
+    /// A node with a third member in its log, even uncommitted, does not take over.
     NoThirdInTheLog,
-    /// Of two generations with the same counter the one with the greater founder stands.
+    /// Of two generations with the same counter the one with the greater founder wins.
     FoundersDiffer,
 
     // ---- The data plane and the gate.
@@ -30,23 +29,23 @@ pub enum Rule {
     BackupWait,
     /// An acknowledgement does not cover what the same node has refused.
     RefusalCheck,
-    /// A reply of an ended reign leaves only by what was acknowledged in that reign, and a backup takes
+    /// A reply of an ended reign leaves only by acknowledgements made in that reign, and a backup accepts
     /// nothing from a deposed primary.
     ReignCheck,
-    /// Each slot that a reply depends on is judged for itself.
+    /// Each slot that a reply depends on is judged separately.
     TicketPerSlot,
     /// A write waits while its bucket has fewer copies than `min-copies`.
     CopiesWait,
     /// Nothing runs on a bucket that is being handed over.
     HandoverWait,
-    /// A taker counts before it is proposed as a backup.
+    /// A taker joins the wait set before it is proposed as a backup.
     WaitSet,
-    /// A new primary compares with the other backups before it serves.
+    /// A new primary compares positions with the other backups before it serves.
     Comparison,
-    /// A backup applies an effect only on top of the position it was made on, and agrees with a new primary only
-    /// if both are at the same position.
+    /// A backup applies an effect only on top of the position it was made on, and agrees with a new primary
+    /// only if both are at the same position.
     PositionCheck,
-    /// Only the primary takes expired keys away.
+    /// Only the primary removes expired keys.
     PrimaryExpires,
 }
 
@@ -58,7 +57,7 @@ thread_local! {
     static BROKEN: core::cell::Cell<Option<Rule>> = const { core::cell::Cell::new(None) };
 }
 
-/// True unless a test has broken the rule on this thread.
+/// Returns whether the rule is enforced: always, unless a test has broken it on this thread.
 #[inline]
 pub fn holds(rule: Rule) -> bool {
     #[cfg(debug_assertions)]
@@ -70,7 +69,7 @@ pub fn holds(rule: Rule) -> bool {
     }
 }
 
-/// A rule stays broken on this thread until this is dropped.
+/// Keeps a rule broken on this thread until it is dropped.
 #[must_use]
 #[derive(Debug)]
 pub struct Broken(());

@@ -1,10 +1,10 @@
-//! A cluster as people and tools look at it: one document, the same for `opencluster status --json`,
-//! `CLUSTER STATUS` and `/api/cluster`. What the map says is filled in here; what only a running node
-//! knows (moves in flight, the past, how busy the others are) is added by the server.
+//! The status of a cluster for people and tools: one document, the same for `opencluster status
+//! --json`, `CLUSTER STATUS` and `/api/cluster`. This module fills in the data of the map; the server
+//! adds the data of a running node (moves in flight, past changes, load of the others).
 
-mod settings; //  The settings in words, both ways.
-mod chronicle; // What has changed, and why.
-mod picture; //   Nodes as columns, buckets as rows.
+mod settings; //  Conversion of settings to and from text.
+mod chronicle; // Past changes, and their reasons.
+mod picture; //   A table with nodes as columns and buckets as rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,43 +21,44 @@ use crate::fill::Sent;
 use crate::map::{Away, Bucket, Map, Member, NodeId};
 use crate::merge::Tally;
 
-/// A node is named by its name everywhere in here.
+/// The status document. It refers to every node by its name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Status {
     /// The cluster's id, in hexadecimal digits; empty if the node is in none yet.
     pub cluster: String,
     pub generation: u64,
     pub epoch: u64,
-    /// The node that tells all this.
+    /// The node that reports this status.
     pub node: String,
-    /// Who keeps the log of map changes, as far as the node knows.
+    /// The leader of the log of map changes, as far as the node knows.
     pub leader: Option<String>,
     pub members: Vec<MemberStatus>,
     pub buckets: Vec<BucketStatus>,
-    /// Nodes whose places are kept: they are away for a while, or back and not yet done.
+    /// Nodes with reserved places: they are away for a while, or back and not yet filled.
     #[serde(default)]
     pub away: Vec<AwayStatus>,
-    /// What fills from this node have sent since its process began.
+    /// Totals of the fills from this node since its process began.
     #[serde(default)]
     pub fills: FillStatus,
     /// The moves that this node takes part in.
     pub moves: Vec<MoveStatus>,
     /// The last changes of the map, the newest first.
     pub changes: Vec<ChangeStatus>,
-    /// Who was a member lately and is none any more, the last one first.
+    /// Recently departed members, the latest first.
     #[serde(default)]
     pub gone: Vec<GoneStatus>,
     pub settings: BTreeMap<String, String>,
-    /// What became of keys that another side of the cluster had changed and that this node serves.
+    /// Merge results of keys that another side of the cluster had changed and that this node serves.
     #[serde(default)]
     pub merged: Tally,
-    /// Whom this side still looks for, by name: members before a takeover that have not come back.
+    /// Names of the members before a takeover that have not come back: this side still looks for them.
     #[serde(default)]
     pub estranged: Vec<String>,
-    /// How many buckets began again without what they had, which somebody who held them may still bring.
+    /// Number of buckets that were recreated without their data and whose former holders may still
+    /// return with it.
     #[serde(default)]
     pub awaited: usize,
-    /// This side ends in favour of another: it serves nobody and hands over what it wrote.
+    /// True if this side ends in favour of another: it serves no clients and hands over its writes.
     #[serde(default)]
     pub yields: bool,
 }
@@ -65,7 +66,7 @@ pub struct Status {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MemberStatus {
     pub name: String,
-    /// Sixteen hexadecimal digits: those the id in `CLUSTER NODES` begins with.
+    /// Sixteen hexadecimal digits: the beginning of the id in `CLUSTER NODES`.
     pub id: String,
     pub host: String,
     pub client_port: u16,
@@ -76,17 +77,17 @@ pub struct MemberStatus {
     pub vote: Vote,
     pub primaries: u32,
     pub backups: u32,
-    /// How many copies it should hold, rounded down.
+    /// Number of copies it should hold, rounded down.
     pub ideal: u32,
     /// The bucket it received last.
     pub last_received: Option<String>,
-    /// What it last said of itself. `None` if this node has not asked it.
+    /// Its latest report about itself. `None` if this node has not asked it.
     pub levels: Option<LevelsStatus>,
-    /// For how long it has said nothing though it should have; `None` if all is well.
+    /// Time for which it has been silent though it should have spoken; `None` if all is well.
     #[serde(default)]
     pub silent_millis: Option<u64>,
-    /// By how much its wall clock is ahead of that of the node that tells this (negative: behind). The leader
-    /// knows it of all, every other node of the leader.
+    /// Milliseconds by which its wall clock is ahead of that of the reporting node (negative: behind).
+    /// The leader knows it of all members, every other node only of the leader.
     #[serde(default)]
     pub clock_ahead_millis: Option<i64>,
 }
@@ -95,7 +96,7 @@ pub struct MemberStatus {
 #[serde(rename_all = "lowercase")]
 pub enum Vote {
     Voter,
-    /// It follows the log without a voice.
+    /// It follows the log without a vote.
     Learner,
     #[default]
     Unknown,
@@ -105,11 +106,11 @@ pub enum Vote {
 pub struct LevelsStatus {
     pub bytes: u64,
     pub ops_per_second: u64,
-    /// It takes part in a move.
+    /// True if it takes part in a move.
     pub busy: bool,
-    /// It should get nothing more.
+    /// True if it should get nothing more.
     pub sick: bool,
-    /// What its backups have not acknowledged yet.
+    /// Bytes that its backups have not acknowledged yet.
     #[serde(default)]
     pub lag_bytes: u64,
 }
@@ -121,20 +122,20 @@ pub struct BucketStatus {
     pub first_slot: u16,
     pub last_slot: u16,
     pub epoch: u64,
-    /// The primary, then the backups; nobody if it is lost.
+    /// The primary, then the backups; empty if the bucket is lost.
     pub holders: Vec<String>,
-    /// Whether the backup on the node that tells has heard nothing of its primary for `pending-after`.
+    /// True if the backup on the reporting node has heard nothing from its primary for `pending-after`.
     #[serde(default)]
     pub pending: bool,
 }
 
-/// A node whose places are kept.
+/// A node with reserved places.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AwayStatus {
     pub name: String,
-    /// How many buckets it held and does not hold again.
+    /// Number of buckets it held and does not hold again.
     pub places: usize,
-    /// How long they are kept.
+    /// Seconds for which they are reserved.
     pub seconds: u64,
 }
 
@@ -149,11 +150,11 @@ impl AwayStatus {
 pub struct FillStatus {
     pub bytes: u64,
     pub items: u64,
-    /// Keys that a taker was told to take away.
+    /// Keys that a taker had to delete.
     pub gone: u64,
-    /// Slots of which everything was sent.
+    /// Slots that were sent completely.
     pub whole_slots: u64,
-    /// Slots of which only what the taker did not have was sent.
+    /// Slots of which only the delta was sent.
     pub newer_slots: u64,
 }
 
@@ -168,40 +169,40 @@ impl From<Sent> for FillStatus {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MoveStatus {
     pub bucket: String,
-    /// In one word or two: `fill`, `give primary`, `promote`.
+    /// One word or two: `fill`, `give primary`, `promote`.
     pub kind: String,
     pub giver: String,
-    /// The primary, from which the bytes come.
+    /// The primary, the source of the data.
     pub source: String,
     pub taker: String,
-    /// The rule of balancing it follows; empty if the node that tells has not decided on it.
+    /// The rule of balancing behind it; empty if the reporting node has not decided on it.
     pub rule: String,
-    /// How much has been copied. 0 for a node that is not the source: only that one knows.
+    /// Number of bytes copied so far. 0 on a node that is not the source: only the source knows.
     pub sent_bytes: u64,
-    /// How far it is, by slots.
+    /// Progress by slots.
     pub percent: u8,
     pub millis: u64,
 }
 
-/// A change of the map that has happened.
+/// A past change of the map.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ChangeStatus {
-    /// The map's epoch after it.
+    /// The map's epoch after the change.
     pub epoch: u64,
-    /// When this node learned of it, in milliseconds since 1970.
+    /// Time at which this node learned of it, in milliseconds since 1970.
     pub at: u64,
     pub what: String,
     pub why: String,
 }
 
-/// A member that is none any more.
+/// A departed member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GoneStatus {
     pub name: String,
-    /// When this node learned of it, in milliseconds since 1970.
+    /// Time at which this node learned of it, in milliseconds since 1970.
     pub at: u64,
     pub how: Going,
-    /// What it held at the end.
+    /// Its load at the end.
     pub primaries: u32,
     pub backups: u32,
 }
@@ -211,18 +212,18 @@ pub struct GoneStatus {
 pub enum Going {
     /// It handed everything on first.
     Left,
-    /// Its lease ran out.
+    /// Its lease expired.
     Dead,
 }
 
 impl Status {
-    /// What the map says, as told by one of its nodes.
+    /// Returns the status by the map, as reported by one of its nodes.
     pub fn of(map: &Map, me: NodeId) -> Status {
         let buckets = map.buckets().map(|bucket| bucket_status(map, bucket)).collect();
         Status { buckets, ..Status::without_buckets(map, me) }
     }
 
-    /// The same without the buckets, which are many.
+    /// Returns the same without the buckets, which are many.
     pub fn without_buckets(map: &Map, me: NodeId) -> Status {
         Status {
             cluster: String::new(),
@@ -245,14 +246,14 @@ impl Status {
         }
     }
 
-    /// Adds what a member has said of itself.
+    /// Adds a member's load levels.
     pub fn add_levels(&mut self, node: NodeId, levels: &LoadLevels) {
         if let Some(member) = self.member_mut(node) {
             member.levels = Some(LevelsStatus::of(&levels.vitals, levels.busy));
         }
     }
 
-    /// Adds what a member has said to whoever looks; a move that several tell of is told once.
+    /// Adds a member's report for viewers; a move that several nodes report is listed once.
     pub fn add_sight(&mut self, node: NodeId, sight: &Sight) {
         if let Some(member) = self.member_mut(node) {
             member.levels = Some(LevelsStatus::of(&sight.vitals, sight.moving.is_some()));
@@ -284,7 +285,7 @@ impl LevelsStatus {
 }
 
 impl Status {
-    /// Marks what the node that tells backs up for these primaries.
+    /// Marks the buckets that the reporting node backs up for these primaries.
     pub fn mark_pending(&mut self, map: &Map, me: NodeId, primaries: &BTreeSet<NodeId>) {
         for (status, bucket) in self.buckets.iter_mut().zip(map.buckets()) {
             let silent = bucket.primary().is_some_and(|primary| primaries.contains(&primary));
@@ -294,8 +295,8 @@ impl Status {
 }
 
 impl MoveStatus {
-    /// Takes over what another node that takes part knows better: the giver the rule, the source how far
-    /// it is.
+    /// Completes this move with the report of another participant: the giver knows the rule, the source
+    /// the progress.
     fn complete(&mut self, other: &MoveStatus) {
         if self.rule.is_empty() && !other.rule.is_empty() {
             self.rule.clone_from(&other.rule);
@@ -305,7 +306,7 @@ impl MoveStatus {
         self.percent = self.percent.max(other.percent);
     }
 
-    /// A move that a node takes part in. Only the giver knows by which rule.
+    /// Returns the status of a move that a node takes part in. Only the giver knows the rule.
     pub fn of(map: &Map, engagement: &Engagement, rule: Option<Rule>) -> MoveStatus {
         let primary = map.bucket(engagement.bucket).and_then(Bucket::primary);
         MoveStatus {
@@ -339,12 +340,12 @@ fn kind(part: &Part) -> String {
     }
 }
 
-/// A node's name; its id if it is no member (any more).
+/// Returns a node's name, or its id if it is not a member (any more).
 pub fn name(map: &Map, node: NodeId) -> String {
     map.member(node).map_or_else(|| digits(node), |member| member.name.clone())
 }
 
-/// An id in sixteen hexadecimal digits.
+/// Returns an id in sixteen hexadecimal digits.
 pub fn digits(node: NodeId) -> String {
     format!("{:016x}", node.0)
 }

@@ -1,5 +1,5 @@
-//! May this command run now, on this connection? And which slots does it need? The checks come in the
-//! order in which Redis makes them, so that of several faults the same one is told.
+//! Decides whether a command may run now on this connection, and which slots it needs. The checks run in the same
+//! order as in Redis, so that a request with several faults gets the same error.
 
 use placement::Slot;
 use resp::Reply;
@@ -25,7 +25,7 @@ fn locks_of(mut slots: Vec<Slot>) -> Locks {
     }
 }
 
-/// The slots that are named one by one.
+/// Returns the slots that are listed individually.
 fn slots_in(locks: Locks) -> Vec<Slot> {
     match locks {
         Locks::None | Locks::AsNeeded => Vec::new(),
@@ -36,14 +36,13 @@ fn slots_in(locks: Locks) -> Vec<Slot> {
 
 pub enum Verdict {
     Run(&'static Spec, Locks),
-    /// It runs with EXEC; the reply is written.
+    /// The command runs with EXEC; the reply is written.
     Queued,
-    /// This was replied.
+    /// This error was replied.
     Refused(Error),
 }
 
-/// Decides on a request. Errors are written to `reply` and change nothing but the fate of a
-/// transaction under way.
+/// Decides on a request. Errors are written to `reply` and change nothing except the state of an open transaction.
 #[inline]
 pub fn admit(
     request: &Request<'_>,
@@ -57,8 +56,8 @@ pub fn admit(
     }
 }
 
-/// Admits a command on one key that no check can stop. `None` if the checks must tell. Nearly all commands pass here,
-/// without a verdict that would have to be moved about.
+/// Admits a command on one key that passes every check. `None` if the full checks must decide. Nearly all commands
+/// take this path, which avoids moving a `Verdict` around.
 #[inline]
 fn admit_at_once(
     request: &Request<'_>,
@@ -85,12 +84,12 @@ fn admit_by_all_checks(
     let spec = match check(request, session, around) {
         Ok(spec) => spec,
         Err(error) if is_http(request) => {
-            session.closing = true; // Nothing is replied: whoever sent it would not understand.
+            session.closing = true; // No reply: an HTTP client would not understand it.
             return Verdict::Refused(error);
         }
         Err(error) => return refuse(request, session, told(request, error), reply),
     };
-    // Whoever has to go elsewhere is told that first: what is wrong here may be right there.
+    // A redirect comes first: an error here may not be one on the right node.
     let locks = match locks(spec, request, session, around) {
         Ok(locks) => locks,
         Err(error) => return refuse(request, session, error, reply),
@@ -113,8 +112,8 @@ fn admit_by_all_checks(
     }
 }
 
-/// Whether the command may need memory that is not there, itself or by being queued. Whoever can make
-/// room does so before [`admit`].
+/// Returns whether the command may need memory, for itself or for being queued. A caller that can free memory does
+/// so before [`admit`].
 #[inline]
 pub fn needs_memory(spec: &Spec, session: &Session) -> bool {
     let Some(queue) = &session.queue else { return spec.has(Flag::DenyOom) };
@@ -131,7 +130,7 @@ fn is_exec(spec: &Spec) -> bool {
     spec.full_name == "exec"
 }
 
-/// The error in the words in which it is told: EXEC adds what becomes of the transaction.
+/// Adjusts the error for EXEC, which also reports that the transaction is discarded.
 fn told(request: &Request<'_>, error: Error) -> Error {
     if !request.spec.is_some_and(is_exec) {
         return error;
@@ -152,7 +151,7 @@ fn refuse(
     Verdict::Refused(error)
 }
 
-/// What a refused command does to the transaction under way: EXEC ends it, any other breaks it.
+/// Applies a refusal to the open transaction: EXEC ends it, any other command marks it as broken.
 fn give_up(request: &Request<'_>, session: &mut Session) {
     if request.spec.is_some_and(is_exec) {
         session.discard();
@@ -180,7 +179,7 @@ fn check(
     Ok(spec)
 }
 
-/// Whether the node and the connection are in a state to run it.
+/// Checks whether the state of the node and of the connection allows the command.
 #[inline]
 fn check_state(spec: &Spec, session: &Session, around: &Surroundings) -> Result<(), Error> {
     if around.out_of_memory && needs_memory(spec, session) {
@@ -192,7 +191,7 @@ fn check_state(spec: &Spec, session: &Session, around: &Surroundings) -> Result<
     Ok(())
 }
 
-/// Most commands of one transaction, and most bytes: a client cannot queue without end.
+/// Maximum number of commands and of bytes of one transaction: a client cannot queue without limit.
 const QUEUED_MAX: usize = 1_000_000;
 const QUEUED_BYTES_MAX: usize = 1 << 30;
 
@@ -226,7 +225,7 @@ fn locks(
     if let Some(key) = &request.key {
         let locks = key_locks(spec, request, key, around)?;
         route(&around.cluster, &locks, need(spec, session))?;
-        // A channel belongs to a slot, and holds nothing that would have to be locked.
+        // A channel belongs to a slot, but the slot holds nothing for it that needs a lock.
         return Ok(if spec.has(Flag::NotKeys) { Locks::None } else { locks });
     }
     if let Some(queue) = session.queue.as_ref().filter(|_| is_exec(spec)) {
@@ -249,8 +248,8 @@ fn key_locks(
     several(slots.collect(), around)
 }
 
-/// What EXEC locks: the slots of the queued commands, which must be served here, and of what is
-/// watched. A watched slot that has changed hands is left out: EXEC will not run for that alone.
+/// Returns the slots that EXEC locks: those of the queued commands, which must be served here, and those of watched
+/// keys. A watched slot whose primary has changed is left out: EXEC aborts for that reason alone.
 fn queue_locks(
     queued: &[Queued],
     session: &Session,
@@ -274,7 +273,7 @@ fn queue_locks(
     Ok(locks_of(slots))
 }
 
-/// What the command needs its slots for, on this connection.
+/// Returns the kind of access the command needs to its slots on this connection.
 #[inline]
 fn need(spec: &Spec, session: &Session) -> Need {
     const HERE: Flags = Flags::of(&[Flag::Write, Flag::NotKeys]);
@@ -292,14 +291,14 @@ fn several(slots: Vec<Slot>, around: &Surroundings) -> Result<Locks, Error> {
     if crosses { Err(Error::CROSS_SLOT) } else { Ok(locks) }
 }
 
-/// Whether these are the first words of an HTTP request: a web page has made somebody's browser
-/// talk to us, and what follows in its body must not be run. As Redis does, we say nothing.
+/// Returns whether these are the first words of an HTTP request: a web page made a browser connect to us, and the
+/// commands in the request's body must not run. Like Redis, we send no reply.
 fn is_http(request: &Request<'_>) -> bool {
     let is = |name: &[u8]| request.args.at(0).eq_ignore_ascii_case(name);
     request.spec.is_none() && (is(b"post") || is(b"host:"))
 }
 
-/// How many arguments, and how many bytes of them, an error reply repeats.
+/// Maximum number of bytes of the arguments that an error reply repeats.
 const UNKNOWN_BYTES_MAX: usize = 128;
 
 fn unknown(request: &Request<'_>) -> Error {

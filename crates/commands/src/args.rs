@@ -1,4 +1,4 @@
-//! Arguments: places in a buffer, so that parsing a command copies and allocates nothing.
+//! A command's arguments as positions in a buffer, so that parsing a command copies and allocates nothing.
 
 use core::ops::Index;
 
@@ -21,7 +21,7 @@ impl<'a> Args<'a> {
         self.spans.len()
     }
 
-    /// Returns the bytes from the beginning of the first argument to the end of the last.
+    /// Returns the number of bytes from the beginning of the first argument to the end of the last.
     #[inline]
     pub fn extent(self) -> usize {
         let [first, .., last] = self.spans else { return 0 };
@@ -37,13 +37,13 @@ impl<'a> Args<'a> {
         self.spans.get(index).map(|span| span.of(self.buffer))
     }
 
-    /// The argument at `index`, which the command's arity says is there.
+    /// Returns the argument at `index`, which must exist by the command's arity.
     #[inline]
     pub fn at(self, index: usize) -> &'a [u8] {
         self.spans[index].of(self.buffer)
     }
 
-    /// The arguments from `start` on.
+    /// Returns the arguments from `start` on.
     pub fn from(self, start: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone {
         self.spans[start..].iter().map(move |span| span.of(self.buffer))
     }
@@ -62,7 +62,7 @@ impl Index<usize> for Args<'_> {
     }
 }
 
-/// Arguments that outlive their buffer: a command queued by MULTI, an entry of the slow log.
+/// Arguments that outlive their buffer: of a command queued by MULTI, of an entry of the slow log.
 #[derive(Clone, Debug, Default)]
 pub struct OwnedArgs {
     bytes: Vec<u8>,
@@ -84,7 +84,7 @@ impl OwnedArgs {
         Args::new(&self.bytes, &self.spans)
     }
 
-    /// What it takes in memory, nearly.
+    /// Returns the approximate memory use.
     pub fn bytes(&self) -> usize {
         self.bytes.len() + self.spans.len() * size_of::<Span>()
     }

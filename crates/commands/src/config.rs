@@ -1,5 +1,4 @@
-//! CONFIG: the settings, read and changed while the node runs. What there is to set is the table in
-//! `settings/table.rs`.
+//! CONFIG: reads and changes the settings while the node runs. The settings are the table in `settings/table.rs`.
 
 use std::collections::BTreeSet;
 
@@ -103,7 +102,7 @@ fn set(context: &mut Context<'_>) -> Result<(), Error> {
     let changes: Vec<(&str, &str)> =
         texts.chunks_exact(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref())).collect();
     let mut seen = BTreeSet::new();
-    // All names first: a wrong one outdoes a wrong value before it.
+    // Check all names first: an unknown name takes precedence over an invalid value before it.
     for (name, _) in &changes {
         if settings::find(name).is_none() {
             return Err(Error::new(format!(

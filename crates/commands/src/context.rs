@@ -1,4 +1,4 @@
-//! What a running command has at hand, and [`run`], which starts it.
+//! The context of a running command, and [`run`], which runs it.
 
 use resp::Reply;
 use store::Key;
@@ -6,24 +6,25 @@ use store::Key;
 use crate::keys::Keys;
 use crate::{Args, Error, Host, Session, Spec};
 
-/// Runs a command. `Err` means that nothing was changed and nothing was replied yet.
+/// A function that runs a command. `Err` means that nothing was changed and nothing was replied yet.
 pub type Run = fn(&mut Context<'_>) -> Result<(), Error>;
 
-/// The fields are apart so that a value borrowed from `keys` can be written to `reply`.
+/// The context of a running command. The fields are separate so that a value borrowed from `keys` can be written to
+/// `reply`.
 pub struct Context<'a> {
     pub args: Args<'a>,
     pub keys: Keys<'a>,
     pub reply: Reply<'a>,
     pub session: &'a mut Session,
     pub host: &'a mut dyn Host,
-    /// The command that runs, for its name in errors.
+    /// The running command, for its name in errors.
     pub spec: &'static Spec,
     /// The first key with its slot and hash, computed when the request was prepared.
     pub first_key: Option<Key<'a>>,
 }
 
 impl<'a> Context<'a> {
-    /// The argument at `index` as a key.
+    /// Returns the argument at `index` as a key.
     #[inline]
     pub fn key(&self, index: usize) -> Key<'a> {
         match self.first_key {
@@ -32,21 +33,21 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The argument at `index` as an integer, in the strict form that Redis wants.
+    /// Returns the argument at `index` as an integer, as strictly as Redis parses it.
     pub fn integer(&self, index: usize) -> Result<i64, Error> {
         resp::parse_integer(self.args.at(index)).ok_or(Error::NOT_AN_INTEGER)
     }
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     Done,
-    /// An error was its reply.
+    /// The reply was an error.
     Failed,
 }
 
-/// Runs an admitted command whose slots are locked. An error becomes its reply.
+/// Runs an admitted command whose slots are locked. An error becomes the reply.
 #[inline]
 pub fn run(context: &mut Context<'_>) -> Ending {
     let run = context.spec.run.expect("a container without a subcommand is not admitted");

@@ -1,8 +1,8 @@
-//! Error replies. An error means: the command was not done, nothing was changed.
+//! Error replies. An error means that the command did not run and nothing was changed.
 
 use std::borrow::Cow;
 
-/// The text of an error reply, its code first, in Redis's own words where it has some.
+/// The text of an error reply, its code first, in Redis's own words where Redis has a text for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error(Cow<'static, str>);
 
@@ -37,7 +37,7 @@ impl Error {
         Error::new(format!("ERR wrong number of arguments for '{full_name}' command"))
     }
 
-    /// For a subcommand that takes some arguments or more, but not so many.
+    /// Returns the error for a subcommand with too many arguments, whose arity is only a minimum.
     pub fn wrong_subcommand_arity(container: &str, given: &[u8]) -> Error {
         let given = repeated(given, 128);
         Error::new(format!(
@@ -49,7 +49,7 @@ impl Error {
         Error::new(format!("ERR invalid expire time in '{full_name}' command"))
     }
 
-    /// True if it sends the client to another node, or says that nobody serves the slot.
+    /// Returns whether the error redirects the client to another node, or reports that no node serves the slot.
     pub fn is_redirection(&self) -> bool {
         self.0.starts_with("MOVED ") || self.0.starts_with("CLUSTERDOWN ")
     }
@@ -59,7 +59,7 @@ impl Error {
     }
 }
 
-/// The beginning of an argument as an error repeats it: like Redis, up to the first zero byte.
+/// Returns the beginning of an argument for an error text: like Redis, up to the first zero byte.
 pub(crate) fn repeated(argument: &[u8], bytes_max: usize) -> String {
     let text = argument.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(&text[..text.len().min(bytes_max)]).into_owned()

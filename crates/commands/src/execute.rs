@@ -1,5 +1,5 @@
-//! One command from admission to its tickets: admitted, its slots locked and checked by the gate, run, its
-//! effects shipped. The server's workers and the simulator's nodes both execute commands by this function.
+//! Executes one command: admits it, locks its slots, checks them with the gate, runs it, ships its effects, and
+//! returns its tickets. The server's workers and the simulator's nodes both use this function.
 
 use core::ops::{Deref, DerefMut};
 use std::collections::BTreeSet;
@@ -17,19 +17,19 @@ use crate::{
     Surroundings, Verdict, admit, run,
 };
 
-/// What the node as a whole says about running commands.
+/// The node-wide rules for running commands.
 #[derive(Clone, Copy)]
 pub struct ServingRules<'a> {
     pub has_lease: bool,
     /// Writes to a bucket with fewer copies wait.
     pub min_copies: usize,
-    /// Replies wait for backups (`ack = "backup"`).
+    /// True if replies wait for backups (`ack = "backup"`).
     pub waits_for_backups: bool,
-    /// Primaries that have fallen silent: READONLY reads of what is here of theirs are refused.
+    /// Unreachable primaries: READONLY reads of this node's copies of their slots are refused.
     pub pending: &'a BTreeSet<NodeId>,
 }
 
-/// What a command works with besides its slots.
+/// The resources of a command besides its slots.
 pub struct Workbench<'a> {
     pub env: &'a Surroundings,
     pub outcome: &'a mut Outcome,
@@ -39,26 +39,26 @@ pub struct Workbench<'a> {
 }
 
 pub enum Executed {
-    /// It ran, and its reply is written; it may leave when the tickets allow it.
+    /// The command ran, and its reply is written; the reply may be sent when the tickets allow it.
     Ran { ending: Ending, finished: Finished, relies_on_lease: bool },
-    /// It ran on one slot that concerns nobody else: its reply waits for nothing but the lease.
+    /// The command ran on one slot and needs no acknowledgement: its reply depends only on the lease.
     RanPlainly(Ending),
-    /// It runs with EXEC; the reply is written.
+    /// The command runs with EXEC; the reply is written.
     Queued,
-    /// This was replied; nothing ran.
+    /// This error was replied; nothing ran.
     Refused(Error),
-    /// This node has no lease: nothing ran, nothing is replied.
+    /// This node has no lease: nothing ran, nothing was replied.
     Fenced,
-    /// Nothing ran, nothing is replied: it is to be tried again when the obstacle is gone.
+    /// Nothing ran, nothing was replied: retry when the obstacle is gone.
     Park(Slot, Obstacle),
-    /// Nothing ran, nothing is replied: another node serves the slot.
+    /// Nothing ran, nothing was replied: another node serves the slot.
     Redirect(Slot),
-    /// A walk over many slots has left out this one, which is being handed over or lacks copies; what it replied
-    /// does not count, and it is to be run again.
+    /// A walk over many slots skipped this one, which is being handed over or lacks copies. Its reply is void, and
+    /// the command must run again.
     LeftOut(Slot, Obstacle),
 }
 
-/// A host that was made for one command.
+/// A host created for one command.
 pub struct OwnHost<T>(pub T);
 
 impl<T> Deref for OwnHost<T> {
@@ -77,7 +77,7 @@ impl<T> DerefMut for OwnHost<T> {
     }
 }
 
-/// Executes a request. `lock` takes the locks it needs, `host` gives the node around it.
+/// Executes a request. `lock` takes the locks it needs, `host` provides the node's interface.
 #[inline]
 pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     request: &Request<'_>,
@@ -162,13 +162,14 @@ impl From<Denied> for Executed {
     }
 }
 
-/// The slot of a command for a bucket that this node will serve in a moment. By the map it still is another's.
+/// Returns the command's slot if this node is about to become its primary. In the map it still belongs to another
+/// node.
 fn awaited<P: ServingPlane>(request: &Request<'_>, plane: &P, env: &Surroundings) -> Option<Slot> {
     let slot = request.key.as_ref()?.slot();
     (!env.cluster.is_mine(slot) && plane.awaits_promotion(slot)).then_some(slot)
 }
 
-/// What a command is about to do to its slots, on this connection.
+/// Returns the access of a command to its slots on this connection.
 #[inline]
 fn access(spec: &Spec, session: &Session, rules: ServingRules<'_>) -> Access {
     let writes =
@@ -181,13 +182,13 @@ fn access(spec: &Spec, session: &Session, rules: ServingRules<'_>) -> Access {
     Access { need, only_reads: !writes, waits_for_backups, heeds_backlog: writes }
 }
 
-/// True if EXEC would run a command that writes.
+/// Returns whether EXEC would run a command that writes.
 fn runs_writes(session: &Session) -> bool {
     let queue = session.queue.iter().flat_map(|queue| &queue.commands);
     queue.into_iter().any(|queued| queued.spec.has(Flag::Write))
 }
 
-/// A slot whose copy here may be old, because its primary has fallen silent.
+/// Returns a slot whose copy here may be stale, because its primary is unreachable.
 fn pending_slot<P: ServingPlane>(
     locked: &LockedSlots<'_, P>,
     env: &Surroundings,

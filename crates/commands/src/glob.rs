@@ -1,18 +1,18 @@
 //! Glob patterns as Redis matches them (KEYS, SCAN, PSUBSCRIBE, CONFIG GET): `*`, `?`, `[a-z]`,
-//! `[^a]`, `\` before what is meant literally. Odd patterns (an open bracket, a backslash at the
-//! end) give what Redis gives.
+//! `[^a]`, `\` before a literal character. Malformed patterns (an open bracket, a backslash at the end) match as in
+//! Redis.
 
-/// Whether the whole of `text` matches `pattern`.
+/// Returns whether the whole of `text` matches `pattern`.
 ///
-/// Of several stars only the last one ever needs another try, so the work is bounded by the product
-/// of the lengths whatever the pattern.
+/// Only the last of several stars ever needs another attempt, so the work is bounded by the product of the lengths
+/// for every pattern.
 pub fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
-    // Redis looks at no pattern, not even `*`, when there is no text.
+    // Redis ignores the pattern, even `*`, if the text is empty.
     if text.is_empty() {
         return pattern.is_empty();
     }
     let (mut rest, mut at) = (pattern, 0);
-    // Behind the last star: the pattern from there, and the place in the text it was tried at.
+    // The pattern after the last star, and the position in the text at which it was last tried.
     let mut star: Option<(&[u8], usize)> = None;
     loop {
         if rest.first() == Some(&b'*') {
@@ -27,7 +27,7 @@ pub fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
                 if skip_stars(behind).is_empty() {
                     return true;
                 }
-                // What is left of the pattern wants text that a later try has even less of.
+                // The rest of the pattern needs more text, and a later attempt has even less.
                 return false;
             }
             Some(behind) => (rest, at) = (behind, at + 1),
@@ -47,7 +47,7 @@ fn skip_stars(pattern: &[u8]) -> &[u8] {
     &pattern[stars..]
 }
 
-/// Matches one byte against the first element of the pattern, and returns the pattern behind it.
+/// Matches one byte against the first element of the pattern, and returns the rest of the pattern.
 fn match_one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     match pattern {
         [] => None,
@@ -57,7 +57,7 @@ fn match_one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     }
 }
 
-/// Matches one byte against `a-z]` or `^a-z]`. A class that is not closed ends with the pattern.
+/// Matches one byte against `a-z]` or `^a-z]`. An unclosed class ends with the pattern.
 fn match_class(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     let (negated, mut rest) = match pattern {
         [b'^', rest @ ..] => (true, rest),
@@ -84,7 +84,7 @@ fn match_class(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     }
 }
 
-/// Ranges may be written either way round. Bytes compare as signed ones, as they do in C.
+/// Returns whether `byte` lies between the two, which may be in either order. Bytes compare as signed, as in C.
 fn is_between(byte: u8, one: u8, other: u8) -> bool {
     let (byte, one, other) = (byte.cast_signed(), one.cast_signed(), other.cast_signed());
     (one.min(other)..=one.max(other)).contains(&byte)
@@ -94,7 +94,7 @@ fn is_between(byte: u8, one: u8, other: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Pattern, text, and what redis-server 7.0.15 answered.
+    /// Pattern, text, and the result of redis-server 7.0.15.
     const ANSWERS: &[(&str, &str, bool)] = &[
         ("", "", true),
         ("*", "", false),

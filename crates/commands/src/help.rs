@@ -1,9 +1,9 @@
-//! HELP of every container of subcommands, written from the table.
+//! HELP of every container of subcommands, generated from the table.
 
 use crate::context::Context;
 use crate::{Error, Spec, Table};
 
-/// Runs `CLIENT HELP`, `CONFIG HELP` and the like: a line for each subcommand, one for what it does.
+/// Runs `CLIENT HELP`, `CONFIG HELP` and so on: for each subcommand one line of syntax and one of summary.
 pub(crate) fn help(context: &mut Context<'_>) -> Result<(), Error> {
     let name = context.spec.full_name.split('|').next().unwrap_or_default();
     let container = Table::default().find(name.as_bytes()).expect("a subcommand has a container");

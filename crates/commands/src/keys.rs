@@ -1,5 +1,5 @@
-//! The locked slots, as commands see them: read a key, apply an effect, tell of an event. Expired
-//! keys are never seen: finding one takes it away first, by an effect like any other.
+//! The locked slots as commands see them: read a key, apply an effect, notify of an event. Commands never see
+//! expired keys: looking one up removes it first, by an ordinary effect.
 
 use std::sync::Arc;
 
@@ -14,40 +14,39 @@ use crate::cluster::View;
 use crate::outcome::{Event, Outcome};
 use crate::settings::NotifyClasses;
 
-/// The slots that a command works on. A served slot changes only by [`Slots::apply`].
+/// The slots that a command works on. A served slot changes only through [`Slots::apply`].
 pub trait Slots {
-    /// The table of a slot, to be read. With [`crate::Locks::AsNeeded`] the lock is taken here, and the one
-    /// before let go.
+    /// Returns the table of a slot for reading. With [`crate::Locks::AsNeeded`] this takes the slot's lock, and
+    /// releases the previous one.
     fn table(&mut self, slot: Slot) -> &SlotTable;
 
-    /// Notes the use of an item, for eviction.
+    /// Records the use of an item, for eviction.
     fn touch(&mut self, slot: Slot, at: At, touch: Touch);
 
-    /// Carries out an effect and records it for the backups.
+    /// Applies an effect and records it for the backups.
     fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied;
 
-    /// True if the slot may be changed: it is served here, and not being handed over.
+    /// Returns whether the slot may be changed: it is served here, and not being handed over.
     fn may_change(&mut self, _slot: Slot) -> bool {
         true
     }
 
-    /// True if a walk has left out a slot that it may not change now.
+    /// Returns whether a walk has skipped a slot that must not change now.
     fn has_left_out(&self) -> bool {
         false
     }
 
-    /// The first slot from `from` on that holds keys. A server that keeps count of them answers
-    /// without locking any.
+    /// Returns the first slot from `from` on that holds keys. A server that keeps counters needs no lock for this.
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
         Slot::all().skip(from.index()).find(|slot| !self.table(*slot).is_empty())
     }
 
-    /// The number of keys in a slot.
+    /// Returns the number of keys in a slot.
     fn len(&mut self, slot: Slot) -> usize {
         self.table(slot).len()
     }
 
-    /// The number of keys in all slots, expired ones that are still there among them.
+    /// Returns the number of keys in all slots, including expired ones not yet removed.
     fn key_count(&mut self) -> usize {
         Slot::all().map(|slot| self.table(slot).len()).sum()
     }
@@ -107,32 +106,32 @@ impl<P: ServingPlane> Slots for ServedSlot<'_, '_, P> {
     }
 }
 
-/// What is the same for all commands of a batch.
+/// Parameters that are the same for all commands of a batch.
 #[derive(Clone)]
 pub struct Surroundings {
     pub now: UnixMillis,
     pub seed: Seed,
     pub access: Access,
     pub notify: NotifyClasses,
-    /// Memory is short and nothing more can be evicted.
+    /// True if memory is short and nothing more can be evicted.
     pub out_of_memory: bool,
-    /// Whose the slots are.
+    /// The owners of the slots.
     pub cluster: Arc<View>,
-    /// Keys of one command must share a slot.
+    /// True if the keys of one command must share a slot.
     pub one_slot_only: bool,
     pub password_required: bool,
-    /// The longest string a command may make.
+    /// Maximum length of a string that a command may create.
     pub string_bytes_max: usize,
 }
 
-/// What a command does to keys goes through here.
+/// Access to the keys for commands.
 pub struct Keys<'a> {
     pub(crate) slots: &'a mut dyn Slots,
     pub(crate) around: &'a Surroundings,
     pub(crate) outcome: &'a mut Outcome,
-    /// The connection asked that its reads leave no trace (`CLIENT NO-TOUCH`).
+    /// True if reads must not update access marks (`CLIENT NO-TOUCH`).
     pub(crate) no_touch: bool,
-    /// The state of a small generator, seeded by the server.
+    /// The state of a small random number generator, seeded by the server.
     pub(crate) chance: &'a mut u64,
 }
 
@@ -146,7 +145,7 @@ impl<'a> Keys<'a> {
         Keys { slots, around, outcome, no_touch: false, chance }
     }
 
-    /// The same keys, for a command that runs inside another one (EXEC).
+    /// Returns the same keys, for a command that runs inside another one (EXEC).
     pub fn reborrow(&mut self) -> Keys<'_> {
         Keys {
             slots: &mut *self.slots,
@@ -162,14 +161,14 @@ impl<'a> Keys<'a> {
         self.around.now
     }
 
-    /// The time of a slot, by which deadlines in it are computed and judged.
+    /// Returns the time of a slot, by which deadlines in it are computed and checked.
     #[inline]
     pub fn now_in(&mut self, slot: Slot) -> UnixMillis {
         let now = self.around.now;
         self.slots.table(slot).time(now)
     }
 
-    /// The deadline of a key that goes from one slot to another: the time it has left stays the same.
+    /// Returns the deadline of a key that moves from one slot to another: the remaining time stays the same.
     pub fn carry_deadline(&mut self, at: UnixMillis, from: Slot, to: Slot) -> UnixMillis {
         let left = at.0.saturating_sub(self.now_in(from).0);
         UnixMillis(self.now_in(to).0.saturating_add(left))
@@ -184,7 +183,7 @@ impl<'a> Keys<'a> {
         self.around.seed.key(bytes)
     }
 
-    /// Reads a key for a client: notes the use, counts hit or miss.
+    /// Reads a key for a client: records the use, counts a hit or miss.
     #[inline]
     pub fn read(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
         let Some(at) = self.live(key) else {
@@ -200,8 +199,7 @@ impl<'a> Keys<'a> {
         self.notify(NotifyClasses::KEY_MISS, "keymiss", key.bytes());
     }
 
-    /// [`Keys::read`] for commands that ask about a key and do not use it: counts hit or miss, notes
-    /// no use.
+    /// Like [`Keys::read`], for commands that inspect a key without using it: counts a hit or miss, records no use.
     pub fn inspect(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
         let Some(at) = self.live(key) else {
             self.missed(key);
@@ -211,14 +209,14 @@ impl<'a> Keys<'a> {
         Some(self.slots.table(key.slot()).found(at))
     }
 
-    /// Looks a key up for a command that is about to write it: notes the use, counts nothing.
+    /// Looks up a key for a command that is about to write it: records the use, counts neither hit nor miss.
     #[inline]
     pub fn find(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
         let at = self.live(key)?;
         Some(self.touched(key, at))
     }
 
-    /// Looks a key up and leaves no trace of it.
+    /// Looks up a key without recording or counting anything.
     pub fn peek(&mut self, key: &Key<'_>) -> Option<Found<'_>> {
         let at = self.live(key)?;
         Some(self.slots.table(key.slot()).found(at))
@@ -228,7 +226,7 @@ impl<'a> Keys<'a> {
         self.live(key).is_some()
     }
 
-    /// Carries an effect out and records it for the backups.
+    /// Applies an effect and records it for the backups.
     #[inline]
     pub fn apply(&mut self, effect: &Effect<'_>) {
         let Some(slot) = slot_of(effect) else {
@@ -241,14 +239,13 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Makes a key that takes the place of any that is there (RENAME, COPY, RESTORE): to those who
-    /// listen it is always a new one.
+    /// Creates a key that replaces any existing one (RENAME, COPY, RESTORE): it always causes a "new" event.
     pub fn put_anew(&mut self, key: Key<'_>, value: NewValue<'_>, expires_at: Option<UnixMillis>) {
         self.apply_to(key.slot(), &Effect::Put { key, value, expires_at });
         self.notify(NotifyClasses::NEW, "new", key.bytes());
     }
 
-    /// The key that the effect is going to make, if anybody wants to hear of new keys.
+    /// Returns the key that the effect is going to create, if "new" events are published.
     #[inline]
     fn new_key<'k>(&mut self, effect: &Effect<'k>) -> Option<Key<'k>> {
         if !self.around.notify.publishes(NotifyClasses::NEW) {
@@ -266,17 +263,17 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// True if a walk has left out a slot that it may not change now.
+    /// Returns whether a walk has skipped a slot that must not change now.
     pub(crate) fn has_left_out(&self) -> bool {
         self.slots.has_left_out()
     }
 
-    /// Takes all keys of a slot away.
+    /// Removes all keys of a slot.
     pub fn clear(&mut self, slot: Slot) {
         self.apply_to(slot, &Effect::Clear);
     }
 
-    /// Takes a key away, if it is there.
+    /// Removes a key, if it exists.
     pub fn remove(&mut self, key: &Key<'_>) -> bool {
         let there = self.exists(key);
         if there {
@@ -285,7 +282,7 @@ impl<'a> Keys<'a> {
         there
     }
 
-    /// Tells those who listen that something happened to a key.
+    /// Publishes a keyspace event about a key.
     #[inline]
     pub fn notify(&mut self, class: NotifyClasses, name: &'static str, key: &[u8]) {
         if self.around.notify.publishes(class) {
@@ -293,23 +290,23 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// What has been told so far, for a command that has more to tell.
+    /// Returns the events so far, for a command that publishes more itself.
     pub(crate) fn events(&mut self) -> &mut Vec<Event> {
         &mut self.outcome.events
     }
 
-    /// A random number.
+    /// Returns a random number.
     pub fn roll(&mut self) -> u64 {
         roll(self.chance)
     }
 
-    /// The table of a slot, for commands that walk over all of them.
+    /// Returns the table of a slot, for commands that walk over all of them.
     pub fn table(&mut self, slot: Slot) -> &SlotTable {
         self.slots.table(slot)
     }
 
-    /// The first slot from `from` on that holds keys and is this node's own: the copies it keeps for
-    /// others are theirs to tell of.
+    /// Returns the first slot from `from` on that holds keys and is served by this node: backup copies are reported
+    /// by their primaries.
     pub fn occupied(&mut self, from: Slot) -> Option<Slot> {
         let mut from = Some(from);
         loop {
@@ -321,7 +318,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// How many keys there are in the slots of this node.
+    /// Returns the number of keys in the slots of this node.
     pub fn key_count(&mut self) -> usize {
         let cluster = &self.around.cluster;
         if cluster.serves_all() {
@@ -337,7 +334,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Where the key is. One that has expired is taken away first.
+    /// Returns the location of the key. An expired key is removed first.
     #[inline]
     fn live(&mut self, key: &Key<'_>) -> Option<At> {
         let now = self.around.now;
@@ -352,8 +349,8 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Takes away a key that is due. A backup only hides it: taking it away is the primary's to do, and so is a
-    /// slot that is being handed over.
+    /// Removes a key that is due. A backup only hides it, because only the primary removes keys; the same holds for
+    /// a slot that is being handed over.
     pub fn expire(&mut self, key: &Key<'_>) {
         if !self.slots.may_change(key.slot()) {
             return;
@@ -363,7 +360,7 @@ impl<'a> Keys<'a> {
         self.notify(NotifyClasses::EXPIRED, "expired", key.bytes());
     }
 
-    /// The key at `at`, its use noted.
+    /// Returns the item at `at` after recording its use.
     #[inline]
     fn touched(&mut self, key: &Key<'_>, at: At) -> Found<'_> {
         let touch = self.touch();
@@ -402,7 +399,7 @@ fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
     }
 }
 
-/// The next number of a small generator (splitmix64); good enough to choose whom to evict.
+/// Returns the next number of a small generator (splitmix64); good enough to choose keys to evict.
 pub fn roll(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;

@@ -1,38 +1,38 @@
-//! What a command does: its entry in the table, its parsing, its run on locked slots, which leaves a
-//! reply and effects; and the state of a connection. Pure: sockets, locks, the clock and chance belong
-//! to whoever calls (`server/src/worker/execute.rs`, and tests).
+//! The commands: their entries in the table, their parsing, and their execution on locked slots, which produces a
+//! reply and effects; also the state of a connection. Pure: sockets, locks, the clock and random numbers belong to
+//! the caller (`server/src/worker/execute.rs`, and tests).
 //!
-//! The way of one command: [`Request::prepare`] (which command, which keys), [`admit`] (may it run
-//! now, and which slots must be locked), then [`run`], which calls the function named in the table.
-//! To add a command: one entry in the `SPECS` of a family below, one function beside it.
-pub mod settings; // What can be configured: names, kinds, defaults, help.
+//! The path of one command: [`Request::prepare`] (finds the command and its keys), [`admit`] (decides whether it
+//! may run now, and which slots to lock), then [`run`], which calls the function named in the table. To add a
+//! command: one entry in the `SPECS` of a family below, one function beside it.
+pub mod settings; // The settings: names, kinds, defaults, help.
 mod spec; //        A command as data, and the table of all of them.
-mod request; //     A request that has found its command and its keys.
-mod args; //        Arguments: places in a buffer.
-mod admit; //       May this command run now, on this connection? Which slots does it need?
-mod context; //     What a running command has at hand.
-mod execute; //     One command from admission to its tickets.
+mod request; //     A request with its command and its first key.
+mod args; //        Arguments as positions in a buffer.
+mod admit; //       Decides whether a command may run now, and which slots it needs.
+mod context; //     The context of a running command.
+mod execute; //     Executes one command, from admission to its tickets.
 mod keys; //        The locked slots, as commands see them: read, write, notify.
-mod outcome; //     What a command leaves behind besides its reply.
+mod outcome; //     The results of a command besides its reply.
 mod session; //     A connection's state.
-mod host; //        What a command may ask of the node around it.
+mod host; //        The node's interface for commands.
 mod error; //       Error replies, in Redis's words.
-mod strings; //     SET, GET and their kin.
-mod bits; //        SETBIT, BITCOUNT, BITFIELD and their kin.
-mod keyspace; //    DEL, EXPIRE, SCAN: keys whatever they hold.
+mod strings; //     SET, GET and the other string commands.
+mod bits; //        SETBIT, BITCOUNT, BITFIELD and the other bit commands.
+mod keyspace; //    DEL, EXPIRE, SCAN: keys of any type.
 mod transactions; // MULTI, EXEC, WATCH.
-mod rdb; //         Values in Redis's serialised form.
-mod glob; //        Patterns of names.
-mod connection; //  PING, AUTH, HELLO and what else a connection says of itself.
+mod rdb; //         Values in Redis's serialisation format.
+mod glob; //        Glob patterns.
+mod connection; //  PING, AUTH, HELLO and other commands about the connection itself.
 mod client; //      CLIENT: this connection and the others.
 mod pubsub; //      SUBSCRIBE, PUBLISH, keyspace notifications.
-mod command; //     COMMAND: this table, told to clients.
-mod config; //      CONFIG: the settings, read and changed.
+mod command; //     COMMAND: describes this table to clients.
+mod config; //      CONFIG: reads and changes the settings.
 mod info; //        INFO.
-mod server; //      TIME, SHUTDOWN, SLOWLOG and what else concerns the node as a whole.
-pub mod cluster; //   CLUSTER, and whose a slot is.
-mod timer; //       TIMER.SET and its kin.
-mod shown; //       Arguments as others may see them.
+mod server; //      TIME, SHUTDOWN, SLOWLOG and other commands about the node as a whole.
+pub mod cluster; //   CLUSTER, and the owners of slots.
+mod timer; //       TIMER.SET and the other timer commands.
+mod shown; //       Arguments with secrets removed.
 mod help; //        HELP of every container of subcommands.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing; // A node without sockets, for tests and fuzzing.

@@ -1,29 +1,29 @@
-//! What a command leaves behind besides its reply and its effects: events for those who listen, garbage to
-//! free, counters. The server carries it off after the slots are unlocked.
+//! The results of a command besides its reply and its effects: events for subscribers, garbage to free, counters.
+//! The server processes them after the slots are unlocked.
 
 use store::{Applied, Garbage};
 
 use crate::settings::NotifyClasses;
 use crate::{Ending, Error, Spec};
 
-/// What running commands has left behind so far.
+/// The accumulated results of commands so far.
 #[derive(Default)]
 pub struct Outcome {
     pub events: Vec<Event>,
     pub garbage: Vec<Garbage>,
-    /// By how much the memory in use has risen or fallen.
+    /// Change of the memory in use.
     pub grown_bytes: i64,
     pub hits: u64,
     pub misses: u64,
     pub expired: u64,
     pub evicted: u64,
-    /// The errors that were replied.
+    /// The error replies.
     pub errors: Vec<Error>,
-    /// The commands that EXEC has run, and how they ended.
+    /// The commands that EXEC has run, and their results.
     pub ran_in_exec: Vec<(&'static Spec, Ending)>,
-    /// Changes made, as `INFO` counts them.
+    /// Number of changes, as `INFO` counts them.
     pub changes: u64,
-    /// Of these, the ones after which a slot holds other keys, or expires at another time.
+    /// Number of those changes that changed a slot's set of keys or its next expiry.
     pub reshaped: u64,
 }
 
@@ -35,7 +35,7 @@ impl Outcome {
     }
 }
 
-/// Something that happened to a key. It is told with the reply, not before.
+/// An event about a key. It is published with the reply, not before.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     pub class: NotifyClasses,

@@ -1,25 +1,25 @@
-//! A request that has found its command and its first key. Preparing depends on nothing but the
-//! bytes, so a whole batch is prepared before the first of it runs.
+//! A request with its command and its first key. Preparing depends only on the bytes, so a whole batch is prepared
+//! before its first request runs.
 
 use store::{Key, Seed};
 
 use crate::spec::CommandId;
 use crate::{Args, Spec, Table};
 
-/// A request on its way to run.
+/// A request ready to run.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub args: Args<'a>,
-    /// The command, or the subcommand if it has one; `None` if there is no such.
+    /// The command, or the subcommand if it has one; `None` if it is unknown.
     pub spec: Option<&'static Spec>,
-    /// Where that stands in the table.
+    /// Its position in the table.
     pub command: CommandId,
     /// The first key, if the command has keys and enough arguments.
     pub key: Option<Key<'a>>,
 }
 
 impl<'a> Request<'a> {
-    /// Whether a run of it may take long enough to be worth a look at the clock of its own.
+    /// Returns whether a run may take long enough to be timed individually.
     #[inline]
     pub fn is_timed_alone(&self) -> bool {
         self.spec.is_some_and(Spec::is_timed_alone)
@@ -39,15 +39,15 @@ impl<'a> Request<'a> {
         Request { args, spec, command, key }
     }
 
-    /// True if the command never has more than one key.
+    /// Returns whether the command never has more than one key.
     #[inline]
     pub fn has_one_key(&self) -> bool {
         self.spec.is_some_and(|spec| spec.keys.is_one())
     }
 }
 
-/// The subcommand if the command is a container and one is named. A container that can run alone
-/// (`COMMAND`) stands for itself when nothing follows it.
+/// Returns the subcommand if the command is a container and a subcommand is named. A container that can run alone
+/// (`COMMAND`) is returned itself if no argument follows.
 #[inline]
 fn resolve(
     (spec, id): (&'static Spec, CommandId),

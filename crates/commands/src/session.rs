@@ -1,5 +1,4 @@
-//! A connection's state, as far as commands care: who is there, in which protocol, inside MULTI or
-//! not, what it watches.
+//! A connection's state, as far as commands need it: authentication, protocol, transaction, watched keys.
 
 use cluster::map::LogIndex;
 use placement::Slot;
@@ -10,60 +9,60 @@ use crate::{OwnedArgs, Spec, Subscriptions, Surroundings};
 
 #[derive(Default)]
 pub struct Session {
-    /// Unique in the node's life.
+    /// Unique during the node's lifetime.
     pub id: u64,
     pub protocol: Protocol,
     pub authenticated: bool,
     pub name: Vec<u8>,
-    /// What the client's library says of itself (`CLIENT SETINFO`).
+    /// The name that the client's library reports (`CLIENT SETINFO`).
     pub library_name: Vec<u8>,
     pub library_version: Vec<u8>,
-    /// One of the three above has changed since the server took note of them.
+    /// True if one of the three above has changed since the server last read them.
     pub texts_changed: bool,
     pub replies: Replies,
-    /// Its command's reply is a message like those it listens to, sent even to who wants no replies.
+    /// True if the command's reply is a push message: it is sent even under CLIENT REPLY OFF.
     pub(crate) told: bool,
-    /// Set once the reply of this command is the last one.
+    /// True if this command's reply is the last one: the connection is then closed.
     pub closing: bool,
-    /// `CLIENT NO-TOUCH`: reads leave no trace for eviction.
+    /// `CLIENT NO-TOUCH`: reads do not update access marks.
     pub no_touch: bool,
-    /// `CLIENT NO-EVICT`: kept and shown; no connection is closed for the memory it takes.
+    /// `CLIENT NO-EVICT`: stored and shown only; no connection is ever closed because of its memory use.
     pub no_evict: bool,
-    /// `READONLY`: it may read where its keys have a copy that is not the primary's.
+    /// `READONLY`: the connection may read from backups.
     pub reads_backups: bool,
-    /// It is shown every command that runs.
+    /// True if the connection receives every command that runs.
     pub is_monitor: bool,
-    /// What it listens to; if to anything, a RESP2 connection takes few commands.
+    /// Its subscriptions; with any subscription, a RESP2 connection accepts only a few commands.
     pub subscriptions: Subscriptions,
-    /// The commands since MULTI.
+    /// The commands queued since MULTI.
     pub queue: Option<Queue>,
     pub watched: Vec<Watched>,
-    /// The slot at which FLUSHALL had to stop; it goes on from there when it is run again.
+    /// The slot at which FLUSHALL had to stop; it continues there when it runs again.
     pub flush_from: Option<Slot>,
-    /// EXEC runs its commands: none of them waits.
+    /// True while EXEC runs its commands: none of them may block.
     pub in_exec: bool,
 }
 
-/// Whether a connection is told anything (`CLIENT REPLY`).
+/// The reply mode of a connection (`CLIENT REPLY`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Replies {
     #[default]
     Sent,
     Off,
-    /// The command after this one gets no reply.
+    /// The next command gets no reply.
     SkipNext,
-    /// This one gets none; then all is as before.
+    /// This command gets no reply; then replies are on again.
     SkipThis,
 }
 
-/// What MULTI collects.
+/// The commands that MULTI queues.
 #[derive(Default)]
 pub struct Queue {
     pub commands: Vec<Queued>,
-    /// A command was refused while queueing: EXEC will refuse the whole.
+    /// True if a command was refused while queueing: EXEC will refuse the whole transaction.
     pub broken: bool,
     pub bytes: usize,
-    /// One of them may record many times the bytes it was given.
+    /// True if one of the commands may record many times the bytes it was given.
     pub multiplies: bool,
 }
 
@@ -72,20 +71,20 @@ pub struct Queued {
     pub args: OwnedArgs,
 }
 
-/// A key as it was when WATCH saw it.
+/// A key in the state in which WATCH saw it.
 pub struct Watched {
     pub key: Vec<u8>,
     pub slot: Slot,
     /// The item's version; `None` if the key was missing.
     pub version: Option<Version>,
-    /// The slot's last removal at that time: a missing key may have come and gone since.
+    /// The slot's last removal at that time: a missing key may have been created and removed since.
     pub last_removal: Version,
-    /// Whoever was primary then: what another has done to the key meanwhile is not known here.
+    /// The reign at that time: changes that another primary made to the key are unknown here.
     pub reign: LogIndex,
 }
 
 impl Watched {
-    /// Whether the slot still has the primary it had when WATCH saw the key.
+    /// Returns whether the slot still has the primary it had when WATCH saw the key.
     pub(crate) fn is_under_its_reign(&self, around: &Surroundings) -> bool {
         around.cluster.reign(self.slot) == self.reign
     }
@@ -96,31 +95,32 @@ impl Session {
         Session { id, ..Session::default() }
     }
 
-    /// It is in RESP2's subscribed mode: messages come between replies, and few commands are taken.
+    /// Returns whether the connection is in RESP2's subscribed mode: it receives messages between replies, and
+    /// accepts only a few commands.
     #[inline]
     pub fn hears_only(&self) -> bool {
         !self.subscriptions.is_empty() && self.protocol == Protocol::Resp2
     }
 
-    /// A command was refused. If it was on its way into a transaction, that cannot be whole any more.
+    /// Records that a command was refused. An open transaction is then broken, because it is incomplete.
     pub fn refused(&mut self) {
         if let Some(queue) = &mut self.queue {
             queue.broken = true;
         }
     }
 
-    /// Forgets the transaction under way and all that is watched: DISCARD, RESET, a refused EXEC.
+    /// Drops the open transaction and all watched keys: for DISCARD, RESET, a refused EXEC.
     pub fn discard(&mut self) {
         self.queue = None;
         self.watched.clear();
     }
 
-    /// Begins anew, as RESET wants it: only the connection itself stays.
+    /// Resets the state, as RESET does: only the connection itself stays.
     pub fn reset(&mut self) {
         *self = Session { texts_changed: true, ..Session::new(self.id) };
     }
 
-    /// Before a command: where its reply begins, if the connection wants none.
+    /// Called before a command: returns the start of its reply, if the connection wants no reply.
     #[inline]
     pub fn begin_muted(&mut self, output: &Output) -> Option<Mark> {
         if self.replies == Replies::Sent {
@@ -133,8 +133,7 @@ impl Session {
         Some(output.mark())
     }
 
-    /// After it: takes the reply back, unless it was that of CLIENT REPLY ON or one that is sent in
-    /// any case.
+    /// Called after a command: removes its reply, unless it is that of CLIENT REPLY ON or one that is always sent.
     pub fn end_muted(&mut self, output: &mut Output, start: Mark) {
         self.replies = match self.replies {
             Replies::Sent => return,

@@ -1,11 +1,11 @@
-//! A command's arguments as others may see them: in the slow log, to a monitor. Passwords are hidden.
+//! A command's arguments for the slow log and for monitors, with passwords hidden.
 
 use crate::settings::find;
 use crate::{Args, Spec};
 
 const HIDDEN: &[u8] = b"(redacted)";
 
-/// The arguments, with those that are secret replaced.
+/// Returns the arguments, with secrets replaced.
 pub fn shown_args<'a>(spec: &Spec, args: Args<'a>) -> Vec<&'a [u8]> {
     let is_secret = |index: usize| match spec.full_name {
         "auth" => index > 0,
@@ -16,7 +16,7 @@ pub fn shown_args<'a>(spec: &Spec, args: Args<'a>) -> Vec<&'a [u8]> {
     args.iter().enumerate().map(|(at, arg)| if is_secret(at) { HIDDEN } else { arg }).collect()
 }
 
-/// HELLO 3 AUTH user password: both words behind AUTH.
+/// Returns whether the argument is one of the two words after AUTH, as in HELLO 3 AUTH user password.
 fn follows_auth(args: Args<'_>, index: usize) -> bool {
     let is_auth = |at: usize| args.at(at).eq_ignore_ascii_case(b"auth");
     (index >= 3 && is_auth(index - 1)) || (index >= 4 && is_auth(index - 2))

@@ -1,5 +1,5 @@
-//! A command as data: what `COMMAND` tells, what the help says, how many arguments, where the keys
-//! are, and the function that runs it. [`Table`] finds one by its name.
+//! A command as data: its description for `COMMAND` and the help, its number of arguments, the positions of its
+//! keys, and the function that runs it. [`Table`] finds one by its name.
 
 use core::ops::BitOr;
 
@@ -7,28 +7,28 @@ use crate::context::Run;
 
 /// A command, or a subcommand of one (`CLIENT LIST`).
 pub struct Spec {
-    /// In lower case, as Redis prints it; of a subcommand only its own part.
+    /// In lower case, as Redis prints it; for a subcommand only its own part.
     pub name: &'static str,
-    /// With the container in front: `client|list`.
+    /// The name with the container in front: `client|list`.
     pub full_name: &'static str,
     pub summary: &'static str,
-    /// The arguments as redis-cli hints at them: `key value [NX | XX] [EX seconds]`. `COMMAND DOCS`
-    /// tells them piece by piece (`command/syntax.rs` reads this).
+    /// The arguments as redis-cli shows them in hints: `key value [NX | XX] [EX seconds]`. `COMMAND DOCS` returns
+    /// them parsed (by `command/syntax.rs`).
     pub syntax: &'static str,
-    /// The version of Redis whose command this is.
+    /// The version of Redis that introduced the command.
     pub since: &'static str,
     pub group: Group,
     pub complexity: &'static str,
-    /// Exact number of arguments with the name, or the least number as a negative one.
+    /// Exact number of arguments including the name, or the minimum as a negative number.
     pub arity: i32,
     pub flags: Flags,
     pub keys: KeySpec,
-    /// A container's subcommands. A container whose `run` is `None` needs one of them.
+    /// A container's subcommands. If its `run` is `None`, the container needs one of them.
     pub subcommands: &'static [Spec],
     pub run: Option<Run>,
 }
 
-/// What most commands have in common; each entry of a table overrides what is different.
+/// The common defaults of commands; each entry of a table overrides what differs.
 pub(crate) const BLANK: Spec = Spec {
     name: "",
     full_name: "",
@@ -58,7 +58,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// As `COMMAND DOCS` names it.
+    /// Returns the name in `COMMAND DOCS`.
     pub fn name(self) -> &'static str {
         match self {
             Group::Generic => "generic",
@@ -74,7 +74,7 @@ impl Group {
     }
 }
 
-/// One property of a command. The words are Redis's, as `COMMAND INFO` prints them.
+/// One property of a command. The names are Redis's, as `COMMAND INFO` prints them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Flag {
@@ -96,19 +96,19 @@ pub enum Flag {
     MayReplicate = 1 << 13,
     NoMulti = 1 << 14,
     MovableKeys = 1 << 15,
-    /// Reads or writes slots that no argument names (KEYS, FLUSHALL). Not one of Redis's.
+    /// Reads or writes slots that no argument names (KEYS, FLUSHALL). Not a flag of Redis.
     WholeKeyspace = 1 << 16,
     /// Dangerous in the sense of ACL categories.
     Dangerous = 1 << 17,
-    /// Allowed although the connection is in RESP2's subscribed mode. Not one of Redis's.
+    /// Allowed in RESP2's subscribed mode. Not a flag of Redis.
     InSubscribed = 1 << 18,
-    /// Runs at once inside MULTI instead of being queued (EXEC, DISCARD, ...). Not one of Redis's.
+    /// Runs at once inside MULTI instead of being queued (EXEC, DISCARD, ...). Not a flag of Redis.
     NotQueued = 1 << 19,
     AllowBusy = 1 << 20,
-    /// Never takes long, though Redis does not call it fast (SET): timed with its batch, as fast ones
-    /// are. Not one of Redis's.
+    /// Never takes long, although Redis does not call it fast (SET): timed together with its batch, like fast
+    /// commands. Not a flag of Redis.
     Brief = 1 << 22,
-    /// What stands at the places of keys names a channel of that slot (`not_key` in `COMMAND INFO`).
+    /// The arguments at the positions of keys are channels of that slot (`not_key` in `COMMAND INFO`).
     NotKeys = 1 << 21,
 }
 
@@ -129,7 +129,7 @@ impl Flags {
         Flags(bits)
     }
 
-    /// Both together; `|` cannot be used in constants.
+    /// Returns the union of both sets; `|` cannot be used in constants.
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
@@ -153,7 +153,7 @@ impl BitOr for Flags {
     }
 }
 
-/// Where a command's keys are: from the argument `first` to `last` (negative: from the end), every
+/// The positions of a command's keys: from the argument `first` to `last` (negative: from the end), every
 /// `step`-th. `first` 0: none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeySpec {
@@ -166,7 +166,7 @@ impl KeySpec {
     pub const NONE: KeySpec = KeySpec { first: 0, last: 0, step: 0 };
     /// The first argument.
     pub const FIRST: KeySpec = KeySpec { first: 1, last: 1, step: 1 };
-    /// The second one, behind a subcommand's name.
+    /// The second argument, after a subcommand's name.
     pub const SECOND: KeySpec = KeySpec { first: 2, last: 2, step: 1 };
     pub const FIRST_TWO: KeySpec = KeySpec { first: 1, last: 2, step: 1 };
     pub const ALL: KeySpec = KeySpec { first: 1, last: -1, step: 1 };
@@ -175,13 +175,13 @@ impl KeySpec {
         self.first == 0
     }
 
-    /// True if there is exactly one.
+    /// Returns whether there is exactly one key.
     #[inline]
     pub const fn is_one(self) -> bool {
         self.last > 0 && self.last as usize == self.first
     }
 
-    /// The indices of the keys among `count` arguments.
+    /// Returns the indices of the keys among `count` arguments.
     pub fn indices(self, count: usize) -> impl Iterator<Item = usize> {
         let last = if self.last < 0 {
             count.saturating_sub(self.last.unsigned_abs() as usize)
@@ -198,14 +198,14 @@ impl Spec {
         self.flags.has(flag)
     }
 
-    /// Whether a run of it may take long enough to be worth a look at the clock of its own.
+    /// Returns whether a run may take long enough to be timed individually.
     #[inline]
     pub fn is_timed_alone(&self) -> bool {
         const QUICK: Flags = Flags::of(&[Flag::Fast, Flag::Brief]);
         !self.flags.intersects(QUICK)
     }
 
-    /// Whether `count` arguments, the name included, are a right number.
+    /// Returns whether `count` arguments, including the name, are a valid number.
     #[inline]
     pub fn accepts(&self, count: usize) -> bool {
         let wanted = self.arity.unsigned_abs() as usize;
@@ -213,26 +213,26 @@ impl Spec {
     }
 }
 
-/// All commands, found by name. Made once at start.
+/// All commands, found by name. Created once at start.
 pub struct Table {
-    /// Open addressing over the folded names; a power of two, at most half full.
+    /// Open addressing by the case-folded names; a power of two in size, at most half full.
     places: Vec<Option<(&'static Spec, CommandId)>>,
-    /// Every command, and behind a container its subcommands.
+    /// Every command, each container followed by its subcommands.
     specs: Vec<&'static Spec>,
     count: usize,
 }
 
-/// The position of a command or subcommand in the table, for counting by it.
+/// The position of a command or subcommand in the table, for per-command counters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CommandId(u16);
 
 impl CommandId {
-    /// The subcommand at `position` of the container this stands for.
+    /// Returns the id of the subcommand at `position` of this container.
     pub(crate) fn subcommand(self, position: usize) -> CommandId {
         CommandId(self.0 + 1 + u16::try_from(position).expect("a few dozen subcommands"))
     }
 
-    /// Of a request that names no command.
+    /// The id of a request with an unknown command.
     pub const NONE: CommandId = CommandId(u16::MAX);
 
     pub fn index(self) -> usize {
@@ -248,7 +248,7 @@ impl CommandId {
     }
 }
 
-/// The families of commands, in the order `COMMAND` lists them.
+/// The families of commands, in the order in which `COMMAND` lists them.
 const FAMILIES: &[&[Spec]] = &[
     crate::strings::SPECS,
     crate::bits::SPECS,
@@ -274,7 +274,7 @@ const FAMILIES: &[&[Spec]] = &[
     crate::timer::SPECS,
 ];
 
-/// Longer than any command's name; longer words are not looked up.
+/// Maximum length of a command's name; longer words are not looked up.
 const NAME_BYTES_MAX: usize = 32;
 
 impl Default for Table {
@@ -307,7 +307,7 @@ impl Table {
         FAMILIES.iter().flat_map(|family| family.iter())
     }
 
-    /// Every command and subcommand, each at the index of its [`CommandId`].
+    /// Returns every command and subcommand, each at the index of its [`CommandId`].
     pub fn specs(&self) -> &[&'static Spec] {
         &self.specs
     }
@@ -316,13 +316,13 @@ impl Table {
         self.specs.get(id.index()).copied()
     }
 
-    /// The command of this name, in any case of letters.
+    /// Returns the command with this name, case-insensitively.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&'static Spec> {
         self.find_with_id(name).map(|(spec, _)| spec)
     }
 
-    /// Where a command stands in the table.
+    /// Returns the position of a command in the table.
     pub fn id_of(&self, spec: &Spec) -> CommandId {
         let (root, sub) = match spec.full_name.split_once('|') {
             Some((root, sub)) => (root, Some(sub)),
@@ -342,7 +342,7 @@ impl Table {
         self.places[self.place_of(name)]
     }
 
-    /// Where the name stands, or the empty place where it would.
+    /// Returns the position of the name, or the empty position where it would be.
     #[inline]
     fn place_of(&self, name: &[u8]) -> usize {
         let mask = self.places.len() - 1;
@@ -358,7 +358,7 @@ impl Table {
 }
 
 impl Spec {
-    /// The subcommand of this name.
+    /// Returns the subcommand with this name.
     pub fn subcommand(&self, name: &[u8]) -> Option<&'static Spec> {
         self.subcommand_position(name).map(|position| &self.subcommands[position])
     }
@@ -368,15 +368,15 @@ impl Spec {
     }
 }
 
-/// True if a command of this name has subcommands. Asked on the way to an error, where there is no table
-/// at hand: it looks at all commands, and makes nothing.
+/// Returns whether a command of this name has subcommands. Used for error replies, where no table is available: it
+/// searches all commands, and allocates nothing.
 pub(crate) fn is_container(name: &[u8]) -> bool {
     let mut specs = FAMILIES.iter().flat_map(|family| family.iter());
     specs
         .any(|spec| !spec.subcommands.is_empty() && spec.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// A hash of the letters that does not tell upper from lower case.
+/// Returns a case-insensitive hash of the name.
 #[inline]
 fn folded_hash(name: &[u8]) -> usize {
     let folded = name.iter().fold(0xCBF2_9CE4_8422_2325u64, |hash, byte| {

@@ -1,7 +1,6 @@
-//! A node without sockets, for tests: text in, replies as text out, virtual time, effects recorded.
-//! It runs commands just as the server does: prepare, admit, run. The node around them is in
-//! `testing/host.rs`.
-mod bus; //  Who listens to what, and what they heard.
+//! A node without sockets, for tests: text in, replies as text out, virtual time, effects recorded. It runs
+//! commands as the server does: prepare, admit, run. The node's interface is in `testing/host.rs`.
+mod bus; //  Subscriptions and received messages.
 mod host;
 
 use std::collections::BTreeMap;
@@ -26,12 +25,12 @@ use crate::{
 
 const SEED: u64 = 1;
 
-/// The tables of all slots, made when first asked for, and the effects of the command at hand.
+/// The tables of all slots, created on first access, and the effects of the current command.
 #[derive(Default)]
 pub struct TestSlots {
     tables: BTreeMap<Slot, SlotTable>,
     effects: EffectLog,
-    /// By this map only its own slots may be changed; without one all may.
+    /// The map, if any: only this node's slots by it may be changed. Without one all may be.
     view: Option<Arc<View>>,
 }
 
@@ -65,7 +64,7 @@ impl Slots for TestSlots {
 }
 
 impl TestSlots {
-    /// The table of a slot, for a test that puts it into a state.
+    /// Returns the table of a slot, for tests that set up a state.
     pub fn table_mut(&mut self, slot: Slot) -> &mut SlotTable {
         self.tables.entry(slot).or_default()
     }
@@ -117,7 +116,7 @@ impl Default for TestNode {
     }
 }
 
-/// A member of a cluster in tests: number 1 is `A` at 10.0.0.1, and so on.
+/// Returns a member of a cluster in tests: number 1 is `A` at 10.0.0.1, and so on.
 pub fn member(number: u8) -> Member {
     Member {
         id: NodeId(u64::from(number)),
@@ -129,14 +128,14 @@ pub fn member(number: u8) -> Member {
     }
 }
 
-/// What a node sees that is the only one.
+/// Returns the view of a node that is the only member.
 fn alone() -> View {
     let map = Map::found(member(1), Mask::M00FF, cluster::map::Settings::default());
     View::new(Arc::new(map), NodeId(1))
 }
 
 impl TestNode {
-    /// From here on the node goes by this map, as its member `number`.
+    /// Makes the node use this map from now on, as its member `number`.
     pub fn see(&mut self, map: &Map, number: u8) {
         let view = View::new(Arc::new(map.clone()), NodeId(u64::from(number)));
         self.around.one_slot_only = view.one_slot_only();
@@ -144,12 +143,12 @@ impl TestNode {
         self.slots.view = Some(Arc::clone(&self.around.cluster));
     }
 
-    /// Runs one line, as typed in redis-cli, on the first connection; the reply as text.
+    /// Runs one line, as typed in redis-cli, on the first connection; returns the reply as text.
     pub fn run(&mut self, line: &str) -> String {
         self.on(1, line)
     }
 
-    /// The same on another connection.
+    /// Same as `run`, on another connection.
     pub fn on(&mut self, connection: u64, line: &str) -> String {
         let values = self.raw(connection, format!("{line}\r\n").into_bytes());
         values.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
@@ -162,7 +161,7 @@ impl TestNode {
         self.raw(connection, request)
     }
 
-    /// Runs all whole requests in `bytes`, and returns the replies. A protocol error is one too.
+    /// Runs all complete requests in `bytes`, and returns the replies. A protocol error counts as a reply.
     pub fn raw(&mut self, connection: u64, mut bytes: Vec<u8>) -> Vec<Value> {
         let mut output = Output::default();
         let mut parser = RequestParser::default();
@@ -186,12 +185,12 @@ impl TestNode {
         parse_replies(&mut output)
     }
 
-    /// What happened to keys since the last call.
+    /// Returns the events since the last call.
     pub fn events(&mut self) -> Vec<Event> {
         core::mem::take(&mut self.outcome.events)
     }
 
-    /// The messages a connection got since the last call, their parts joined by spaces.
+    /// Returns the messages a connection received since the last call, their parts joined by spaces.
     pub fn heard(&mut self, connection: u64) -> Vec<String> {
         self.host.bus.heard(connection)
     }
@@ -204,7 +203,7 @@ impl TestNode {
         self.sessions.entry(connection).or_insert_with(|| Session::new(connection))
     }
 
-    /// Other slots that have applied all recorded effects, as a backup would.
+    /// Returns other slots that have applied all recorded effects, as a backup would.
     pub fn replayed(&self) -> TestSlots {
         let seed = Seed::new(99);
         let mut slots = TestSlots::default();
@@ -264,15 +263,15 @@ fn parse_replies(output: &mut Output) -> Vec<Value> {
     values
 }
 
-/// Runs a script on a fresh node: lines that begin with `>` are commands (`2>` on connection 2, `+5s`
-/// or `+20ms` lets time pass), the lines that follow are their replies.
+/// Runs a script on a fresh node: lines that begin with `>` are commands (`2>` on connection 2, `+5s` or `+20ms`
+/// advances the time), the lines after them are their replies.
 pub fn check(script: &str) {
     let mut node = TestNode::default();
     check_on(&mut node, script);
     assert_eq!(node.slots.digest(), node.replayed().digest(), "a backup would hold something else");
 }
 
-/// [`check`] on a node of your own.
+/// Same as [`check`], on a given node.
 pub fn check_on(node: &mut TestNode, script: &str) {
     let mut told = String::new();
     let mut expected = String::new();

@@ -1,10 +1,10 @@
-//! Transactions: MULTI, EXEC, DISCARD, and WATCH, UNWATCH for what a transaction depends on.
+//! Transactions: MULTI, EXEC, DISCARD, and WATCH, UNWATCH for optimistic locking.
 //!
-//! Between MULTI and EXEC, `admit.rs` puts commands into the session's queue. When EXEC runs, the
-//! locks of all their slots and of all watched keys are held, so nobody sees half of it; and all its
-//! effects are one unit, so no backup holds half of it either.
+//! Between MULTI and EXEC, `admit.rs` puts commands into the session's queue. While EXEC runs, the locks of all
+//! their slots and of all watched keys are held, so no client sees a partial result; and all its effects are one
+//! unit, so no backup holds a part of them either.
 
-mod size; // How much a transaction may record.
+mod size; // Limits the amount of data a transaction may record.
 
 use resp::Reply;
 
@@ -16,7 +16,7 @@ use crate::keys::Keys;
 use crate::session::{Queue, Queued, Watched};
 use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
 
-/// What all but EXEC have in common.
+/// The common part of all these commands except EXEC.
 const USUAL: Spec = Spec {
     group: Group::Transactions,
     arity: 1,
@@ -118,7 +118,7 @@ fn watch(context: &mut Context<'_>) -> Result<(), Error> {
     }
     for index in 1..context.args.len() {
         let key = context.key(index);
-        // Watched twice, a key counts as it was the first time.
+        // If a key is watched twice, its first state counts.
         if context.session.watched.iter().any(|watched| watched.key == key.bytes()) {
             continue;
         }
@@ -165,11 +165,11 @@ const TOO_LARGE: Error = Error::fixed(
     "EXECABORT Transaction discarded because it may write more than 1 GiB at once, split it",
 );
 
-/// Whether the key is another one than WATCH saw. A key that was missing and is missing counts as
-/// changed too if any key of its slot was taken away meanwhile: it may have come and gone, and one
-/// abort too many is better than one too few.
+/// Returns whether the key has changed since WATCH saw it. A key that was missing and still is also counts as
+/// changed if any key of its slot was removed meanwhile: it may have been created and removed, and one abort too
+/// many is better than one too few.
 ///
-/// A slot that has changed hands since is not asked at all (and not locked).
+/// A slot whose primary has changed since counts as changed without a check (and is not locked).
 fn has_changed(keys: &mut Keys<'_>, watched: &Watched) -> bool {
     if !watched.is_under_its_reign(keys.around()) {
         return true;
@@ -182,7 +182,7 @@ fn has_changed(keys: &mut Keys<'_>, watched: &Watched) -> bool {
     version.is_none() && keys.table(watched.slot).last_removal() != watched.last_removal
 }
 
-/// Runs one command inside EXEC. Its error is its own reply, and stops nothing.
+/// Runs one command inside EXEC. An error is that command's reply, and does not stop the others.
 fn run_queued(context: &mut Context<'_>, command: &Queued) {
     let args = command.args.args();
     let keys = context.keys.reborrow();
@@ -191,7 +191,7 @@ fn run_queued(context: &mut Context<'_>, command: &Queued) {
     let ending = run(&mut Context {
         args,
         keys,
-        // A HELLO before this one may have changed the protocol.
+        // An earlier HELLO may have changed the protocol.
         reply: Reply::new(context.reply.output(), context.session.protocol),
         session: &mut *context.session,
         host: &mut *context.host,

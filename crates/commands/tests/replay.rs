@@ -1,11 +1,11 @@
-//! What a node did, done again from its effects, gives the same content: for random runs over every
-//! command that writes, in transactions and outside, while time passes and keys expire.
+//! Replaying a node's effects reproduces its content: for random runs over every command that writes, inside and
+//! outside of transactions, while time passes and keys expire.
 
 use commands::testing::TestNode;
 use commands::{Flag, Table};
 use proptest::prelude::*;
 
-/// A key space so small that commands meet; one hash tag puts several keys into one slot.
+/// A key space so small that commands hit the same keys; one hash tag puts several keys into one slot.
 fn key() -> impl Strategy<Value = String> {
     prop_oneof![
         (0..6u8).prop_map(|number| format!("k{number}")),
@@ -26,7 +26,7 @@ fn small() -> impl Strategy<Value = i64> {
     -3i64..200
 }
 
-/// A line that a client might send. Not all make sense; errors must change nothing.
+/// A line that a client might send. Not all lines are valid; errors must change nothing.
 fn line() -> impl Strategy<Value = String> {
     let one = (key(), key(), word(), small(), small());
     (0..46usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
@@ -93,7 +93,7 @@ proptest! {
     }
 }
 
-/// A command that writes and is not drawn above would be left out in silence.
+/// Checks that the lines above cover every command that writes; a new one would be missed silently otherwise.
 #[test]
 fn every_command_that_writes_is_drawn() {
     let drawn = include_str!("replay.rs");

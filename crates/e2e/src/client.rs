@@ -1,16 +1,16 @@
-//! A blocking client that hides nothing: it sends any bytes, and shows every byte of an answer.
+//! A blocking client that hides nothing: it sends any bytes, and returns every byte of an answer.
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use resp::{ReplyParser, Value};
 
-/// An answer that takes longer is not coming.
+/// Timeout for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The system makes a connection by itself; one that takes longer goes nowhere.
+/// Timeout for connecting. The system establishes a connection by itself; one that takes longer goes nowhere.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
-/// An answer as it came and as it is understood. RESP2's two nulls differ only as they came.
+/// An answer, raw and parsed. RESP2's two nulls differ only in the raw form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     pub raw: Vec<u8>,
@@ -20,7 +20,7 @@ pub struct Answer {
 #[derive(Debug)]
 pub struct Client {
     stream: TcpStream,
-    /// Received and not yet taken.
+    /// Bytes received and not yet consumed.
     buffer: Vec<u8>,
     parser: ReplyParser,
     patience: Duration,
@@ -31,12 +31,12 @@ impl Client {
         Client::connect((Ipv4Addr::LOCALHOST, port).into(), PATIENCE)
     }
 
-    /// To any address; an answer is waited for no longer than `patience`.
+    /// Connects to any address. `patience` is the timeout for an answer.
     pub fn connect(to: SocketAddr, patience: Duration) -> io::Result<Client> {
         Client::connect_within(CONNECT_WITHIN, to, patience)
     }
 
-    /// The same, where the machine itself may be gone.
+    /// Like `connect`, for a machine that itself may be gone: `within` is the timeout for connecting.
     pub fn connect_within(
         within: Duration,
         to: SocketAddr,
@@ -49,7 +49,7 @@ impl Client {
         Ok(Client { stream, buffer: Vec::new(), parser: ReplyParser::default(), patience })
     }
 
-    /// Whether the other end has not closed the connection, as far as is known here.
+    /// Returns whether the connection is open: false once the other end is known to have closed it.
     pub fn is_open(&self) -> bool {
         let looked = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
         let is_quiet = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
@@ -57,19 +57,19 @@ impl Client {
         open && self.stream.set_nonblocking(false).is_ok()
     }
 
-    /// Sends a command written as one would type it, words apart by spaces, and takes its answer.
+    /// Sends a command written as one would type it, words separated by spaces, and returns its answer.
     ///
     /// # Panics
-    /// If there is none.
+    /// Panics if there is no answer.
     pub fn run(&mut self, line: &str) -> Value {
         let words: Vec<&str> = line.split_whitespace().collect();
         self.call(&words).value
     }
 
-    /// Sends a command and takes its answer.
+    /// Sends a command and returns its answer.
     ///
     /// # Panics
-    /// If there is none.
+    /// Panics if there is no answer.
     pub fn call<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Answer {
         let answer = self.send(args).and_then(|()| self.receive());
         answer.unwrap_or_else(|error| {
@@ -79,10 +79,10 @@ impl Client {
         })
     }
 
-    /// The document behind `opencluster status`.
+    /// Returns the document behind `opencluster status`.
     ///
     /// # Panics
-    /// If the node gives none.
+    /// Panics if the node does not return one.
     pub fn status(&mut self) -> serde_json::Value {
         let answer = self.run("CLUSTER STATUS");
         let (Value::Bulk(text) | Value::Verbatim { text, .. }) = &answer else {
@@ -102,7 +102,7 @@ impl Client {
         self.stream.write_all(bytes)
     }
 
-    /// The next answer or push. `UnexpectedEof` if the server has closed the connection.
+    /// Returns the next answer or push. `UnexpectedEof` if the server has closed the connection.
     pub fn receive(&mut self) -> io::Result<Answer> {
         loop {
             if let Some(answer) = self.take()? {
@@ -112,7 +112,7 @@ impl Client {
         }
     }
 
-    /// The next answer or push, if one comes within `patience`.
+    /// Returns the next answer or push, if one arrives within `patience`.
     pub fn receive_within(&mut self, patience: Duration) -> io::Result<Option<Answer>> {
         self.stream.set_read_timeout(Some(patience))?;
         let received = self.receive();
@@ -124,7 +124,7 @@ impl Client {
         }
     }
 
-    /// The socket itself, for a test that misuses it.
+    /// Returns the socket itself, for a test that misuses it.
     pub fn stream(&self) -> &TcpStream {
         &self.stream
     }

@@ -1,12 +1,12 @@
-//! A cluster of one's own for one test: several of our nodes as processes, started, stopped gently or
-//! killed as the test says.
+//! A private cluster for one test: several of our nodes as processes. The test starts them, stops
+//! them gracefully, or kills them.
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::server::Server;
 
-/// How long balancing may take on a busy machine.
+/// Time limit for balancing, on a busy machine.
 const EVEN_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -14,12 +14,12 @@ pub struct Cluster {
     pub nodes: Vec<Server>,
     flags: Vec<String>,
     backups: usize,
-    /// Where the data directories of its nodes are, if they have any.
+    /// Parent of the nodes' data directories, if they have any.
     home: Option<PathBuf>,
     started: usize,
 }
 
-/// What a node says of a member.
+/// A member's share of the copies, as a node reports it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Share {
     pub name: String,
@@ -28,7 +28,7 @@ pub struct Share {
 }
 
 impl Cluster {
-    /// So many nodes with these flags, even among themselves.
+    /// Starts `count` nodes with these flags, and waits until they are balanced.
     pub fn of(count: usize, flags: &[&str]) -> Cluster {
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let backups = flags.iter().skip_while(|flag| *flag != "--backups").nth(1);
@@ -39,7 +39,7 @@ impl Cluster {
         cluster
     }
 
-    /// The same, each with a data directory.
+    /// Like `of`, each node with a data directory.
     pub fn with_directories(count: usize, flags: &[&str]) -> Cluster {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (id, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -59,7 +59,7 @@ impl Cluster {
         }
     }
 
-    /// Takes a node out that has been told to end by itself, and waits until the others are even.
+    /// Removes a node that is already ending by itself, and waits until the others are balanced.
     pub fn part_with(&mut self, index: usize) -> Server {
         let mut node = self.nodes.remove(index);
         node.wait_until_it_ends();
@@ -67,7 +67,7 @@ impl Cluster {
         node
     }
 
-    /// One more node. It takes clients when this returns; balancing goes on.
+    /// Starts one more node. It accepts clients when this returns; balancing goes on.
     pub fn join(&mut self) -> &Server {
         let mut flags = self.flags.clone();
         self.started += 1;
@@ -76,7 +76,7 @@ impl Cluster {
             flags.extend(["--data-dir".to_owned(), directory.display().to_string()]);
         }
         if let Some(first) = self.nodes.first() {
-            // Buckets may have been split meanwhile: that is for the first to say.
+            // Buckets may have been split meanwhile: the first node determines their number.
             if let Some(place) = flags.iter().position(|flag| flag == "--buckets") {
                 flags.drain(place..place + 2);
             }
@@ -87,22 +87,22 @@ impl Cluster {
         self.nodes.last().expect("pushed a moment ago")
     }
 
-    /// Asks a node to leave, and waits until it has.
+    /// Asks a node to leave, and waits until it has left.
     pub fn leave(&mut self, index: usize) {
         self.nodes.remove(index).terminate();
     }
 
-    /// Ends a node without a word.
+    /// Kills a node.
     pub fn kill(&mut self, index: usize) {
         drop(self.nodes.remove(index));
     }
 
-    /// The addresses of all nodes, as cluster clients want them.
+    /// Returns the addresses of all nodes, in the form that cluster clients take.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(|node| format!("redis://127.0.0.1:{}/", node.port())).collect()
     }
 
-    /// What the first node's status says of the members.
+    /// Returns the members' shares according to the first node's status.
     pub fn shares(&self) -> Vec<Share> {
         let status = self.nodes[0].client().status();
         let members = status["members"].as_array().cloned().unwrap_or_default();
@@ -115,8 +115,8 @@ impl Cluster {
         members.iter().map(share).collect()
     }
 
-    /// How many members there are, and whether none holds more than one copy or one primary more than
-    /// another.
+    /// Returns whether all nodes are members, all copies exist, and no member holds more than one
+    /// copy or one primary more than another.
     pub fn is_even(&self) -> bool {
         let shares = self.shares();
         let spread = |of: &dyn Fn(&Share) -> u64| {

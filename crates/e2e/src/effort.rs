@@ -1,5 +1,5 @@
-//! How much work a test does: set by `cargo xtask test --quick` and `cargo xtask nightly` through
-//! the environment, normal otherwise.
+//! The amount of work a test does: set by `cargo xtask test --quick` and `cargo xtask nightly`
+//! through the environment, normal otherwise.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
@@ -20,7 +20,7 @@ impl Effort {
         }
     }
 
-    /// The amount for this effort: ten times less when quick, ten times more at night.
+    /// Returns the amount for this effort: a tenth when quick, ten times as much at night.
     pub fn of_normally(self, amount: usize) -> usize {
         match self {
             Effort::Quick => amount / 10,

@@ -1,4 +1,4 @@
-//! A client of HTTP, as small as it can be: one request, one connection.
+//! A minimal HTTP client: one request per connection.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -24,7 +24,7 @@ impl Reply {
     }
 }
 
-/// Asks, and is answered; `None` if the node is gone or does not answer in time.
+/// Sends a request and returns the reply; `None` if the node is gone or does not answer in time.
 pub fn try_ask(port: u16, method: &str, path: &str, body: &str) -> Option<Reply> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(15))).ok()?;
@@ -34,7 +34,7 @@ pub fn try_ask(port: u16, method: &str, path: &str, body: &str) -> Option<Reply>
          Content-Length: {length}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).ok()?;
-    // A node that refuses a long body does not read it to its end.
+    // A node that refuses a long body does not read all of it.
     let _ = stream.write_all(body.as_bytes());
     let mut bytes = Vec::new();
     let read = stream.read_to_end(&mut bytes);
@@ -48,7 +48,7 @@ pub fn ask(port: u16, method: &str, path: &str, body: &str) -> Reply {
     try_ask(port, method, path, body).unwrap_or_else(|| panic!("{method} {path}: no answer"))
 }
 
-/// What a page says, which must be there.
+/// Returns the body of a page, which must exist.
 pub fn get(port: u16, path: &str) -> String {
     let reply = ask(port, "GET", path, "");
     assert_eq!(reply.status, 200, "{path}: {}", reply.head);

@@ -1,19 +1,19 @@
-//! End-to-end tests with real processes on loopback: few, slow, and the last word on what a client
-//! sees. The tests are in tests/; this is what they share.
+//! End-to-end tests with real processes on loopback: few, slow, and the authority on what a client
+//! sees. The tests are in tests/; this library holds what they share.
 //!
-//! Start at `server.rs` (a node or a Redis server of one's own), then `client.rs`. What the tests
-//! need from outside is installed by `cargo xtask test`; without it they fail and say what to
-//! install.
+//! Start at `server.rs` (a node or a Redis server for one test), then `client.rs`. The external
+//! programs that the tests need are installed by `cargo xtask test`; without them the tests fail
+//! and name the program to install.
 mod server; // a node, or a Redis server, for one test
-mod ports; //  those they listen on
+mod ports; //  the ports they listen on
 mod cluster; // several nodes, for one test
 mod client; // a blocking client that shows every byte
-pub mod http; // a client of HTTP, as small as it can be
-mod wait; //   for what becomes so by itself
-mod tools; //  redis-cli, Python, Node and Chromium, and where they are
-mod effort; // how much work a test does
-mod rng; //    chance that can be repeated
-pub mod chaos; // a cluster that is broken at random, and what it promises
+pub mod http; // a minimal HTTP client
+mod wait; //   for a condition that becomes true by itself
+mod tools; //  redis-cli, Python, Node and Chromium, and their paths
+mod effort; // the amount of work a test does
+mod rng; //    random numbers repeatable from a seed
+pub mod chaos; // a cluster that is broken at random, and checks of its promises
 
 pub use client::{Answer, Client};
 pub use cluster::{Cluster, Share};

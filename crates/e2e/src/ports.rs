@@ -1,18 +1,18 @@
-//! Ports for servers of one's own. A port that the system chooses and that is let go again may be chosen
-//! for somebody else before the server has it: another test's server then answers in its place. So they are
-//! counted up, each given once, from below those that the system chooses by itself.
+//! Ports for the servers of tests. If the system chooses a port and it is closed again, the system
+//! may give it to another process before the server binds it: then another test's server answers.
+//! So ports are counted up, each given once, in a range below those that the system chooses from.
 use std::net::TcpListener;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Below what Linux gives to connections and to whoever asks for any port, and so are the followers.
+/// Ports below those that Linux assigns to outgoing connections and to port 0; so are the followers.
 const RANGE: Range<u32> = 11_000..21_000;
-/// Redis in cluster mode takes the port that is so much higher, too. It is none of the range.
+/// Redis in cluster mode also binds the port this much higher. It is outside the range.
 const FOLLOWER: u32 = 10_000;
-/// Processes whose numbers follow one another begin so far apart; it has no factor in common with the range.
+/// Distance between the first ports of processes with consecutive ids; coprime to the size of the range.
 const APART: u32 = 1_009;
 
-/// Ports nobody listens on; none of them was or will be given again in this process.
+/// Returns ports that nobody listens on; this process never gives a port twice.
 pub fn free_ports<const N: usize>() -> [u16; N] {
     [(); N].map(|()| free_port())
 }
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn no_port_is_given_that_somebody_has_or_was_given() {
         let [port] = free_ports();
-        // By itself, or as a follower.
+        // Taken itself, or through its follower.
         let somebody =
             [port + 5, port + 7 + number(FOLLOWER)].map(|it| TcpListener::bind(("127.0.0.1", it)));
         let mut given: Vec<u16> = free_ports::<10>().into();

@@ -1,4 +1,4 @@
-//! Chance that can be repeated from a seed (splitmix64).
+//! Random numbers that are repeatable from a seed (splitmix64).
 
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
@@ -8,7 +8,7 @@ impl Rng {
         Rng(seed)
     }
 
-    /// Returns the chance of one part of a run, which does not depend on what other parts there are.
+    /// Returns the random numbers of one part of a run. They do not depend on the other parts.
     pub fn named(seed: u64, name: &str) -> Rng {
         let mix = |rng: Rng, byte: u8| Rng(Rng(rng.0 ^ u64::from(byte)).draw());
         name.bytes().fold(Rng(seed), mix)
@@ -22,7 +22,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "there is no number below 0");
         self.draw() % bound
@@ -32,7 +32,7 @@ impl Rng {
         usize::try_from(self.below(len as u64)).expect("below a usize")
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times on average.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }

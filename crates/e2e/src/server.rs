@@ -1,5 +1,5 @@
-//! A server of one's own for one test: our node, or Redis to compare with. It listens on a free
-//! port of 127.0.0.1 and ends with the value that holds it.
+//! A private server for one test: our node, or Redis for comparison. It listens on a free port of
+//! 127.0.0.1 and ends when its `Server` is dropped.
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -13,9 +13,9 @@ use crate::client::Client;
 use crate::ports::free_ports;
 use crate::tools::REDIS_SERVER;
 
-/// How long a server may take until it answers.
+/// Time limit until a started server answers.
 const START_WITHIN: Duration = Duration::from_secs(20);
-/// How long it may take to hand everything on when it is asked to end.
+/// Time limit for a terminating server to hand over everything and end.
 const END_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -27,12 +27,12 @@ pub struct Server {
     peer_port: u16,
     /// Its working directory, which also holds its log.
     dir: PathBuf,
-    /// What it was started with.
+    /// The arguments it was started with.
     arguments: Vec<String>,
 }
 
 impl Server {
-    /// Our node, built from this workspace, with all defaults but its ports.
+    /// Starts our node, built from this workspace, with all defaults but its ports.
     pub fn node() -> Server {
         Server::node_with(&[])
     }
@@ -54,7 +54,7 @@ impl Server {
         server
     }
 
-    /// Waits until the process has ended, and starts it again as it was.
+    /// Waits until the process has ended, and starts it again with the same arguments.
     pub fn start_again(mut self) -> Server {
         self.wait_until_it_ends();
         Server::node_again(
@@ -67,7 +67,7 @@ impl Server {
         Server::redis_with(&[])
     }
 
-    /// Redis with nothing on disk, one database as we have it, and DEBUG allowed.
+    /// Starts Redis with nothing on disk, one database as in our node, and DEBUG allowed.
     pub fn redis_with(flags: &[&str]) -> Server {
         let [port, unused, unused_too] = free_ports();
         let mut command = REDIS_SERVER.command();
@@ -119,7 +119,7 @@ impl Server {
         }
     }
 
-    /// A new connection.
+    /// Opens a new connection.
     pub fn client(&self) -> Client {
         Client::try_connect(self.port).expect("a running server takes connections")
     }
@@ -136,7 +136,7 @@ impl Server {
         self.peer_port
     }
 
-    /// Freezes it, until [`Server::go_on`].
+    /// Freezes the process, until [`Server::go_on`].
     pub fn stop(&self) {
         self.signal(rustix::process::Signal::STOP);
     }
@@ -150,23 +150,23 @@ impl Server {
         rustix::process::kill_process(pid, signal).expect("it is running");
     }
 
-    /// Ends it without a word; it can be started again.
+    /// Kills the process; it can be started again.
     pub fn kill(&self) {
         self.signal(rustix::process::Signal::KILL);
     }
 
-    /// Asks it to end, as an operator would; it can be started again.
+    /// Asks the process to end, as an operator would; it can be started again.
     pub fn ask_to_end(&self) {
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Asks the process to end, and waits until it has.
     pub fn terminate(mut self) {
         self.ask_to_end();
         self.wait_until_it_ends();
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the process has ended by itself.
     pub fn wait_until_it_ends(&mut self) {
         let begun = Instant::now();
         while self.child.try_wait().expect("a child can be asked for its status").is_none() {
@@ -176,13 +176,13 @@ impl Server {
         }
     }
 
-    /// What it has printed so far.
+    /// Returns the log so far.
     pub fn log(&self) -> String {
         let bytes = std::fs::read(self.dir.join("log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The memory it holds, as the kernel counts it.
+    /// Returns the resident memory, as the kernel counts it.
     pub fn rss_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(self.proc("status")).expect("it is running");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -190,13 +190,13 @@ impl Server {
         kib.trim().parse::<u64>().expect("VmRSS is a number") * 1024
     }
 
-    /// Returns the processor time it has used so far, in user space and in the kernel.
+    /// Returns the processor time used so far, in user space and in the kernel.
     pub fn cpu_time(&self) -> Duration {
         let clock = CpuClock::of(self.child.id()).expect("it is running");
         clock.spent().expect("it is running")
     }
 
-    /// How many file descriptors it has open.
+    /// Returns the number of open file descriptors.
     pub fn fds(&self) -> usize {
         std::fs::read_dir(self.proc("fd")).expect("it is running").count()
     }
@@ -220,7 +220,7 @@ impl Drop for Server {
     }
 }
 
-/// Lets this process hold as many connections as the machine allows.
+/// Allows this process as many connections as the machine permits.
 pub fn raise_fd_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let hard = getrlimit(Resource::Nofile).maximum;
@@ -234,13 +234,13 @@ pub fn opencluster(args: &[&str]) -> Output {
     command.args(args).stdin(Stdio::null()).output().expect("our own binary can be started")
 }
 
-/// The node beside this program or test, built by the same profile if need be.
+/// Returns the path of the node beside this program or test, built with the same profile if necessary.
 pub fn node_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         let own = std::env::current_exe().expect("a running program has a path");
         let dir = own.parent().expect("a program lies somewhere");
-        // Programs lie in target/PROFILE, tests in its deps.
+        // Programs are in target/PROFILE, tests in its deps.
         let profile = if dir.ends_with("deps") { dir.parent().unwrap_or(dir) } else { dir };
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build.args(["build", "--quiet", "--package", "opencluster"]);

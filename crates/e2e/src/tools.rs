@@ -1,15 +1,15 @@
-//! Programs of others that the tests drive: redis-cli, redis-benchmark, Python with redis-py, Node
-//! with ioredis, Chromium. One that is missing fails its test with the way to get it.
+//! External programs that the tests drive: redis-cli, redis-benchmark, Python with redis-py, Node
+//! with ioredis, Chromium. A missing one fails its test with instructions for installing it.
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A program, and what to do where it is missing.
+/// An external program, and its location.
 #[derive(Clone, Copy, Debug)]
 pub struct Tool {
     program: &'static str,
-    /// Below the folder where `cargo xtask test` installs; empty for what is on the PATH.
+    /// Subdirectory of the folder where `cargo xtask test` installs; empty for programs on the PATH.
     inside_tools: &'static str,
 }
 
@@ -17,18 +17,18 @@ pub const REDIS_CLI: Tool = Tool { program: "redis-cli", inside_tools: "" };
 pub const REDIS_BENCHMARK: Tool = Tool { program: "redis-benchmark", inside_tools: "" };
 pub(crate) const REDIS_SERVER: Tool = Tool { program: "redis-server", inside_tools: "" };
 pub const PYTHON: Tool = Tool { program: "python", inside_tools: "python/bin" };
-/// Node, with ioredis and playwright-core to be found.
+/// Node, set up so that it finds ioredis and playwright-core.
 pub const NODE: Tool = Tool { program: "node", inside_tools: "" };
 pub const CHROMIUM: Tool = Tool { program: "chromium", inside_tools: "" };
 
-/// Longer than any program of ours should take, so that a hanging one fails its test.
+/// Timeout: longer than any program of ours should take, so that a hanging one fails its test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Tool {
-    /// The program, ready to be given arguments.
+    /// Returns a command for the program, without arguments yet.
     ///
     /// # Panics
-    /// If it is not installed: a test that cannot run has not passed.
+    /// Panics if it is not installed: a test that cannot run has not passed.
     pub fn command(self) -> Command {
         let path = self.path().unwrap_or_else(|| {
             let program = self.program;
@@ -39,10 +39,10 @@ impl Tool {
         command
     }
 
-    /// Runs it to its end with `input`, and returns what it printed.
+    /// Runs the program to its end with `input`, and returns its output.
     ///
     /// # Panics
-    /// If it fails or does not end.
+    /// Panics if it fails or does not end.
     pub fn output(self, args: &[&str], input: &[u8]) -> String {
         let mut command = self.command();
         command.args(args);
@@ -64,21 +64,21 @@ impl Tool {
     }
 }
 
-/// Where `cargo xtask test` puts what it installs for the tests.
+/// Returns the folder where `cargo xtask test` installs programs for the tests.
 fn tools_dir() -> PathBuf {
     let beside_us = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools");
     std::env::var_os("OPENCLUSTER_TOOLS").map_or_else(beside_us, PathBuf::from)
 }
 
-/// Feeds and runs a command, ending it if it takes too long.
+/// Runs a command with this input, and kills it if it takes too long.
 fn finish(mut command: Command, input: &[u8]) -> Output {
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().expect("it was found on the PATH");
     let mut stdin = child.stdin.take().expect("its input is piped");
     let input = input.to_vec();
-    // On its own thread: it may print before it has read all.
+    // On its own thread: the program may print before it has read all its input.
     let feeder = std::thread::spawn(move || {
-        // A program that ends early has closed its input; what it printed tells why.
+        // A program that ends early has closed its input; its output tells why.
         let _ = std::io::Write::write_all(&mut stdin, &input);
     });
     let pid = child.id();

@@ -1,8 +1,8 @@
-//! Waiting for what becomes so by itself, on a machine that may be busy.
+//! Waiting for conditions that become true by themselves, on a machine that may be busy.
 
 use std::time::{Duration, Instant};
 
-/// Waits until something is so. If it is not within this time the claim was wrong.
+/// Waits until a condition holds. Panics if it does not hold within this time.
 pub fn wait_until(claim: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {

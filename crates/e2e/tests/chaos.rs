@@ -9,8 +9,9 @@ use e2e::chaos::load::Sizes;
 use e2e::chaos::report::Report;
 use e2e::chaos::{Echo, Options, run};
 
-/// On a machine so busy that a node did not run for seconds, two can be gone at once, which is more than
-/// one backup makes good; the cluster then says so itself. Such a run proves nothing and is made again.
+/// Maximum number of runs. On a machine so busy that a node did not run for seconds, two nodes can be out at once,
+/// which is more than one backup makes up for; the cluster then reports the loss itself. Such a run proves nothing
+/// and is repeated.
 const ATTEMPTS: u64 = 3;
 
 fn options(seed: u64, seconds: u64) -> Options {

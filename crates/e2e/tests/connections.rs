@@ -1,4 +1,4 @@
-//! Connections cost little, leave nothing behind, and cannot eat the memory.
+//! Connections cost little, leave nothing behind, and cannot exhaust the memory.
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use resp::Value;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Whether something becomes true soon.
+/// Returns whether a condition becomes true soon.
 fn soon(mut is_so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(10) {
@@ -46,7 +46,7 @@ fn ten_thousand_idle_connections_fit_into_60_mib_in_all() {
 fn five_thousand_connections_opened_and_closed_leave_nothing() {
     raise_fd_limit();
     let node = Server::node();
-    // What the first connections allocate is kept for the next.
+    // Memory allocated for the first connections is kept for the next.
     open_and_close(&node);
     assert!(soon(|| node.fds() < 100), "{} descriptors", node.fds());
     let (fds, rss) = (node.fds(), node.rss_bytes());
@@ -65,7 +65,7 @@ fn five_thousand_connections_opened_and_closed_leave_nothing() {
     assert_eq!(client.run("PUBSUB NUMSUB news").to_string(), "1) \"news\"\n2) (integer) 0");
 }
 
-/// A thousand connections that leave in the middle of all kinds of things.
+/// Opens a thousand connections, and closes them in the middle of all kinds of activities.
 fn open_and_close(node: &Server) {
     for (index, mut client) in connect(node, 1000).into_iter().enumerate() {
         match index % 5 {
@@ -87,7 +87,7 @@ fn a_client_that_never_reads_cannot_eat_the_memory() {
     client.call(&["SET".as_bytes(), b"big", &vec![b'x'; 1024 * 1024]]);
     let greedy = node.client();
     greedy.stream().set_write_timeout(Some(Duration::from_secs(2))).expect("a timeout");
-    // 20 GiB of answers, if the node were to hold them.
+    // 20 GiB of answers, if the node held them all.
     let requests = b"*2\r\n$3\r\nGET\r\n$3\r\nbig\r\n".repeat(100);
     let mut highest = 0;
     for _ in 0..200 {

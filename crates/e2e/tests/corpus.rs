@@ -1,4 +1,4 @@
-//! Replays what fuzzing once found interesting: every file in fuzz/corpus/TARGET.
+//! Replays the interesting inputs that fuzzing found: every file in fuzz/corpus/TARGET.
 #[path = "../../../fuzz/src/lib.rs"]
 #[expect(unreachable_pub, reason = "in fuzz/ it is a library")]
 mod fuzz;

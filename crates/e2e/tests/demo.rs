@@ -1,5 +1,5 @@
-//! `opencluster demo` by itself: the tour ends well and says so, and nothing of it is left behind,
-//! however it ends.
+//! `opencluster demo` by itself: the tour ends well and says so, and leaves nothing behind, however
+//! it ends.
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use e2e::{node_binary, opencluster};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// On a busy machine.
+/// Timeout, for a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
 #[test]
@@ -70,7 +70,7 @@ fn assert_ends_with_all_nodes(signal: Signal) {
     }
 }
 
-/// A demo whose writers have begun.
+/// Starts a demo, and waits until its writers have begun.
 fn running_demo() -> Child {
     let mut command = Command::new(node_binary());
     command.args(["demo", "--no-tty", "--seconds", "300", "--rate", "100"]);
@@ -82,7 +82,7 @@ fn running_demo() -> Child {
     demo
 }
 
-/// The processes that this one has started.
+/// Returns the processes that `parent` has started.
 fn children(parent: u32) -> Vec<u32> {
     let pids = fs::read_dir("/proc").expect("Linux").flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -93,10 +93,10 @@ fn is_alive(pid: u32) -> bool {
     stat(pid).is_some_and(|(state, _)| state != "Z")
 }
 
-/// A process's state and its parent.
+/// Returns a process's state and its parent.
 fn stat(pid: u32) -> Option<(String, u32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in brackets, may have spaces in it.
+    // The name, in parentheses, may contain spaces.
     let mut words = text.rsplit_once(')')?.1.split_whitespace();
     Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
 }

@@ -1,17 +1,17 @@
-//! Under `maxmemory` the node stays near its limit, loses what its policy says, and goes on serving.
+//! Under `maxmemory` the node stays near its limit, evicts keys as its policy says, and keeps serving.
 
 use e2e::{Client, Server};
 use resp::Value;
 
 const MIB: u64 = 1024 * 1024;
-/// Far more values of 1 KiB than fit.
+/// Number of values of 1 KiB to write: far more than fit.
 const KEYS: usize = 40_000;
 
 fn node(policy: &str) -> Server {
     Server::node_with(&["--maxmemory", "24mb", "--maxmemory-policy", policy])
 }
 
-/// Sends all requests, then reads all replies; the errors among them.
+/// Sends all requests, then reads all replies; returns the errors among them.
 fn pipeline(client: &mut Client, lines: impl Iterator<Item = Vec<String>>) -> Vec<Vec<u8>> {
     let mut errors = Vec::new();
     let lines: Vec<Vec<String>> = lines.collect();
@@ -39,7 +39,7 @@ fn info(client: &mut Client, field: &str) -> u64 {
     line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {field} in INFO"))
 }
 
-/// How many of `name:0` to `name:count` are there.
+/// Returns how many of `name:0` to `name:count` exist.
 fn left(client: &mut Client, name: &str, count: usize) -> i64 {
     let mut args = vec!["EXISTS".to_owned()];
     args.extend((0..count).map(|number| format!("{name}:{number}")));

@@ -1,4 +1,4 @@
-//! Keys expire when they are due, however many others are still to come.
+//! Keys expire when they are due, however many others expire later.
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use resp::Value;
 const DUE_KEYS: u64 = 50;
 const DUE_AFTER: Duration = Duration::from_millis(300);
 
-/// Far more than is promised: a busy machine is not a wrong node.
+/// Tolerance, far more than is promised: a slow machine must not fail the test.
 const LATE_AT_MOST: Duration = Duration::from_secs(2);
 
 #[test]
@@ -25,7 +25,7 @@ fn a_key_that_is_due_goes_on_time_among_a_million_that_are_not() {
     let mut due = BTreeMap::new();
     for number in 0..DUE_KEYS {
         let millis = DUE_AFTER.as_millis() as u64 + number * 10;
-        // The node's clock is asked somewhere between these two, and counts whole milliseconds.
+        // The node reads its clock somewhere between these two, and counts whole milliseconds.
         let earliest = begun.elapsed() + Duration::from_millis(millis - 1);
         client.run(&format!("SET due:{number} x PX {millis}"));
         let latest = begun.elapsed() + Duration::from_millis(millis);
@@ -45,14 +45,14 @@ fn a_key_that_is_due_goes_on_time_among_a_million_that_are_not() {
     assert_eq!(client.run("DBSIZE"), Value::Integer(keys as i64));
 }
 
-/// The key in the next event.
+/// Returns the key in the next event.
 fn expired_key(listener: &mut Client) -> Vec<u8> {
     let answer = listener.receive().expect("an event comes");
     let Value::Array(parts) = &answer.value else { panic!("an event: {answer:?}") };
     parts.last().and_then(Value::text).expect("its last part is the key").to_vec()
 }
 
-/// Keys that expire in hours, each at its own moment.
+/// Writes keys that expire in hours, each at its own time.
 fn fill(client: &mut Client, count: usize) {
     const BATCH: usize = 5_000;
     for start in (0..count).step_by(BATCH) {

@@ -1,5 +1,5 @@
-//! `/metrics` of real nodes: every family has its help and its kind, docs/metrics.md lists exactly what
-//! there is, and what deploy/ names exists. After a change: `UPDATE_DOCS=1 cargo test -p e2e --test metrics`.
+//! `/metrics` of real nodes: every family has its help and its kind, docs/metrics.md lists exactly the families that
+//! exist, and every name in deploy/ exists. After a change: `UPDATE_DOCS=1 cargo test -p e2e --test metrics`.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -19,13 +19,13 @@ start of the process; what concerns the whole cluster (members, buckets, epoch) 
 |---|---|---|---|
 ";
 
-/// What a page says of one name.
+/// The content of a metrics page for one name.
 #[derive(Clone, Default, Debug)]
 struct Family {
     kind: String,
     help: String,
     labels: BTreeSet<String>,
-    /// By labels; in a histogram with the name's ending before them.
+    /// Samples by labels; in a histogram the name's suffix comes first.
     samples: BTreeMap<String, f64>,
 }
 
@@ -92,7 +92,7 @@ fn the_numbers_follow_what_happens() {
     assert_eq!(told["opencluster_replication_lag_bytes"].samples.len(), 1);
 }
 
-/// What a node tells, by name.
+/// Returns the metrics of a node, by name.
 fn families_of(node: &Server) -> BTreeMap<String, Family> {
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     for line in get(node, "/metrics").lines() {
@@ -119,7 +119,7 @@ fn families_of(node: &Server) -> BTreeMap<String, Family> {
     families
 }
 
-/// `name{labels} value`
+/// Parses `name{labels} value`.
 fn sample(line: &str) -> (&str, &str, f64) {
     let (place, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("no sample: {line}"));
     let value = value.parse().unwrap_or_else(|_| panic!("no number: {line}"));
@@ -134,7 +134,7 @@ fn label_names(labels: &str) -> impl Iterator<Item = String> {
     pairs.map(|(name, _)| name.to_owned())
 }
 
-/// A histogram's samples belong to the name without their ending.
+/// Returns the family of a sample: the samples of a histogram belong to the name without their suffix.
 fn family_of(name: &str) -> &str {
     let endings = ["_seconds_bucket", "_seconds_sum", "_seconds_count"];
     let is_histogram = endings.iter().any(|ending| name.ends_with(ending));

@@ -1,5 +1,5 @@
-//! Strangers, crowds and clients that never read: a node stays up, its memory bounded, the others served.
-//! Counts are asserted; how long things took is printed, for the machine may be busy.
+//! Strangers, crowds and clients that never read: a node stays up, its memory stays bounded, and other clients are
+//! served. Tests assert counts; they only print durations, because the machine may be busy.
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use resp::Value;
 const MIB: u64 = 1024 * 1024;
 const SEED: u64 = 20_261_115;
 
-/// A cluster of two, whose first node has an any-port, and that port.
+/// Returns a cluster of two, whose first node has an any-port, and that port.
 fn two_with_any_port() -> (Cluster, u16) {
     let mut cluster = Cluster::of(1, &["--buckets", "16"]);
     let [any_port] = free_ports();
@@ -53,10 +53,10 @@ fn random_bytes_at_every_port_harm_nobody() {
     cluster.wait_until_even();
 }
 
-/// Sends some bytes, and now and then waits for what comes back.
+/// Sends some bytes, and sometimes reads the answer.
 fn knock(port: u16, bytes: &[u8], rng: &mut Rng) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it still listens");
-    // It may close on us at any byte; that is its right.
+    // The node may close the connection at any byte.
     let _ = stream.write_all(bytes);
     if rng.one_in(20) {
         let _ = stream.shutdown(Shutdown::Write);
@@ -65,7 +65,7 @@ fn knock(port: u16, bytes: &[u8], rng: &mut Rng) {
     }
 }
 
-/// Bytes by chance, or a request that was damaged.
+/// Returns random bytes, or a damaged request.
 fn noise(rng: &mut Rng) -> Vec<u8> {
     const REQUESTS: [&[u8]; 8] = [
         b"*3\r\n$3\r\nSET\r\n$5\r\nstray\r\n$5\r\nvalue\r\n",
@@ -129,7 +129,7 @@ fn a_crowd_is_served_and_costs_little() {
 const ROUNDS: usize = 50;
 const PIPELINE: usize = 16;
 
-/// Connections that all have something to do; returns how many good answers they got.
+/// Sends requests on many busy connections; returns the number of good answers.
 fn work(node: &Server, connections: usize, number: usize) -> usize {
     let mut clients: Vec<Client> = (0..connections).map(|_| node.client()).collect();
     let mut served = 0;
@@ -165,7 +165,7 @@ fn who_never_reads_at_the_any_port_cannot_eat_the_memory() {
     let (cluster, any_port) = two_with_any_port();
     let node = &cluster.nodes[0];
     let mut client = Client::try_connect(any_port).expect("it listens");
-    // Spread over both nodes, so that answers come from here and from there.
+    // Spread over both nodes, so that answers come from this node and from the other.
     let keys: Vec<String> = (0..8).map(|number| format!("big:{number}")).collect();
     for key in &keys {
         let answer = client.call(&["SET".as_bytes(), key.as_bytes(), &vec![b'x'; 512 * 1024]]);
@@ -178,7 +178,7 @@ fn who_never_reads_at_the_any_port_cannot_eat_the_memory() {
         resp::encode_command(&mut requests, &[b"GET", key.as_bytes()]);
     }
     let (mut highest, mut served, mut refused) = (0, 0, 0);
-    // It reads no more once it holds too much for us; a few times more, to be sure that it stays so.
+    // The node stops reading once it buffers too much for us; a few more writes verify that it stays so.
     for _ in 0..300 {
         refused += usize::from(greedy.write_all(&requests).is_err());
         highest = highest.max(node.rss_bytes());

@@ -1,5 +1,5 @@
-//! Attacks on the peer port of a running cluster: what was recorded from a true link is sent again, whole,
-//! cut, reordered, changed, too long; strangers knock without the secret. Neither the map nor an item changes.
+//! Attacks on the peer port of a running cluster: bytes recorded from a real link are sent again, whole, truncated,
+//! reordered, changed, too long; strangers connect without the secret. Neither the map nor an item changes.
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -11,15 +11,15 @@ use resp::Value;
 
 const KEYS: u64 = 200;
 const ATTACKS: usize = 60;
-/// Where the first node says it is reached, so that what others say to it can be recorded.
+/// The address that the first node advertises, so that the bytes sent to it can be recorded.
 const RECORDER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-/// A frame that is longer than anything two nodes say to each other.
+/// Length of a frame that is longer than any between two nodes.
 const TOO_LONG: u32 = 0x7FFF_FFFF;
 
-/// All that was said to a node on its connections, one after the other.
+/// Everything sent to a node on its connections, one after the other.
 type Recorded = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// Passes connections on, and writes down what is said to the node.
+/// Forwards connections, and records the bytes sent to the node.
 fn record(port: u16) -> Recorded {
     let recorded = Recorded::default();
     let listener = TcpListener::bind((RECORDER, port)).expect("a free port");
@@ -52,18 +52,18 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, all: &Recorded) {
     }
 }
 
-/// Says this to a peer port, listens to whatever comes, and goes.
+/// Sends bytes to a peer port, reads the answer if any, and closes the connection.
 fn say(port: u16, bytes: &[u8]) {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect(at).expect("the port is open");
     stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a time to wait");
-    // The node may close it before all is said.
+    // The node may close the connection before everything is sent.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
-/// What was recorded, made worse.
+/// Returns the recorded bytes, damaged in a random way.
 fn worsened(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let place = rng.index(bytes.len());
@@ -81,7 +81,7 @@ fn worsened(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// The map and every item, as the node tells them.
+/// Returns the map and every item, as the node reports them.
 fn picture(node: &Server) -> (Vec<serde_json::Value>, Vec<Value>) {
     let mut client = node.client();
     let status = client.status();
@@ -109,7 +109,7 @@ fn nothing_that_is_said_to_a_peer_port_without_the_secret_changes_anything() {
     cluster.nodes.push(Server::node_with(&["--secret-file", &secret, "--join", &join]));
     cluster.wait_until_even();
     for number in 0..KEYS {
-        // One of the two has it.
+        // One of the two serves the key.
         let set = format!("SET {number} {number}");
         let answers = cluster.nodes.iter().map(|node| node.client().run(&set));
         let done = answers.filter(|answer| *answer == Value::Simple(b"OK".to_vec())).count();

@@ -1,13 +1,13 @@
-//! Moving a large key: its elements are gathered under another name at the new place, a chunk at a
-//! time, and renamed when all are there. No server is held up for longer than a chunk takes.
+//! Moves a large key: the job collects its elements under another name at the new server, a chunk at a time,
+//! and renames that key when all are there. No server is blocked for longer than a chunk takes.
 //!
-//! The same rules as in `moving.rs`: the marker is ours, and every transaction at the new place looks
-//! at it, so that of two movers only one adds to what is gathered. Readers read at the old place
-//! meanwhile; writers wait for the marker. `big/elements.rs` knows how each type is read and written.
+//! The rules are those of `moving.rs`: the marker is ours, and every transaction at the new server checks it,
+//! so that only one of two movers adds to the collected elements. Meanwhile readers read at the old server,
+//! and writers wait for the marker. `big/elements.rs` knows how to read and write each type.
 //!
-//! Made by `write.rs` and by the migrator for keys over [`crate::write::BIG_BYTES`], and for keys
-//! that the new place will not take as a dump. Types we do not know travel whole, and streams with
-//! groups (`big/stream.rs` says why).
+//! `write.rs` and the migrator create it for keys over [`crate::write::BIG_BYTES`], and for keys that the new
+//! server does not accept as a dump. Unknown types move whole, and so do streams with groups (`big/stream.rs`
+//! says why).
 
 mod elements;
 mod stream;
@@ -22,7 +22,7 @@ use crate::view::Route;
 use elements::Elements;
 use stream::Facts;
 
-/// How long what is gathered outlives its mover.
+/// Lifetime of the collected elements after their mover dies.
 const DATA_MS: u64 = 60_000;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -33,25 +33,25 @@ pub struct BigMoveJob {
     stage: Stage,
     elements: Option<Elements>,
     expires_ms: Option<u64>,
-    /// Carried over so far.
+    /// Bytes moved so far.
     bytes: usize,
     outcome: Option<Outcome>,
-    /// Its type, as the old place names it.
+    /// The key's type, as the old server names it.
     kind: Vec<u8>,
-    /// The new place has no such type.
+    /// True if the new server does not support this type.
     foreign: bool,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 enum Stage {
     Look,
-    /// It is a stream: with groups or without?
+    /// The key is a stream: check whether it has groups.
     LookAtStream,
-    /// A type that travels whole.
+    /// The type moves whole.
     Whole(Box<MoveJob>),
     Mark,
     Read,
-    /// Looking at the marker before `Then`.
+    /// Check the marker before `Then`.
     Watch(Then),
     Add,
     Rename,
@@ -90,18 +90,18 @@ impl BigMoveJob {
         self.route
     }
 
-    /// How much has been carried over so far.
+    /// Returns the number of bytes moved so far.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What became of the key, once the job is done.
+    /// Returns the outcome for the key, once the job is done.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
 
-    /// The key's type, if it was refused since the new place knows nothing of that type: then no copy of
-    /// such a key can ever be put in place there, whoever holds one.
+    /// Returns the key's type if the new server refused it because it does not support the type. Then no copy
+    /// of such a key can ever be restored there, whoever holds one.
     pub(crate) fn foreign_type(&self) -> Option<&[u8]> {
         self.foreign.then_some(self.kind.as_slice())
     }
@@ -111,7 +111,7 @@ impl BigMoveJob {
         Step::Done(Answer::Nothing)
     }
 
-    // 0) What is it, and when does it expire?
+    // 0) Ask for its type and its expiry.
 
     fn look(&mut self) -> Step {
         self.stage = Stage::Look;
@@ -171,7 +171,7 @@ impl BigMoveJob {
         step
     }
 
-    // 1) Say that we move it.
+    // 1) Claim the key with a marker.
 
     fn mark(&mut self) -> Step {
         self.stage = Stage::Mark;
@@ -192,8 +192,8 @@ impl BigMoveJob {
         }
     }
 
-    // 2) Read a chunk; whether the key still exists is asked with it, since one that has expired
-    //    reads like one that has come to its end.
+    // 2) Read a chunk, and in the same transaction whether the key still exists: an expired key reads like
+    //    one that has been read to its end.
 
     fn read(&mut self) -> Step {
         self.stage = Stage::Read;
@@ -213,7 +213,7 @@ impl BigMoveJob {
             return self.unmark(Outcome::Gone);
         }
         if matches!(chunk, Value::Error(text) if text.starts_with(b"WRONGTYPE")) {
-            // A key of a type that cannot move is written where it is, and this one has become another.
+            // Clients write a key of an unmovable type at the old server; this key has changed its type meanwhile.
             return self.unmark_and_look_again();
         }
         let elements = self.elements.as_mut().expect("its type is known");
@@ -224,7 +224,7 @@ impl BigMoveJob {
         }
     }
 
-    // 3) Is it still ours to move? The key itself is watched too, for the step that names it.
+    // 3) Check that it is still ours to move. The key itself is watched too, for the rename.
 
     fn watch(&mut self, then: Then) -> Step {
         self.stage = Stage::Watch(then);
@@ -247,7 +247,7 @@ impl BigMoveJob {
         }
     }
 
-    /// The permission was taken away. What was gathered is another's to throw away now.
+    /// Starts over after losing the permission. The next mover deletes the collected elements.
     fn start_over(&mut self) -> Step {
         self.stage = Stage::Look;
         Step::Wait(RETRY_MS)
@@ -280,7 +280,7 @@ impl BigMoveJob {
         }
     }
 
-    // 4) All is there: give it its name, its expiry, and nobody the marker any more.
+    // 4) All elements are there: rename the key, set its expiry, delete the marker.
 
     fn rename(&mut self) -> Step {
         self.stage = Stage::Rename;
@@ -301,16 +301,16 @@ impl BigMoveJob {
 
     fn on_renamed(&mut self, answers: &[Value]) -> Step {
         match items(answers.last()) {
-            // Aborted, or what was gathered has expired.
+            // Aborted, or the collected elements have expired.
             None | Some([.., Value::Error(_), _, _]) => self.start_over(),
             Some(_) => self.unlink(),
         }
     }
 
-    /// What the new place will not take stays where it is, and nobody waits for our marker.
+    /// Leaves a key that the new server refuses at the old one, and deletes the marker so that nobody waits for it.
     fn on_error(&mut self, server: Server, answer: &Value) -> Step {
         match (&self.stage, answer) {
-            // Gone meanwhile: looked at again, it will be nothing.
+            // The stream is gone meanwhile; the next look finds nothing.
             (Stage::LookAtStream, Value::Error(_)) => self.start_over(),
             (Stage::Add, Value::Error(text)) if text.starts_with(b"ERR unknown command") => {
                 self.foreign = true;
@@ -323,7 +323,7 @@ impl BigMoveJob {
         }
     }
 
-    // 5) Take the old copy away, and the marker if it is still there.
+    // 5) Delete the old copy, and the marker if it still exists.
 
     fn unlink(&mut self) -> Step {
         self.stage = Stage::Unlink;

@@ -1,22 +1,21 @@
-//! A cluster as if it were one server of the fleet: commands go in as to any server, and out to the
-//! node that serves their slot; answers come back in the order of the commands. Who is told `MOVED`
-//! goes where it says.
+//! A cluster that acts like one server of the fleet: commands come in as at any server and go out to the node
+//! that serves their slot; answers come back in the order of the commands. The session follows `MOVED` redirects.
 //!
-//! The shells (`proxy::stream` and through it `proxy::servers::Control`) hold the sockets: they hand
-//! in commands with [`Session::push`] and each node's answers with [`Session::on_reply`], connect to
-//! whom [`Session::next_to_connect`] names and send what [`Session::take_outgoing`] gives. So the jobs of
-//! this crate need not know that a server is a cluster, but for two things: keys that share a
-//! transaction must share a slot (`names.rs` sees to that for a key and its marker, `MoveJob::by_slot`
-//! for batches), and the fleet's own keys have names there that share one (`names::in_cluster`).
+//! The shells (`proxy::stream` and through it `proxy::servers::Control`) hold the sockets: they pass in
+//! commands with [`Session::push`] and each node's answers with [`Session::on_reply`], connect to the nodes
+//! that [`Session::next_to_connect`] names, and send what [`Session::take_outgoing`] returns. So the jobs of
+//! this crate need not know that a server is a cluster, with two exceptions: keys that share a transaction
+//! must share a slot (`names.rs` ensures that for a key and its marker, `MoveJob::by_slot` for batches), and
+//! the fleet's own keys have names there that share one slot (`names::in_cluster`).
 //!
-//! The order of commands on a key is kept: after a `MOVED` nothing new is sent before all that is
-//! under way is answered. The name of a connection means what it means at a plain server: each node's
-//! connection carries it, one that is made later first says epoch 0 and looks at the fleet's epoch,
-//! and `CLIENT LIST` asks every node that any node knows of.
+//! The order of commands on a key is kept: after a `MOVED` nothing new is sent before everything in flight is
+//! answered. A connection's name means the same as at a plain server: each node's connection carries it, a
+//! connection made later first says epoch 0 and checks the fleet's epoch, and `CLIENT LIST` asks every node
+//! that any node knows.
 
-mod answers; // Several nodes' answers become one.
-mod nodes; //   The nodes, and who serves which slot.
-mod parcel; //  Commands, cut into what is sent together.
+mod answers; // Merges several nodes' answers into one.
+mod nodes; //   The nodes, and the slots each one serves.
+mod parcel; //  Splits commands into units that are sent together.
 #[cfg(test)]
 mod tests;
 
@@ -29,34 +28,34 @@ use self::parcel::{Aim, Every, Kind, Parcel, Parcels};
 use crate::config::{Address, Epoch};
 use crate::names;
 
-/// So often a command is sent after its slot before its client is told to look itself.
+/// Maximum number of times a command follows its slot before its client gets the redirect itself.
 const HOPS_MAX: u32 = 200;
 
 /// One connection to a cluster.
 pub struct Session {
     nodes: Nodes,
     reader: Parcels,
-    /// Not answered in their turn yet, the oldest first.
+    /// Parcels not yet answered in their turn, the oldest first.
     parcels: VecDeque<Parcel>,
-    /// The number of the first of them; numbers are never used again.
+    /// Number of the first of them; numbers are never reused.
     first: u64,
-    /// How many of them have been sent, or need not be.
+    /// Number of them that have been sent, or need not be.
     begun: usize,
-    /// Sent, and not answered.
+    /// Number of parcels in flight.
     under_way: usize,
-    /// Some were sent elsewhere again: nothing new before all are answered.
+    /// True after a parcel was redirected: nothing new is sent before all in flight are answered.
     settling: bool,
-    /// To be sent again, in this order.
+    /// Parcels to be sent again, in this order.
     again: VecDeque<u64>,
-    /// The node at which something is watched.
+    /// The node at which keys are watched.
     watching: Option<usize>,
-    /// The nodes are known.
+    /// True once the nodes are known.
     ready: bool,
     output: Vec<u8>,
 }
 
 impl Session {
-    /// Begins with any node; `auth` is the command to show who we are, if one is needed.
+    /// Starts with any node; `auth` is the command to authenticate, if one is needed.
     pub fn new(seed: &Address, auth: Option<Vec<u8>>) -> Session {
         Session {
             nodes: Nodes::new(seed, auth),
@@ -73,7 +72,7 @@ impl Session {
         }
     }
 
-    /// Takes commands, each of them whole. An error means that the session is of no use.
+    /// Takes complete commands. An error means that the session is unusable.
     pub fn push(&mut self, commands: &[u8]) -> Result<(), String> {
         for parcel in self.reader.read(commands)? {
             self.parcels.push_back(parcel);
@@ -82,7 +81,7 @@ impl Session {
         Ok(())
     }
 
-    /// A node to be connected to. What it is to be told may be sent as soon as the connection is made.
+    /// Returns a node to connect to. Its outgoing bytes may be sent as soon as the connection is made.
     pub fn next_to_connect(&mut self) -> Option<(usize, Address)> {
         let (node, address) = self.nodes.wanted()?;
         self.nodes.introduce(node, self.ready);
@@ -90,22 +89,22 @@ impl Session {
         Some((node, address))
     }
 
-    /// What is to be sent to a node.
+    /// Returns the bytes to send to a node.
     pub fn take_outgoing(&mut self, node: usize) -> Vec<u8> {
         self.nodes.take_outgoing(node)
     }
 
-    /// Answers in their order; the shell takes from its beginning.
+    /// Returns the answers in order; the shell takes them from the beginning.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// All nodes there are, as far as is known.
+    /// Returns all known nodes.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.nodes.listed()
     }
 
-    /// A node cannot be reached, or is lost. An error if somebody waits for it.
+    /// Handles a node that cannot be reached or was lost. Returns an error if somebody waits for it.
     pub fn on_lost(&mut self, node: usize, why: &str) -> Result<(), String> {
         let address = self.nodes.address(node).clone();
         if self.nodes.lose(node, why) || !self.ready {
@@ -115,7 +114,7 @@ impl Session {
         Ok(())
     }
 
-    /// One whole answer of a node.
+    /// Handles one complete answer of a node.
     pub fn on_reply(&mut self, node: usize, reply: &[u8]) -> Result<(), String> {
         let address = self.nodes.address(node).clone();
         let awaited = self.nodes.pop_awaited(node);
@@ -145,7 +144,7 @@ impl Session {
         Ok(())
     }
 
-    /// A connection that was made late: does it act on the map that its name will say?
+    /// Takes the fleet's epoch for a connection that was made late, to check that its name will be up to date.
     fn on_epoch(&mut self, node: usize, reply: &[u8]) -> Result<(), String> {
         if let Some((slot, address)) = answers::moved(reply) {
             self.nodes.assign(slot, &address);
@@ -176,12 +175,12 @@ impl Session {
         }
     }
 
-    /// Whether what was begun last goes to every node: then nothing overtakes it.
+    /// Returns whether the oldest parcel was started and goes to every node: then nothing may overtake it.
     fn is_everywhere(&self) -> bool {
         self.begun > 0 && self.parcels.front().is_some_and(|parcel| parcel.aim == Aim::Every)
     }
 
-    /// Answers whose turn has come.
+    /// Outputs the answers whose turn has come.
     fn drain(&mut self) {
         while let Some(Parcel { answer: Some(answer), .. }) = self.parcels.front() {
             self.output.extend_from_slice(answer);
@@ -191,7 +190,7 @@ impl Session {
         }
     }
 
-    /// Sends a parcel for the first time; false if it has to wait.
+    /// Sends a parcel for the first time; returns false if it has to wait.
     fn begin(&mut self, index: usize) -> bool {
         if self.parcels[index].answer.is_some() {
             return true;
@@ -239,7 +238,7 @@ impl Session {
         self.nodes.send(node, &parcel.bytes, (parcel.commands, Awaited::Parcel(number)));
     }
 
-    /// To every node; earlier commands are answered first, later ones wait.
+    /// Sends a parcel to every node; earlier commands are answered first, later ones wait.
     fn begin_everywhere(&mut self, index: usize) -> bool {
         if index > 0 {
             return false;
@@ -280,7 +279,7 @@ impl Session {
                 return;
             }
             self.again.pop_front();
-            self.under_way -= 1; // `send` counts it once more.
+            self.under_way -= 1; // `send` counts it again.
             self.send(index, node);
         }
     }
@@ -304,7 +303,7 @@ impl Session {
                 parcel.hops += 1;
                 self.follow(number, slot, &address);
             }
-            // Its slot is just changing hands.
+            // Its slot is being moved right now.
             None if is_early && may_go_on => {
                 parcel.hops += 1;
                 self.settling = true;
@@ -317,7 +316,7 @@ impl Session {
         }
     }
 
-    /// Sends a parcel to where its slot is now.
+    /// Sends a parcel to its slot's new node.
     fn follow(&mut self, number: u64, slot: Slot, address: &Address) {
         let index = usize::try_from(number - self.first).expect("it is one of those here");
         self.nodes.assign(slot, address);
@@ -336,7 +335,7 @@ impl Session {
                 let aborted = *watched && answers.iter().any(|(_, reply)| is_moved(reply));
                 self.watching = None;
                 match aborted {
-                    // What was watched may have changed on the way: as if it had.
+                    // The watched keys may have changed while they moved: answer as if they had.
                     true => answers::aborted(answers.len(), protocol),
                     false => answers::joined(&answers),
                 }
@@ -346,7 +345,7 @@ impl Session {
         });
     }
 
-    /// All nodes that were asked have named all that they know: now the question itself.
+    /// Asks the actual question once every node has listed the nodes it knows.
     fn on_listed(&mut self, number: u64) {
         let index = usize::try_from(number - self.first).expect("it is one of those here");
         self.parcels[index].expected -= 1;
@@ -361,7 +360,7 @@ fn is_moved(reply: &[u8]) -> bool {
     answers::moved(reply).is_some()
 }
 
-/// The epoch in a connection's name, if it is one of the fleet's that touches keys.
+/// Returns the epoch in a connection's name, if it is one of the fleet's that touches keys.
 fn epoch_in(name: &[u8]) -> Option<Epoch> {
     names::epoch_of(std::str::from_utf8(name).ok()?)
 }

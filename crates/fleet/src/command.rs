@@ -1,5 +1,5 @@
-//! What a Redis command is to a fleet: where it runs, whether it writes, and which of its arguments
-//! are keys. The table is data (`command/table.rs`); `plan.rs` applies it to a map.
+//! Properties of Redis commands that matter to a fleet: where a command runs, whether it writes, and which of
+//! its arguments are keys. The table is data (`command/table.rs`); `plan.rs` applies it to a map.
 
 mod table;
 #[cfg(test)]
@@ -10,54 +10,54 @@ use std::fmt;
 /// A command as the fleet sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// In lower case.
+    /// The command's name in lower case.
     pub name: &'static str,
     pub runs: Runs,
     pub access: Access,
     pub keys: Keys,
 }
 
-/// Where a command runs.
+/// Place where a command runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Runs {
-    /// Where its keys live, which must be one server.
+    /// On the one server that holds all its keys.
     AtKeys,
-    /// As `AtKeys`, and may wait there: on a connection of its own. (XREAD only with BLOCK.)
+    /// Like `AtKeys`, but it may block there and needs a connection of its own. (XREAD only with BLOCK.)
     AtKeysWaiting,
-    /// Part by part where the keys live; the answers are merged.
+    /// In parts, on the servers of its keys; the answers are merged.
     Scattered(Merge),
     /// On every server that has a share of the keys; the answers are merged.
     Everywhere(Merge),
-    /// Server after server, by a cursor that says where it is (`scan.rs`).
+    /// On server after server, by a cursor that encodes the current server (`scan.rs`).
     Scan,
-    /// On any one server: the answer is the same.
+    /// On any one server: all give the same answer.
     Anywhere,
-    /// On the server of its first channel's name, as if that were a key.
+    /// On the server of its first channel, whose name is hashed like a key.
     Channel,
-    /// MULTI, EXEC, DISCARD, WATCH, UNWATCH: the proxy keeps the connection's transaction.
+    /// MULTI, EXEC, DISCARD, WATCH, UNWATCH: the proxy tracks the connection's transaction.
     Transaction,
-    /// About the connection itself; the proxy answers.
+    /// In the proxy, which answers: it is about the connection itself.
     Local,
     /// Not possible in a fleet, for this reason.
     Refused(&'static str),
 }
 
-/// How the answers of several servers become one.
+/// Rule for merging the answers of several servers into one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Merge {
     /// The sum of integers.
     Sum,
-    /// One item a key, in the order the keys were named.
+    /// One item per key, in the order of the keys in the command.
     ByKey,
-    /// `OK` if all say so.
+    /// `OK` if all servers answer `OK`.
     AllOk,
-    /// All items of all lists, each once.
+    /// All items of all lists, without duplicates.
     Union,
-    /// The answer of the first; all should say the same.
+    /// The first server's answer; all answers should be the same.
     First,
     /// The first answer that is not null (RANDOMKEY).
     AnyKey,
-    /// Lists of 0 and 1: an item is 1 where all say 1 (SCRIPT EXISTS).
+    /// Lists of 0 and 1: an item is 1 if it is 1 in all lists (SCRIPT EXISTS).
     AllHave,
     /// The sum of DBSIZE, without the fleet's own keys.
     Sizes,
@@ -66,34 +66,34 @@ pub enum Merge {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     Read,
-    /// May change what a key holds, or whether or how long it exists.
+    /// May change a key's value, its existence or its expiry.
     Write,
 }
 
-/// Where a command's keys stand among its arguments; the name is argument 0.
+/// Positions of a command's keys among its arguments; the name is argument 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keys {
     None,
-    /// One at each place from `first` to `last`, `step` apart; a negative `last` counts from the end.
+    /// One key at each position from `first` to `last`, `step` apart; a negative `last` counts from the end.
     Range {
         first: usize,
         last: isize,
         step: usize,
     },
-    /// As many as the number at `count` says, right behind it.
+    /// As many keys as the number at `count` says, right after it.
     Counted {
         count: usize,
     },
-    /// The destination at 1, then as `Counted { count: 2 }`.
+    /// The destination at 1, then like `Counted { count: 2 }`.
     StoredCounted,
-    /// The first half of what follows the word STREAMS.
+    /// The first half of the arguments after the word STREAMS.
     Streams,
-    /// The first argument, and what follows the last STORE or STOREDIST.
+    /// The first argument, and the argument after the last STORE or STOREDIST.
     Store,
 }
 
 impl Command {
-    /// Finds a command by its name, in any case.
+    /// Finds a command by its name, ignoring case.
     pub fn find(name: &[u8]) -> Option<&'static Command> {
         let mut lower = [0; NAME_BYTES_MAX];
         let lower = lower.get_mut(..name.len())?;
@@ -103,7 +103,7 @@ impl Command {
         table::TABLE.binary_search_by(order).ok().map(|index| &table::TABLE[index])
     }
 
-    /// The places of the keys. An error means that the server would refuse the command too.
+    /// Returns the positions of the keys. An error means that the server would refuse the command too.
     pub fn key_places<A: AsRef<[u8]>>(&self, args: &[A]) -> Result<Places, BadKeys> {
         match self.keys {
             Keys::None => Ok(Places::NONE),
@@ -118,7 +118,7 @@ impl Command {
         }
     }
 
-    /// Whether this one, with these arguments, may wait at its server.
+    /// Returns whether the command with these arguments may block at its server.
     pub fn may_wait<A: AsRef<[u8]>>(&self, args: &[A]) -> bool {
         let is_block = |arg: &A| arg.as_ref().eq_ignore_ascii_case(b"block");
         match (self.runs, self.keys) {
@@ -128,14 +128,14 @@ impl Command {
     }
 }
 
-/// Longer than any name of a command.
+/// Buffer size for a command's name; longer than any of them.
 const NAME_BYTES_MAX: usize = 24;
 
-/// Places of arguments: a run of them, and perhaps one more.
+/// Positions of arguments: a regular range, and possibly one more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places {
     first: usize,
-    /// One beyond the last; equal to `first` if there is none.
+    /// One past the last position; equal to `first` if the range is empty.
     end: usize,
     step: usize,
     extra: Option<usize>,
@@ -152,25 +152,25 @@ impl Places {
         self.first == self.end && self.extra.is_none()
     }
 
-    /// The only place, if there is one and no other.
+    /// Returns the position if there is exactly one.
     pub fn only(self) -> Option<usize> {
         let mut places = self.iter();
         places.next().filter(|_| places.next().is_none())
     }
 
-    /// How many arguments go with a key: 2 for MSET's key and value.
+    /// Returns the number of arguments per key: 2 for MSET's key and value.
     pub fn step(self) -> usize {
         self.step
     }
 }
 
-/// The keys of a command cannot be told from its arguments.
+/// Reason why a command's keys cannot be determined from its arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BadKeys {
     TooFewArguments,
-    /// The number of keys is not a number, or more than there are arguments.
+    /// The number of keys is not a number, or exceeds the number of arguments.
     Count,
-    /// STREAMS is missing, or has no id for each stream.
+    /// STREAMS is missing, or not every stream has an ID.
     Streams,
 }
 
@@ -189,8 +189,8 @@ fn range(args: usize, first: usize, last: isize, step: usize) -> Result<Places, 
         Ok(last) => last + 1,
         Err(_) => (args + 1).saturating_sub(last.unsigned_abs()),
     };
-    // A value without its key, or a key without its value, is the server's to refuse; not ours to
-    // send to two servers in halves.
+    // Refuse a value without its key, or a key without its value, as the server would. Never send the halves
+    // to two servers.
     let whole = (end > first) && (args - first).is_multiple_of(step) | (last > 0);
     if args < end || !whole {
         return Err(BadKeys::TooFewArguments);

@@ -1,8 +1,8 @@
-//! What every server of a fleet keeps about the fleet: the keys `server.config.*`, read into a
-//! [`Config`], compared between servers, and the reasons to stop where they do not fit together.
+//! The configuration that every server of a fleet stores: the keys `server.config.*`. They are read into a
+//! [`Config`] and compared between servers; an error says why they are inconsistent.
 //!
-//! The shells read [`KEYS`] with one MGET and hand the values to [`Config::read`]; `view.rs` makes
-//! of it what a proxy acts on, `switch.rs` changes it.
+//! The shells read [`KEYS`] with one MGET and pass the values to [`Config::read`]. `view.rs` turns the result
+//! into the view that a proxy acts on; `switch.rs` changes it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,21 +10,22 @@ use std::str::FromStr;
 use placement::{ServerMap, ServerMapError};
 use resp::Value;
 
-/// A server of the fleet: its place in the list of addresses. Never another's, even when it is gone.
+/// A server of the fleet, by its index in the list of addresses. An index is never reused, even after its
+/// server is gone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Server(pub usize);
 
 impl Server {
-    /// The server whose word about the configuration decides; the others repeat it.
+    /// The server whose configuration is authoritative; the others repeat it.
     pub const FIRST: Server = Server(0);
 }
 
-/// Counts the maps of a fleet: it rises when one is announced, and when that is undone.
+/// Epoch of the fleet's maps. It rises when a map is announced and when an announcement is undone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Epoch(u64);
 
 impl Epoch {
-    /// Older than any map: of a connection that has not looked yet.
+    /// Older than any map: the epoch of a connection that has not checked its server's epoch yet.
     pub const NONE: Epoch = Epoch(0);
 
     pub const fn new(number: u64) -> Epoch {
@@ -41,7 +42,7 @@ impl Epoch {
     }
 }
 
-/// `server.config.migration.status`.
+/// Value of `server.config.migration.status`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     NotStarted,
@@ -58,7 +59,7 @@ impl Status {
         }
     }
 
-    /// For people.
+    /// Human-readable text.
     pub fn words(self) -> &'static str {
         match self {
             Status::NotStarted => "not started",
@@ -73,35 +74,36 @@ pub const CURRENT: &str = "server.config.current";
 pub const PREVIOUS: &str = "server.config.previous";
 pub const STATUS: &str = "server.config.migration.status";
 pub const EPOCH: &str = "server.config.epoch";
-/// Only while a map is announced.
+/// The announced map. Exists only while a map is announced.
 pub const NEXT: &str = "server.config.next";
-/// Only while a migrator runs; expires by itself.
+/// The running migrator's lock. Exists only while a migrator runs; expires by itself.
 pub const LOCK: &str = "server.config.lock";
 
-/// In the order in which [`Config::read`] takes their values.
+/// All configuration keys, in the order in which [`Config::read`] takes their values.
 pub const KEYS: [&str; 7] = [SERVERS, CURRENT, PREVIOUS, STATUS, EPOCH, NEXT, LOCK];
 
-/// Those that every server of a fleet has at any time.
+/// Number of leading [`KEYS`] that every server of a fleet always has.
 const LASTING: usize = 5;
 
-/// What one server says of the fleet.
+/// The fleet's configuration as one server stores it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Grows at its end only.
+    /// Addresses of all servers. The list only grows at its end.
     pub servers: Vec<Address>,
-    /// May be shorter than the list of servers; those beyond it have weight 0. So too below.
+    /// The map in force. May be shorter than the list of servers: servers beyond its end have weight 0. The
+    /// same holds for the maps below.
     pub current: ServerMap,
-    /// Equal to `current` but while a migration is in progress.
+    /// The map before `current`; equal to `current` unless a migration is in progress.
     pub previous: ServerMap,
     pub status: Status,
     pub epoch: Epoch,
-    /// The map that is announced, until it is switched to or given up.
+    /// The announced map, until it is switched to or withdrawn.
     pub next: Option<ServerMap>,
     pub lock: Option<Lock>,
 }
 
 impl Config {
-    /// The first configuration of a fleet.
+    /// Returns the first configuration of a fleet.
     pub fn first(servers: Vec<Address>, map: ServerMap) -> Config {
         Config {
             servers,
@@ -114,7 +116,7 @@ impl Config {
         }
     }
 
-    /// Reads the answer to `MGET` of [`KEYS`]. `None`: this server belongs to no fleet.
+    /// Reads the answer to `MGET` of [`KEYS`]. `None` means that this server belongs to no fleet.
     pub fn read(answer: &Value) -> Result<Option<Config>, ConfigError> {
         let values = texts(answer)?;
         if values[..LASTING].iter().all(Option::is_none) {
@@ -148,7 +150,7 @@ impl Config {
         Ok(())
     }
 
-    /// What a server that keeps this configuration holds: key and value, without the lock.
+    /// Returns the keys and values that a server with this configuration stores, without the lock.
     pub fn pairs(&self) -> Vec<(&'static str, String)> {
         let servers: Vec<String> = self.servers.iter().map(ToString::to_string).collect();
         let mut pairs = vec![
@@ -162,8 +164,8 @@ impl Config {
         pairs
     }
 
-    /// The first difference between what the first server says and what `other` says, if there is
-    /// one. The lock is not compared: it comes and goes on one server after the other.
+    /// Returns the first difference between the first server's configuration and `other`, if there is one.
+    /// The lock is not compared: it appears and disappears on one server after the other.
     pub fn difference(&self, other: &Config) -> Option<Difference> {
         let (ours, theirs) = (self.pairs(), other.pairs());
         let value = |pairs: &[(&'static str, String)], key: &str| {
@@ -175,21 +177,21 @@ impl Config {
         })
     }
 
-    /// Whether this is the fleet of these servers, the first of which are named.
+    /// Returns whether this fleet's list of servers begins with `servers`.
     pub fn begins_with(&self, servers: &[Address]) -> bool {
         let same = self.servers.iter().zip(servers).all(|(ours, named)| ours.is_at(named));
         same && servers.len() <= self.servers.len()
     }
 
-    /// Whether a server has a share of the keys in some map that counts. One that has none may be
-    /// away: nobody needs it.
+    /// Returns whether a server has a share of the keys in any relevant map. A server without one may be
+    /// down: nobody needs it.
     pub fn needs(&self, server: Server) -> bool {
         let maps = [Some(&self.current), Some(&self.previous), self.next.as_ref()];
         maps.into_iter().flatten().any(|map| weight(map, server) > 0)
     }
 }
 
-/// A server's weight in a map that may be shorter than the list of servers.
+/// Returns a server's weight in a map that may be shorter than the list of servers.
 pub fn weight(map: &ServerMap, server: Server) -> u32 {
     map.weights().get(server.0).copied().unwrap_or(0)
 }
@@ -230,61 +232,61 @@ fn wrong(key: &'static str, text: &str) -> ConfigError {
     ConfigError::Wrong { key, text: text.to_owned() }
 }
 
-/// `HOST:PORT` of a server, as everybody who talks to it writes it. `HOST:PORT+HOST:PORT/cluster` is a
-/// cluster, by some of its nodes.
+/// Address of a server: `HOST:PORT`, spelled the same by everyone who connects to it.
+/// `HOST:PORT+HOST:PORT/cluster` is a cluster, named by some of its nodes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Address {
     pub host: String,
     pub port: u16,
     pub kind: Kind,
-    /// Of a cluster: more of its nodes, for when the first is gone.
+    /// More nodes of a cluster, for use when the first is gone.
     pub others: Vec<Address>,
 }
 
-/// What stands behind an address.
+/// Kind of server behind an address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Kind {
-    /// One server, which holds all that is sent to it.
+    /// A single server, which holds all keys that are sent to it.
     Plain,
-    /// A node of an OpenCluster, which tells where a key is.
+    /// A node of an OpenCluster, which redirects to the node that holds a key.
     Cluster,
 }
 
 const CLUSTER: &str = "/cluster";
-/// More nodes of a cluster that its address names.
+/// Maximum number of additional nodes in a cluster's address.
 const OTHERS_MAX: usize = 4;
 
 impl Address {
-    /// Of one server.
+    /// Returns the address of a single server.
     pub fn plain(host: &str, port: u16) -> Address {
         Address { host: host.to_owned(), port, kind: Kind::Plain, others: Vec::new() }
     }
 
-    /// The cluster to which the server at this address belongs.
+    /// Returns the address of the cluster that the server at this address belongs to.
     #[must_use]
     pub fn as_cluster(&self) -> Address {
         Address { kind: Kind::Cluster, ..self.clone() }
     }
 
-    /// The same cluster by more of its nodes: as many as are worth writing down.
+    /// Returns the same cluster's address with more of its nodes, at most `OTHERS_MAX`.
     #[must_use]
     pub fn with_nodes(&self, nodes: impl IntoIterator<Item = Address>) -> Address {
         let new = nodes.into_iter().filter(|node| !node.is_at(self));
         Address { others: new.take(OTHERS_MAX).collect(), ..self.clone() }
     }
 
-    /// The nodes a cluster is named by.
+    /// Returns the nodes named in a cluster's address.
     pub fn nodes(&self) -> impl Iterator<Item = Address> {
         let first = Address::plain(&self.host, self.port);
         std::iter::once(first).chain(self.others.iter().cloned())
     }
 
-    /// Whether both lead to the same socket.
+    /// Returns whether both addresses lead to the same socket.
     pub fn is_at(&self, other: &Address) -> bool {
         (&self.host, self.port) == (&other.host, other.port)
     }
 
-    /// Reads `host:port,host:port`: at least one, none twice.
+    /// Reads `host:port,host:port`: at least one address, none twice.
     pub fn list(text: &str) -> Result<Vec<Address>, AddressError> {
         let addresses: Vec<Address> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
         for (index, address) in addresses.iter().enumerate() {
@@ -333,7 +335,7 @@ impl FromStr for Address {
     }
 }
 
-/// Why a text is no list of servers.
+/// Reason why a text is not a list of servers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AddressError {
     Wrong(String),
@@ -353,11 +355,11 @@ impl fmt::Display for AddressError {
 
 impl std::error::Error for AddressError {}
 
-/// Who migrates: a token nobody else has, and words about its holder.
+/// The lock of the running migrator: a unique token, and a description of its holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lock {
     pub token: String,
-    /// Such as `host-a, process 4711`.
+    /// Description of the holder, such as `host-a, process 4711`.
     pub holder: String,
 }
 
@@ -367,13 +369,13 @@ impl Lock {
         Lock { token: token.to_owned(), holder: holder.to_owned() }
     }
 
-    /// As it stands on the servers.
+    /// Returns the lock's text as the servers store it.
     pub fn text(&self) -> String {
         format!("{} {}", self.token, self.holder)
     }
 }
 
-/// The same key with two values on two servers.
+/// A key that has different values on two servers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
     pub key: &'static str,
@@ -382,7 +384,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// One line, with the servers' names.
+    /// Describes the difference in one line, with the servers' names.
     pub fn text(&self, first: &Address, other: &Address) -> String {
         let shown = |value: &Option<String>| {
             value.as_ref().map_or_else(|| "nothing".to_owned(), |value| format!("{value:?}"))
@@ -392,12 +394,12 @@ impl Difference {
     }
 }
 
-/// Why a server's configuration cannot be used.
+/// Reason why a server's configuration cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConfigError {
-    /// The answer was not that of a Redis server to MGET.
+    /// The answer was not a Redis server's answer to MGET.
     Answer(String),
-    /// Some of the lasting keys are there, this one is not: evicted, or deleted by hand.
+    /// Some of the permanent keys exist, but this one does not: it was evicted, or deleted by hand.
     Missing(&'static str),
     Wrong {
         key: &'static str,

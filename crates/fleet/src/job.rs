@@ -1,30 +1,30 @@
-//! A job: some commands to servers, each following from the answers to those before. It touches no
-//! socket; whoever runs it sends what it asks for and hands in the answers. The proxy, the migrator
-//! and the tests that try every interleaving run the same jobs.
+//! A job: a sequence of commands to servers, each determined by the answers to those before. It touches no
+//! socket; its runner sends what it asks for and passes in the answers. The proxy, the migrator and the tests
+//! that try every interleaving run the same jobs.
 //!
-//! Three rules for whoever runs one:
+//! Three rules for the runner:
 //!
-//! 1. A job belongs to the epoch it was made in. Its commands go only over connections whose name
-//!    carries that epoch. Where such a connection is lost or renamed, the job is over: make a new one.
-//! 2. Dropping a job at any moment is safe, a crash is no different. Dropped between asking and
-//!    hearing, its last command may or may not have run.
-//! 3. What an [`Ask`] holds is sent in one piece, and its answers are handed over together. With
-//!    [`Lane::Own`], all asks of this job to this server take the same connection, which nobody else
-//!    uses until the job has ended or asks it elsewhere.
+//! 1. A job belongs to the epoch it was created in. Its commands go only over connections whose name carries
+//!    that epoch. If such a connection is lost or renamed, the job is over: create a new one.
+//! 2. Dropping a job at any moment is safe, just like a crash. If it is dropped between asking and receiving
+//!    the answers, its last command may or may not have run.
+//! 3. The bytes of an [`Ask`] are sent in one piece, and its answers are passed in together. With
+//!    [`Lane::Own`], all asks of this job to this server use the same connection, which nobody else uses
+//!    until the job has ended or asks with [`Lane::Own`] at another server.
 
 use resp::Value;
 
 use crate::config::Server;
 
-/// What a job wants next.
+/// Next action of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
     Ask(Ask),
-    /// Call [`Job::on_waited`] after so many milliseconds.
+    /// Call [`Job::on_waited`] after this many milliseconds.
     Wait(u64),
     Done(Answer),
-    /// What to tell whoever asked for it, with an error code in front. Nothing was changed but
-    /// perhaps a key moved.
+    /// The error for the requester, with an error code in front. Nothing has changed, except that a key may
+    /// have moved.
     Failed(String),
 }
 
@@ -32,40 +32,40 @@ pub enum Step {
 pub struct Ask {
     pub server: Server,
     pub lane: Lane,
-    /// Commands as they go over the wire.
+    /// Commands in wire format.
     pub bytes: Vec<u8>,
-    /// How many answers come back.
+    /// Number of expected answers.
     pub answers: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lane {
-    /// Any connection; others' commands may come before and behind.
+    /// Any connection; other commands may come before and after.
     Shared,
-    /// A connection of this job's own: it holds a WATCH there.
+    /// A connection of this job's own, because the job holds a WATCH there.
     Own,
 }
 
-/// What a job answers.
+/// A job's answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// Nothing; it has done what it was made for.
+    /// Nothing; the job has done its work.
     Nothing,
-    /// Among the answers handed in last: the one at `answer`, or of that list the item at `item`. So
-    /// that the caller can pass on the bytes as they came.
+    /// The answer at index `answer` of those passed in last, or item `item` of that list. This lets the
+    /// caller forward the bytes as they came.
     Picked { answer: usize, item: Option<usize> },
 }
 
 pub trait Job {
     fn start(&mut self) -> Step;
 
-    /// Takes the answers to the last [`Ask`]: as many as it said.
+    /// Takes the answers to the last [`Ask`], exactly as many as it announced.
     fn on_answers(&mut self, answers: &[Value]) -> Step;
 
-    /// Called when a [`Step::Wait`] is over.
+    /// Continues after a [`Step::Wait`].
     fn on_waited(&mut self) -> Step;
 
-    /// Any of the three.
+    /// Passes any of the three inputs to the job.
     fn take(&mut self, input: Input<'_>) -> Step {
         match input {
             Input::Start => self.start(),
@@ -75,7 +75,7 @@ pub trait Job {
     }
 }
 
-/// What moves a job on.
+/// An input that advances a job.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
     Start,
@@ -83,7 +83,7 @@ pub enum Input<'a> {
     Waited,
 }
 
-/// Puts commands into one [`Ask`].
+/// Builder that collects commands into one [`Ask`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
@@ -105,18 +105,18 @@ impl Batch {
     }
 }
 
-/// A server answered with an error, or with something no Redis server says there.
+/// Fails the job because a server answered with an error, or with something no Redis server answers there.
 pub(crate) fn unexpected(server: Server, answer: Option<&Value>) -> Step {
     let shown = answer.map_or_else(|| "nothing".to_owned(), ToString::to_string);
     Step::Failed(format!("ERR server {} of the fleet answered {shown}", server.0))
 }
 
-/// The first error among the answers.
+/// Returns the first error among the answers.
 pub(crate) fn error(answers: &[Value]) -> Option<&Value> {
     answers.iter().find(|answer| matches!(answer, Value::Error(_)))
 }
 
-/// The items of a list; `None` for anything else, which EXEC's null is too.
+/// Returns the items of a list; `None` for anything else, including the null of an aborted EXEC.
 pub(crate) fn items(answer: Option<&Value>) -> Option<&[Value]> {
     match answer {
         Some(Value::Array(items)) => Some(items),

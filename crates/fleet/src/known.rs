@@ -1,20 +1,20 @@
-//! What a proxy has learnt about moving keys during one migration, so that it need not ask again.
+//! Facts a proxy has learnt about moving keys during one migration, so that it need not ask again.
 //!
-//! Absence at the previous server is final while a migration runs: nobody writes there any more.
-//! The jobs report what they learnt; `plan.rs` looks it up. A new epoch begins with nothing known.
+//! Absence at the previous server is final while a migration runs: nobody writes there any more. The jobs
+//! report what they learnt; `plan.rs` looks it up. A new epoch starts with no knowledge.
 
 use std::collections::BTreeMap;
 
-/// Beyond this many keys nothing more is remembered: knowing less is never wrong.
+/// Maximum number of remembered keys. Forgetting the rest is safe: knowing less is never wrong.
 const KEYS_MAX: usize = 1 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Knowledge {
     Nothing,
-    /// The previous server has it no more. Somebody who copied it earlier may still be about to put
-    /// it at its new place.
+    /// The previous server no longer has the key. A mover that copied it earlier may still restore it at its
+    /// new server.
     Gone,
-    /// Gone, and no such copy can arrive any more: a key like any other.
+    /// Gone, and no such copy can arrive any more: the key is like any other.
     Settled,
 }
 
@@ -28,7 +28,7 @@ impl Known {
         self.keys.get(key).copied().unwrap_or(Knowledge::Nothing)
     }
 
-    /// Knowledge only grows.
+    /// Records knowledge about a key. Knowledge only grows.
     pub fn learn(&mut self, key: &[u8], knowledge: Knowledge) {
         if let Some(known) = self.keys.get_mut(key) {
             *known = knowledge.max(*known);
@@ -37,7 +37,7 @@ impl Known {
         }
     }
 
-    /// To be called with every new epoch: what was final is so no more.
+    /// Forgets everything. Call it with every new epoch: absence is no longer final.
     pub fn forget(&mut self) {
         self.keys.clear();
     }

@@ -1,38 +1,38 @@
-//! The fleet: plain Redis servers behind a proxy, and how a key moves between them, command by
-//! command, while applications go on. No I/O, no clock, no chance.
+//! The fleet: plain Redis servers behind a proxy. Keys move between them, command by command, while
+//! applications keep running. This crate has no I/O, no clock and no randomness.
 //!
-//! Who uses what:
+//! Users of the modules:
 //!
 //! * The proxy reads the first server's [`Config`] ([`config::KEYS`] with one MGET), makes a [`View`]
-//!   of it and asks [`decide`] about every command. Most are [`Plan::Forward`]. A key on its way needs
-//!   a job: [`ReadJob`] or [`WriteJob`] (or [`BringJob`], before a transaction or a command that
-//!   waits). What a job learnt goes into [`Known`], which is emptied with every new epoch.
+//!   of it and asks [`decide`] about every command. Most are [`Plan::Forward`]. A moving key needs a job:
+//!   [`ReadJob`] or [`WriteJob`] (or [`BringJob`], before a transaction or a blocking command). Facts that a
+//!   job has learnt go into [`Known`], which is cleared with every new epoch.
 //! * The migrator moves keys with [`MoveJob`] and [`BigMoveJob`].
-//! * Both run jobs by the rules at the top of `job.rs`. The tests run the same jobs against servers in
-//!   memory, in every order.
-//! * [`Config`] changes only through `switch.rs`: the migrator announces a map, proxies let go of the
-//!   keys it moves ([`switch::Follower`] tells them what to do when), and then it is switched to.
+//! * Both run jobs by the rules at the top of `job.rs`. The tests run the same jobs against in-memory
+//!   servers, in every interleaving.
+//! * [`Config`] changes only through `switch.rs`: the migrator announces a map, the proxies release the keys
+//!   it moves ([`switch::Follower`] says what to do and when), then the migrator switches to it.
 //!
-//! The promise: no read returns a value older than one already returned or acknowledged, before,
-//! during and after a migration, whoever dies at whatever moment.
+//! The guarantee: no read returns a value older than one already returned or acknowledged, before, during and
+//! after a migration, whichever process dies at whatever moment.
 
-pub mod config; //  What the servers keep about the fleet.
+pub mod config; //  The fleet's configuration, stored on every server.
 pub mod names; //   Names of keys and connections that are the fleet's own.
-pub mod command; // What a Redis command is to a fleet.
-pub mod view; //    The maps of one epoch, and where a key is under them.
-pub mod known; //   What has been learnt about moving keys.
-pub mod plan; //    What to do with a command.
+pub mod command; // Properties of Redis commands that matter to a fleet.
+pub mod view; //    The maps of one epoch, and the place of each key under them.
+pub mod known; //   Facts learnt about moving keys.
+pub mod plan; //    The decision about each command.
 pub mod scan; //    One cursor over many servers.
-pub mod job; //     Commands that follow from answers, without sockets.
-pub mod read; //    A read of a key on its way.
-pub mod write; //   A write of keys on their way.
-pub mod moving; //  Keys from one server to another.
-pub mod big; //     A large key, element by element.
-pub mod switch; //  From one map to the next.
-pub mod cluster; // A cluster as one of the servers.
+pub mod job; //     Sequences of commands driven by their answers, without sockets.
+pub mod read; //    A read of a moving key.
+pub mod write; //   A write of moving keys.
+pub mod moving; //  Moves keys from one server to another.
+pub mod big; //     Moves a large key, element by element.
+pub mod switch; //  Switches from one map to the next.
+pub mod cluster; // A cluster as one of the fleet's servers.
 
 #[cfg(test)]
-mod races; // Every order of everybody's steps.
+mod races; // Model checking: every interleaving of all actors' steps.
 
 pub use big::BigMoveJob;
 pub use command::Command;

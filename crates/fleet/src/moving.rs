@@ -1,25 +1,24 @@
-//! Moving keys from one server to another: a batch of them at once, each by itself safe.
+//! Moves a batch of keys from one server to another. Each key's move is safe by itself.
 //!
 //! ~~~text
-//! to    SET marker token NX PX     whose it is to move this key
-//! to    WATCH marker; MGET marker  is it ours?
+//! to    SET marker token NX PX     who may move this key
+//! to    WATCH marker; MGET marker  is it our token?
 //! from  TIME; DUMP, PTTL           the value, and when it expires
 //! to    MULTI RESTORE; DEL marker; EXEC
 //! from  UNLINK key
 //! ~~~
 //!
-//! While a migration runs nobody writes at the old place, so what lies there is frozen, and what has
-//! gone from there never comes back. The marker stands for "somebody holds a copy that is not yet in
-//! place": every first write at the new place deletes it, and then the copy is refused by the WATCH.
-//! Deleting a marker is therefore always safe, whoever does it; it costs its owner a new beginning.
-//! For the same reason the marker may go with the RESTORE: what is left to do is to take the old
-//! copy away, which needs no permission.
+//! While a migration runs nobody writes at the old server, so the data there is frozen, and a key gone from
+//! there never comes back. The marker means "somebody holds a copy that is not restored yet". Every first
+//! write at the new server deletes it, and then the WATCH makes the restore of that copy fail. Deleting a
+//! marker is therefore always safe, whoever does it; it costs the marker's owner a restart. For the same
+//! reason the RESTORE may delete the marker: only the old copy remains to be deleted, which needs no permission.
 //!
-//! The first two lines travel together. Where a server is a cluster they cannot, since what is watched
-//! must be of one slot; there each slot's keys are watched just before their transaction.
+//! The first two lines are sent together. If a server is a cluster they cannot be, since all watched keys
+//! must be in one slot; there the job watches each slot's keys just before their transaction.
 //!
-//! Run by the migrator for its batches and by `write.rs` for the keys of one command. Keys too large
-//! for one DUMP go through `big.rs`.
+//! The migrator runs this job for its batches, and `write.rs` for the keys of one command. Keys too large for
+//! one DUMP go through `big.rs`.
 
 use std::collections::BTreeMap;
 
@@ -30,13 +29,13 @@ use crate::job::{Answer, Batch, Job, Lane, Step, error, items, unexpected};
 use crate::names;
 use crate::view::Route;
 
-/// How long a marker lives if its owner does not. Safe at any length, since the token is looked at in
-/// the transaction that restores; it bounds how long writers wait for a mover that died.
+/// Lifetime of a marker whose owner dies. Any length is safe, since the transaction that restores checks the
+/// token; it bounds how long writers wait for a dead mover.
 pub const MARKER_MS: u64 = 3_000;
-/// How long to wait for another's marker before looking again.
+/// Interval between checks of another mover's marker.
 pub(crate) const RETRY_MS: u64 = 5;
 
-/// A number nobody else has: the process's own and a count. Chosen by the shell.
+/// A unique token: the process's own number and a counter. The shell chooses it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Token(String);
 
@@ -50,7 +49,7 @@ impl Token {
     }
 }
 
-/// Which safeguards a move takes. All of them, always, but in tests that show what each is for.
+/// Safeguards of a move. Production always uses all of them; tests leave one out to show its purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Safeguards {
     pub check_token: bool,
@@ -69,37 +68,37 @@ pub struct MoveJob {
     /// Each key to move, with its state.
     keys: BTreeMap<Vec<u8>, State>,
     stage: Stage,
-    /// After an aborted transaction: one key at a time, so that one cannot spoil it for others.
+    /// True after an aborted transaction: keys then move one at a time, so that one cannot abort the others.
     singly: bool,
     transactions: Transactions,
-    /// Those that are being put in place.
+    /// The keys that are being restored.
     placing: Vec<Vec<u8>>,
 }
 
-/// How many keys may share a transaction.
+/// Rule for which keys may share a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Transactions {
     /// All of them.
     Whole,
-    /// Those of one slot: one of the two servers is a cluster.
+    /// Keys of one slot: one of the two servers is a cluster.
     BySlot,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 enum State {
-    /// Not begun, or begun in vain.
+    /// Not started, or to be started again.
     Waiting,
-    /// The marker is ours.
+    /// The marker carries our token.
     Marked,
     Copied {
         dump: Vec<u8>,
         expires_ms: Option<u64>,
     },
-    /// The new place has it: the old one may go.
+    /// The new server has it: the old copy may be deleted.
     Placed {
         bytes: usize,
     },
-    /// Nothing was there to be moved; our marker is still to be deleted.
+    /// There was nothing to move; our marker remains to be deleted.
     MarkerLeft,
     Ended(Outcome),
 }
@@ -114,14 +113,14 @@ enum Stage {
     Unmark,
 }
 
-/// What became of a key.
+/// Outcome of moving a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Its size as it travelled; 0 if the new place had it already.
+    /// Moved. `bytes` is its size on the wire; 0 if the new server already had it.
     Moved { bytes: usize },
-    /// Gone from the old place already, or expired.
+    /// Already gone from the old server, or expired.
     Gone,
-    /// Still where it was; the server's words.
+    /// Still at the old server; the text is the server's error.
     Refused(String),
 }
 
@@ -139,7 +138,7 @@ impl MoveJob {
         }
     }
 
-    /// For a route from or to a cluster: no transaction has keys of two slots.
+    /// Restricts each transaction to keys of one slot, for a route from or to a cluster.
     #[must_use]
     pub fn by_slot(mut self) -> MoveJob {
         self.transactions = Transactions::BySlot;
@@ -156,7 +155,7 @@ impl MoveJob {
         self.route
     }
 
-    /// What became of each key, once the job is done.
+    /// Returns the outcome of each key, once the job is done.
     pub fn outcomes(&self) -> impl Iterator<Item = (&[u8], &Outcome)> {
         self.keys.iter().filter_map(|(key, state)| match state {
             State::Ended(outcome) => Some((key.as_slice(), outcome)),
@@ -168,7 +167,7 @@ impl MoveJob {
         })
     }
 
-    /// A key that the new place does not take, with its reason.
+    /// Returns a key that the new server refuses, with the reason.
     pub fn refused(&self) -> Option<(&[u8], &str)> {
         self.outcomes().find_map(|(key, outcome)| match outcome {
             Outcome::Refused(why) => Some((key, why.as_str())),
@@ -185,7 +184,7 @@ impl MoveJob {
         *self.keys.get_mut(key).expect("it is one of ours") = state;
     }
 
-    /// Keys that may share a transaction, put together.
+    /// Groups the keys that may share a transaction.
     fn groups(&self, keys: Vec<Vec<u8>>) -> Vec<Vec<Vec<u8>>> {
         match self.transactions {
             Transactions::Whole => vec![keys],
@@ -199,7 +198,7 @@ impl MoveJob {
         }
     }
 
-    /// A command that takes any number of keys, for as many of them as may be.
+    /// Pushes a command that takes any number of keys, with as many keys per command as allowed.
     fn push_for_all(&self, batch: &mut Batch, name: &'static [u8], keys: &[Vec<u8>]) {
         let at_once = match self.transactions {
             Transactions::Whole => keys.len().max(1),
@@ -211,7 +210,7 @@ impl MoveJob {
         }
     }
 
-    /// Goes to the first stage that has something to do.
+    /// Continues with the first stage that has work to do.
     fn go_on(&mut self) -> Step {
         let has = |wanted: fn(&State) -> bool| self.keys.values().any(wanted);
         if has(|state| matches!(state, State::Marked)) {
@@ -232,7 +231,7 @@ impl MoveJob {
         Step::Done(Answer::Nothing)
     }
 
-    // 1) Say that we move it. Whether it is there already shows when it is restored.
+    // 1) Claim the key with a marker. RESTORE shows later whether the new server already has the key.
 
     fn mark(&mut self) -> Step {
         self.stage = Stage::Mark;
@@ -251,7 +250,7 @@ impl MoveJob {
                 batch.ask(self.route.to)
             }
             Transactions::Whole => {
-                // What was watched in vain before is not watched any longer.
+                // Drop the watches of an earlier, failed attempt.
                 batch.push(&[b"UNWATCH"]);
                 push_watch(&mut batch, &markers);
                 batch.ask_on(self.route.to, Lane::Own)
@@ -267,8 +266,8 @@ impl MoveJob {
         keys
     }
 
-    /// Those are ours whose marker carries our token, be it from this attempt or from one that came to
-    /// nothing: its marker still stands.
+    /// Marks the keys whose marker carries our token: from this attempt, or from an earlier failed one whose
+    /// marker still exists.
     fn on_marked(&mut self, answers: &[Value]) -> Step {
         let keys = self.marking();
         let tokens = match self.transactions {
@@ -290,7 +289,7 @@ impl MoveJob {
         token.text() == Some(self.token.bytes())
     }
 
-    /// Of these, the ones whose marker carries another token have to begin anew.
+    /// Restarts those of `keys` whose marker carries another token.
     fn forget_unpermitted(&mut self, keys: &[Vec<u8>], tokens: &[Value]) {
         if !self.safeguards.check_token {
             return;
@@ -302,12 +301,12 @@ impl MoveJob {
         }
     }
 
-    // 2) Copy it, with the moment it expires.
+    // 2) Copy it, with the time it expires.
 
     fn copy(&mut self) -> Step {
         self.stage = Stage::Copy;
         let mut batch = Batch::default();
-        // The time first: whatever comes between, the key never lives longer than it would have.
+        // TIME comes first: whatever comes in between, the key never lives longer than it would have.
         batch.push(&[b"TIME"]);
         for key in self.marked() {
             batch.push(&[b"DUMP", &key]);
@@ -336,7 +335,7 @@ impl MoveJob {
         self.go_on()
     }
 
-    // 3) Put it in place, if nobody has taken the permission away.
+    // 3) Restore it at the new server, unless somebody has revoked the permission by deleting the marker.
 
     fn place(&mut self) -> Step {
         let copied = self.those(|state| matches!(state, State::Copied { .. }));
@@ -354,7 +353,7 @@ impl MoveJob {
         batch.ask_on(self.route.to, Lane::Own)
     }
 
-    /// Of those that are being put in place, the ones whose permission was not gone when we looked.
+    /// Returns the keys being restored whose marker was still ours at the last check.
     fn permitted(&self) -> Vec<Vec<u8>> {
         let copied = |key: &&Vec<u8>| matches!(self.keys[*key], State::Copied { .. });
         self.placing.iter().filter(copied).cloned().collect()
@@ -381,7 +380,7 @@ impl MoveJob {
             let State::Copied { dump, expires_ms } = &self.keys[key] else { continue };
             let at = digits.format(expires_ms.unwrap_or(0)).as_bytes();
             match expires_ms {
-                // A TTL of 0 is none at all, whatever ABSTTL says.
+                // A TTL of 0 means no expiry, whatever ABSTTL says.
                 None => batch.push(&[b"RESTORE", key, b"0", dump]),
                 Some(_) => batch.push(&[b"RESTORE", key, at, dump, b"ABSTTL"]),
             }
@@ -403,7 +402,7 @@ impl MoveJob {
         }
         let keys = self.permitted();
         let Some(restored) = items(exec) else {
-            // A marker has changed: the copies may be old. Begin anew, one by one.
+            // A marker has changed, so the copies may be stale. Restart, one key at a time.
             self.singly = true;
             keys.iter().for_each(|key| self.set(key, State::Waiting));
             return self.mark();
@@ -416,7 +415,7 @@ impl MoveJob {
                 (Value::Simple(_), State::Copied { dump, .. }) => {
                     State::Placed { bytes: dump.len() }
                 }
-                // Somebody was quicker. What is in place stays.
+                // The key already exists there (BUSYKEY): somebody was quicker, and that value stays.
                 _ => State::Placed { bytes: 0 },
             };
             self.set(key, state);
@@ -424,7 +423,7 @@ impl MoveJob {
         self.go_on()
     }
 
-    // 4) Take the old copy away.
+    // 4) Delete the old copy.
 
     fn unlink(&mut self) -> Step {
         self.stage = Stage::Unlink;
@@ -449,7 +448,7 @@ impl MoveJob {
         self.go_on()
     }
 
-    // 5) Delete the markers that did not go with a RESTORE.
+    // 5) Delete the markers that were not deleted together with a RESTORE.
 
     fn unmark(&mut self) -> Step {
         self.stage = Stage::Unmark;
@@ -459,7 +458,7 @@ impl MoveJob {
         if self.transactions == Transactions::BySlot {
             return batch.ask(self.route.to);
         }
-        // They are still watched if nothing was restored.
+        // The markers are still watched if nothing was restored.
         batch.push(&[b"UNWATCH"]);
         batch.ask_on(self.route.to, Lane::Own)
     }
@@ -507,7 +506,7 @@ fn markers(keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
     keys.iter().map(|key| names::marker(key)).collect()
 }
 
-/// Watches markers, and asks whose they are.
+/// Watches markers and reads their tokens.
 fn push_watch(batch: &mut Batch, markers: &[Vec<u8>]) {
     for name in [b"WATCH".as_slice(), b"MGET"] {
         let name = std::iter::once(name);
@@ -515,7 +514,7 @@ fn push_watch(batch: &mut Batch, markers: &[Vec<u8>]) {
     }
 }
 
-/// What TIME answers: seconds and microseconds.
+/// Converts the answer to TIME (seconds and microseconds) to milliseconds.
 pub(crate) fn milliseconds(time: &Value) -> Option<u64> {
     let [seconds, micros] = items(Some(time))? else { return None };
     let number = |value: &Value| resp::parse_integer(value.text()?)?.try_into().ok();
@@ -523,10 +522,10 @@ pub(crate) fn milliseconds(time: &Value) -> Option<u64> {
     Some(seconds * 1000 + micros / 1000)
 }
 
-/// What DUMP and PTTL say together; `None` if that is nonsense.
+/// Interprets the answers to DUMP and PTTL; `None` if they make no sense.
 fn copied(now_ms: u64, dump: &Value, ttl: &Value) -> Option<State> {
     match (dump, ttl) {
-        // Not there, or expired since.
+        // The key does not exist, or has expired since.
         (Value::Null, _) | (_, Value::Integer(-2)) => Some(State::MarkerLeft),
         (Value::Bulk(dump), Value::Integer(ttl)) => {
             let expires_ms = u64::try_from(*ttl).ok().map(|ttl| now_ms + ttl);

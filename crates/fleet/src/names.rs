@@ -1,16 +1,16 @@
-//! Names that belong to the fleet on its servers: keys under `server.config.`, and the names of
-//! connections, by which a switch of maps knows who still acts on an older one.
+//! Names that belong to the fleet on its servers: keys under `server.config.`, and connection names, by which
+//! a switch of maps recognizes connections that still act on an older map.
 
 use placement::{Slot, hash_tag};
 
 use crate::config::{Epoch, KEYS};
 
-/// Keys that begin so are the fleet's own: hidden from SCAN, KEYS and DBSIZE, refused to clients.
+/// Prefix of the fleet's own keys. SCAN, KEYS and DBSIZE hide them, and clients may not use them.
 pub const RESERVED: &[u8] = b"server.config.";
-/// So they begin in a cluster, where keys that change together must share a slot.
+/// The same prefix in a cluster, where keys that change together must share a slot.
 const RESERVED_IN_CLUSTER: &[u8] = b"{server.config}.";
 
-/// The pattern of such keys, for SCAN and KEYS.
+/// Pattern that matches the fleet's own keys, for SCAN and KEYS.
 pub const RESERVED_PATTERN: &[u8] = b"server.config.*";
 
 const MARKER: &[u8] = b"server.config.move.";
@@ -21,23 +21,23 @@ pub fn is_reserved(key: &[u8]) -> bool {
     key.starts_with(RESERVED) || key.starts_with(RESERVED_IN_CLUSTER)
 }
 
-/// What one of the configuration's keys is called in a cluster; `None` for any other key.
+/// Returns the name of a configuration key in a cluster; `None` for any other key.
 pub fn in_cluster(key: &[u8]) -> Option<Vec<u8>> {
     let ours = KEYS.iter().any(|name| name.as_bytes() == key);
     ours.then(|| [RESERVED_IN_CLUSTER, &key[RESERVED.len()..]].concat())
 }
 
-/// The key at the taker whose value is the token of whoever is moving `key` just now.
+/// Returns the marker key at the taker. Its value is the token of the mover that is moving `key` now.
 pub fn marker(key: &[u8]) -> Vec<u8> {
     beside(MARKER, key)
 }
 
-/// The key at the taker where the elements of a large `key` are gathered.
+/// Returns the key at the taker that collects the elements of a large `key`.
 pub fn data(key: &[u8]) -> Vec<u8> {
     beside(DATA, key)
 }
 
-/// A name with this beginning in the slot of `key`. Two keys may share one (`k` and `{k}`): then one
+/// Returns a name with this prefix in the slot of `key`. Two keys may share a name (`k` and `{k}`): then one
 /// move waits for the other.
 fn beside(prefix: &[u8], key: &[u8]) -> Vec<u8> {
     if hash_tag(key).len() < key.len() {
@@ -46,7 +46,7 @@ fn beside(prefix: &[u8], key: &[u8]) -> Vec<u8> {
     if !key.is_empty() && !key.contains(&b'}') {
         return [prefix, b"{", key, b"}"].concat();
     }
-    // A brace that closes nothing: the key cannot be its own tag, so some number is.
+    // The key cannot be its own hash tag (a brace that closes nothing), so use a number of the same slot.
     let slot = Slot::of(key);
     let tag = (0..u32::MAX).map(|number| number.to_string());
     let tag = tag.into_iter().find(|tag| Slot::of(tag.as_bytes()) == slot);
@@ -54,34 +54,34 @@ fn beside(prefix: &[u8], key: &[u8]) -> Vec<u8> {
     [prefix, b"{", tag.as_bytes(), b"}", key].concat()
 }
 
-/// The name of a connection that acts on the map of `epoch`. Epoch 0 is "has not looked yet".
+/// Returns the name of a connection that acts on the map of `epoch`. Epoch 0 means "not checked yet".
 pub fn connection(id: &str, epoch: Epoch) -> String {
     format!("{CONNECTION}{id}:{}", epoch.number())
 }
 
-/// The epoch in a connection's name, if it is one of the fleet's that acts on maps.
+/// Returns the epoch in a connection's name, if the fleet owns the connection and it acts on maps.
 pub fn epoch_of(name: &str) -> Option<Epoch> {
     let (_, epoch) = name.strip_prefix(CONNECTION)?.rsplit_once(':')?;
     epoch.parse().ok().map(Epoch::new)
 }
 
-/// The same name for a connection that has not looked yet.
+/// Returns the same name with epoch 0, for a connection that has not checked the epoch yet.
 pub fn without_epoch(name: &[u8]) -> Vec<u8> {
     let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     [&name[..name.len() - digits], Epoch::NONE.number().to_string().as_bytes()].concat()
 }
 
-/// A connection of the fleet, as `CLIENT LIST` of a server tells of it.
+/// A connection of the fleet, as a server's `CLIENT LIST` reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The server's own number for it, as `CLIENT KILL ID` takes it.
+    /// The server's ID of the connection, as `CLIENT KILL ID` takes it.
     pub client_id: u64,
-    /// Whose it is: the ID in its name.
+    /// The owner of the connection: the ID in its name.
     pub owner: String,
     pub epoch: Epoch,
 }
 
-/// The fleet's connections among those of a server's `CLIENT LIST`.
+/// Returns the fleet's connections in a server's `CLIENT LIST`.
 pub fn connections(client_list: &str) -> Vec<Connection> {
     client_list.lines().filter_map(connection_of_line).collect()
 }

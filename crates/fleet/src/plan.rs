@@ -1,7 +1,7 @@
-//! What to do with a command: [`decide`] applies the table of commands to a view of the maps.
+//! The decision about each command: [`decide`] applies the table of commands to a view of the maps.
 //!
-//! Called by the proxy for each command. A [`Plan`] is either carried out at once (`Forward` and its
-//! like), or says which job to make (`read.rs`, `write.rs`).
+//! The proxy calls it for each command. A [`Plan`] is either carried out at once (`Forward` and its
+//! variants), or says which job to create (`read.rs`, `write.rs`).
 
 use std::fmt;
 
@@ -17,29 +17,29 @@ use crate::view::{Place, Route, View};
 pub enum Plan {
     /// Send it as it is, on a shared connection.
     Forward(Server),
-    /// Send it as it is, on a connection of its own: it may wait there.
+    /// Send it as it is, on a connection of its own: it may block there.
     ForwardWaiting(Server),
-    /// A read of one moving key, the argument at `key`: `ReadJob`.
+    /// Read one moving key, the argument at `key`, with a `ReadJob`.
     Read {
         key: usize,
         route: Route,
     },
-    /// Bring these keys first, then run it at `to`: `WriteJob`.
+    /// Move these keys to `to` first, then run the command there, with a `WriteJob`.
     Write(Bring),
-    /// As `Write`, with `BringJob` and then the command on a connection of its own.
+    /// Like `Write`, but with a `BringJob`, and then the command on a connection of its own.
     WriteWaiting(Bring),
-    /// Parts to be planned and run by themselves; the answers are merged.
+    /// Plan and run the parts separately, and merge the answers.
     Scatter(Scatter),
-    /// To each of these servers; the answers are merged.
+    /// Send it to each of these servers, and merge the answers.
     Everywhere {
         servers: Vec<Server>,
         merge: Merge,
     },
-    /// `scan.rs` reads the cursor.
+    /// Scan server after server; `scan.rs` decodes the cursor.
     Scan,
-    /// To any server in `View::walk`.
+    /// Send it to any server in `View::walk`.
     Anywhere,
-    /// Pub/sub: each channel goes to `View::channel` of its name.
+    /// Send each channel of a pub/sub command to the channel's server (`View::channel`).
     Channel,
     Transaction,
     Local,
@@ -48,7 +48,7 @@ pub enum Plan {
     Refuse(Refusal),
 }
 
-/// Keys that must be at `to`, and gone elsewhere, before the command runs there.
+/// Keys that must be at `to`, and gone from their old servers, before the command runs there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bring {
     pub to: Server,
@@ -57,10 +57,10 @@ pub struct Bring {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MovingKey {
-    /// Which argument it is.
+    /// Index of the key among the arguments.
     pub place: usize,
     pub from: Server,
-    /// Never `Settled`.
+    /// Knowledge about the key; never `Settled`.
     pub known: Knowledge,
 }
 
@@ -73,9 +73,9 @@ pub struct Scatter {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// The places of its keys among the arguments of the whole command.
+    /// Positions of its keys among the arguments of the whole command.
     pub keys: Vec<usize>,
-    /// How many arguments go with each key: 2 for MSET.
+    /// Number of arguments per key: 2 for MSET.
     pub step: usize,
     pub run: PartRun,
 }
@@ -83,9 +83,9 @@ pub struct Part {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PartRun {
     Forward(Server),
-    /// Of one key.
+    /// Reads one moving key.
     Read(Route),
-    /// Of one key.
+    /// Writes one moving key.
     Write {
         route: Route,
         known: Knowledge,
@@ -93,7 +93,7 @@ pub enum PartRun {
 }
 
 impl Part {
-    /// The command of this part.
+    /// Returns the command of this part.
     pub fn args<'a, A: AsRef<[u8]>>(&self, whole: &'a [A]) -> Vec<&'a [u8]> {
         let name = std::iter::once(whole[0].as_ref());
         let of_key = |place: usize| whole[place..place + self.step].iter().map(AsRef::as_ref);
@@ -101,11 +101,11 @@ impl Part {
     }
 }
 
-/// Why a command is not carried out. As an error to the client, with its code in front.
+/// Reason why a command is refused. Displayed as the error for the client, with its code in front.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
     Unknown(String),
-    /// Its keys cannot be told from its arguments.
+    /// Its keys cannot be determined from its arguments.
     BadKeys {
         name: &'static str,
         why: crate::command::BadKeys,
@@ -146,7 +146,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Says what to do with a command under a view, with what is known about moving keys.
+/// Decides what to do with a command under a view, given the knowledge about moving keys.
 pub fn decide<A: AsRef<[u8]>>(view: &View, known: &Known, args: &[A]) -> Plan {
     let name = args[0].as_ref();
     let Some(command) = Command::find(name) else {
@@ -165,7 +165,7 @@ pub fn decide<A: AsRef<[u8]>>(view: &View, known: &Known, args: &[A]) -> Plan {
     }
 }
 
-/// Where these keys are together: what WATCH needs, and a transaction for all of its commands.
+/// Returns the one server of all these keys. WATCH needs this, and a transaction for all of its commands.
 pub fn together<A: AsRef<[u8]>>(
     view: &View,
     known: &Known,
@@ -250,7 +250,7 @@ fn scattered<A: AsRef<[u8]>>(view: &View, known: &Known, which: Scattered, args:
             Ok(run) => run,
             Err(plan) => return plan,
         };
-        // Keys at rest on one server go together; a moving key goes alone.
+        // Keys at rest on one server share a part; a moving key gets a part of its own.
         let fits = |part: &&mut Part| match run {
             PartRun::Forward(server) if view.is_cluster(server) => {
                 part.run == run && Slot::of(args[part.keys[0]].as_ref()) == Slot::of(key)

@@ -1,12 +1,11 @@
-//! Every order in which commands of clients and movers can reach the servers, tried one by one.
+//! Tries every order in which commands of clients and movers can reach the servers.
 //!
-//! `server.rs` is a Redis server in memory, just large enough. `world.rs` holds some of them and some
-//! actors: clients behind proxies, movers, a migrator, the passing of time. Its scheduler takes every
-//! possible next step of every actor, remembers the states it has seen, and asks `history.rs` at each
-//! end whether what the clients saw could have happened on one server. The jobs are those of
-//! production. `moves.rs` has the table of races during a migration, `maps.rs` those of a switch,
-//! `large.rs` those of large keys, `foreign.rs` those of keys that cannot move. What is too long to be
-//! tried in every order is in `long.rs`, drawn from seeds.
+//! `server.rs` is a minimal in-memory Redis server. `world.rs` holds some of them and some actors: clients
+//! behind proxies, movers, a migrator, the passing of time. Its scheduler takes every possible next step of
+//! every actor, remembers the states it has seen, and asks `history.rs` at each end whether the clients'
+//! observations are possible on a single server. The jobs are those of production. `moves.rs` has the table
+//! of races during a migration, `maps.rs` those of a switch, `large.rs` those of large keys, `foreign.rs`
+//! those of keys that cannot move. Scenarios too long to try in every order are in `long.rs`, drawn from seeds.
 
 mod server;
 mod history;
@@ -22,7 +21,7 @@ use crate::view::{Route, View};
 
 const ROUTE: Route = Route { from: Server(0), to: Server(1) };
 
-/// All keys move from server 0 to server 1.
+/// Returns a view under which all keys move from server 0 to server 1.
 fn view() -> View {
     let servers = Address::list("a:1,b:1").unwrap();
     let mut config = Config::first(servers, "0.1".parse().unwrap());

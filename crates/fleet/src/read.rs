@@ -1,9 +1,9 @@
-//! A read of a key that may be on its way: at its new place, then at its old one, then at its new
-//! one again. Made by the proxy for `Plan::Read`.
+//! A read of a key that may be moving: it asks the new server, then the old one, then the new one again. The
+//! proxy creates it for `Plan::Read`.
 //!
-//! Whoever misses it at the new place and then at the old one came while it was carried over: the
-//! third look finds it, or it does not exist. Whether a look has missed is told by EXISTS in the same
-//! transaction, since no answer of an arbitrary command says it (LLEN of nothing is 0).
+//! A read that misses the key at the new server and then at the old one ran while the key was moved: the
+//! third lookup finds it, or the key does not exist. EXISTS in the same transaction tells a miss from a hit,
+//! because the answer of an arbitrary command does not (LLEN of a missing key is 0).
 
 use resp::Value;
 
@@ -27,7 +27,7 @@ enum Look {
 }
 
 impl ReadJob {
-    /// `command` reads `key`, and no other key.
+    /// Creates a job for `command`, which reads `key` and no other key.
     pub fn new<A: AsRef<[u8]>>(route: Route, key: &[u8], command: &[A]) -> ReadJob {
         let command = command.iter().map(|arg| arg.as_ref().to_vec()).collect();
         ReadJob { route, key: key.to_vec(), command, look: Look::New }
@@ -37,7 +37,7 @@ impl ReadJob {
         &self.key
     }
 
-    /// What is known of the key once the job is done.
+    /// Returns what is known of the key once the job is done.
     pub fn learnt(&self) -> Knowledge {
         match self.look {
             Look::NewAgain => Knowledge::Gone,
@@ -71,9 +71,9 @@ impl Job for ReadJob {
         let refused = matches!(queued, Value::Error(_));
         let exists = match items(Some(exec)) {
             Some([exists, _]) => *exists == Value::Integer(1),
-            // The new place does not know such a command; the old one may, and have the key.
+            // The new server does not know this command; the old one may, and may have the key.
             _ if refused && self.look == Look::New => false,
-            // Refused before it ran: the server's words are the answer.
+            // Refused before it ran: the server's error is the answer.
             _ => {
                 return Step::Done(Answer::Picked {
                     answer: if refused { 2 } else { 3 },

@@ -1,15 +1,15 @@
-//! SCAN over a whole fleet: a cursor that says at which server it is, and how one server follows
-//! another. Keys of the fleet itself are left out by the caller (`names::is_reserved`).
+//! SCAN over a whole fleet: the cursor encodes the current server, and one server follows another. The caller
+//! filters out the fleet's own keys (`names::is_reserved`).
 
 use crate::config::{Epoch, Server};
 use crate::view::View;
 
-/// Where a scan is: a server's own cursor, the server, and the last bits of the epoch it began
-/// that server in. To the client it is one number.
+/// Position of a scan: a server's own cursor, the server, and the last bits of the epoch in which the scan
+/// began that server. The client sees it as one number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cursor {
     pub server: Server,
-    /// As the server gave it; 0 is its beginning.
+    /// The server's own cursor; 0 is the beginning.
     pub inner: u64,
 }
 
@@ -18,8 +18,8 @@ const SERVER_BITS: u32 = 10;
 const _: () = assert!(placement::SERVERS_MAX <= 1 << SERVER_BITS);
 
 impl Cursor {
-    /// What the client's number means now. Past a change of maps a scan begins anew: what it has
-    /// not seen yet may lie on a server it has passed. `None` for a number that is no cursor of ours.
+    /// Decodes the client's number. After a change of maps the scan restarts: keys it has not seen yet may be
+    /// on a server it has already passed. Returns `None` for a number that is not one of our cursors.
     pub fn read(view: &View, text: &[u8]) -> Option<Cursor> {
         let number = std::str::from_utf8(text).ok()?.parse::<u64>().ok()?;
         let walk = view.walk();
@@ -36,7 +36,7 @@ impl Cursor {
         Some(Cursor { server, inner: number >> (EPOCH_BITS + SERVER_BITS) })
     }
 
-    /// The number for the client after the server answered with its cursor `inner`.
+    /// Returns the number for the client after the server answered with its cursor `inner`.
     pub fn following(self, view: &View, inner: u64) -> u64 {
         if inner != 0 {
             return Cursor { inner, ..self }.number(view.epoch());
@@ -53,7 +53,7 @@ impl Cursor {
     }
 }
 
-/// Never 0, so that no cursor but the end is 0.
+/// Encodes the epoch. Never 0, so that only the end of a scan is cursor 0.
 fn epoch_bits(epoch: Epoch) -> u64 {
     1 + epoch.number() % 3
 }

@@ -1,26 +1,26 @@
-//! Switching maps, so that no two proxies ever act on different ones.
+//! Switches maps so that no two proxies ever act on different ones.
 //!
 //! ~~~text
 //! migrator  every server: epoch n+1, next = the new map             "announced"
-//! proxies   stop commands on keys that move, let those in flight end,
+//! proxies   stop commands on keys that move, drain those in flight,
 //!           then name their connections fleet:ID:n+1
 //! migrator  CLIENT LIST of every server until no name is below n+1;
-//!           after 2 s it ends those that are left
+//!           after 2 s it kills the remaining ones
 //! migrator  every server, the first one last: previous, current, status 1, no next
-//! proxies   see it on the first server, and go on
+//! proxies   see it on the first server, and resume
 //! ~~~
 //!
-//! A connection's name is its word: until it is renamed or ended, commands under an older map may
-//! still arrive over it. No clock is involved, and nothing but names and one configuration a server.
-//! The first server's word decides; the others repeat it.
+//! A connection's name is binding: until it is renamed or closed, commands under an older map may still
+//! arrive over it. This needs no clock, only names and one configuration per server. The first server's
+//! configuration decides; the others repeat it.
 //!
-//! `follow.rs` is the proxy's side, `change.rs` and `barrier.rs` the migrator's, `lock.rs` says who
-//! may change anything. If the migrator dies after announcing, its lock lapses and any proxy takes
-//! the announcement back.
+//! `follow.rs` is the proxy's side, `change.rs` and `barrier.rs` are the migrator's, and `lock.rs` says who
+//! may change anything. If the migrator dies after announcing, its lock expires and any proxy withdraws the
+//! announcement.
 
-mod follow; //  What a proxy does when the configuration changes.
-mod change; //  Writing the configuration, server by server, each write on a condition.
-mod barrier; // Waiting until nobody acts on an older map.
+mod follow; //  A proxy's reaction to a changed configuration.
+mod change; //  Writes the configuration, server by server, each write on a condition.
+mod barrier; // Waits until nobody acts on an older map.
 mod lock; //    One migrator at a time.
 
 pub use barrier::{BARRIER_PATIENCE_MS, BarrierJob};
@@ -33,17 +33,17 @@ use placement::ServerMap;
 use crate::config::{Address, Config, Status};
 
 impl Config {
-    /// This configuration with a new map announced, perhaps over more servers.
+    /// Returns this configuration with a new map announced, possibly over more servers.
     #[must_use]
     pub fn announced(&self, next: ServerMap, servers: Vec<Address>) -> Config {
         let epoch = self.epoch.next();
         Config { servers, epoch, next: Some(next), lock: None, ..self.clone() }
     }
 
-    /// The announced map in force: keys begin to move.
+    /// Returns the configuration with the announced map in force: keys begin to move.
     ///
     /// # Panics
-    /// If none is announced.
+    /// Panics if no map is announced.
     #[must_use]
     pub fn switched(&self) -> Config {
         let next = self.next.clone().expect("only an announced map is switched to");
@@ -52,14 +52,14 @@ impl Config {
         Config { current: next, previous, status, next: None, lock: None, ..self.clone() }
     }
 
-    /// All keys are where the current map has them.
+    /// Returns the configuration after the migration: all keys are at their server under the current map.
     #[must_use]
     pub fn ended(&self) -> Config {
         let previous = self.current.clone();
         Config { previous, status: Status::Completed, next: None, lock: None, ..self.clone() }
     }
 
-    /// The announcement taken back.
+    /// Returns the configuration with the announcement withdrawn.
     #[must_use]
     pub fn undone(&self) -> Config {
         Config { epoch: self.epoch.next(), next: None, lock: None, ..self.clone() }

@@ -1,6 +1,6 @@
-//! What a proxy acts on: the maps of one epoch, and where each key is under them.
+//! A proxy's view of the fleet: the maps of one epoch, and the place of each key under them.
 //!
-//! Made from the first server's [`Config`]; used by `plan.rs` for every command.
+//! Built from the first server's [`Config`]; `plan.rs` uses it for every command.
 
 use std::cmp::Ordering;
 
@@ -19,27 +19,27 @@ pub struct View {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Phase {
-    /// One map, nothing under way.
+    /// One map is in force; no change is in progress.
     Settled,
-    /// A map is announced and not yet switched to: keys that it moves are held.
+    /// A map is announced but not switched to yet: keys that it moves are held.
     Announced { next: ServerMap },
-    /// Keys move from where the previous map has them to where the current one does.
+    /// Keys move from their server under the previous map to their server under the current one.
     Migrating { previous: ServerMap },
-    /// A migration is about to be turned back: its keys are held.
+    /// A migration is about to be reverted: its keys are held.
     TurningBack { previous: ServerMap },
 }
 
-/// Where a key is.
+/// The place of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     At(Server),
-    /// On its way from the one to the other: only a job of `read.rs` or `write.rs` may touch it.
+    /// Moving from one server to the other: only a job of `read.rs` or `write.rs` may touch it.
     Moving(Route),
-    /// Nobody may touch it until the maps are switched.
+    /// No command may touch it until the maps are switched.
     Held,
 }
 
-/// From the server that had a key to the one that shall have it.
+/// Source and target server of a moving key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Route {
     pub from: Server,
@@ -47,7 +47,7 @@ pub struct Route {
 }
 
 impl View {
-    /// What the first server's configuration means.
+    /// Builds the view from the first server's configuration.
     pub fn of(config: &Config) -> View {
         let previous = || config.previous.clone();
         let phase = match (config.status, &config.next) {
@@ -72,7 +72,7 @@ impl View {
         &self.current
     }
 
-    /// Whether some keys have to wait for a switch of maps.
+    /// Returns whether some keys must wait for a switch of maps.
     pub fn holds_keys(&self) -> bool {
         match self.phase {
             Phase::Settled | Phase::Migrating { .. } => false,
@@ -99,16 +99,16 @@ impl View {
         self.servers.get(server.0) == Some(&Kind::Cluster)
     }
 
-    /// Where a channel's messages go: the same server for a name whatever is under way, so that
-    /// those who publish and those who listen meet. Listeners move over at the switch.
+    /// Returns the server of a channel's messages. It does not depend on a change in progress, so publishers
+    /// and subscribers of a channel always meet. Subscribers move over at the switch.
     pub fn channel(&self, channel: &[u8]) -> Server {
         Server(self.current.server_of(channel))
     }
 
-    /// The servers that may hold keys, in the order in which to walk them all.
+    /// Returns the servers that may hold keys, in the order for walking all of them.
     ///
-    /// A key moves only to a server whose weight grew by a larger factor. Those that grew least
-    /// come first, so a key that moves during the walk is met at its old place or at its new one.
+    /// A key moves only to a server whose weight grew by a larger factor. The servers that grew least come
+    /// first, so a walk meets a key that moves meanwhile at its old server or at its new one.
     pub fn walk(&self) -> Vec<Server> {
         let previous = match &self.phase {
             Phase::Migrating { previous } | Phase::TurningBack { previous } => previous,

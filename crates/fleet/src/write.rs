@@ -1,12 +1,12 @@
-//! A command that writes keys on their way: they are brought to their new place first, then it runs
-//! there. [`BringJob`] does the first half alone, for transactions, scripts on several keys and
-//! commands that wait; [`WriteJob`] does both.
+//! A command that writes moving keys: the job first moves them to their new server, then runs the command
+//! there. [`BringJob`] does the first half alone, for transactions, scripts on several keys and blocking
+//! commands; [`WriteJob`] does both.
 //!
-//! A key that the old place has no more needs no move: whatever happens, it never comes back there.
-//! The write then goes in one transaction with the deletion of the key's marker, so that nobody who
-//! copied the key earlier can still put that copy in place.
+//! A key that the old server no longer has needs no move: it never comes back there. The write then runs in
+//! one transaction with the deletion of the key's marker, so that a mover that copied the key earlier can no
+//! longer restore its copy.
 //!
-//! A key of a type that its new place does not hold stays where it was, and a command on this key alone
+//! A key whose type its new server does not support stays at its old server, and a command on this key alone
 //! runs there (`write/stays.rs` says why that is safe).
 
 mod stays;
@@ -24,10 +24,10 @@ use crate::moving::{MoveJob, Outcome, Safeguards, Token};
 use crate::names;
 use crate::view::Route;
 
-/// Values larger than this travel element by element: a DUMP would hold up the server.
+/// Size above which a value moves element by element: a DUMP would block the server for too long.
 pub const BIG_BYTES: u64 = 8 * 1024 * 1024;
 
-/// A key to be brought: its name, where it was, and what is known of it.
+/// A key to be moved before the command runs: its name, its old server, and the knowledge about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wanted {
     pub key: Vec<u8>,
@@ -41,9 +41,9 @@ pub struct BringJob {
     token: Token,
     safeguards: Safeguards,
     wanted: Vec<Wanted>,
-    /// Keys of which it is not known that the old place has lost them, by that place.
+    /// Keys that their old server may still have, by that server.
     unsure: BTreeMap<Server, Vec<Vec<u8>>>,
-    /// Those found there: still to be moved.
+    /// Keys found at their old server, still to be moved.
     present: Vec<(Route, Vec<u8>, Size)>,
     stage: Stage,
 }
@@ -63,20 +63,20 @@ enum Stage {
 }
 
 impl BringJob {
-    /// All of `wanted` live at `to` by the current map. The token is nobody else's.
+    /// Creates a job. Under the current map all of `wanted` belong to `to`. The token must be unique.
     pub fn new(to: Server, token: Token, wanted: Vec<Wanted>) -> BringJob {
         let (safeguards, stage, unsure) = (Safeguards::ALL, Stage::Unmarking, unsure(&wanted));
         BringJob { to, token, safeguards, wanted, unsure, present: Vec::new(), stage }
     }
 
-    /// As at the beginning: what was seen has changed since.
+    /// Restarts from the beginning: the state seen before has changed.
     fn begin_anew(&mut self) {
         self.unsure = unsure(&self.wanted);
         self.present.clear();
         self.stage = Stage::Unmarking;
     }
 
-    /// Where the key is and its type, if it stays there since its new place does not hold that type.
+    /// Returns the key's server and type if it stays there because its new server does not support the type.
     fn stays(&self) -> Option<Stays> {
         let Stage::MovingBig(job) = &self.stage else { return None };
         let kind = job.foreign_type()?.to_vec();
@@ -89,12 +89,12 @@ impl BringJob {
         self
     }
 
-    /// What is known of the keys once the job is done.
+    /// Returns what is known of the keys once the job is done.
     pub fn learnt(&self) -> impl Iterator<Item = (&[u8], Knowledge)> {
         self.wanted.iter().map(|key| (key.key.as_slice(), Knowledge::Settled))
     }
 
-    /// The next step towards "the old places have lost them all"; `None` once that is so.
+    /// Returns the next step until no old server has any of the keys; `None` once that is so.
     fn towards_gone(&mut self) -> Option<Step> {
         if !self.safeguards.move_before_write {
             return None;
@@ -130,13 +130,13 @@ impl BringJob {
     }
 
     fn on_looked(&mut self, server: Server, answers: &[Value]) -> Result<(), Step> {
-        // The keys just asked for are the last of `present`.
+        // The keys just asked about are the last of `present`.
         let asked = self.present.split_off(self.present.len() - answers.len() / 2);
         for ((route, key, _), answers) in asked.into_iter().zip(answers.chunks(2)) {
             let [Value::Integer(exists), usage] = answers else {
                 return Err(unexpected(server, answers.first()));
             };
-            // A server that cannot tell sizes moves keys whole.
+            // Keys of a server that cannot report sizes move whole.
             let is_big = matches!(usage, Value::Integer(bytes) if *bytes > BIG_BYTES.cast_signed());
             if *exists == 1 {
                 self.present.push((route, key, if is_big { Size::Big } else { Size::Small }));
@@ -155,7 +155,7 @@ impl BringJob {
             Stage::Looking(_) | Stage::Unmarking => unreachable!("a move is under way"),
         };
         match (step, refused) {
-            // Servers of different versions do not take each other's dumps.
+            // Servers of different versions do not accept each other's dumps.
             (Step::Done(_), Some((route, key))) => {
                 let job = BigMoveJob::new(route, self.token.clone(), key);
                 self.stage = Stage::MovingBig(Box::new(job));
@@ -165,7 +165,7 @@ impl BringJob {
         }
     }
 
-    /// Advances until the keys are gone from their old places; `Ok` says that they are.
+    /// Advances until the keys are gone from their old servers; returns `Ok` when they are.
     fn advance(&mut self, step: Step) -> Result<(), Step> {
         match step {
             Step::Done(_) => self.towards_gone().map_or(Ok(()), Err),
@@ -196,7 +196,7 @@ impl BringJob {
     }
 }
 
-/// The keys of which it is not known that their old place has lost them, by that place.
+/// Returns the keys that their old server may still have, by that server.
 fn unsure(wanted: &[Wanted]) -> BTreeMap<Server, Vec<Vec<u8>>> {
     let mut unsure: BTreeMap<Server, Vec<Vec<u8>>> = BTreeMap::new();
     for key in wanted.iter().filter(|key| key.known == Knowledge::Nothing) {
@@ -257,21 +257,21 @@ enum WriteStage {
     Running,
     /// The transaction has run, so the markers are deleted.
     Ran,
-    /// The key stays where it was: looking whether it still is what it was.
+    /// The key stays at its old server; check that it still has the same type.
     LookingAtOld(Stays),
     LeavingOld,
     RunningAtOld(Stays),
 }
 
 impl WriteJob {
-    /// Runs `command` where `bring` brings its keys. It must not be one that waits: inside a
-    /// transaction it would not.
+    /// Runs `command` where `bring` moves its keys. The command must not be a blocking one: inside a
+    /// transaction it would not block.
     pub fn new<A: AsRef<[u8]>>(bring: BringJob, command: &[A]) -> WriteJob {
         let command = command.iter().map(|arg| arg.as_ref().to_vec()).collect();
         WriteJob { bring, command, stage: WriteStage::Bringing }
     }
 
-    /// What is known of the keys once the job is done.
+    /// Returns what is known of the keys once the job is done.
     pub fn learnt(&self) -> impl Iterator<Item = (&[u8], Knowledge)> {
         let known = match self.stage {
             WriteStage::Bringing
@@ -304,7 +304,7 @@ impl WriteJob {
             self.stage = WriteStage::Ran;
             return Step::Done(Answer::Picked { answer: 3, item: Some(1) });
         }
-        // Refused before it ran; the first of the server's words say why.
+        // Refused before it ran; the server's first error says why.
         let first = answers.iter().position(|answer| matches!(answer, Value::Error(_)));
         Step::Done(Answer::Picked { answer: first.unwrap_or(3), item: None })
     }

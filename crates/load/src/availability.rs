@@ -34,7 +34,7 @@ pub struct CauseRow {
 }
 
 impl Availability {
-    /// Adds a run, in the place of an earlier one with the same seed and nodes.
+    /// Adds a run; it replaces an earlier one with the same seed and number of nodes.
     pub fn add(&mut self, run: Run) {
         self.runs.retain(|old| (old.seed, old.nodes) != (run.seed, run.nodes));
         self.runs.push(run);

@@ -18,7 +18,7 @@ impl Client {
         Ok(Client { stream })
     }
 
-    /// The reply as it came, type byte and all. An error reply is an error.
+    /// Sends a command and returns the raw reply, including its type byte. An error reply is an error.
     pub fn call(&mut self, words: &[&str]) -> io::Result<Vec<u8>> {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         self.stream.write_all(&request::encode(&words))?;
@@ -42,7 +42,7 @@ impl Client {
         }
     }
 
-    /// The value of `field` in a section of INFO, if the server gives it.
+    /// Returns the value of `field` in a section of INFO, if the server has it.
     pub fn info(&mut self, section: &str, field: &str) -> io::Result<Option<String>> {
         let reply = self.call(&["INFO", section])?;
         Ok(info_field(&String::from_utf8_lossy(&reply), field).map(str::to_owned))

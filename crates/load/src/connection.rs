@@ -1,4 +1,4 @@
-//! One socket: what is unsent, what is unanswered, what came half. Driven by `run.rs`.
+//! One socket: its unsent bytes, its unanswered requests, its partial reply. Driven by `run.rs`.
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 
@@ -10,9 +10,9 @@ use crate::tally::Tally;
 
 pub(crate) struct Connection {
     stream: TcpStream,
-    /// What the socket did not take. Empty but for requests larger than its buffer.
+    /// Bytes that the socket did not accept. Empty except for requests larger than its buffer.
     unsent: Vec<u8>,
-    /// The start of a reply whose end has not come.
+    /// The start of a reply whose end has not arrived.
     partial: Vec<u8>,
     pub(crate) awaited: Awaited,
 }
@@ -34,7 +34,7 @@ impl Connection {
         &mut self.stream
     }
 
-    /// Sends now what the socket takes, and keeps the rest for `flush`.
+    /// Sends what the socket accepts now, and keeps the rest for `flush`.
     #[inline]
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let sent = if self.unsent.is_empty() { self.write(bytes)? } else { 0 };
@@ -53,7 +53,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes until the socket takes no more: only then does it tell us when it does again.
+    /// Writes until the socket accepts no more: it is edge-triggered, and reports writability only after that.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -67,7 +67,7 @@ impl Connection {
         Ok(sent)
     }
 
-    /// Reads all there is, through `scratch`, and returns how many replies that completed.
+    /// Reads everything available, through `scratch`, and returns how many replies that completed.
     #[inline]
     pub(crate) fn receive(&mut self, scratch: &mut [u8], tally: &mut Tally) -> io::Result<u64> {
         let mut counts = Counts::default();
@@ -86,7 +86,7 @@ impl Connection {
             }
             self.partial.clear();
             self.partial.extend_from_slice(&filled[used..]);
-            // A read that left room has emptied the socket: no second one to be told so.
+            // A read that left room has emptied the socket: a second read is not needed to learn that.
             if kept + read < scratch.len() {
                 break;
             }

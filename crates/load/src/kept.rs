@@ -1,4 +1,4 @@
-//! Figures as they are kept in docs/bench: with where, when and of which commit they are. Written by
+//! Figures as they are kept in docs/bench: with their machine, date and commit. Written by
 //! `src/bin/bench` and by `cargo xtask chaos`; docs/benchmarks.md is made from them.
 use std::io;
 use std::path::Path;
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::process;
 
-/// What was found, and where and when.
+/// Results, with their machine, date and commit.
 #[derive(Serialize, Deserialize, Debug)]
 pub struct Kept<T> {
     pub machine: String,
     pub date: String,
     pub commit: String,
-    /// Of the last minute as it began: what else the machine had to do.
+    /// Load average of the last minute at the start: the other work of the machine.
     pub load_average: String,
     pub results: T,
 }
 
 impl<T: Default> Kept<T> {
-    /// On this machine, now, with nothing found yet.
+    /// Begins a record for this machine and commit, without results yet.
     pub fn begin() -> io::Result<Kept<T>> {
         Ok(Kept {
             machine: process::machine(),
@@ -32,7 +32,7 @@ impl<T: Default> Kept<T> {
     }
 }
 
-/// What a program says, run in the workspace.
+/// Returns the output of a program, run in the workspace.
 pub fn output(program: &str, arguments: &[&str]) -> io::Result<String> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(program).args(arguments).current_dir(here).output()?;

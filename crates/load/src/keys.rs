@@ -1,4 +1,4 @@
-//! Which key next: uniform, Zipf, or one after the other. Pure: the seed comes in.
+//! The choice of the next key: uniform, Zipf, or sequential. Pure: the seed is an argument.
 //!
 //! `request.rs` asks for a number and writes it into the key `key:000000000042`, 16 bytes, the same
 //! form that redis-benchmark uses.
@@ -9,10 +9,10 @@ use placement::Slot;
 
 use crate::request::key_of;
 
-/// The skew of YCSB and of most papers since: of a million keys the hottest gets 6.5 percent.
+/// The skew of YCSB and of most papers since: of a million keys, the hottest gets 6.5 percent of the requests.
 pub const ZIPF_THETA: f64 = 0.99;
 
-/// How many keys there are, and how often each is asked for.
+/// The number of keys, and the popularity of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeySpace {
     pub keys: u64,
@@ -21,13 +21,13 @@ pub struct KeySpace {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Popularity {
-    /// Every key as often as any other.
+    /// All keys are equally popular.
     Uniform,
     /// The i-th most popular key in proportion to `1 / i^0.99`, popular ones spread over the space.
     Zipf,
     /// 0, 1, 2, ...: each key once, to fill a server.
     Sequence,
-    /// Every key of these slots as often as any other: those of one node of a cluster.
+    /// All keys of these slots are equally popular, no others are used: the slots of one node of a cluster.
     Served(&'static ServedSlots),
 }
 
@@ -36,7 +36,7 @@ pub enum Popularity {
 pub struct ServedSlots(Vec<bool>);
 
 impl ServedSlots {
-    /// Never freed: a load is described by values that can be copied.
+    /// Builds the set. It is never freed, because a load is described by `Copy` values.
     pub fn of(ranges: impl Iterator<Item = RangeInclusive<usize>>) -> &'static ServedSlots {
         let mut served = vec![false; usize::from(Slot::COUNT)];
         ranges.for_each(|range| served[range].fill(true));
@@ -49,7 +49,7 @@ impl ServedSlots {
     }
 }
 
-/// Draws key numbers below `KeySpace::keys`, for ever.
+/// Draws key numbers below `KeySpace::keys`, without end.
 #[derive(Clone, Debug)]
 pub struct KeyDraw {
     keys: u64,
@@ -102,8 +102,8 @@ impl KeyDraw {
     }
 }
 
-/// A number without a common divisor with `keys`, so that `rank * stride % keys` reaches every key
-/// and neighbours in rank are far apart. Small enough that the product fits 64 bits.
+/// Returns a number coprime to `keys`, so that `rank * stride % keys` reaches every key and
+/// neighbours in rank are far apart. Small enough that the product fits 64 bits.
 fn stride(keys: u64) -> u64 {
     const FAR_APART: u64 = 2_654_435_761;
     (FAR_APART % keys.max(2)..).find(|s| gcd(*s, keys) == 1).expect("the next prime is one")
@@ -113,7 +113,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Ranks by the closed form of Gray et al. ("Quickly generating billion-record synthetic
+/// Draws ranks by the closed form of Gray et al. ("Quickly generating billion-record synthetic
 /// databases", 1994): exact for the first two ranks, a close fit for the rest.
 #[derive(Clone, Debug)]
 pub struct Zipf {
@@ -133,7 +133,7 @@ impl Zipf {
         Zipf { ranks: n, zeta, second, alpha: 1.0 / (1.0 - theta), eta }
     }
 
-    /// The rank, from 0, that `unit` (evenly spread over 0..1) falls on.
+    /// Returns the rank, from 0, for `unit`, which is uniform over 0..1.
     #[inline]
     pub fn rank(&self, unit: f64) -> u64 {
         let reached = unit * self.zeta;
@@ -148,7 +148,7 @@ impl Zipf {
     }
 }
 
-/// SplitMix64: a few instructions a draw, and good enough to choose keys.
+/// SplitMix64: a few instructions per draw, and good enough to choose keys.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -165,13 +165,13 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Evenly spread over `0..limit`, by a multiplication in place of a division.
+    /// Returns a number uniform over `0..limit`, by a multiplication instead of a division.
     #[inline]
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// Evenly spread over 0..1, 1 excluded.
+    /// Returns a number uniform over 0..1, 1 excluded.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1u64 << 53) as f64
@@ -220,7 +220,7 @@ mod tests {
             counts[zipf.rank(rng.unit()) as usize] += 1;
         }
         let zeta: f64 = (1..=ranks).map(|i| (i as f64).powf(-ZIPF_THETA)).sum();
-        // The two exact ranks singly, the others by decades, where the closed form fits well.
+        // The two exact ranks one by one, the others by decades, where the closed form fits well.
         for (from, to, slack) in [(0, 1, 0.02), (1, 2, 0.02), (10, 100, 0.1), (100, 1000, 0.1)] {
             let seen = counts[from..to].iter().sum::<u64>() as f64 / draws as f64;
             let law: f64 =

@@ -1,6 +1,6 @@
-//! When to send in an open loop, and since when each reply is awaited. Pure: the time comes in.
+//! The schedule of an open loop, and the start of each latency. Pure: the time is an argument.
 //!
-//! A closed loop waits for a slow server and so asks it less while it is slow; measured from the
+//! A closed loop waits for a slow server and so sends it less while it is slow; measured from the
 //! moment of sending, its latencies leave out the very requests that suffered (coordinated
 //! omission). Here a request has an intended time that does not depend on any reply, and its
 //! latency runs from that time, however late it was really sent.
@@ -18,7 +18,7 @@ impl Nanos {
     }
 }
 
-/// The timetable of an open loop: request `i` is due at `i / rate`.
+/// The schedule of an open loop: request `i` is due at `i / rate`.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     per_second: u64,
@@ -32,8 +32,8 @@ impl Pacer {
         Pacer { per_second, total, issued: 0 }
     }
 
-    /// The intended time of the next request if it is due by `now`. Call until there is none: after
-    /// a stall all that should have been sent meanwhile is handed out, each with its own time.
+    /// Returns the intended time of the next request if it is due by `now`. Call until there is none: after a stall
+    /// it returns all requests that should have been sent meanwhile, each with its own time.
     pub fn due(&mut self, now: Nanos) -> Option<Nanos> {
         let intended = self.upcoming()?;
         if now < intended {
@@ -43,7 +43,8 @@ impl Pacer {
         Some(intended)
     }
 
-    /// Multiplied before divided, so that no rounding adds up over a long run.
+    /// Returns the intended time of the next request. It multiplies before it divides, so that no rounding error adds
+    /// up over a long run.
     fn upcoming(&self) -> Option<Nanos> {
         let at = u128::from(self.issued) * u128::from(Nanos::SECOND) / u128::from(self.per_second);
         (self.issued < self.total).then_some(Nanos(at as u64))
@@ -54,8 +55,8 @@ impl Pacer {
     }
 }
 
-/// The requests of one connection that have no reply yet, oldest first, in groups that count from
-/// the same moment.
+/// The requests of one connection that have no reply yet, oldest first, in groups whose latency
+/// starts at the same moment.
 #[derive(Clone, Debug, Default)]
 pub struct Awaited {
     groups: VecDeque<Group>,
@@ -77,8 +78,8 @@ impl Awaited {
         self.groups.push_back(Group { since, requests });
     }
 
-    /// The oldest `replies` requests were answered at `now`: tells `latency` how long each waited,
-    /// as (nanoseconds, how many). False if there were more replies than requests.
+    /// Records that the oldest `replies` requests were answered at `now`: calls `latency` with
+    /// (nanoseconds, number of requests). Returns false if there were more replies than requests.
     #[inline]
     pub fn answered(
         &mut self,
@@ -107,8 +108,8 @@ mod tests {
 
     const MILLISECOND: u64 = 1_000_000;
 
-    /// One connection to a server that answers after 100 us, one request at a time, and stands
-    /// still during `stall`. The clock ticks every 50 us. Returns the latencies, sorted.
+    /// Simulates one connection to a server that answers after 100 us, one request at a time, and
+    /// stops during `stall`. The clock ticks every 50 us. Returns the latencies, sorted.
     fn latencies(stall: std::ops::Range<u64>) -> Vec<u64> {
         let (rate, total) = (1000, 1000);
         let mut pacer = Pacer::new(rate, total);

@@ -1,4 +1,4 @@
-//! What a server process costs: CPU, memory; and the cores that it and we may use. Linux only.
+//! The cost of a server process: CPU, memory; and the cores that it and we may use. Linux only.
 use std::fs;
 use std::io;
 use std::process::{Child, Command};
@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Core(pub usize);
 
-/// The CPU time of a whole process, user and system, threads that have ended included, to the
+/// The CPU time of a whole process, user and system, including threads that have ended, to the
 /// nanosecond; /proc/PID/stat has it in steps of 10 ms.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuClock(ClockId);
@@ -27,7 +27,7 @@ impl CpuClock {
     }
 }
 
-/// The physical memory a process holds.
+/// Returns the physical memory a process holds.
 pub fn resident_bytes(pid: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     field_kib(&status, "VmRSS")
@@ -35,7 +35,7 @@ pub fn resident_bytes(pid: u32) -> io::Result<u64> {
         .ok_or_else(|| io::Error::other(format!("/proc/{pid}/status names no VmRSS")))
 }
 
-/// `Name:   1234 kB`, as /proc/PID/status and /proc/meminfo have it.
+/// Parses `Name:   1234 kB`, as in /proc/PID/status and /proc/meminfo.
 fn field_kib(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     rest.trim().strip_suffix(" kB")?.trim().parse().ok()
@@ -60,7 +60,7 @@ pub fn spawn_pinned(command: &mut Command, cores: &[Core]) -> io::Result<Child> 
     child
 }
 
-/// What the figures were measured on, in one line.
+/// Describes this machine in one line.
 pub fn machine() -> String {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let memory = field_kib(&read("/proc/meminfo"), "MemTotal").unwrap_or(0) / 1024 / 1024;
@@ -70,7 +70,7 @@ pub fn machine() -> String {
     format!("{model}, {cores} cores, {memory} GiB, Linux {}", kernel.trim())
 }
 
-/// How many processes wanted a core in the last minute, on average: 0 on a machine that was ours.
+/// Returns the average number of processes that wanted a core in the last minute: 0 if the machine was idle.
 pub fn load_average() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or("unknown").to_owned()
@@ -81,12 +81,12 @@ fn cpu_model(cpuinfo: &str) -> String {
     model.and_then(|line| line.split(':').nth(1)).unwrap_or("unknown CPU").trim().to_owned()
 }
 
-/// All of them, though this thread may be pinned to one.
+/// Counts all cores, though this thread may be pinned to one.
 fn cpu_count(cpuinfo: &str) -> usize {
     cpuinfo.lines().filter(|line| line.starts_with("processor")).count()
 }
 
-/// 0 is the calling thread.
+/// Converts a pid; 0 is the calling thread.
 fn pid_of(pid: u32) -> Pid {
     Pid::from_raw(i32::try_from(pid).expect("Linux pids fit 22 bits"))
 }

@@ -1,17 +1,17 @@
-//! How fast a cluster recovers, and what that cost clients: measured by `cargo xtask chaos --figures`, shown
-//! on the terminal and in docs/benchmarks.md.
+//! The recovery times of a cluster, and the cost to clients. Measured by `cargo xtask chaos --figures`,
+//! shown on the terminal and in docs/benchmarks.md.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::tally::median;
 
-/// What we promise, in seconds: after a kill the middle and the worst, and the survivor of two.
+/// Our promises, in seconds: median and worst case after a kill, and the survivor of two.
 const KILL_MEDIAN_MAX: f64 = 2.0;
 const KILL_WORST_MAX: f64 = 3.0;
 const SURVIVOR_MAX: f64 = 5.0;
 
-/// The parts can be measured one by one.
+/// The results of all parts, which can be measured one by one.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Recovery {
     pub kills: Option<Kills>,
@@ -20,38 +20,38 @@ pub struct Recovery {
     pub stops: Option<Stops>,
 }
 
-/// One of three nodes was killed, again and again.
+/// Results of killing one of three nodes, again and again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Kills {
-    /// From each kill until every bucket that the node served could be written to.
+    /// Seconds from each kill until every bucket that the node served could be written to.
     pub seconds: Vec<f64>,
     pub lost: usize,
     pub stale: usize,
     pub writes: u64,
 }
 
-/// One of two nodes was killed.
+/// Results of killing one of two nodes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Survivors {
-    /// From the first client's command until everything was served; the client came right after the kill.
+    /// Seconds from the first client's command until everything was served; the client came right after the kill.
     pub at_once: Vec<f64>,
-    /// The client came three seconds later.
+    /// The same for a client that came three seconds later.
     pub later: Vec<f64>,
 }
 
-/// Nodes left as they should.
+/// Results of nodes leaving gracefully.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Leaves {
-    /// How long each took to hand everything on.
+    /// Seconds each node took to hand over everything.
     pub seconds: Vec<f64>,
-    /// That any client saw.
+    /// Errors that any client saw.
     pub errors: u64,
     pub lost: usize,
     pub stale: usize,
     pub writes: u64,
 }
 
-/// A node was stopped, and continued.
+/// Results of stopping a node and resuming it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Stops {
     pub rounds: usize,
@@ -63,7 +63,7 @@ pub struct Stops {
 }
 
 impl Recovery {
-    /// Whether nothing acknowledged was lost and nothing old was read.
+    /// Returns whether no acknowledged write was lost and no stale value was read.
     pub fn is_clean(&self) -> bool {
         let kills = self.kills.as_ref().map_or(0, |kills| kills.lost + kills.stale);
         let leaves = self.leaves.as_ref().map_or(0, |leaves| leaves.lost + leaves.stale);
@@ -76,14 +76,14 @@ fn worst(seconds: &[f64]) -> f64 {
     seconds.iter().copied().fold(0.0, f64::max)
 }
 
-/// A figure beside what is wanted, marked if it is over that.
+/// Formats a figure beside its target, marked if it is above.
 fn beside(figure: f64, wanted: f64) -> String {
     let over = if figure > wanted { " (over)" } else { "" };
     format!("{figure:.2} s{over} | {wanted:.0} s")
 }
 
 impl fmt::Display for Recovery {
-    /// As a table in Markdown.
+    /// Formats a table in Markdown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| what happened | figure | seen | wanted |\n|---|---|---|---|")?;
         if let Some(kills) = &self.kills {

@@ -1,8 +1,8 @@
-//! The bytes that come back, counted and thrown away. Pure.
+//! Counts and discards the bytes received. Pure.
 //!
-//! `connection.rs` hands in what it has read; only the first byte and the length of each reply are
-//! looked at. An error or a miss is counted: a server that answers quickly that it has nothing
-//! would win every comparison.
+//! `connection.rs` passes in what it has read; the code here looks only at the first byte and the
+//! length of each reply. It counts errors and misses: a server that quickly answers that it has
+//! nothing would win every comparison.
 use resp::ProtocolError;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) struct Counts {
     pub(crate) misses: u64,
 }
 
-/// Counts the whole replies at the start of `bytes`. Returns where the first incomplete one begins.
+/// Counts the whole replies at the start of `bytes`. Returns the offset of the first incomplete one.
 #[inline]
 pub(crate) fn count(bytes: &[u8], counts: &mut Counts) -> Result<usize, ProtocolError> {
     let mut at = 0;
@@ -31,7 +31,7 @@ pub(crate) fn count(bytes: &[u8], counts: &mut Counts) -> Result<usize, Protocol
     Ok(at)
 }
 
-/// The text of the first error among the whole replies in `bytes`.
+/// Returns the text of the first error among the whole replies in `bytes`.
 pub(crate) fn first_error(bytes: &[u8]) -> Option<String> {
     let mut at = 0;
     while let Ok(Some(end)) = resp::skip_reply(bytes, at) {

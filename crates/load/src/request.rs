@@ -1,14 +1,14 @@
 //! The bytes to send, encoded once and patched in place. Pure.
 //!
-//! Every key is `key:` and 12 digits, so a request for another key differs in those digits only.
+//! Every key is `key:` and 12 digits, so requests for different keys differ in those digits only.
 //! One `Batch` serves all connections of a thread: the kernel copies it at each write, and it stays
 //! in the nearest cache.
 use crate::keys::{KeyDraw, KeySpace, Rng};
 
 const KEY_PREFIX: &[u8] = b"key:";
 const KEY_DIGITS: usize = 12;
-/// What an expiring SET asks for, in seconds: from about a day to about eleven, by key. Six digits
-/// always, so that it is patched like a key, and late enough that nothing expires during a run.
+/// Times to live of expiring SETs, in seconds: from about a day to about eleven, by key. Always six
+/// digits, so that they are patched like a key, and late enough that nothing expires during a run.
 const TTL_FIRST_SECONDS: u64 = 100_000;
 const TTL_SPREAD_SECONDS: u64 = 900_000;
 const TTL_DIGITS: usize = 6;
@@ -17,15 +17,15 @@ const TTL_DIGITS: usize = 6;
 pub enum Operation {
     Get,
     Set,
-    /// SET with EX: a different time to live for each key.
+    /// SET with EX, with a different time to live for each key.
     SetExpiring,
-    /// Each request by itself a GET with this chance, otherwise a SET.
+    /// Each request is a GET with this probability, otherwise a SET.
     Mix {
         get_percent: u8,
     },
 }
 
-/// One request with the places that change.
+/// One request, and the positions that change.
 #[derive(Clone, Debug)]
 struct Template {
     bytes: Vec<u8>,
@@ -54,7 +54,7 @@ impl Template {
         template
     }
 
-    /// The key must be the second word.
+    /// Encodes a request. The key must be the second word.
     fn encode(words: &[&[u8]]) -> Template {
         let bytes = encode(words);
         let before = encode(&words[..1]).len() + b"$16\r\n".len() + KEY_PREFIX.len();
@@ -71,7 +71,7 @@ impl Template {
     }
 }
 
-/// A command as the protocol's array of bulk strings.
+/// Encodes a command as the protocol's array of bulk strings.
 pub fn encode(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -89,12 +89,12 @@ pub fn key_of(number: u64) -> Vec<u8> {
     key
 }
 
-/// Letters only: a value that looks like a number would be stored as one.
+/// Returns a value of letters only: one that looks like a number would be stored as a number.
 fn value(bytes: usize) -> Vec<u8> {
     (b'a'..=b'z').cycle().take(bytes).collect()
 }
 
-/// Fills `to`, an even number of digits, two by two: half the divisions.
+/// Writes `number` into `to`, an even number of digits, two at a time: half the divisions.
 #[inline]
 fn write_digits(to: &mut [u8], mut number: u64) {
     for pair in to.rchunks_exact_mut(2) {
@@ -106,7 +106,7 @@ fn write_digits(to: &mut [u8], mut number: u64) {
 
 const _: () = assert!(KEY_DIGITS.is_multiple_of(2) && TTL_DIGITS.is_multiple_of(2));
 
-/// Makes the next requests, as many as asked for, as one run of bytes.
+/// Builds the next requests, as many as asked for, in one byte string.
 #[derive(Clone, Debug)]
 pub struct Batch {
     keys: KeyDraw,
@@ -115,13 +115,13 @@ pub struct Batch {
 
 #[derive(Clone, Debug)]
 enum Contents {
-    /// `bytes` is the template over and over: only keys are written.
+    /// `bytes` is the template repeated: only keys are overwritten.
     Same { template: Template, bytes: Vec<u8> },
-    /// Requests of two lengths: `bytes` is put together anew each time.
+    /// Requests of two lengths: `bytes` is rebuilt each time.
     Mixed { get: Template, set: Template, get_percent: u64, chance: Rng, bytes: Vec<u8> },
 }
 
-/// What to send, apart from how often and how many at once.
+/// The requests to send, apart from their rate and pipelining.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Requests {
     pub operation: Operation,
@@ -130,7 +130,7 @@ pub struct Requests {
 }
 
 impl Batch {
-    /// `longest` is the most requests that `next` will be asked for.
+    /// Creates a batch; `longest` is the maximum number of requests that `next` will be asked for.
     pub fn new(requests: Requests, longest: usize, seed: u64) -> Batch {
         let set = || Template::set(requests.value_bytes);
         let contents = match requests.operation {

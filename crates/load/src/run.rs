@@ -1,8 +1,8 @@
-//! A plan in, a tally out: one thread that drives all its connections from one epoll loop.
+//! Runs a plan and returns a tally: one thread drives all its connections from one epoll loop.
 //!
-//! Closed loop: each connection sends `pipeline` requests, waits for all replies, sends again; this
-//! finds what a server costs and how much it can do. Open loop: requests go out by the timetable of
-//! `pace.rs`, whatever comes back; this finds how long users wait. Called by both binaries.
+//! Closed loop: each connection sends `pipeline` requests, waits for all replies, sends again; this measures a
+//! server's cost and its maximum throughput. Open loop: requests are sent by the schedule of `pace.rs`, independent
+//! of the replies; this measures how long users wait. Called by both binaries.
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use crate::process::{self, Core};
 use crate::request::{Batch, Operation, Requests};
 use crate::tally::Tally;
 
-/// Replies pass through one buffer of this size: larger than a pipeline's worth of small replies,
-/// small enough to stay in the second-level cache.
+/// Size of the one buffer for all replies: larger than a pipeline's worth of small replies, small
+/// enough to stay in the second-level cache.
 const SCRATCH_BYTES_MIN: usize = 128 * 1024;
-/// A server that says nothing for so long is taken for dead.
+/// Time without a reply after which a server counts as dead.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan that SETs each key of this one once, when run until as many requests.
+    /// Returns the plan that SETs each key of this one once, if run for as many requests.
     pub fn filling(self) -> Plan {
         let keys = KeySpace { popularity: Popularity::Sequence, ..self.requests.keys };
         let requests = Requests { operation: Operation::Set, keys, ..self.requests };
@@ -52,7 +52,7 @@ pub enum Until {
     Requests(u64),
 }
 
-/// Open connections, ready to run a plan, again and again.
+/// Open connections, ready to run a plan repeatedly.
 pub struct Load {
     plan: Plan,
     poll: Poll,
@@ -85,7 +85,7 @@ impl Load {
         })
     }
 
-    /// Sends until then, and returns when all is answered.
+    /// Sends requests until the limit, and returns when all are answered.
     pub fn run(&mut self, until: Until) -> io::Result<Tally> {
         match self.plan.style {
             Loop::Closed { pipeline } => Closed::new(self, pipeline, until).run(),
@@ -98,7 +98,7 @@ impl Load {
     }
 }
 
-/// Runs each load on its own thread and core, and returns their tallies as one.
+/// Runs each load on its own thread and core, and merges their tallies.
 pub fn run_together(loads: Vec<(Load, Core)>, until: Until) -> io::Result<Tally> {
     let threads: Vec<_> = loads
         .into_iter()
@@ -120,7 +120,7 @@ struct Closed<'a> {
     load: &'a mut Load,
     pipeline: u64,
     started: Instant,
-    /// Requests that may still be sent, and the time after which none is.
+    /// Number of requests that may still be sent; after `last_send`, none is.
     left: u64,
     last_send: Nanos,
     waiting: usize,
@@ -212,7 +212,7 @@ impl<'a> Open<'a> {
         Open { load, pacer, started: Instant::now(), next_connection: 0, tally: Tally::default() }
     }
 
-    /// Spins: to sleep until the next request is due would be off by a timer's slack each time.
+    /// Spins: a sleep until the next request is due would be off by a timer's slack each time.
     fn run(mut self) -> io::Result<Tally> {
         let mut events = Events::with_capacity(1024);
         let mut heard = Nanos(0);

@@ -1,11 +1,11 @@
-//! `CLUSTER SLOTS` as clients read it. Used by the bench of clusters, and by chaos.
+//! `CLUSTER SLOTS` as clients read it. Used by the cluster bench and by chaos.
 
 use std::net::SocketAddr;
 
 use placement::Slot;
 use resp::Value;
 
-/// The rows of `CLUSTER SLOTS`: first and last slot, and where clients reach the primary.
+/// Returns the rows of `CLUSTER SLOTS`: first and last slot, and the primary's address for clients.
 pub fn ranges(answer: &Value) -> Vec<(usize, usize, SocketAddr)> {
     let Value::Array(rows) = answer else { return Vec::new() };
     rows.iter().filter_map(range).collect()

@@ -1,4 +1,4 @@
-//! What came back, and how long it took. Filled by `run.rs`, read by the binaries.
+//! Counts and latencies of replies. Filled by `run.rs`, read by the binaries.
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use crate::pace::Nanos;
 use crate::replies::Counts;
 
-/// Latencies past this are recorded as this.
+/// Maximum recorded latency; longer ones are recorded as this.
 const LONGEST_NANOS: u64 = 60 * Nanos::SECOND;
 /// Three decimal digits: an error of at most a tenth of a percent.
 const DIGITS: u8 = 3;
@@ -17,7 +17,7 @@ pub struct Tally {
     pub errors: u64,
     pub misses: u64,
     pub first_error: Option<String>,
-    /// From the first request to the last reply.
+    /// Time from the first request to the last reply.
     pub elapsed: Duration,
     latency: Histogram<u64>,
 }
@@ -48,7 +48,7 @@ impl Tally {
         self.latency.saturating_record_n(nanos.max(1), requests);
     }
 
-    /// Puts the tally of a thread that ran at the same time into this one.
+    /// Merges the tally of a thread that ran at the same time into this one.
     pub fn merge(&mut self, other: Tally) {
         self.answered += other.answered;
         self.errors += other.errors;
@@ -62,7 +62,7 @@ impl Tally {
         self.answered as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// The latency that this share of the requests (0 to 100) did not exceed.
+    /// Returns the latency that this share of the requests (0 to 100) did not exceed.
     pub fn percentile(&self, percent: f64) -> Duration {
         Duration::from_nanos(self.latency.value_at_percentile(percent))
     }
@@ -72,10 +72,10 @@ impl Tally {
     }
 }
 
-/// The middle of some figures.
+/// Returns the median.
 ///
 /// # Panics
-/// If there are none.
+/// Panics if there are no values.
 pub fn median(mut values: Vec<f64>) -> f64 {
     assert!(!values.is_empty(), "a median of nothing");
     values.sort_by(f64::total_cmp);

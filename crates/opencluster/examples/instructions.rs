@@ -12,7 +12,7 @@ use server::measure::{Bench, Operation, Place};
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// The pipelines, each with the number of commands that are counted.
+/// Pipeline depths, each with the number of commands to count.
 const PIPELINES: [(usize, usize); 3] = [(1, 2_048), (16, 8_192), (64, 16_384)];
 
 fn main() -> io::Result<()> {
@@ -31,13 +31,13 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// A name for callgrind to stop at; its body keeps it apart from the other.
+/// A symbol for callgrind to stop at. The body differs from that of `end_case`, which keeps the two apart.
 #[inline(never)]
 fn begin_case(count: usize) {
     black_box(count);
 }
 
-/// A name for callgrind to stop at.
+/// A symbol for callgrind to stop at.
 #[inline(never)]
 fn end_case(pipeline: usize) {
     black_box(pipeline + 1);

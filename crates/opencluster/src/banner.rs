@@ -1,5 +1,5 @@
-//! The first words of a node on the terminal: what runs, where it listens, what to try, how to
-//! stop it, and that data is in memory only. Called by `serve.rs` once everything listens.
+//! The startup banner of a node: what runs, where it listens, what to try, how to stop it, and that data is
+//! in memory only. Called by `serve.rs` once everything listens.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -14,16 +14,16 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const PLACE: Style = AnsiColor::Cyan.on_default();
 
-/// What is known once the node listens.
+/// Facts about a node that listens.
 pub(crate) struct Facts<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) client_addr: SocketAddr,
     pub(crate) http_addr: Option<SocketAddr>,
-    /// Of the cluster, this one included.
+    /// Members of the cluster, this node included.
     pub(crate) members: usize,
 }
 
-/// The words, with colours; whoever prints them takes these out where there is no terminal.
+/// Returns the banner with colours; the printing side strips them if there is no terminal.
 pub(crate) fn banner(facts: &Facts<'_>) -> String {
     let mut text = String::new();
     let name = &facts.settings.name;
@@ -41,7 +41,7 @@ pub(crate) fn banner(facts: &Facts<'_>) -> String {
     line(&mut text, "memory", &memory(facts.settings));
     text.push('\n');
     let target = target(facts);
-    // With -c it works just as well once there are more nodes.
+    // With `-c` the command also works once there are more nodes.
     line(&mut text, "try", &format!("redis-cli -c{target} set hello world"));
     let cluster = if facts.members > 1 { " --cluster" } else { "" };
     line(&mut text, "", &format!("redis-benchmark{cluster}{target} -t set,get -P 16 -q"));
@@ -56,7 +56,7 @@ pub(crate) fn banner(facts: &Facts<'_>) -> String {
     text
 }
 
-/// How another node is started on this machine.
+/// Returns the command that starts another node on this machine.
 fn grow(facts: &Facts<'_>) -> String {
     let addr = reachable(facts.client_addr);
     let port = addr.port().checked_add(1).unwrap_or(0);
@@ -64,7 +64,7 @@ fn grow(facts: &Facts<'_>) -> String {
     format!("opencluster --port {port} --join {addr}{secret}")
 }
 
-/// What becomes of the data when this node stops.
+/// Returns the line about what happens to the data when this node stops.
 fn fate(facts: &Facts<'_>) -> String {
     match (&facts.settings.data_dir, facts.members) {
         (_, 2..) => "When this node stops it first hands its data to the others.".to_owned(),
@@ -97,7 +97,7 @@ fn human_bytes(bytes: u64) -> String {
     }
 }
 
-/// How Redis's own tools are told where the node is.
+/// Returns the arguments that direct Redis's own tools to the node.
 fn target(facts: &Facts<'_>) -> String {
     let addr = reachable(facts.client_addr);
     let mut target = String::new();

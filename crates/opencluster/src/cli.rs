@@ -1,5 +1,5 @@
-//! What can be typed. The flags of `serve` are the table of settings; only what is not a setting
-//! is written here. `main.rs` calls [`parse`] and goes on with the command's own file.
+//! The command line. The flags of `serve` come from the table of settings; this file declares only flags that
+//! are not settings. `main.rs` calls [`parse`] and then runs the command's own file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -68,8 +68,8 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, Default)]
 pub(crate) struct SettingFlags(pub(crate) Vec<(&'static str, String)>);
 
-/// The version, with the commit where whoever built it has named one in `OPENCLUSTER_COMMIT`.
-/// Asking git during every build would cost a build script, and a rebuild at every commit.
+/// Returns the version, with the commit if the build set `OPENCLUSTER_COMMIT`. Asking git during every build
+/// would cost a build script, and a rebuild at every commit.
 pub(crate) fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| match option_env!("OPENCLUSTER_COMMIT") {
         Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
@@ -78,7 +78,7 @@ pub(crate) fn version() -> &'static str {
     &VERSION
 }
 
-/// What to say instead of running a command: help, the version, or what was wrong.
+/// Output that replaces running a command: help, the version, or an error.
 pub(crate) enum Answer {
     Help(StyledStr),
     BadInput(String),
@@ -112,7 +112,7 @@ fn answer(error: &clap::Error) -> Answer {
     Answer::BadInput(one_line(error))
 }
 
-/// Clap explains at length; one line says it too.
+/// Condenses clap's long error text to one line.
 fn one_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first = text.lines().next().unwrap_or_default();
@@ -157,14 +157,15 @@ impl FromArgMatches for SettingFlags {
     }
 }
 
-/// A setting as a flag; `None` for those that only answer to Redis clients.
+/// Returns a setting as a flag; `None` for a fixed setting that exists only for Redis clients to read.
 fn flag(setting: &'static Setting) -> Option<Arg> {
     let arg = Arg::new(setting.name)
         .long(setting.name)
         .help_heading(setting.section.title())
         .allow_hyphen_values(true)
         .value_name(value_name(&setting.kind));
-    // Known so that the answer can say where a secret belongs; `config::settings` gives it.
+    // A secret is refused as a flag. It is declared only so that `config::settings` can answer where it
+    // belongs.
     if setting.is_secret() {
         return Some(arg.hide(true));
     }

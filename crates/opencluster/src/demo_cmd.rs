@@ -1,15 +1,15 @@
-//! `opencluster demo`: a whole cluster on this machine, to watch and to break. The nodes are real
-//! processes of this very executable; writers remember what was acknowledged and read it back.
+//! `opencluster demo`: a whole cluster on this machine, to watch and to break. The nodes are real processes
+//! of this very executable; writers remember every acknowledged write and read it back.
 //!
 //! Read `herd.rs` for the processes, `load.rs` for the writers, then `play.rs` (keys and a screen) or
-//! `tour.rs` (the same by itself, in plain lines).
+//! `tour.rs` (the same as a script, in plain lines).
 
 mod herd; //  The nodes: started, stopped, killed.
 mod route; // A client that knows where a key lives.
-mod load; //  Writers that check what they are promised.
-mod play; //  Keys and a screen.
-mod view; //  What the screen shows.
-mod tour; //  A join, a kill and a leave, told in lines.
+mod load; //  Writers that check acknowledged writes.
+mod play; //  Interactive mode: keys and a screen.
+mod view; //  The drawing of the screen.
+mod tour; //  Scripted mode: a join, a kill and a leave, reported in lines.
 
 use std::io::IsTerminal;
 
@@ -20,7 +20,7 @@ use crate::live::Live;
 use herd::Herd;
 use load::{Counts, Load};
 
-/// Each is a process with a dozen threads.
+/// Maximum number of nodes; each is a process with a dozen threads.
 const NODES_MAX: usize = 26;
 
 #[derive(Args, Debug)]
@@ -47,14 +47,14 @@ fn nodes(text: &str) -> Result<usize, String> {
     count.ok_or_else(|| format!("must be a number from 1 to {NODES_MAX}"))
 }
 
-/// A running cluster with its writers, and somebody who looks at it all the time.
+/// A running cluster with its writers, and a thread that polls its status.
 struct Stage {
     herd: Herd,
     live: Live,
     load: Load,
 }
 
-/// Starts everything, lets it be watched, ends everything, and tells what became of the writes.
+/// Starts the cluster and the writers, runs the demo, ends everything, and reports the outcome of the writes.
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let stop = stop_on_signal()?;
     let mut herd = Herd::new(&args.buckets)?;
@@ -84,7 +84,7 @@ fn verdict(counts: &Counts) -> Result<(), Failure> {
     }
 }
 
-/// Ctrl-C and its like end the demo as `q` does: nothing of it is left behind.
+/// Makes Ctrl-C and similar signals end the demo as `q` does, so that no process is left behind.
 fn stop_on_signal() -> Result<Stop, Failure> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let stop = Stop::default();
@@ -95,7 +95,7 @@ fn stop_on_signal() -> Result<Stop, Failure> {
     Ok(stop)
 }
 
-/// Whether somebody wants the demo to end.
+/// A flag that requests the end of the demo.
 #[derive(Clone, Default)]
 struct Stop(std::sync::Arc<std::sync::atomic::AtomicBool>);
 

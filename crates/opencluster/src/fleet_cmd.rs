@@ -1,11 +1,11 @@
 //! `opencluster fleet ...`: plain Redis servers as one fleet. Each subcommand has its file; the work
 //! is done by the crate `proxy`.
 
-mod access; //  How to talk to the servers: passwords, TLS.
+mod access; //  Access to the servers: passwords, TLS.
 mod proxy; //   Serve applications.
-mod migrate; // From one map to the next.
-mod status; //  How the fleet is.
-mod check; //   Whether all is in its place.
+mod migrate; // The change from one map to the next.
+mod status; //  The state of the fleet.
+mod check; //   A search for misplaced keys.
 mod shown; //   Numbers for people.
 
 use clap::{Args, Subcommand};
@@ -47,7 +47,7 @@ fn failure(error: AdminError) -> Failure {
     }
 }
 
-/// Whoever reads it may have seen enough (`| head`).
+/// Prints `text`. A closed pipe is no error: the reader may have seen enough (`| head`).
 fn say(text: &str) -> Result<(), Failure> {
     use std::io::Write;
     let mut out = anstream::stdout().lock();

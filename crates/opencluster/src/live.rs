@@ -1,5 +1,5 @@
-//! A cluster that is looked at all the time, by a thread of its own, so that a screen never waits for a
-//! node that sleeps. Used by `top` and `demo`.
+//! Continuous polling of a cluster's status, by a thread of its own, so that a screen never waits for a
+//! frozen node. Used by `top` and `demo`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -12,12 +12,12 @@ use crate::talk::NodeArgs;
 
 const EVERY: Duration = Duration::from_millis(250);
 
-/// The look goes on until this is dropped.
+/// Access to the latest status. The thread polls until this is dropped.
 pub(crate) struct Live {
     latest: Arc<Mutex<Option<Seen>>>,
 }
 
-/// A cluster as it was a moment ago.
+/// A cluster's status, and the time it was seen.
 #[derive(Clone)]
 pub(crate) struct Seen {
     pub(crate) status: Arc<Status>,
@@ -25,8 +25,7 @@ pub(crate) struct Seen {
 }
 
 impl Live {
-    /// Asks these nodes, whichever answers first in their order; if none does, the members they have
-    /// last told of.
+    /// Asks these nodes in their order until one answers; if none does, asks the members of the last status.
     pub(crate) fn watch(nodes: Arc<Mutex<Vec<NodeArgs>>>) -> Live {
         let latest = Arc::new(Mutex::new(None));
         let shown = Arc::downgrade(&latest);
@@ -54,7 +53,7 @@ impl Live {
         Live { latest }
     }
 
-    /// What was seen last; `None` before any node has answered.
+    /// Returns the last status; `None` before any node has answered.
     pub(crate) fn latest(&self) -> Option<Seen> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

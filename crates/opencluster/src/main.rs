@@ -1,31 +1,31 @@
 //! The binary: command line, configuration, and the commands people type.
 //!
-//! `opencluster` alone starts a node with all defaults. Read `cli.rs` for what can be typed,
-//! `serve.rs` for what then happens. Bad input is answered with one line and exit code 2; what the
-//! world refuses (a taken port) with one line and exit code 1.
+//! `opencluster` alone starts a node with all defaults. Read `cli.rs` for the command line, then `serve.rs`
+//! for the life of a node. Bad input is answered with one line and exit code 2; a refusal by the environment
+//! (a taken port) with one line and exit code 1.
 
-mod cli; //    What can be typed.
+mod cli; //    The command line.
 mod config; // Settings: file < environment < flags.
-mod serve; //  A node from its first words to its last.
+mod serve; //  A node from start to exit.
 mod status_cmd; // The cluster in tables.
 mod top_cmd; // The same on a screen, live.
 mod demo_cmd; // A whole cluster on this machine, to watch and to break.
-mod operate_cmd; // Leave, split, settings.
-mod talk; //   Talking to a running node.
-mod live; //   A cluster that is looked at all the time.
-mod screen; // What is drawn of a cluster.
-mod sim_cmd; // What a cluster would do, without one.
+mod operate_cmd; // Leave, takeover, split, settings.
+mod talk; //   Requests to a running node.
+mod live; //   Continuous polling of a cluster's status.
+mod screen; // The drawing of a cluster.
+mod sim_cmd; // Simulations, without a cluster.
 mod fleet_cmd; // Plain Redis servers as one fleet.
-mod banner; // The first words.
-mod taken; //  Who sits on a port we wanted.
-mod memory; // What the allocator says about memory.
+mod banner; // The startup banner.
+mod taken; //  Identifies the process on a taken port.
+mod memory; // Memory figures of the allocator.
 
 use std::process::ExitCode;
 
 use cli::Command;
 
-// One allocator for all threads that neither grows without end under changing value sizes nor
-// hides its numbers: `INFO memory` is what it says.
+// One allocator for all threads. It does not grow without bound under changing value sizes, and it exposes
+// its figures: `INFO memory` reports them.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -52,12 +52,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why a command ended without doing its work. One line each.
+/// Reason why a command failed, in one line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// What was asked for makes no sense; asking again will not help.
+    /// The input is invalid; a retry will not help.
     BadInput(String),
-    /// It made sense, but the machine said no.
+    /// The input is valid, but the machine or the cluster refused it.
     Refused(String),
 }
 

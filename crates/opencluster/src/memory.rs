@@ -1,11 +1,11 @@
-//! What the allocator says about memory, for `INFO memory` and `/metrics`. Handed to the node by
-//! `serve.rs`, so that the server itself does not depend on which allocator the binary has.
+//! Memory figures of the allocator, for `INFO memory` and `/metrics`. Handed to the node by `serve.rs`, so
+//! that the server itself does not depend on the allocator of the binary.
 
 use server::MemoryProbe;
 use tikv_jemalloc_ctl::{Result, background_thread, epoch, stats};
 
-/// jemalloc's own numbers, in bytes. It takes them once an epoch: asking for `allocated` begins one,
-/// and the others then belong to the same moment.
+/// jemalloc's own figures, in bytes. It updates them once an epoch: `allocated` begins an epoch, and the
+/// other figures then belong to the same moment.
 pub(crate) struct Jemalloc {
     epoch: tikv_jemalloc_ctl::epoch_mib,
     allocated: stats::allocated_mib,
@@ -16,8 +16,8 @@ pub(crate) struct Jemalloc {
 }
 
 impl Jemalloc {
-    /// Looks the numbers up, and lets jemalloc give unused memory back from a thread of its own
-    /// instead of from the threads that serve clients.
+    /// Looks up the figures, and makes jemalloc return unused memory from a background thread instead of from
+    /// the threads that serve clients.
     pub(crate) fn prepare() -> Result<Jemalloc> {
         background_thread::write(true)?;
         Ok(Jemalloc {
@@ -37,7 +37,7 @@ fn bytes(read: Result<usize>) -> u64 {
 
 impl MemoryProbe for Jemalloc {
     fn allocated(&self) -> u64 {
-        let _ = self.epoch.advance(); // Without it the numbers are older, not wrong.
+        let _ = self.epoch.advance(); // If this fails, the figures are older, not wrong.
         bytes(self.allocated.read())
     }
     fn active(&self) -> u64 {

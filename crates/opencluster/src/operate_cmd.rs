@@ -1,4 +1,4 @@
-//! `opencluster leave`, `takeover`, `split` and `settings`: what an operator wants of a running cluster.
+//! `opencluster leave`, `takeover`, `split` and `settings`: operations on a running cluster.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::status_cmd;
 use crate::talk::{NodeArgs, Talk};
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long a survivor may take to see that nobody answers.
+/// Maximum time for a survivor to notice that no other node answers.
 const TAKEOVER_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Args, Debug)]
@@ -63,7 +63,7 @@ pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let mut told = None;
-    // A node that has left goes on telling clients where everything is, for a while.
+    // A node that has left still answers for a while, to redirect clients.
     while let Some(left) = held(&args.node, &before.node) {
         if told != Some(left) {
             anstream::println!("{} still holds {left} buckets", before.node);
@@ -81,7 +81,7 @@ pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts a new generation on a survivor. What only the lost nodes held stays lost.
+/// Starts a new generation on a survivor. Data that only the lost nodes held stays lost.
 pub(crate) fn takeover(args: &TakeoverArgs) -> Result<(), Failure> {
     let before = status_cmd::of_node(&args.node)?;
     Talk::to(&args.node)?.ask(&["CLUSTER", "TAKEOVER"])?;
@@ -101,7 +101,8 @@ pub(crate) fn takeover(args: &TakeoverArgs) -> Result<(), Failure> {
     )))
 }
 
-/// How many buckets a member has a copy of, as it says itself; `None` if it is no member any more.
+/// Returns the number of buckets a member holds a copy of, as it says itself; `None` if it is no longer a
+/// member.
 fn held(node: &NodeArgs, name: &str) -> Option<u32> {
     let status = status_cmd::of_node(node).ok()?;
     let own = status.members.iter().find(|member| member.name == name);
@@ -134,7 +135,7 @@ pub(crate) fn settings(args: &SettingsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Names and values by turns, a pair a line.
+/// Formats alternating names and values, one pair per line.
 fn listed(pairs: &[Value]) -> String {
     let text =
         |value: &Value| String::from_utf8_lossy(value.text().unwrap_or_default()).into_owned();

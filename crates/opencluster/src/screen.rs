@@ -1,7 +1,7 @@
-//! What `top` and `demo` draw alike: the picture of buckets, members, moves and changes, for ratatui.
-//! The words are those of `opencluster status`.
+//! Drawing shared by `top` and `demo`: the picture of buckets, members, moves and changes, for ratatui. The
+//! wording is that of `opencluster status`.
 
-mod ink; //     Which part of a picture gets which colour; also for `status`.
+mod ink; //     Colours of the parts of a picture; also for `status`.
 mod bands; //   Many buckets: a band of cells for each node.
 mod panels; //  Boxes with tables in them.
 
@@ -21,7 +21,7 @@ pub(crate) mod testing {
     use ratatui::backend::TestBackend;
     use ratatui::{Frame, Terminal};
 
-    /// What is on the screen after this was drawn, line by line.
+    /// Returns the text on the screen after `draw`, line by line.
     pub(crate) fn drawn(width: u16, height: u16, draw: impl FnOnce(&mut Frame<'_>)) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(draw).unwrap();
@@ -39,7 +39,7 @@ pub(crate) mod testing {
         Member { id, boot, name: name.to_owned(), weight: 1, zone: Zone::default(), at }
     }
 
-    /// A holds everything, B has just joined and is being filled.
+    /// Returns a cluster in which A holds everything, and B has just joined and is being filled.
     pub(crate) fn two_nodes(mask: Mask) -> Status {
         let mut map = Map::found(member(1, "A"), mask, Settings::default());
         map.apply(LogIndex(2), &Change::Join(member(2, "B")));

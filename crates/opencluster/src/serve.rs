@@ -1,5 +1,5 @@
-//! `opencluster serve`: a node from its first words to its last. Read from top to bottom; the node
-//! itself is `server::Node`.
+//! `opencluster serve`: a node from start to exit. Read from top to bottom; the node itself is
+//! `server::Node`.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -25,20 +25,20 @@ use crate::memory::Jemalloc;
 use crate::status_cmd::now;
 use crate::taken::{free_port_after, who_answers};
 
-/// In the environment of a process that has started over: until when it was a member, in seconds since 1970.
+/// Environment variable of a process that has started over: end of its membership, in seconds since 1970.
 const WAS_MEMBER: &str = "_OPENCLUSTER_WAS_MEMBER";
-/// For so long it tries to come in again.
+/// Time during which such a process retries to join.
 const LATELY: Duration = Duration::from_secs(600);
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// What a shell reports for a process ended by Ctrl-C.
+/// Exit code that a shell reports for a process ended by Ctrl-C.
 const EXIT_INTERRUPTED: i32 = 130;
 
-/// Starts a node, and returns when it has stopped as it was told to.
+/// Starts a node, and returns when it has stopped as requested.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(parent) = args.ends_with {
         end_with(parent)?;
     }
-    // 1) What was asked for, before anything is touched.
+    // 1) The settings, before anything is touched.
     let layers = config::layers(args)?;
     let mut settings = config::settings(&layers)?;
     config::fill_in(&mut settings)?;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(warning) = config::refuse_exposure(&settings)? {
         log::warn("start", &warning);
     }
-    // 2) Signals first, so that none that comes while we start is lost or kills us half way.
+    // 2) Signals first, so that a signal during the start is neither lost nor kills the process halfway.
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
     let signals = signals.map_err(|error| refused(format!("cannot listen to signals: {error}")))?;
     // 3) The node.
@@ -63,21 +63,21 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     live(node, &options, &running)
 }
 
-/// The thing to stop when a signal comes.
+/// The state of the process, for the signal handler.
 enum Running {
     Starts,
     Runs(Arc<Node>),
-    /// To be set if it is not to come back any more.
+    /// The node is coming back; setting the flag cancels that.
     ComesBack(Arc<AtomicBool>),
 }
 
-/// Waits for the end of a node, and of all its lives.
+/// Waits for the end of a node, and restarts it in this process each time it was declared dead.
 fn live(mut node: Node, options: &NodeOptions, running: &Mutex<Running>) -> Result<(), Failure> {
     let mut settings = options.settings.clone();
     loop {
         let shown = Arc::new(node);
         set(running, Running::Runs(Arc::clone(&shown)));
-        // 4) Only now is what the words say true.
+        // 4) Print the banner only now, when its facts are true.
         settings.name = shown.name();
         let (client_addr, http_addr) = (shown.client_addr(), shown.http_addr());
         let members = shown.members();
@@ -94,7 +94,7 @@ fn live(mut node: Node, options: &NodeOptions, running: &Mutex<Running>) -> Resu
             }
             Some(Gone::Refused(reason)) => return Err(refused(reason)),
         }
-        // 5) The others have counted it as dead: it comes back with all it has.
+        // 5) The other nodes have declared this one dead: it comes back with all its data.
         let Some(life) = shown.next_life() else {
             return Err(refused("the other nodes have counted this one as dead".to_owned()));
         };
@@ -116,7 +116,7 @@ fn set(running: &Mutex<Running>, to: Running) {
     *running.lock().expect("nobody panics with it") = to;
 }
 
-/// Waits until nobody else has the node, and drops it: its ports are needed again.
+/// Waits until nobody else has a reference to the node, and drops it: its ports are needed again.
 fn release(node: Arc<Node>) {
     let mut node = Some(node);
     while let Some(shared) = node.take() {
@@ -130,8 +130,8 @@ fn release(node: Arc<Node>) {
     }
 }
 
-/// Starts the next life of this process, again and again until it is a member or told to stop. Nothing it holds
-/// is given up meanwhile.
+/// Starts the node again in this process, and retries until it is a member or must stop. It gives up none of
+/// its data meanwhile.
 fn come_back(options: &NodeOptions, life: Life) -> Result<Option<Node>, Failure> {
     let line = "the other nodes have counted this one as dead; it keeps what it has and comes back";
     log::warn("cluster", line);
@@ -158,8 +158,8 @@ fn come_back(options: &NodeOptions, life: Life) -> Result<Option<Node>, Failure>
     }
 }
 
-/// Starts a node. One that had left its cluster without hearing of it finds out only when the others are up:
-/// then this very process begins again, and joins like anybody.
+/// Starts a node. A node that its cluster removed without its knowledge finds out only when the others are
+/// up: then this process executes itself again, and joins like any new node.
 fn start(options: NodeOptions, settings: &Settings) -> Result<Node, Failure> {
     match Node::start(options) {
         Err(StartError::LeftBehind) => {
@@ -173,14 +173,14 @@ fn start(options: NodeOptions, settings: &Settings) -> Result<Node, Failure> {
     }
 }
 
-/// Whether this process was a member until lately, and has started over.
+/// Returns whether this process was a member until recently, and has started over.
 fn was_member_lately() -> bool {
     let until = std::env::var(WAS_MEMBER).ok().and_then(|seconds| seconds.parse().ok());
     until.is_some_and(|until| now().as_secs().saturating_sub(until) < LATELY.as_secs())
 }
 
-/// A member that has started over may be cut off once more before it is in: nobody would start it again.
-/// Returns only if it cannot be tried again.
+/// Retries the start of a member that has started over. It may be cut off once more before it is in, and
+/// nobody would start it again. Returns only if no retry is possible.
 fn try_again(why: &str) -> Failure {
     log::warn("join", &format!("{why}; this node was a member until lately, and tries again"));
     thread::sleep(AGAIN_AFTER);
@@ -188,17 +188,17 @@ fn try_again(why: &str) -> Failure {
     refused(format!("{why}; and it cannot be tried again ({error})"))
 }
 
-/// This process begins again as it was started. Returns only if it cannot.
+/// Executes this process again as it was started. Returns only on failure.
 fn execute_again() -> io::Error {
     let (mut again, arguments) = this_program();
     again.args(arguments).exec()
 }
 
-/// This program, to be executed again, and the arguments it was started with.
+/// Returns this program, to be executed again, and the arguments it was started with.
 fn this_program() -> (Command, impl Iterator<Item = OsString>) {
     let mut arguments = std::env::args_os();
     let program = arguments.next();
-    // A file that was replaced since is not there by its name, but this process still has it.
+    // If the file was replaced since, its old name is gone, but this process still has it open.
     let file = std::env::current_exe().unwrap_or_default();
     let file = if file.exists() { file } else { PathBuf::from("/proc/self/exe") };
     let mut command = Command::new(&file);
@@ -206,18 +206,18 @@ fn this_program() -> (Command, impl Iterator<Item = OsString>) {
     (command, arguments)
 }
 
-/// Lets the kernel end this process when its parent ends. That is kept when it starts over.
+/// Makes the kernel end this process when its parent ends. This survives a start over.
 fn end_with(parent: u32) -> Result<(), Failure> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| refused(format!("cannot follow process {parent}: {error}")))?;
-    // It may have ended before we asked.
+    // The parent may have ended before the call.
     let is_there = getppid().is_some_and(|pid| pid.as_raw_nonzero().get().unsigned_abs() == parent);
     if is_there { Ok(()) } else { Err(refused(format!("process {parent} is not my parent"))) }
 }
 
-/// Another side of the cluster stands, and has all that this process had: it begins again as one that holds
-/// nothing. Returns only if that fails.
+/// Starts this process over without data: another side of the cluster won, and has all that this process had.
+/// Returns only on failure.
 fn start_over(
     mut addresses: Vec<String>,
     carried: Option<(&'static str, String)>,
@@ -225,7 +225,7 @@ fn start_over(
 ) -> Failure {
     log::warn("cluster", &format!("{because}; this node empties itself and joins anew"));
     let (mut again, arguments) = this_program();
-    // The addresses it was once given may be those of nodes long gone: the members it knows come first.
+    // The addresses given at the start may belong to nodes long gone: the known members come first.
     let (arguments, given) = without_join(arguments);
     again.args(arguments);
     addresses.extend(given);
@@ -240,10 +240,10 @@ fn start_over(
     ))
 }
 
-/// What the first node of a cluster decides, and may have been changed since.
+/// Flags that the first node of a cluster decides; the cluster may have changed them since.
 const OF_THE_CLUSTER: [&str; 3] = ["--buckets", "--backups", "--ack"];
 
-/// The arguments without those that are the cluster's, and without `--join`; and what that said.
+/// Returns the arguments without `--join` and those of the cluster, and the value of `--join`.
 fn without_join(arguments: impl Iterator<Item = OsString>) -> (Vec<OsString>, Option<String>) {
     let mut kept = Vec::new();
     let mut given = None;
@@ -265,19 +265,19 @@ fn without_join(arguments: impl Iterator<Item = OsString>) -> (Vec<OsString>, Op
     (kept, given)
 }
 
-/// Output that nobody reads is no reason to stop serving.
+/// Prints `text`, ignoring errors: output that nobody reads is no reason to stop serving.
 fn say(text: &str) {
     use std::io::Write;
     let mut out = anstream::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// The first signal asks the node to hand on what it has and go; who sends a second one, or one before
-/// there is a node, does not want to wait.
+/// Handles signals. The first one asks the node to hand over its data and leave; a second one, or one before
+/// there is a node, stops the process at once.
 fn stop_on_signal(running: Arc<Mutex<Running>>, mut signals: Signals) {
     let wait = move || {
         let mut asked = false;
-        // A terminal that goes away is no reason to lose what is only in memory.
+        // Ignore SIGHUP: a closed terminal is no reason to lose data that is only in memory.
         for _ in signals.forever().filter(|signal| *signal != SIGHUP) {
             let node = match &*running.lock().expect("nobody panics with it") {
                 Running::Runs(node) if !asked => Arc::clone(node),
@@ -305,7 +305,7 @@ fn stop_on_signal(running: Arc<Mutex<Running>>, mut signals: Signals) {
     thread.expect("a process that just started its node can start one more thread");
 }
 
-/// One line about why the node did not start, and what to do about it.
+/// Returns one line about why the node did not start, and what to do about it.
 fn explain(error: &StartError, settings: &Settings) -> String {
     let (addr, error) = match error {
         StartError::Address { addr, error } => (addr, error),
@@ -335,7 +335,7 @@ fn explain(error: &StartError, settings: &Settings) -> String {
 
 fn explain_taken(addr: SocketAddr, flag: &str, settings: &Settings) -> String {
     let neighbour = who_answers(addr);
-    // Where other ports follow the client port, one whose followers are taken would not help.
+    // If other ports follow the client port, suggest one whose followers are free as well.
     let sides =
         [(settings.http_port, SidePort::HTTP_OFFSET), (settings.peer_port, SidePort::PEER_OFFSET)];
     let follows = |(side, _): &(SidePort, u16)| flag == "port" && *side == SidePort::Offset;

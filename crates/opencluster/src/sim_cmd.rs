@@ -1,8 +1,8 @@
-//! `opencluster sim ...`: what would happen, without a cluster. Each subcommand has its file.
+//! `opencluster sim ...`: simulations, without a cluster. Each subcommand has its file.
 
 mod grow; //    A cluster that grows and shrinks, in pictures.
 mod compare; // Ways to place keys, side by side.
-mod faults; //  Whole clusters under virtual time, and everything that can go wrong.
+mod faults; //  Whole clusters under virtual time, with faults of every kind.
 
 use std::io::Write;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         SimCommand::Faults(args) => faults::run(args)?,
     };
     match std::io::stdout().write_all(text.as_bytes()) {
-        // Whoever reads it has seen enough (`| head`).
+        // The reader has seen enough (`| head`).
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Failure::Refused(format!("cannot write the result: {error}"))),
         Ok(()) => Ok(()),

@@ -1,5 +1,5 @@
-//! `opencluster status`: the cluster in tables, as JSON, or again every second. Every member is asked
-//! for the moves it takes part in; all else is the same on all of them.
+//! `opencluster status`: the cluster in tables, as JSON, or again every second. It asks every member for the
+//! moves it takes part in; everything else is the same on all members.
 
 pub(crate) mod tables; //  The document as people read it.
 pub(crate) mod figures; // Sizes, counts and times.
@@ -15,9 +15,9 @@ use crate::Failure;
 use crate::talk::{NodeArgs, Talk};
 
 const EVERY: Duration = Duration::from_secs(1);
-/// In a larger cluster only the node itself is asked.
+/// Maximum size of a cluster in which every member is asked; in a larger one only the node itself is.
 const ASKED_MAX: usize = 64;
-/// To the top left, and everything behind that is gone.
+/// Moves the cursor to the top left and clears the screen.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 #[derive(Args, Debug)]
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
     print(&tables::told(&of_cluster(&args.node)?, now()))
 }
 
-/// Asks again and again. If the node goes, another one is asked.
+/// Prints the status again and again. If the node is gone, asks another one.
 fn watch(args: &NodeArgs) -> Result<(), Failure> {
     let mut status = of_cluster(args)?;
     loop {
@@ -64,7 +64,8 @@ pub(crate) fn of_node(args: &NodeArgs) -> Result<Status, Failure> {
     serde_json::from_slice(answer.text().unwrap_or_default()).map_err(strange)
 }
 
-/// What a node tells, with the moves and levels of all the others, and in the order of their names.
+/// Returns the status of a node, with the moves and levels of all others, members in the order of their
+/// names.
 pub(crate) fn of_cluster(args: &NodeArgs) -> Result<Status, Failure> {
     let mut status = of_node(args)?;
     status.members.sort_by(|one, other| one.name.cmp(&other.name));
@@ -82,7 +83,7 @@ pub(crate) fn of_cluster(args: &NodeArgs) -> Result<Status, Failure> {
     Ok(status)
 }
 
-/// Adds what only the other node knows.
+/// Adds the facts that only the other node knows.
 fn merge(status: &mut Status, other: Status) {
     for known in other.moves {
         let same = |mine: &&mut cluster::status::MoveStatus| {
@@ -92,7 +93,7 @@ fn merge(status: &mut Status, other: Status) {
             status.moves.push(known);
             continue;
         };
-        // The giver knows why, the source how far it is.
+        // The giver knows the reason, the source the progress.
         if mine.rule.is_empty() {
             (mine.rule, mine.kind) = (known.rule, known.kind);
         }
@@ -123,7 +124,7 @@ pub(crate) fn now() -> Duration {
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever reads it has seen enough (`| head`).
+        // The reader has seen enough (`| head`).
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Failure::Refused(format!("cannot write the result: {error}"))),
         Ok(()) => Ok(()),

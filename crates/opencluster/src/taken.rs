@@ -1,20 +1,20 @@
-//! Who sits on a port we wanted. Called by `serve.rs` when a port is taken: "address already in
-//! use" leaves the reader to find out by what, and we can just ask.
+//! Identifies the process on a taken port. Called by `serve.rs`: "address already in use" leaves the reader
+//! to find out by what, and we can just ask.
 
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// For the connection and for each answer. On the same machine a tenth of it is plenty.
+/// Timeout of the connection and of each answer. On the same machine a tenth of it is plenty.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: u64 = 16 * 1024;
-/// How far a free port is looked for.
+/// Number of ports tried in the search for a free one.
 const PORTS_TRIED: u16 = 100;
 
 const QUESTION: &[u8] = b"*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n";
 
-/// What answered on a port.
+/// The kind of process that answers on a port.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Neighbour {
     OpenCluster {
@@ -28,7 +28,7 @@ pub(crate) enum Neighbour {
     },
     /// Speaks RESP, but has no INFO.
     Resp,
-    /// Speaks RESP, and says no more before it has had a password.
+    /// Speaks RESP, but answers no more without a password.
     Locked,
     Web,
     /// Answers, but not in RESP.
@@ -55,7 +55,7 @@ impl fmt::Display for Neighbour {
     }
 }
 
-/// Asks whoever listens on `addr` what it is.
+/// Asks the process that listens on `addr` what it is.
 pub(crate) fn who_answers(addr: SocketAddr) -> Neighbour {
     let Ok(mut stream) = TcpStream::connect_timeout(&reachable(addr), ANSWER_WITHIN) else {
         return Neighbour::Silent;
@@ -64,7 +64,7 @@ pub(crate) fn who_answers(addr: SocketAddr) -> Neighbour {
     recognise(&String::from_utf8_lossy(&answer))
 }
 
-/// An address that means "all of them" cannot be connected to everywhere; loopback is one of them.
+/// Returns an address to connect to: a wildcard address does not work everywhere; loopback is part of it.
 pub(crate) fn reachable(addr: SocketAddr) -> SocketAddr {
     let ip = match addr.ip() {
         ip if !ip.is_unspecified() => ip,
@@ -74,7 +74,7 @@ pub(crate) fn reachable(addr: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, addr.port())
 }
 
-/// Everything that comes until there is enough, or silence.
+/// Returns everything received until the answer is complete or too long, or the time is up.
 fn ask(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     stream.set_write_timeout(Some(ANSWER_WITHIN))?;
@@ -93,7 +93,7 @@ fn ask(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Whether both answers are there: the second ends with the section's empty line, or is an error.
+/// Returns whether both answers are there: the second ends with the section's empty line, or is an error.
 fn is_whole(answer: &[u8]) -> bool {
     let mut lines = answer.split_inclusive(|byte| *byte == b'\n');
     let refused = lines.nth(1).is_some_and(|line| line.starts_with(b"-") && line.ends_with(b"\n"));
@@ -105,7 +105,7 @@ fn recognise(answer: &str) -> Neighbour {
         let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.map(|version| version.trim().to_owned())
     };
-    // Each of them also gives a redis_version, for clients that ask for no other.
+    // Each of them also reports a redis_version, for clients that look for no other.
     if let Some(version) = field("opencluster_version") {
         return Neighbour::OpenCluster { version };
     }
@@ -124,8 +124,8 @@ fn recognise(answer: &str) -> Neighbour {
     }
 }
 
-/// A free port near a taken one, to suggest; the system could take it before the reader does.
-/// `offsets` must be free beside it, too.
+/// Returns a free port near a taken one, to suggest; another process may take it before the reader does. The
+/// ports at these `offsets` from it must be free, too.
 pub(crate) fn free_port_after(addr: SocketAddr, offsets: &[u16]) -> Option<u16> {
     let is_free = |port: u16| TcpListener::bind((addr.ip(), port)).is_ok();
     let fits = |port: &u16| {

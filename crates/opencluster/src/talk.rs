@@ -1,5 +1,5 @@
-//! Talking to a running node: RESP on its client port, as any client does, so that its password
-//! protects what is asked here too. Used by `status`, `top`, `leave`, `split`, `settings` and `demo`.
+//! Requests to a running node: RESP on its client port, as any client does, so that its password protects
+//! these requests too. Used by `status`, `top`, `leave`, `split`, `settings` and `demo`.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -12,12 +12,12 @@ use resp::{ReplyParser, Value};
 use crate::Failure;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
-/// A node with 16,384 buckets writes its status in a tenth of a second.
+/// Timeout of an answer. A node with 16,384 buckets writes its status in a tenth of a second.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const ENV_PASSWORD: &str = "OPENCLUSTER_REQUIREPASS";
 const ENV_PASSWORD_FILE: &str = "OPENCLUSTER_REQUIREPASS_FILE";
 
-/// Which node to talk to.
+/// The node to talk to.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct NodeArgs {
     /// The node to ask, where clients reach it
@@ -26,35 +26,35 @@ pub(crate) struct NodeArgs {
     /// A file with the node's password (or OPENCLUSTER_REQUIREPASS, OPENCLUSTER_REQUIREPASS_FILE)
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// How long to wait for an answer.
+    /// Timeout of an answer.
     #[arg(skip = ANSWER_WITHIN)]
     patience: Duration,
-    /// Whose password it is, if there is one.
+    /// Source of the password, if there is one.
     #[arg(skip)]
     access: Access,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Access {
-    /// What the user has said, in a file or the environment.
+    /// The password that the user has given, in a file or the environment.
     #[default]
     AsGiven,
-    /// A node of ours that has none, whatever the user's own nodes want.
+    /// No password: a node that this process has started, whatever the user's own nodes require.
     Open,
 }
 
 impl NodeArgs {
-    /// The same for another node.
+    /// Returns the same for another node.
     pub(crate) fn at(&self, node: String) -> NodeArgs {
         NodeArgs { node, ..self.clone() }
     }
 
-    /// A node that we have started ourselves, without a password.
+    /// Returns the arguments for a node that this process has started, without a password.
     pub(crate) fn own(node: String) -> NodeArgs {
         NodeArgs { node, password_file: None, patience: ANSWER_WITHIN, access: Access::Open }
     }
 
-    /// The same, with another idea of how long an answer may take.
+    /// Returns the same with another timeout.
     pub(crate) fn within(self, patience: Duration) -> NodeArgs {
         NodeArgs { patience, ..self }
     }
@@ -110,7 +110,7 @@ impl Talk {
         Ok(talk)
     }
 
-    /// Sends one command and waits for its answer. An error is a failure in the node's words.
+    /// Sends one command and waits for its answer. An error reply becomes a failure with the node's text.
     pub(crate) fn ask(&mut self, words: &[&str]) -> Result<Value, Failure> {
         match self.exchange(words) {
             Ok(Value::Error(text)) => Err(self.refused(&String::from_utf8_lossy(&text))),
@@ -121,8 +121,8 @@ impl Talk {
         }
     }
 
-    /// Sends one command and waits for its answer, errors among them. After a failure the connection
-    /// is of no more use: the answer may still come.
+    /// Sends one command and waits for its answer, which may be an error reply. After a failure the
+    /// connection must not be used again: the answer may still come.
     pub(crate) fn exchange(&mut self, words: &[&str]) -> io::Result<Value> {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         let mut request = Vec::new();

@@ -1,8 +1,8 @@
-//! `opencluster top`: a cluster on a screen, live. The same words as `status`; `live.rs` looks, `screen/`
+//! `opencluster top`: a cluster on a screen, live. Same wording as `status`; `live.rs` polls, `screen/`
 //! draws.
 
-mod view; //    What the screen shows.
-mod latency; // How long commands take on each member.
+mod view; //    The drawing of the screen.
+mod latency; // Latency of commands on each member.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -21,9 +21,9 @@ use latency::Latencies;
 use view::View;
 
 const DRAW_EVERY: Duration = Duration::from_millis(250);
-/// A node that sleeps must not hold up the others for long.
+/// Timeout of a request: a frozen node must not delay the others for long.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Seconds of operations that are remembered.
+/// Seconds of operation counts that are kept.
 const OPS_KEPT: usize = 300;
 
 #[derive(Args, Debug)]
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
         let line = "top draws on a terminal; opencluster status prints the same once";
         return Err(Failure::BadInput(line.to_owned()));
     }
-    // Whoever mistyped the address is told before the screen is taken.
+    // Report a mistyped address before the screen is taken over.
     status_cmd::of_node(&args.node)?;
     let nodes = Arc::new(Mutex::new(vec![args.node.clone().within(PATIENCE)]));
     let live = Live::watch(nodes);
@@ -75,7 +75,7 @@ fn draw(
     Ok(())
 }
 
-/// Waits for a moment; whether somebody wants to go meanwhile.
+/// Waits for the next drawing; returns whether the user has quit meanwhile.
 fn is_quit() -> io::Result<bool> {
     if !event::poll(DRAW_EVERY)? {
         return Ok(false);
@@ -86,7 +86,7 @@ fn is_quit() -> io::Result<bool> {
     Ok(key.kind == KeyEventKind::Press && (is_break || is_end))
 }
 
-/// Operations a second of the whole cluster and of each member, second by second.
+/// Operations per second of each member, second by second.
 #[derive(Default)]
 struct Past {
     ops: BTreeMap<String, Vec<u64>>,

@@ -1,5 +1,4 @@
-//! Coming into a cluster and leaving it, as a person does it: real processes, their words and their exit
-//! codes.
+//! Joining a cluster and leaving it, as a person does it: real processes, their output and their exit codes.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const WAIT: Duration = Duration::from_secs(40);
 
-/// A directory of its own for a test, gone with it.
+/// A directory for one test, removed at its end.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -43,7 +42,7 @@ fn opencluster(args: &[&str]) -> Command {
     command
 }
 
-/// The one line with which a node that cannot start ends.
+/// Returns the one line that a node prints when it cannot start.
 fn refusal(args: &[&str]) -> String {
     let output = opencluster(args).output().expect("it runs");
     let words = String::from_utf8(output.stderr).expect("it speaks UTF-8");
@@ -52,7 +51,7 @@ fn refusal(args: &[&str]) -> String {
     words.trim_end().to_owned()
 }
 
-/// A node that runs, killed at the end of the test.
+/// A running node, killed at the end of the test.
 struct Node {
     child: Child,
     port: u16,
@@ -64,7 +63,7 @@ impl Node {
         Node::started(opencluster(args))
     }
 
-    /// When it serves.
+    /// Returns once the node serves.
     fn started(mut command: Command) -> Node {
         let mut child = command.spawn().expect("it runs");
         let mut words = BufReader::new(child.stdout.take().expect("piped"));
@@ -86,7 +85,7 @@ impl Node {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The first lines of what it answers to an inline command.
+    /// Returns the answer to an inline command: its bulk string, or its first line.
     fn ask(&self, command: &str) -> String {
         let mut stream = TcpStream::connect(self.address()).expect("it listens");
         stream.set_read_timeout(Some(WAIT)).expect("a timeout can be set");
@@ -106,7 +105,7 @@ impl Node {
         self.ask("CLUSTER NODES").lines().count()
     }
 
-    /// Waits until every node holds a fair part.
+    /// Returns whether every node holds a part.
     fn is_balanced(&self, members: usize) -> bool {
         let nodes = self.ask("CLUSTER NODES");
         let parts: Vec<usize> = nodes.lines().map(|line| line.split(' ').skip(8).count()).collect();
@@ -171,7 +170,7 @@ fn whoever_cannot_join_says_why_in_one_line_and_the_cluster_goes_on() {
         &[right, &["--name", "first"]].concat(),
         &format!("a living node has the name first already, at {at}"),
     );
-    // One that has founded a cluster of its own has nothing to do with this one.
+    // A node that has founded a cluster of its own does not belong to this one.
     let stranger = directory.at("stranger");
     let mut alone = Node::start(&["--data-dir", &stranger]);
     alone.terminate();
@@ -245,7 +244,7 @@ fn a_cluster_that_was_stopped_as_a_whole_has_its_keys_when_it_starts_again() {
     }
     let mut second = Node::start(&["--data-dir", &two, "--join", &first.address()]);
     eventually("both hold a part", || first.is_balanced(2));
-    // One after the other: the second is the last.
+    // Stop one after the other: the second node is the last.
     first.terminate();
     assert_eq!(first.exit_code(), Some(0));
     assert_eq!(second.members(), 1);
@@ -254,7 +253,7 @@ fn a_cluster_that_was_stopped_as_a_whole_has_its_keys_when_it_starts_again() {
     assert_eq!(second.exit_code(), Some(0));
     let second = Node::start(&["--data-dir", &two]);
     assert_eq!(second.ask("DBSIZE"), ":100");
-    // The ports are others than they were: it is told where its cluster is.
+    // The ports have changed, so the node needs the address of its cluster.
     let first = Node::start(&["--data-dir", &one, "--join", &second.address()]);
     eventually("both hold a part again", || first.is_balanced(2));
     let sum = |nodes: [&Node; 2]| -> u32 {
@@ -264,6 +263,6 @@ fn a_cluster_that_was_stopped_as_a_whole_has_its_keys_when_it_starts_again() {
         };
         nodes.into_iter().map(size).sum()
     };
-    // While buckets move, one may be counted on neither node or on both.
+    // While buckets move, a bucket may be counted on neither node or on both.
     eventually("all keys are counted", || sum([&first, &second]) == 100);
 }

@@ -1,4 +1,4 @@
-//! The binary as a person meets it: what it says, where, and with which exit code.
+//! The binary as a person uses it: its output and its exit codes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
@@ -41,7 +41,7 @@ impl Node {
         assert!(status.expect("kill runs").success());
     }
 
-    /// The exit code and the last words.
+    /// Returns the exit code and the rest of the output.
     fn end(mut self) -> (Option<i32>, String) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while self.child.try_wait().expect("our child").is_none() && Instant::now() < deadline {
@@ -63,7 +63,7 @@ impl Drop for Node {
     }
 }
 
-/// The port at the end of the line that begins with `label`.
+/// Returns the port at the end of the line that begins with `label`.
 fn read_port(words: &mut impl BufRead, label: &str) -> u16 {
     let mut line = String::new();
     while !line.trim_start().starts_with(label) {

@@ -1,4 +1,4 @@
-//! How long it takes to find where a thing lives. `cargo bench -p placement`.
+//! Benchmarks of the lookups: slot of a key, replicas of a timer, server of a key. `cargo bench -p placement`.
 
 use divan::{Bencher, black_box};
 use placement::{Ranking, ServerMap, Slot};

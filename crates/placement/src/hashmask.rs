@@ -2,7 +2,7 @@
 //!
 //! The hash is the slot with its 14 bits reversed, so the *low* bits of a hash are the *high* bits of
 //! a slot and a bucket is one run of neighbouring slots. A split adds bits to the mask; no key moves.
-//! Called by `cluster::map`, which says who holds each bucket.
+//! Called by `cluster::map`, which records the holders of each bucket.
 
 use std::fmt;
 use std::ops::Range;
@@ -35,7 +35,7 @@ const fn reversed(number: u16) -> u16 {
     number.reverse_bits() >> 2
 }
 
-/// How many low bits of the hash tell buckets apart.
+/// The number of low bits of the hash that distinguish buckets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Mask {
     /// 4 bits: 16 buckets of 1,024 slots.
@@ -60,22 +60,22 @@ impl Mask {
         }
     }
 
-    /// How many buckets a map has if all have this mask.
+    /// Returns the number of buckets of a map in which all buckets have this mask.
     pub const fn buckets(self) -> u16 {
         self.bits() + 1
     }
 
-    /// How many slots a bucket with this mask has.
+    /// Returns the number of slots of a bucket with this mask.
     pub const fn slots(self) -> u16 {
         Slot::COUNT / self.buckets()
     }
 
-    /// The mask with that many buckets, if there is one.
+    /// Returns the mask with this number of buckets, if there is one.
     pub fn with_buckets(buckets: u16) -> Option<Mask> {
         Mask::ALL.into_iter().find(|mask| mask.buckets() == buckets)
     }
 
-    /// The mask after a split.
+    /// Returns the mask after a split, or `None` if a bucket is a single slot already.
     pub const fn next(self) -> Option<Mask> {
         match self {
             Mask::M000F => Some(Mask::M00FF),
@@ -85,7 +85,7 @@ impl Mask {
         }
     }
 
-    /// The bits of a hash of any width that this mask lets through.
+    /// Returns the bits of a hash of any width that this mask selects.
     pub const fn apply(self, wide_hash: u128) -> u16 {
         (wide_hash & self.bits() as u128) as u16
     }
@@ -153,7 +153,7 @@ impl Hashmask {
         first..first + self.mask.slots()
     }
 
-    /// The smaller buckets this one becomes, in the order of their values; none if it is one slot.
+    /// Returns the smaller buckets this one splits into, in the order of their values; none if it is a single slot.
     pub fn split(self) -> impl Iterator<Item = Hashmask> {
         self.mask.next().into_iter().flat_map(move |mask| {
             (self.value..=mask.bits())
@@ -175,14 +175,14 @@ impl fmt::Debug for Hashmask {
     }
 }
 
-/// Why a text is no hashmask.
+/// The reason why a text is not a valid hashmask.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HashmaskError {
-    /// There is no `/`, or a part is not four hexadecimal digits.
+    /// The text has no `/`, or a part is not four hexadecimal digits.
     Form(String),
     /// The mask is none of `000F`, `00FF`, `0FFF`, `3FFF`.
     Mask(u16),
-    /// The value has bits that its mask does not let through.
+    /// The value has bits outside its mask.
     Value { mask: Mask, value: u16 },
 }
 

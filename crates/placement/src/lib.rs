@@ -1,12 +1,13 @@
-//! Where a thing lives: slots, hashmasks, rendezvous ranking, weighted server maps. Pure functions.
+//! Placement of keys, buckets and timers: slots, hashmasks, rendezvous ranking, weighted server maps. Pure
+//! functions.
 //!
-//! Called by everything that has to find a key, a bucket or a timer. Knows nobody.
+//! Called by every crate that has to find a key, a bucket or a timer. Depends on no other crate of the workspace.
 
 mod slot; //       A key's slot, exactly as Redis Cluster computes it.
 mod hashmask; //   Slots grouped into buckets, and how a bucket splits.
-mod rendezvous; // Which servers keep a timer.
+mod rendezvous; // The servers that keep a timer.
 mod murmur3; //    The hash behind that ranking.
-mod server_map; // Which plain Redis server keeps a key, by weight.
+mod server_map; // The plain Redis server that keeps a key, by weight.
 
 pub use hashmask::{Hash, Hashmask, HashmaskError, Mask};
 pub use murmur3::murmur3;

@@ -1,6 +1,6 @@
 //! MurmurHash3, x86, 32 bit: the hash that ranks servers for a timer (`rendezvous.rs`).
 //!
-//! Chronos uses the same one, so that a cluster of theirs and one of ours place timers alike.
+//! Chronos uses the same hash, so a Chronos cluster and ours place timers alike.
 
 const C1: u32 = 0xCC9E_2D51;
 const C2: u32 = 0x1B87_3593;
@@ -15,7 +15,7 @@ pub fn murmur3(bytes: &[u8], seed: u32) -> u32 {
     let mut last = [0; 4];
     last[..tail.len()].copy_from_slice(tail);
     hash ^= scrambled(u32::from_le_bytes(last));
-    // The definition counts length in 32 bits; nothing we hash comes near to wrapping it.
+    // The definition counts the length in 32 bits; nothing we hash comes near that limit.
     finished(hash ^ bytes.len() as u32)
 }
 
@@ -35,7 +35,7 @@ fn finished(mut hash: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// The vectors everybody publishes for this hash, with every length of tail.
+    /// Checks the commonly published test vectors of this hash, with every length of tail.
     #[test]
     fn hashes_are_those_of_the_reference() {
         assert_eq!(murmur3(b"", 0), 0);

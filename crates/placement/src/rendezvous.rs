@@ -1,15 +1,15 @@
-//! Which servers keep a timer: rendezvous hashing with the two ends of the ranking.
+//! The servers that keep a timer: rendezvous hashing that uses both ends of the ranking.
 //!
-//! Every server's hash seeds a hash of the timer's id; the lowest result is the primary, the highest
-//! the first backup, the second highest the next. The two lists grow towards each other, so a server
-//! that comes or goes never turns somebody's primary into a backup. Called by `timers`.
+//! Each server's own hash is the seed for hashing the timer's id. The lowest result is the primary, the highest the
+//! first backup, the second highest the next backup. The two lists grow towards each other, so a server that joins
+//! or leaves never turns another server from primary into backup. Called by `timers`.
 
 use crate::murmur3;
 
-/// Servers ready to be ranked, in the order of the member list. Every node must use the same order.
+/// The servers to rank, in the order of the member list. Every node must use the same order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ranking {
-    /// Each server's hash, unique: the seed its results are made with.
+    /// Each server's hash, unique: the seed for hashing timer ids.
     seeds: Vec<u32>,
 }
 
@@ -18,8 +18,8 @@ impl Ranking {
         Ranking::with_hash(servers, murmur3)
     }
 
-    /// The servers for `id`, as indices into the list: the primary first, then the backups. Fewer
-    /// than `replicas` if there are fewer servers.
+    /// Returns the servers for `id` as indices into the list: the primary first, then the backups. Fewer than
+    /// `replicas` if there are fewer servers.
     pub fn replicas(&self, id: u64, replicas: usize) -> Vec<usize> {
         self.replicas_with_hash(id, replicas, murmur3)
     }
@@ -43,7 +43,8 @@ impl Ranking {
     }
 }
 
-/// Two equal values would leave the order to chance: the later one is raised until it is alone.
+/// Makes all values unique: equal values would leave the order undefined, so the later one is incremented until it
+/// is unique.
 fn made_unique(values: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut unique: Vec<u32> = Vec::with_capacity(values.size_hint().0);
     for mut value in values {
@@ -59,14 +60,14 @@ fn made_unique(values: impl Iterator<Item = u32>) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// A world in which we say what hashes to what.
+    /// A test setup with given hashes instead of computed ones.
     struct Told<'a> {
         servers: &'a [(&'a str, u32)],
         results: &'a [(u32, u32)],
     }
 
     impl Told<'_> {
-        /// The names of all servers in the order they would keep a timer.
+        /// Returns the names of all servers in the order in which they would keep a timer.
         fn order(&self) -> String {
             let names: Vec<&str> = self.servers.iter().map(|(name, _)| *name).collect();
             let of_name = |bytes: &[u8], _| self.find(bytes);
@@ -104,7 +105,7 @@ mod tests {
         let servers = [("A1", 1000), ("A2", 1000), ("B", 2000), ("C", 3000)];
         let results = [(1000, 7777), (1001, 9000), (2000, 9999), (3000, 8888)];
         assert_eq!(Told { servers: &servers, results: &results }.order(), "A1 B A2 C");
-        // Without A1 nothing collides any more: A2 inherits its seed, and so its place.
+        // Without A1 nothing collides any more: A2 gets A1's seed, and so its place.
         let servers = [("A2", 1000), ("B", 2000), ("C", 3000)];
         assert_eq!(Told { servers: &servers, results: &results }.order(), "A2 B C");
     }

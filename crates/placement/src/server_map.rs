@@ -1,8 +1,8 @@
-//! Which plain Redis server keeps a key: a list of weights, written `4.4.0.4`, and weighted rendezvous.
+//! The plain Redis server that keeps a key, chosen by weighted rendezvous hashing over a list of weights such as
+//! `4.4.0.4`.
 //!
-//! A server's score for a key is `-weight / ln(u)`, `u` drawn from a hash of both; the highest wins. So
-//! shares follow weights, and changing one weight moves only keys to or from that server.
-//! Called by `fleet`.
+//! A server's score for a key is `-weight / ln(u)`, where `u` is drawn from a hash of both; the highest score wins.
+//! So shares follow weights, and changing one weight moves only keys to or from that server. Called by `fleet`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::hash_tag;
 
 pub const SERVERS_MAX: usize = 1024;
 
-/// One weight a server; a server is known by its place in the list.
+/// One weight per server; a server is identified by its index in the list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerMap {
     /// At least one is not 0.
@@ -35,13 +35,13 @@ impl ServerMap {
         &self.weights
     }
 
-    /// The index of the server that keeps this key.
+    /// Returns the index of the server that keeps this key.
     pub fn server_of(&self, key: &[u8]) -> usize {
         let tag = hash_tag(key);
         let takes_part = self.weights.iter().enumerate().filter(|(_, weight)| **weight > 0);
         let mut weights = takes_part.clone().map(|(_, weight)| weight);
         let first = weights.next();
-        // Of equal weights the higher hash has the higher score: then no logarithm is needed.
+        // With equal weights the higher hash has the higher score, so no logarithm is needed.
         let are_equal = weights.all(|weight| Some(weight) == first);
         let mut best = (0, f64::NEG_INFINITY);
         for (server, weight) in takes_part {
@@ -59,21 +59,21 @@ impl ServerMap {
     }
 }
 
-/// As many as a fraction has room for.
+/// Returns the upper 53 bits of the hash: as many as the fraction of an `f64` holds.
 fn upper_bits(hash: u64) -> u64 {
     hash >> 11
 }
 
-/// The logarithm of a number strictly between 0 and 1, made from the upper 53 bits of a hash.
+/// Returns the logarithm of a number strictly between 0 and 1, made from the upper 53 bits of a hash.
 ///
-/// `libm` and not the platform's: two proxies on different machines must agree to the last bit.
+/// Uses `libm`, not the platform's logarithm: two proxies on different machines must agree to the last bit.
 fn ln_of_unit(hash: u64) -> f64 {
     const STEPS: f64 = (1u64 << 53) as f64;
     let number = (upper_bits(hash) as f64 + 0.5) / STEPS;
     libm::log(number)
 }
 
-/// From one server map to the next.
+/// A change from one server map to the next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerMapChange {
     pub previous: ServerMap,
@@ -81,7 +81,7 @@ pub struct ServerMapChange {
 }
 
 impl ServerMapChange {
-    /// Where the key was and where it goes, if those are two servers.
+    /// Returns the key's old and new server, if they differ.
     pub fn moves(&self, key: &[u8]) -> Option<(usize, usize)> {
         let (from, to) = (self.previous.server_of(key), self.current.server_of(key));
         (from != to).then_some((from, to))
@@ -100,11 +100,11 @@ impl fmt::Display for ServerMap {
     }
 }
 
-/// Why a text is no server map.
+/// The reason why a text is not a valid server map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ServerMapError {
     Empty,
-    /// This part, counted from 1, is not a weight.
+    /// The part with this number, counted from 1, is not a weight.
     Weight {
         part: usize,
         text: String,
@@ -155,7 +155,7 @@ impl FromStr for ServerMap {
     }
 }
 
-/// Digits only: `parse` alone would take a leading `+` too.
+/// Parses a weight. Digits only: `parse` alone would also accept a leading `+`.
 fn weight(part: usize, text: &str) -> Result<u32, ServerMapError> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let wrong = || ServerMapError::Weight { part, text: text.to_owned() };
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(map.server_of(b"{user1}.name"), map.server_of(b"user1"));
     }
 
-    /// A changed placement would strand every key of every fleet that is running.
+    /// A changed placement would make the keys of every running fleet unreachable.
     #[test]
     fn the_placement_never_changes() {
         let map = map("4.4.0.4.1");

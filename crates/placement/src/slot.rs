@@ -1,13 +1,13 @@
 //! A key's slot, exactly as Redis Cluster computes it: CRC16 of the key, or of its hash tag, in 14 bits.
 //!
-//! Every command of every client passes here, so the CRC takes eight bytes a step.
+//! Every command of every client computes this, so the CRC processes eight bytes per step.
 //! Next: `hashmask.rs`, which groups slots into buckets.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One of the 16,384 slots that keys are spread over.
+/// One of the 16,384 slots that keys are distributed over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct Slot(u16);
@@ -29,13 +29,13 @@ impl TryFrom<u16> for Slot {
 impl Slot {
     pub const COUNT: u16 = 16_384;
 
-    /// The slot of a key. Keys with the same hash tag share one.
+    /// Returns the slot of a key. Keys with the same hash tag share one.
     #[inline]
     pub fn of(key: &[u8]) -> Slot {
         Slot(crc16(hash_tag(key)) % Slot::COUNT)
     }
 
-    /// The slot with this number, if there is one.
+    /// Returns the slot with this number, if there is one.
     #[inline]
     pub const fn new(number: u16) -> Option<Slot> {
         if number < Slot::COUNT { Some(Slot(number)) } else { None }
@@ -62,8 +62,8 @@ impl fmt::Display for Slot {
     }
 }
 
-/// The part of a key that is hashed: what stands between the first `{` and the first `}` after it,
-/// or the whole key if nothing does.
+/// Returns the part of a key that is hashed: the text between the first `{` and the first `}` after it, or the
+/// whole key if that text is missing or empty.
 #[inline]
 pub fn hash_tag(key: &[u8]) -> &[u8] {
     let Some(open) = memchr::memchr(b'{', key) else { return key };
@@ -79,7 +79,7 @@ fn crc16(bytes: &[u8]) -> u16 {
     let (chunks, tail) = bytes.as_chunks::<8>();
     let mut crc = 0u16;
     for chunk in chunks {
-        // The CRC so far only meets the first two bytes; the other six look up independently.
+        // Only the first two bytes depend on the CRC so far; the other six lookups are independent.
         let [high, low] = crc.to_be_bytes();
         crc = TABLES[7][usize::from(chunk[0] ^ high)]
             ^ TABLES[6][usize::from(chunk[1] ^ low)]
@@ -131,7 +131,7 @@ const fn tables() -> [[u16; 256]; 8] {
 mod tests {
     use super::*;
 
-    /// Bit by bit, as the definition has it: the other opinion on `crc16`.
+    /// Computes the CRC bit by bit, as it is defined: the reference for testing `crc16`.
     fn crc16_by_definition(bytes: &[u8]) -> u16 {
         bytes.iter().fold(0u16, |crc, byte| {
             (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Asked of a redis-server 7.0 with CLUSTER KEYSLOT.
+    /// The expected slots come from CLUSTER KEYSLOT of a redis-server 7.0.
     #[test]
     fn slots_are_those_of_redis() {
         for (key, slot) in REDIS_SLOTS {

@@ -1,10 +1,10 @@
-//! What an operator does with a fleet besides running proxies: look at it, check it, mend it. The
-//! migrator is in `migrate`; it begins with the same look.
+//! Operator commands for a fleet besides running proxies: inspect, check, repair. The migrator is in
+//! `migrate`; it starts with the same inspection.
 
-mod look; //   What each server says of itself and of the fleet.
-mod walk; //   All keys of a server, page by page.
-mod status; // Shares, keys, memory, and how far a migration is.
-mod check; //  Keys in wrong places, keys twice, servers that disagree.
+mod look; //   Each server's state and its configuration of the fleet.
+mod walk; //   Walks all keys of a server, page by page.
+mod status; // Shares, keys, memory, and the progress of a migration.
+mod check; //  Misplaced keys, duplicate keys, servers that disagree.
 
 pub use check::{CheckOptions, CheckReport, Finding, Mend, check};
 pub use look::{AdminError, Facts, Look, Seen};

@@ -1,9 +1,9 @@
-//! The proxy's small HTTP face: `GET|PUT|DELETE /keys/KEY` and what an operator's tools ask for
+//! The proxy's small HTTP interface: `GET|PUT|DELETE /keys/KEY` and the endpoints for an operator's tools
 //! (`metrics.rs`), on a thread of its own.
 //!
-//! Each request on a key becomes a command to our own port (`inside.rs`), so that it goes the same way as every
-//! other: to the right server, by the rules for keys on their way. `keys.rs` has what a request means,
-//! `guard.rs` which ones are meant for us.
+//! Each request on a key becomes a command to our own port (`inside.rs`), so that it takes the same path as
+//! every other: to the right server, by the rules for moving keys. `keys.rs` interprets requests, `guard.rs`
+//! decides which ones to accept.
 
 mod guard;
 mod inside;
@@ -25,25 +25,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use self::inside::Inside;
 use crate::shared::Shared;
 
-/// Connections at a time. More wait in the kernel's queue until one of these ends.
+/// Maximum number of connections. More wait in the kernel's queue until one of these ends.
 const CONNECTIONS_MAX: usize = 128;
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// A connection is closed after this even when it behaves.
+/// Maximum lifetime of a connection, even of a well-behaved one.
 const CONNECTION_FOR: Duration = Duration::from_secs(120);
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// After a failed accept, mostly for want of file descriptors: trying again at once would spin.
+/// Pause after a failed accept, mostly for lack of file descriptors: an immediate retry would spin.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// The running face. Dropping it stops it.
+/// The running HTTP interface. Dropping it stops it.
 pub(crate) struct Http {
     address: SocketAddr,
     stop: watch::Sender<()>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the face needs to know of the proxy behind it.
+/// The proxy behind the HTTP interface.
 pub(crate) struct Behind {
-    /// Where the proxy itself listens.
+    /// Address on which the proxy itself listens.
     pub proxy: SocketAddr,
     pub shared: Arc<Shared>,
 }
@@ -79,7 +79,7 @@ impl Drop for Http {
     }
 }
 
-/// Who listens on every address is reached on this machine's own.
+/// Returns an address that can be connected to: the loopback address for one that listens on every address.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => {
@@ -111,7 +111,7 @@ async fn accept(listener: TcpListener, inside: Arc<Inside>, mut stopped: watch::
     }
 }
 
-/// Serves one connection until it ends or its time is up.
+/// Serves one connection until it ends or reaches its maximum lifetime.
 async fn serve(stream: TcpStream, inside: Arc<Inside>, _place: OwnedSemaphorePermit) {
     let _ = stream.set_nodelay(true); // Only speed depends on it.
     let serving = http1::Builder::new()
@@ -119,6 +119,6 @@ async fn serve(stream: TcpStream, inside: Arc<Inside>, _place: OwnedSemaphorePer
         .header_read_timeout(HEAD_WITHIN)
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(keys::router(inside)));
-    // Whatever goes wrong on a connection ends it; there is nobody else to tell.
+    // Any error on a connection ends it; there is nobody else to inform.
     let _ = tokio::time::timeout(CONNECTION_FOR, serving).await;
 }

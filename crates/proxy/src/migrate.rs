@@ -1,17 +1,17 @@
-//! The migrator: from one map of a fleet to the next, while applications go on.
+//! The migrator: takes a fleet from one map to the next, while applications keep running.
 //!
-//! [`plan`] says what would move. [`run`] takes the lock, has the new map announced and switched to
-//! (`switching.rs`), moves the keys (`moving.rs`, the jobs are `fleet`'s) and writes that it is done.
-//! It can be killed at any moment; [`Goal::Resume`] goes on from wherever that was.
+//! [`plan`] says what would move. [`run`] takes the lock, announces the new map and switches to it
+//! (`switching.rs`), moves the keys (`moving.rs`; the jobs are in `fleet`) and records the end. It can be
+//! killed at any moment; [`Goal::Resume`] continues from there.
 
-mod options; //   What an operator asks for.
-mod estimate; //  How many keys move, from where to where, and how large they are.
-mod progress; //  How far it is, for those who watch.
+mod options; //   The operator's options.
+mod estimate; //  Estimates the number, routes and sizes of the keys that move.
+mod progress; //  Progress, for observers.
 mod switching; // The lock, the announcement, the barrier, the switch.
 mod lanes; //     Connections that carry the epoch in their names.
-mod courtesy; //  Whether the servers have other work.
-mod moving; //    Keys found, weighed, batched and carried over.
-mod run; //       The whole of it, in order.
+mod courtesy; //  Detects whether the servers have other work.
+mod moving; //    Finds, weighs, batches and moves keys.
+mod run; //       The whole migration, in order.
 
 pub use estimate::{Estimate, Load};
 pub use options::{Busy, Goal, MigrateOptions};

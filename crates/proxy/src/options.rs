@@ -1,4 +1,4 @@
-//! What a proxy is told when it starts.
+//! Options of a proxy.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use crate::servers::Access;
 #[derive(Clone, Debug)]
 pub struct Options {
     pub listen: SocketAddr,
-    /// Where the HTTP face listens; `None` for none.
+    /// Address of the HTTP interface; `None` for none.
     pub http: Option<SocketAddr>,
     /// The fleet's servers, in the order of the map.
     pub servers: Vec<Address>,
-    /// Needed only for servers that belong to no fleet yet; must agree with the servers' otherwise.
+    /// Needed only for servers that belong to no fleet yet; otherwise it must match the servers' map.
     pub map: Option<ServerMap>,
-    /// How to talk to the servers.
+    /// Credentials and TLS for the connections to the servers.
     pub access: Access,
-    /// What clients must say to AUTH; `None` lets everybody in.
+    /// Password that clients must send with AUTH; `None` accepts everybody.
     pub password: Option<String>,
     pub threads: usize,
     pub limits: Limits,
 }
 
 impl Options {
-    /// A proxy on this address before these servers, with all defaults.
+    /// Returns the options of a proxy on this address in front of these servers, with all defaults.
     pub fn new(listen: SocketAddr, servers: Vec<Address>) -> Options {
         Options {
             listen,
@@ -41,28 +41,28 @@ impl Options {
     }
 }
 
-/// More threads make more connections to every server, and rarely more speed.
+/// Maximum default number of threads. More threads open more connections to every server, and rarely add speed.
 const THREADS_MAX: usize = 4;
 
-/// How much of everything there may be. Nothing a client or a server does makes us hold more.
+/// Limits on resources. No behaviour of a client or a server makes the proxy hold more.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub clients_max: usize,
-    /// Requests of one client under way at once; beyond, it is not read.
+    /// Maximum requests of one client in flight; beyond, the client is not read.
     pub requests_per_client_max: usize,
-    /// Answers one client leaves unread before it is not served further.
+    /// Unread answer bytes of one client beyond which it is not served further.
     pub unread_bytes_max: usize,
-    /// Answers one client leaves unread before it is cut off.
+    /// Unread answer bytes of one client beyond which it is disconnected.
     pub unread_bytes_hard_max: usize,
-    /// Bytes one server does not take before commands for it are refused.
+    /// Unsent bytes for one server beyond which commands for it are refused.
     pub unsent_bytes_max: usize,
-    /// Bytes of one answer of a server.
+    /// Maximum size of one answer of a server.
     pub reply_bytes_max: usize,
-    /// Requests that wait for a switch of maps or for a connection, a thread.
+    /// Maximum requests per thread that wait for a switch of maps or for a connection.
     pub parked_max: usize,
-    /// How long a server may take to answer; then its connections are closed.
+    /// Maximum time for a server to answer; after that its connections are closed.
     pub server_silence_max: Duration,
-    /// How long a request may wait for a switch of maps.
+    /// Maximum time a request waits for a switch of maps.
     pub parked_time_max: Duration,
 }
 

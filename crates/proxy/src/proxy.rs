@@ -1,4 +1,4 @@
-//! The threads of a proxy, begun and ended: one that watches the map, and some that serve clients.
+//! Starts and stops the threads of a proxy: one that watches the map, and some that serve clients.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Looks at the servers, makes them a fleet if they are none yet, and serves clients from then on.
+    /// Checks the servers, makes them a fleet if they are none yet, and starts to serve clients.
     pub fn start(options: Options) -> Result<Proxy, StartError> {
         let found = look_at_servers(&options)?;
         let listener = listen(options.listen).map_err(|error| StartError::Listen {
@@ -96,27 +96,27 @@ impl Proxy {
         Ok(())
     }
 
-    /// Where clients reach it.
+    /// Returns the address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the HTTP face is, if there is one.
+    /// Returns the address of the HTTP interface, if there is one.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(Http::address)
     }
 
-    /// What the operator should know although it is no reason not to start.
+    /// Returns what the operator should know although it does not prevent the start.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// What the servers said when it looked last.
+    /// Returns the servers' configuration as of the last read.
     pub fn config(&self) -> Config {
         self.shared.fleet.load().config.clone()
     }
 
-    /// Ends it, and waits until all its threads have ended.
+    /// Stops the proxy, and waits until all its threads have ended.
     pub fn stop(self) {
         drop(self);
     }
@@ -127,7 +127,7 @@ impl Drop for Proxy {
         drop(self.http.take());
         self.shared.stop();
         for thread in self.threads.drain(..) {
-            let _ = thread.join(); // A thread that panicked has said so already.
+            let _ = thread.join(); // A thread that panicked has reported it already.
         }
     }
 }
@@ -144,7 +144,7 @@ fn fleet_of(config: Config) -> Fleet {
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     const BACKLOG: i32 = 1_024;
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // A restarted proxy finds its port still in the hands of dying connections.
+    // After a restart, closing connections of the old process may still occupy the port.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -152,7 +152,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(TcpListener::from_std(socket.into()))
 }
 
-/// Sixteen letters that no other proxy has.
+/// Returns a unique identity of sixteen hexadecimal digits.
 fn identity() -> io::Result<String> {
     use std::io::Read;
     let mut bytes = [0; 8];

@@ -1,4 +1,4 @@
-//! What the fleet's servers want to know of us, and a plain way to talk to one.
+//! Credentials for the fleet's servers, and blocking connections to them.
 //!
 //! [`Control`] is a blocking connection for everything that is not an application's command: the
 //! watcher of the map, the migrator, `fleet status`; [`Runner`] runs the jobs of `fleet` over such

@@ -1,5 +1,5 @@
-//! What the threads of a proxy share: its options, what the watcher has learnt of the fleet, and the
-//! ways to reach each other.
+//! State shared by the threads of a proxy: its options, the fleet as the watcher last read it, and the means
+//! to wake each other.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,45 +15,45 @@ use crate::options::Options;
 
 pub(crate) struct Shared {
     pub options: Options,
-    /// Ours alone: part of the names of our connections, and of the tokens of our moves.
+    /// Unique ID of this proxy: part of the names of our connections, and of the tokens of our moves.
     pub id: String,
-    /// What the watcher has learnt last.
+    /// The fleet as the watcher last read it.
     pub fleet: ArcSwap<Fleet>,
     pub mailboxes: Vec<Mailbox>,
     pub stopping: AtomicBool,
     pub clients: AtomicUsize,
-    /// Clients of each worker.
+    /// Number of clients of each worker.
     pub loads: Vec<AtomicUsize>,
     pub next_client: AtomicU64,
     pub commands: Vec<AtomicU64>,
     pub next_token: AtomicU64,
     pub counts: Counts,
-    /// The watcher should look at once: a worker has met something newer than it knows.
+    /// The watcher's thread. A worker unparks it when it has met something newer than the watcher knows.
     pub look_again: Mutex<Option<std::thread::Thread>>,
 }
 
-/// What is counted for `/metrics` besides requests. All of it is rare.
+/// Counters for `/metrics` besides requests. All these events are rare.
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// Requests on keys that were on their way.
+    /// Requests on keys that were moving.
     pub moving_reads: AtomicU64,
     pub moving_writes: AtomicU64,
     /// Connections to servers that broke.
     pub links_lost: AtomicU64,
 }
 
-/// The fleet as the first server tells of it.
+/// The fleet as the first server describes it.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub view: View,
-    /// What the view was made of.
+    /// The configuration from which the view was built.
     pub config: Config,
     pub servers: Vec<Known>,
-    /// Why nothing can be served: the servers' word is gone or makes no sense.
+    /// Reason why nothing can be served: the servers' configuration is gone or makes no sense.
     pub trouble: Option<String>,
 }
 
-/// A server, and where its name leads just now.
+/// A server, and the address its name resolves to now.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub address: Address,
@@ -65,13 +65,13 @@ impl Shared {
         self.stopping.load(Relaxed)
     }
 
-    /// A number for a move that no other move of any proxy has.
+    /// Returns a token for a move that no other move of any proxy has.
     pub(crate) fn token(&self) -> fleet::Token {
         let number = self.next_token.fetch_add(1, Relaxed);
         fleet::Token::new(format!("{}:{number}", self.id))
     }
 
-    /// Makes the watcher look at the servers now rather than soon.
+    /// Makes the watcher read the servers' configuration now rather than at the next interval.
     pub(crate) fn look_again(&self) {
         if let Some(thread) = &*self.look_again.lock() {
             thread.unpark();
@@ -90,7 +90,7 @@ impl Shared {
     }
 }
 
-/// How a worker is given clients, and woken up.
+/// Mailbox through which a worker gets clients and is woken.
 pub(crate) struct Mailbox {
     newcomers: Mutex<Vec<Newcomer>>,
     waker: Waker,
@@ -116,7 +116,7 @@ impl Mailbox {
     }
 
     pub(crate) fn wake(&self) {
-        // It can only fail when the poll is gone, and then nobody is there to wake.
+        // This fails only if the poll is gone, and then there is nobody to wake.
         let _ = self.waker.wake();
     }
 }

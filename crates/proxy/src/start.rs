@@ -1,5 +1,5 @@
-//! What is asked of the servers before the first client is let in: whether they are what they should
-//! be, and whether they agree about the fleet. Nothing is changed on servers that do not fit.
+//! Checks the servers before the first client is accepted: each must be suitable, and all must agree about
+//! the fleet. Nothing is changed on servers that do not fit.
 
 use std::fmt;
 use std::io;
@@ -17,16 +17,16 @@ use crate::servers::{Control, Runner};
 use crate::watcher::read_config;
 
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Every server's weight where no map was given.
+/// Every server's weight if no map is given.
 const WEIGHT: u32 = 4;
 
-/// What the servers say.
+/// Result of the check: the fleet's configuration, and notes for the operator.
 pub(crate) struct Found {
     pub config: Config,
     pub notes: Vec<String>,
 }
 
-/// Why a proxy does not start. One line for the operator.
+/// Reason why a proxy does not start, in one line for the operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StartError {
     Listen {
@@ -37,7 +37,7 @@ pub enum StartError {
         address: Address,
         why: String,
     },
-    /// What was asked for and what the servers say, or what two of them say, do not fit.
+    /// The options contradict the servers, or two servers contradict each other.
     Disagree(String),
     System(String),
 }
@@ -60,14 +60,14 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// A server as it was found.
+/// The state of a server.
 struct Seen {
     address: Address,
     config: Option<Config>,
     keys: i64,
 }
 
-/// Looks at all servers, and makes them a fleet if none of them belongs to one.
+/// Checks all servers, and makes them a fleet if none of them belongs to one.
 pub(crate) fn look_at_servers(options: &Options) -> Result<Found, StartError> {
     let first = look_at(&options.servers[0], options)?;
     let mut notes = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn look_at_servers(options: &Options) -> Result<Found, StartError> {
     Ok(Found { config, notes })
 }
 
-/// Whether the servers' list and map are what was asked for.
+/// Checks that the servers' list and map match the options.
 fn check_wishes(config: &Config, options: &Options) -> Result<(), StartError> {
     if !config.begins_with(&options.servers) {
         let (said, asked) = (list(&config.servers), list(&options.servers));
@@ -120,7 +120,7 @@ fn agree(first: &Config, seen: &Seen) -> Result<(), StartError> {
     }
 }
 
-/// Writes the first configuration of a fleet, the first server's first.
+/// Creates a fleet: writes its first configuration, to the first server first.
 fn found_fleet(first: &Seen, options: &Options) -> Result<Found, StartError> {
     let mut keys = first.keys;
     let mut servers = vec![first.address.clone()];
@@ -165,7 +165,7 @@ fn first_map(options: &Options) -> Result<ServerMap, StartError> {
     Ok(map)
 }
 
-/// Only if nobody else has been quicker.
+/// Writes the configuration to the first server, unless somebody else was quicker.
 fn write_first(address: &Address, config: &Config, options: &Options) -> Result<(), StartError> {
     let unfit = |why: String| StartError::Server { address: address.clone(), why };
     let connected = Control::connect(address, &options.access, PATIENCE);
@@ -182,9 +182,9 @@ fn write_first(address: &Address, config: &Config, options: &Options) -> Result<
     }
 }
 
-/// Why a server cannot be part of the fleet now.
+/// Reason why a server cannot be part of the fleet now.
 enum Unfit {
-    /// It may come back.
+    /// It cannot be reached, but may come back.
     Away(StartError),
     Wrong(StartError),
 }

@@ -1,5 +1,5 @@
-//! A connection to a server that never waits: a socket, with or without TLS, or as many as a cluster
-//! has nodes. Called by the workers' links.
+//! A non-blocking connection to a server: one socket, with or without TLS, or one per node of a cluster. The
+//! workers' links use it.
 
 mod cluster;
 
@@ -27,7 +27,7 @@ pub(crate) struct Tls {
 }
 
 impl Stream {
-    /// One socket, which is still being connected.
+    /// Opens one socket, which is still connecting.
     pub(crate) fn connect_plain(
         to: SocketAddr,
         address: &Address,
@@ -46,7 +46,7 @@ impl Stream {
         })
     }
 
-    /// A cluster's sockets are registered as they are made.
+    /// Registers the socket. A cluster registers its sockets itself as it opens them.
     pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         match self {
@@ -72,7 +72,7 @@ impl Stream {
         }
     }
 
-    /// Reads what is there. Zero bytes are the end of the stream, `WouldBlock` means none yet.
+    /// Reads available bytes. Zero bytes mean the end of the stream, `WouldBlock` means none yet.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(tcp) => retried(|| tcp.read(into)),
@@ -81,12 +81,12 @@ impl Stream {
         }
     }
 
-    /// Whether a read that did not fill its buffer has taken all there was.
+    /// Returns whether a read that did not fill its buffer has taken everything available.
     pub(crate) fn short_read_is_all(&self) -> bool {
         matches!(self, Stream::Plain(_))
     }
 
-    /// Writes what the socket takes; `WouldBlock` if that is nothing.
+    /// Writes what the socket accepts; `WouldBlock` if that is nothing.
     pub(crate) fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(tcp) => retried(|| tcp.write(from)),
@@ -95,7 +95,7 @@ impl Stream {
         }
     }
 
-    /// Sends what TLS itself has to say, and what is still held of earlier writes.
+    /// Sends TLS's own messages, and bytes still buffered from earlier writes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Stream::Plain(_) => Ok(()),
@@ -105,30 +105,30 @@ impl Stream {
     }
 }
 
-/// Bytes to be sent, and how far that has come.
+/// Bytes to be sent, and the number already sent.
 #[derive(Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
     sent: usize,
 }
 
-/// What an empty buffer keeps of its memory.
+/// Maximum capacity that an empty buffer keeps.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
 impl Outbox {
-    /// What is to be sent is put behind these.
+    /// Returns the buffer to which bytes to be sent are appended.
     #[inline]
     pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Bytes that were not taken yet.
+    /// Returns the number of bytes not sent yet.
     #[inline]
     pub(crate) fn unsent(&self) -> usize {
         self.bytes.len() - self.sent
     }
 
-    /// Sends what the stream takes.
+    /// Sends what the stream accepts.
     pub(crate) fn flush(&mut self, stream: &mut Stream) -> io::Result<()> {
         while self.sent < self.bytes.len() {
             match stream.write(&self.bytes[self.sent..]) {
@@ -148,7 +148,7 @@ impl Outbox {
     }
 }
 
-/// A connection that is not made yet is one that takes and gives nothing yet.
+/// Returns whether to wait. A connection that is not established yet behaves like one with nothing to read or write.
 pub(crate) fn must_wait(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
 }
@@ -158,14 +158,14 @@ impl Tls {
         loop {
             match self.connection.reader().read(into) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // A server that hangs up without saying so in TLS has hung up all the same.
+                // A server that closes without a TLS close_notify has closed all the same.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 read => return read,
             }
             let Tls { tcp, connection } = self;
             retried(|| connection.read_tls(tcp))?;
             if let Err(error) = connection.process_new_packets() {
-                let _ = connection.write_tls(tcp); // The alert, as far as it goes.
+                let _ = connection.write_tls(tcp); // Send the alert if possible.
                 return Err(io::Error::new(ErrorKind::InvalidData, error));
             }
             self.flush()?;

@@ -1,5 +1,5 @@
-//! The thread that knows the map: it reads the first server's configuration every so often and tells
-//! the workers. What a change of it means is decided by `fleet::switch`.
+//! The thread that follows the map: it regularly reads the first server's configuration and informs the
+//! workers. `fleet::switch` decides what a change means.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use fleet::{Address, Config, Server};
 use crate::servers::{Control, Runner, resolve};
 use crate::shared::{Fleet, Known, Shared};
 
-/// How often the first server is asked.
+/// Interval between reads of the first server's configuration.
 const INTERVAL: Duration = Duration::from_millis(50);
 /// The same while a change is announced: until it is made, clients of the keys that will move wait.
 const ALERT_INTERVAL: Duration = Duration::from_millis(5);
-/// How often the servers' names are looked up again.
+/// Interval between lookups of the servers' names.
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Watcher {
     shared: Arc<Shared>,
     follower: Follower,
-    /// To the first server.
+    /// Connection to the first server.
     control: Option<Control>,
     resolved: Instant,
     trouble: Option<String>,
@@ -49,8 +49,8 @@ impl Watcher {
 
     fn look(&mut self) {
         let address = self.follower.config().servers[Server::FIRST.0].clone();
-        // A first server that is away changes nothing: no map is switched without it, and our
-        // connections keep their names. Only what it says can.
+        // An unreachable first server changes nothing: no map is switched without it, and our connections
+        // keep their names. Only its configuration can change something.
         let Some(read) = self.read(&address) else { return };
         let follow = match read {
             Ok(config) => self.follower.on_config(config),
@@ -61,7 +61,7 @@ impl Watcher {
             Follow::Nothing | Follow::Resume => self.publish(None),
             Follow::Drain => {
                 self.publish(None);
-                // Each worker lets what it has under way end before it renames its own links.
+                // Each worker drains its requests in flight before it renames its own links.
                 self.follower.drained();
             }
             Follow::Undo => self.undo(),
@@ -73,7 +73,7 @@ impl Watcher {
         }
     }
 
-    /// The first server's configuration; nothing if it cannot be asked.
+    /// Returns the first server's configuration; `None` if it cannot be asked.
     fn read(&mut self, address: &Address) -> Option<Result<Option<Config>, String>> {
         let access = &self.shared.options.access;
         if self.control.is_none() {
@@ -88,7 +88,7 @@ impl Watcher {
         }
     }
 
-    /// Takes back the announcement of a migrator that died. Others may be quicker.
+    /// Withdraws the announcement of a migrator that died. Another proxy may be quicker.
     fn undo(&mut self) {
         let config = self.follower.config().clone();
         let servers: Vec<Server> =
@@ -96,7 +96,7 @@ impl Watcher {
         let access = self.shared.options.access.clone();
         let mut runner = Runner::new(config.servers.clone(), access, PATIENCE);
         let mut job = ChangeJob::undo(Holder::Nobody, config.undone(), &servers);
-        // Whatever became of it is read at the next look.
+        // The next read shows the result.
         let _ = runner.run(&mut job);
     }
 
@@ -115,7 +115,7 @@ impl Watcher {
         self.shared.publish(Fleet { view, config, servers, trouble });
     }
 
-    /// A server's name may lead elsewhere after a while.
+    /// Resolves the servers' names again, because their addresses may change.
     fn resolve_again(&mut self) {
         self.resolved = Instant::now();
         let known = self.shared.fleet.load_full();
@@ -139,7 +139,7 @@ impl Watcher {
     }
 }
 
-/// Reads what a server says of the fleet. The outer error is the connection's.
+/// Reads a server's configuration of the fleet. The outer error is that of the connection.
 pub(crate) fn read_config(
     control: &mut Control,
 ) -> std::io::Result<Result<Option<Config>, String>> {

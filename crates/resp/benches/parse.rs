@@ -1,5 +1,4 @@
-//! What reading requests and writing answers costs: `cargo bench -p resp`. Times are for a
-//! pipeline of 16.
+//! Benchmarks of reading requests and writing replies: `cargo bench -p resp`. Times are for a pipeline of 16.
 
 use divan::{Bencher, black_box, counter::ItemsCount};
 use resp::{Limits, Output, Parsed, Protocol, Reply, RequestParser, encode_command, skip_reply};

@@ -1,4 +1,4 @@
-//! Requests going out: the load generator, the command line and the fleet's proxy use it.
+//! Encodes outgoing requests, for the load generator, the command line and the fleet's proxy.
 
 /// Appends one request: an array of bulk strings, which every version of the protocol understands.
 pub fn encode_command(out: &mut Vec<u8>, args: &[&[u8]]) {

@@ -1,39 +1,39 @@
-//! What the other side can get wrong, in Redis's own words where Redis has words for it.
+//! Errors the peer can make in the protocol, in Redis's own words where Redis has a text for them.
 //!
-//! After any of these the stream has lost its framing: the connection can only be answered with
-//! [`ProtocolError::reply`] and closed. The parser that returned it must not be used again.
+//! After any of these errors the stream has lost its framing: reply with [`ProtocolError::reply`] and close the
+//! connection. The parser that returned the error must not be used again.
 
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
-    /// `*` was followed by something that is no number, or by too large a one.
+    /// `*` was followed by something that is not a number, or by a number that is too large.
     InvalidMultibulkLength,
-    /// `$` was followed by something that is no length, or by too large a one.
+    /// `$` was followed by something that is not a length, or by a length that is too large.
     InvalidBulkLength,
-    /// An argument did not begin with `$` but with this byte.
+    /// An argument began with this byte instead of `$`.
     ExpectedDollar(u8),
     TooBigInlineRequest,
     UnbalancedQuotes,
     TooBigMultibulkCount,
     TooBigBulkCount,
-    /// More arguments than a client may send before it has authenticated.
+    /// The request has more arguments than an unauthenticated client may send.
     UnauthenticatedMultibulkLength,
-    /// A longer argument than a client may send before it has authenticated.
+    /// An argument is longer than an unauthenticated client may send.
     UnauthenticatedBulkLength,
-    /// A request of 4 GiB or more: its arguments' places no longer fit a [`Span`](crate::Span).
+    /// A request of 4 GiB or more: the positions of its arguments no longer fit a [`Span`](crate::Span).
     TooBigRequest,
-    /// A reply began with a byte that names no type of reply.
+    /// A reply began with a byte that is not a reply type.
     UnknownReplyType(u8),
     /// A reply's line or length could not be read.
     InvalidReply,
-    /// A reply was nested deeper, or held more, than the client is willing to take.
+    /// A reply was nested deeper, or had more items, than the client accepts.
     TooBigReply,
 }
 
 impl ProtocolError {
-    /// The error reply to send before closing: the text with its code, without the leading `-`.
-    /// Bytes, not a string: the byte found instead of `$` stands in it as it came.
+    /// Returns the error reply to send before closing: the text with its code, without the leading `-`. Returns
+    /// bytes, not a string: the byte found instead of `$` is included unchanged.
     pub fn reply(self) -> Vec<u8> {
         if let ProtocolError::ExpectedDollar(got) = self {
             let mut text = b"ERR Protocol error: expected '$', got '".to_vec();

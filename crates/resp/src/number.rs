@@ -1,12 +1,12 @@
 //! Integers and floating-point numbers as Redis reads and writes them.
 //!
-//! Lengths in requests and replies go through [`parse_integer`], and so do the integers that
-//! `commands` finds in arguments and values: what counts as an integer must be one question.
+//! Lengths in requests and replies go through [`parse_integer`], and so do the integers that `commands` finds in
+//! arguments and values: there must be one definition of an integer.
 
 use std::io::Write as _;
 
-/// Reads a number as strictly as Redis does: no sign but `-`, no leading zero, no `-0`, no spaces,
-/// nothing beyond 64 bits. What passes is exactly what writing the number would give back.
+/// Reads a number as strictly as Redis does: no sign but `-`, no leading zero, no `-0`, no spaces, nothing beyond
+/// 64 bits. The accepted texts are exactly those that formatting a number produces.
 pub fn parse_integer(text: &[u8]) -> Option<i64> {
     if text == b"0" {
         return Some(0);
@@ -18,7 +18,7 @@ pub fn parse_integer(text: &[u8]) -> Option<i64> {
     if digits.len() > 19 || !matches!(digits.first(), Some(b'1'..=b'9')) {
         return None;
     }
-    // 19 digits always fit 64 bits without a sign.
+    // 19 digits always fit an unsigned 64-bit integer.
     let mut magnitude = 0u64;
     for &digit in digits {
         let digit = digit.wrapping_sub(b'0');
@@ -32,7 +32,7 @@ pub fn parse_integer(text: &[u8]) -> Option<i64> {
 
 /// Appends a number as Redis 7.0 prints one in replies: C's `%.17g`, and `inf`, `-inf`, `nan`.
 pub fn write_double(to: &mut Vec<u8>, number: f64) {
-    // Beyond this a double no longer holds every integer, and the general case must round.
+    // Above this limit a double does not hold every integer, and the general case must round.
     const INTEGERS_EXACT_BELOW: f64 = 1e15;
     if number.fract() == 0.0 && number.abs() < INTEGERS_EXACT_BELOW {
         if number == 0.0 && number.is_sign_negative() {
@@ -50,8 +50,8 @@ pub fn write_double(to: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// `%.17g`: 17 significant digits without trailing zeros, in scientific notation when the exponent
-/// is below -4 or not below 17.
+/// Writes `%.17g`: 17 significant digits without trailing zeros, in scientific notation when the exponent is below
+/// -4 or not below 17.
 fn write_17_digits(to: &mut Vec<u8>, number: f64) {
     // Rust's `e` notation with 16 decimals has the right digits: `-d.dddddddddddddddde-N`.
     let mut text = [0u8; 32];
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn doubles_look_as_redis_7_0_prints_them() {
-        // Each as ZSCORE of redis-server 7.0.15 answers, but for the last two.
+        // The expected texts are the replies of ZSCORE of redis-server 7.0.15, except for the last two.
         for (number, text) in [
             (3.0, "3"),
             (2.5, "2.5"),

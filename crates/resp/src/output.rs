@@ -1,8 +1,8 @@
-//! What a connection has yet to send: its own bytes, and large values that are shared, not copied.
+//! A connection's unsent bytes: its own, and large values that are shared, not copied.
 //!
-//! `commands` writes into it through `Reply`; the server sends [`Output::chunks`] with one gathered
-//! write and then says with [`Output::advance`] how much the socket took. A [`Mark`] is a place in
-//! the connection's stream: up to one a reply may be sent, back to one it can be undone.
+//! `commands` writes into it through `Reply`; the server sends [`Output::chunks`] with one gathered write and then
+//! calls [`Output::advance`] with the number of bytes the socket took. A [`Mark`] is a position in the connection's
+//! stream: the server sends up to a mark, and a reply can be undone back to a mark.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,42 +12,42 @@ mod tests;
 
 #[derive(Debug, Default)]
 pub struct Output {
-    /// Bytes of our own. The first `head` of them are sent.
+    /// Bytes owned by this output. The first `head` of them are sent.
     bytes: Vec<u8>,
     head: usize,
-    /// Values standing between our own bytes, in order. None of them is sent entirely.
+    /// Shared values placed between the owned bytes, in order. None of them is sent entirely.
     shared: VecDeque<Shared>,
-    /// How much of the first shared value is sent. Not zero only when `head` has reached it.
+    /// The number of bytes of the first shared value that are sent. Not zero only when `head` has reached it.
     shared_head: usize,
     /// Unsent bytes of all shared values.
     shared_len: usize,
-    /// Bytes sent since the connection began.
+    /// Bytes sent since the connection was opened.
     sent: u64,
 }
 
 #[derive(Debug)]
 struct Shared {
-    /// How many of our own `bytes` stand before it.
+    /// The number of owned `bytes` that precede it.
     at: usize,
     value: Arc<Vec<u8>>,
 }
 
-/// What was written since a mark.
+/// The start of the bytes written since a mark.
 struct Since {
     own_start: usize,
     first_shared: usize,
 }
 
-/// A place in a connection's outgoing stream, counted from its first byte.
+/// A position in a connection's outgoing stream, counted from its first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u64);
 
 impl Output {
-    /// Above this, sent bytes at the front are dropped before the rest is sent: otherwise a client
-    /// that is always a little behind would make the buffer grow for ever.
+    /// Above this size, sent bytes at the front are dropped before the rest is sent. Otherwise a client that always
+    /// reads a little too slowly would make the buffer grow without bound.
     const HEAD_BYTES_KEPT: usize = 64 * 1024;
 
-    /// Bytes yet to be sent.
+    /// Returns the number of unsent bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes.len() - self.head + self.shared_len
@@ -58,44 +58,44 @@ impl Output {
         self.len() == 0
     }
 
-    /// The end of what has been written so far.
+    /// Returns the position after the last byte written so far.
     #[inline]
     pub fn mark(&self) -> Mark {
         Mark(self.sent + self.len() as u64)
     }
 
-    /// Where sending stands.
+    /// Returns the position up to which the output is sent.
     pub fn sent(&self) -> Mark {
         Mark(self.sent)
     }
 
-    /// Memory held for this connection alone; shared values belong to the store.
+    /// Returns the memory held for this connection alone; shared values belong to the store.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity() + self.shared.capacity() * size_of::<Shared>()
     }
 
-    /// Appends bytes that are already in the protocol.
+    /// Appends bytes that are already encoded.
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The buffer to append to. Bytes already there must stay as they are.
+    /// Returns the buffer to append to. The caller must not change the bytes already there.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Appends a value without copying it. It is kept until it has been sent.
+    /// Appends a value without copying it. The output holds it until it is sent.
     pub fn push_shared(&mut self, value: &Arc<Vec<u8>>) {
         if value.is_empty() {
-            return; // A chunk must have bytes, or sending would not advance past it.
+            return; // A chunk must not be empty, or sending would not advance past it.
         }
         self.shared_len += value.len();
         self.shared.push_back(Shared { at: self.bytes.len(), value: Arc::clone(value) });
     }
 
-    /// The unsent bytes up to `until`, as the pieces they are held in.
+    /// Returns the unsent bytes up to `until`, in the pieces they are stored in.
     pub fn chunks(&self, until: Mark) -> Chunks<'_> {
         let left = until.0.saturating_sub(self.sent);
         Chunks {
@@ -106,7 +106,7 @@ impl Output {
         }
     }
 
-    /// Forgets `count` bytes at the front: the socket has taken them.
+    /// Drops `count` bytes at the front: the socket has taken them.
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.len(), "more was sent than there was");
         self.sent += count as u64;
@@ -160,7 +160,7 @@ impl Output {
         }
     }
 
-    /// Inserts bytes at `mark`, which must not have been sent, and moves all written since.
+    /// Inserts bytes at `mark`, which must not have been sent, and shifts everything written since.
     pub fn insert(&mut self, mark: Mark, bytes: &[u8]) {
         let since = self.since(mark);
         self.bytes.splice(since.own_start..since.own_start, bytes.iter().copied());
@@ -169,8 +169,8 @@ impl Output {
         }
     }
 
-    /// Finds what was written since `mark`, from the end: marks are looked for soon after they
-    /// were made.
+    /// Finds the bytes written since `mark`. Searches from the end, because marks are used soon after they are
+    /// made.
     fn since(&self, mark: Mark) -> Since {
         assert!(mark.0 >= self.sent, "what has been sent cannot be changed");
         let written = self.mark().0.checked_sub(mark.0).expect("a mark of this output");
@@ -187,7 +187,7 @@ impl Output {
         Since { own_start: self.bytes.len() - (written - shared_len), first_shared }
     }
 
-    /// Drops everything unsent, as when the connection is closed. Marks stay valid.
+    /// Drops everything unsent, for example when the connection is closed. Marks stay valid.
     pub fn clear(&mut self) {
         self.sent += self.len() as u64;
         self.bytes.clear();
@@ -195,7 +195,7 @@ impl Output {
         (self.head, self.shared_head, self.shared_len) = (0, 0, 0);
     }
 
-    /// Gives memory back when there is more than `bytes_max` of it and nothing to send.
+    /// Frees the buffers if they take more than `bytes_max` and there is nothing to send.
     pub fn trim(&mut self, bytes_max: usize) {
         if self.is_empty() && self.capacity() > bytes_max {
             self.bytes = Vec::new();
@@ -208,7 +208,7 @@ impl Output {
 #[derive(Debug)]
 pub struct Chunks<'o> {
     output: &'o Output,
-    /// Place in the output's own bytes.
+    /// Position in the output's own bytes.
     at: usize,
     next_shared: usize,
     left: usize,

@@ -1,8 +1,8 @@
-//! Answers, written in either version of the protocol.
+//! Replies, written in either version of the protocol.
 //!
-//! `commands` calls one method for each answer or part of one; what RESP2 has no type for becomes
-//! what Redis makes of it: a map a flat array, a double a bulk string, a boolean a 0 or 1. A `Reply`
-//! is made for each command, since `HELLO` may change the protocol between two of them.
+//! `commands` calls one method for each reply or part of one. Types that RESP2 lacks are written as Redis writes
+//! them: a map as a flat array, a double as a bulk string, a boolean as 0 or 1. A `Reply` is created for each
+//! command, since `HELLO` may change the protocol between two commands.
 
 use crate::output::{Mark, Output};
 use crate::{Protocol, write_double};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
-/// Below this a value is copied: that costs less than another piece in the gathered write.
+/// Smaller values are copied: that costs less than another piece in the gathered write.
 pub const SHARED_BYTES_MIN: usize = 16 * 1024;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl<'o> Reply<'o> {
         Reply { out, protocol }
     }
 
-    /// What is written to, for marks and for bytes that are already in the protocol.
+    /// Returns the underlying output, for marks and for bytes that are already encoded.
     #[inline]
     pub fn output(&mut self) -> &mut Output {
         self.out
@@ -58,7 +58,7 @@ impl<'o> Reply<'o> {
 
     #[inline]
     pub fn integer(&mut self, number: i64) {
-        // Counts and truth values are most of what is sent.
+        // Most integer replies are counts and truth values.
         match number {
             0 => self.out.extend_from_slice(b":0\r\n"),
             1 => self.out.extend_from_slice(b":1\r\n"),
@@ -85,7 +85,7 @@ impl<'o> Reply<'o> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// A number as a bulk string, as `GET` of a counter answers.
+    /// Writes a number as a bulk string, like the reply of `GET` on a counter.
     #[inline]
     pub fn bulk_integer(&mut self, number: i64) {
         self.bulk(itoa::Buffer::new().format(number).as_bytes());
@@ -99,7 +99,7 @@ impl<'o> Reply<'o> {
         });
     }
 
-    /// Nothing, where an array was expected.
+    /// Writes a null where the client expects an array.
     pub fn null_array(&mut self) {
         self.out.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"*-1\r\n",
@@ -107,13 +107,13 @@ impl<'o> Reply<'o> {
         });
     }
 
-    /// Begins an array; `len` answers must follow.
+    /// Begins an array; `len` replies must follow.
     #[inline]
     pub fn array(&mut self, len: usize) {
         put_length(self.out.bytes_mut(), b'*', len);
     }
 
-    /// Begins a map; `pairs` times a key and a value must follow.
+    /// Begins a map; `pairs` pairs of key and value must follow.
     pub fn map(&mut self, pairs: usize) {
         match self.protocol {
             Protocol::Resp2 => put_length(self.out.bytes_mut(), b'*', pairs * 2),
@@ -121,25 +121,25 @@ impl<'o> Reply<'o> {
         }
     }
 
-    /// Begins a set; `len` answers must follow.
+    /// Begins a set; `len` replies must follow.
     pub fn set(&mut self, len: usize) {
         self.aggregate(b'~', len);
     }
 
-    /// Begins a message the client did not ask for; `len` answers must follow.
+    /// Begins a push message; `len` replies must follow.
     pub fn push(&mut self, len: usize) {
         self.aggregate(b'>', len);
     }
 
-    /// Begins what is said about the answer after it; `pairs` times a key and a value must follow.
-    /// Only for RESP3: the older protocol has no place for it.
+    /// Begins an attribute of the reply after it; `pairs` pairs of key and value must follow. Only for RESP3: RESP2
+    /// has no attributes.
     pub fn attribute(&mut self, pairs: usize) {
         assert_eq!(self.protocol, Protocol::Resp3, "RESP2 has no attributes");
         put_length(self.out.bytes_mut(), b'|', pairs);
     }
 
-    /// Makes an array of the `len` answers written since `mark`, for whoever did not know how many
-    /// there would be. Costs a move of those bytes.
+    /// Makes an array of the `len` replies written since `mark`, for callers that did not know the number in
+    /// advance. Costs a move of those bytes.
     pub fn array_since(&mut self, mark: Mark, len: usize) {
         let mut header = Vec::with_capacity(HEADER_BYTES_MAX);
         put_length(&mut header, b'*', len);
@@ -171,7 +171,7 @@ impl<'o> Reply<'o> {
         });
     }
 
-    /// An integer of any size, in decimal digits.
+    /// Writes an integer of any size, in decimal digits.
     pub fn big_number(&mut self, digits: &str) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(digits.as_bytes()),
@@ -179,7 +179,7 @@ impl<'o> Reply<'o> {
         }
     }
 
-    /// Text for people, with a format of three letters: `txt` or `mkd`.
+    /// Writes text for people, with a format of three letters: `txt` or `mkd`.
     pub fn verbatim(&mut self, format: &str, text: &[u8]) {
         assert_eq!(format.len(), 3, "a verbatim format has three letters");
         if self.protocol == Protocol::Resp2 {
@@ -209,8 +209,8 @@ impl<'o> Reply<'o> {
         bytes.extend_from_slice(b"\r\n");
     }
 
-    /// Line breaks become spaces: texts quote what clients sent, and a break would end the reply
-    /// where the client decides.
+    /// Writes one line. Line breaks in `text` become spaces: texts quote what clients sent, and a line break would
+    /// let the client end the reply early.
     fn line(&mut self, kind: u8, text: &[u8]) {
         let bytes = self.out.bytes_mut();
         bytes.reserve(text.len() + 3);
@@ -221,7 +221,7 @@ impl<'o> Reply<'o> {
     }
 }
 
-/// A type byte, up to 20 digits, and a line break.
+/// The size of a type byte, up to 20 digits, and a line break.
 const HEADER_BYTES_MAX: usize = 23;
 
 #[inline]

@@ -1,6 +1,6 @@
-//! Answers coming in, piece by piece. Clients call [`ReplyParser::next`]; `skip.rs` reads single
-//! items, and here they are put together, without recursion: how deep a reply goes is the server's
-//! choice, and our stack is not its to spend.
+//! Parses incoming replies incrementally. Clients call [`ReplyParser::next`]. `skip.rs` reads single items; this
+//! file assembles them without recursion: the server chooses the depth of a reply, and must not be able to overflow
+//! our stack.
 
 use crate::error::ProtocolError;
 use crate::skip::{Item, ItemKind};
@@ -9,11 +9,11 @@ use crate::value::Value;
 #[cfg(test)]
 mod tests;
 
-/// What a client is willing to take in one reply.
+/// Limits on one reply that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyLimits {
     pub depth_max: usize,
-    /// Values in the whole reply, at every depth.
+    /// Number of values in the whole reply, at every depth.
     pub items_max: u64,
 }
 
@@ -23,15 +23,15 @@ impl Default for ReplyLimits {
     }
 }
 
-/// Reads one connection's replies. Remembers what it has of a reply that is cut off.
+/// Parses the replies of one connection. Keeps the parsed part of an incomplete reply.
 #[derive(Debug, Default)]
 pub struct ReplyParser {
     limits: ReplyLimits,
-    /// Aggregates begun and not yet complete, the outermost first.
+    /// Aggregates that are begun and not yet complete, the outermost first.
     open: Vec<Open>,
-    /// How far into the reply all is read.
+    /// Number of bytes of the reply that are parsed.
     done: usize,
-    /// Values announced in the reply so far.
+    /// Number of values announced in the reply so far.
     items: u64,
 }
 
@@ -56,8 +56,8 @@ impl ReplyParser {
         ReplyParser { limits, ..ReplyParser::default() }
     }
 
-    /// Returns the reply that begins at `at` and its end, or `None` if it is not all there. Then
-    /// call again with more bytes; the reply may have moved to another place meanwhile.
+    /// Returns the reply that begins at `at` and its end, or `None` if it is incomplete. Then call again with more
+    /// bytes; the reply may have moved to another position in the meantime.
     pub fn next(&mut self, buf: &[u8], at: usize) -> Result<Option<(Value, usize)>, ProtocolError> {
         while let Some(item) = Item::read(&buf[at + self.done..])? {
             self.done += item.len;
@@ -71,7 +71,7 @@ impl ReplyParser {
         Ok(None)
     }
 
-    /// Turns an item into its value, or opens an aggregate and returns nothing yet.
+    /// Turns an item into its value, or opens an aggregate and returns `None`.
     fn begin(&mut self, item: ItemKind<'_>) -> Result<Option<Value>, ProtocolError> {
         let items_left = item.children();
         let kind = match item {
@@ -102,8 +102,8 @@ impl ReplyParser {
         Ok(None)
     }
 
-    /// Puts a complete value where it belongs, and closes whatever it completes. Returns the whole
-    /// reply once nothing is open any more.
+    /// Adds a complete value to the innermost open aggregate, and closes the aggregates it completes. Returns the
+    /// whole reply once no aggregate is open.
     fn close(&mut self, mut value: Value) -> Option<Value> {
         while let Some(open) = self.open.last_mut() {
             open.items.push(value);

@@ -1,19 +1,19 @@
-//! A client's bytes become the places of its arguments.
+//! Finds the arguments of a request in a client's bytes.
 //!
-//! The server reads into a buffer and calls [`RequestParser::next`] until it answers `Incomplete`;
-//! arguments are [`Span`]s of that buffer, so nothing is copied. A request comes in one of two
-//! forms: an array of bulk strings, which every client library sends, or one line of words
-//! ("inline"), which people type; `request/inline.rs` splits the latter.
+//! The server reads into a buffer and calls [`RequestParser::next`] until it returns `Incomplete`; arguments are
+//! [`Span`]s of that buffer, so nothing is copied. A request comes in one of two forms: an array of bulk strings,
+//! which every client library sends, or one line of words ("inline"), which people type; `request/inline.rs` splits
+//! the latter.
 //!
-//! There are two ways through an array. `whole_array` takes one that is all there and ordinary,
-//! which is nearly every one, and keeps no state. Anything else (cut off, malformed, oddly
-//! terminated) goes through `RequestParser::resume_array`, which remembers where it stopped, so
-//! that each byte is looked at a bounded number of times however the bytes arrive.
+//! There are two code paths for an array. `whole_array` takes one that is complete and ordinary, which is nearly
+//! every one, and keeps no state. Anything else (incomplete, malformed, oddly terminated) goes through
+//! `RequestParser::resume_array`, which remembers where it stopped, so that each byte is examined a bounded number
+//! of times however the bytes arrive.
 //!
-//! We accept and refuse exactly what Redis 7.0 does, lenience included: it never looks at the byte
-//! after a length's `\r`, nor at the two bytes after an argument. Two things differ: an array of
-//! more than 1,048,576 arguments is refused, and a zero byte in a line is a byte like any other
-//! (Redis stops reading the line there and waits for ever).
+//! We accept and refuse exactly what Redis 7.0 does, lenience included: it never checks the byte after a length's
+//! `\r`, nor the two bytes after an argument. There are two differences: an array of more than 1,048,576 arguments
+//! is refused, and a zero byte in a line is a byte like any other (Redis stops reading the line there and waits
+//! forever).
 
 mod inline;
 #[cfg(test)]
@@ -23,7 +23,7 @@ use crate::error::ProtocolError;
 use crate::number::parse_integer;
 use memchr::memchr;
 
-/// Where an argument stands in the buffer that was parsed.
+/// The position of an argument in the parsed buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub start: u32,
@@ -43,19 +43,19 @@ impl Span {
     }
 }
 
-/// Whether the client has shown who it is. Until then it may not make us hold much.
+/// The authentication state of the client. Unauthenticated clients get small limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     Authenticated,
     Unauthenticated,
 }
 
-/// How much a client may ask us to hold for one request.
+/// Limits on the memory a client may make us hold for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub bulk_bytes_max: usize,
     pub args_max: usize,
-    /// For a line of words, and for the line that holds a length.
+    /// Applies to an inline request, and to the line that holds a length.
     pub inline_bytes_max: usize,
     pub sender: Sender,
 }
@@ -99,45 +99,44 @@ impl Limits {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// A request ends at `end`; its `args` spans were pushed. An empty line or an empty array is a
-    /// request without arguments, to be passed over in silence.
+    /// A request ends at `end`; its `args` spans were pushed. An empty line or an empty array is a request without
+    /// arguments; the caller skips it without a reply.
     Request { end: usize, args: usize },
-    /// The rest has not come yet: at least `missing_hint` bytes more.
+    /// The request is incomplete: at least `missing_hint` more bytes are needed.
     Incomplete { missing_hint: usize },
 }
 
-/// Reads one connection's requests. Remembers how far it came in a request that is cut off.
+/// Parses the requests of one connection. Keeps its position in an incomplete request.
 #[derive(Debug, Default)]
 pub struct RequestParser {
     progress: Progress,
-    /// Arguments of the cut-off array, relative to its first byte: the caller may move the bytes
-    /// to another buffer before it reads on.
+    /// Arguments of the incomplete array, relative to its first byte: the caller may move the bytes to another
+    /// buffer before it continues.
     partial: Vec<Span>,
 }
 
-/// Offsets are relative to the request's first byte.
+/// The position in an incomplete request. Offsets are relative to the request's first byte.
 #[derive(Clone, Copy, Debug, Default)]
 enum Progress {
     /// Between two requests.
     #[default]
     Fresh,
-    /// Inside a line of words; the first `scanned` bytes hold no newline.
+    /// Inside an inline request; the first `scanned` bytes hold no newline.
     Line { scanned: usize },
-    /// Inside the line that says how many arguments follow.
+    /// Inside the line that holds the number of arguments.
     Count { scanned: usize },
-    /// Inside the line, beginning at `at`, that says how long the next argument is.
+    /// Inside the line, beginning at `at`, that holds the length of the next argument.
     Length { at: usize, scanned: usize, args_left: usize },
     /// Inside an argument of `len` bytes that begins at `at`.
     Bulk { at: usize, len: usize, args_left: usize },
 }
 
 impl RequestParser {
-    /// Parses the next request in `buf[at..]`, where `at` is where the last one ended, and pushes
-    /// its arguments' spans, relative to the start of `buf`.
+    /// Parses the next request in `buf[at..]`, where `at` is the end of the last one, and pushes its arguments'
+    /// spans, relative to the start of `buf`.
     ///
-    /// On `Incomplete` call again when more bytes have come; they and those from `at` on may have
-    /// moved to another place meanwhile. Lines of words are unquoted in place, which is why `buf`
-    /// is mutable.
+    /// On `Incomplete` call again with more bytes; the bytes from `at` on may have moved to another position in the
+    /// meantime. Inline requests are unquoted in place, which is why `buf` is mutable.
     #[inline]
     pub fn next(
         &mut self,
@@ -265,7 +264,7 @@ impl RequestParser {
     }
 
     fn finish_array(&mut self, end: usize, spans: &mut Vec<Span>) -> Parsed {
-        // A connection that once sent a huge request does not keep the room for it.
+        // A connection that once sent a huge request must not keep the memory for it.
         const PARTIAL_KEPT: usize = 64;
         let args = self.partial.len();
         spans.append(&mut self.partial);
@@ -274,8 +273,8 @@ impl RequestParser {
     }
 }
 
-/// Takes an array that is all there and as every client library writes it: pushes its arguments and
-/// returns its end. `None` means "look closer", with some spans perhaps pushed.
+/// Parses an array that is complete and written the way client libraries write it: pushes its arguments and returns
+/// its end. `None` means that the slow path must decide; some spans may have been pushed.
 #[inline]
 fn whole_array(buf: &[u8], at: usize, limits: &Limits, spans: &mut Vec<Span>) -> Option<usize> {
     if *buf.get(at)? != b'*' || u32::try_from(buf.len()).is_err() {
@@ -298,7 +297,7 @@ fn whole_array(buf: &[u8], at: usize, limits: &Limits, spans: &mut Vec<Span>) ->
     Some(at)
 }
 
-/// Reads a number of up to nine digits and its `\r\n`; returns it and what follows it.
+/// Reads a number of up to nine digits and its `\r\n`; returns the number and the position after it.
 #[inline]
 fn short_number(buf: &[u8], at: usize) -> Option<(usize, usize)> {
     // Two digits are enough for most counts, names, keys and small values.
@@ -334,7 +333,7 @@ fn longer_number(buf: &[u8], at: usize, mut number: usize) -> Option<(usize, usi
     None
 }
 
-/// What became of a line that holds a number. Offsets are relative to the line.
+/// The result of reading a line that holds a number. Offsets are relative to the line.
 enum Line {
     Read { number: usize, end: usize },
     Incomplete { scanned: usize },
@@ -379,9 +378,8 @@ fn unfinished(line: &[u8], limits: &Limits, too_big: ProtocolError) -> Result<Li
     Ok(Line::Incomplete { scanned: line.len() })
 }
 
-/// Finds `byte` behind the `scanned` bytes and not beyond the limit. Redis tests a line's length
-/// only while it waits for the end, so there it depends on how the bytes were cut; here it does
-/// not.
+/// Finds `byte` after the first `scanned` bytes and within the limit. Redis checks a line's length only while it
+/// waits for the end, so its result depends on how the bytes arrive; ours does not.
 fn find(byte: u8, line: &[u8], scanned: usize, bytes_max: usize) -> Option<usize> {
     let end = line.len().min(bytes_max + 1);
     memchr(byte, line.get(scanned..end)?).map(|found| scanned + found)

@@ -1,34 +1,33 @@
-//! Where an answer ends, without building it. The load generator and the proxy count answers with
-//! it; `reply_parser.rs` reads the same items and builds values of them.
+//! Finds the end of a reply without building it. The load generator and the proxy count replies with it;
+//! `reply_parser.rs` reads the same items and builds values from them.
 
 use crate::error::ProtocolError;
 use crate::number::parse_integer;
 use memchr::memchr;
 
-/// The longest line in a reply: errors and simple strings are short.
+/// Maximum length of a line in a reply: errors and simple strings are short.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 pub(crate) const BULK_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Returns the end of the reply that begins at `at`, or `None` if it is not all there.
-/// Starts from the reply's first byte each time; [`ReplySkipper`] does not.
+/// Returns the end of the reply that begins at `at`, or `None` if it is incomplete. Starts from the reply's first
+/// byte each time; [`ReplySkipper`] does not.
 #[inline]
 pub fn skip_reply(buf: &[u8], at: usize) -> Result<Option<usize>, ProtocolError> {
     ReplySkipper::default().next(buf, at)
 }
 
-/// Finds the ends of replies one after another, and remembers how far it came in one that is cut
-/// off.
+/// Finds the ends of successive replies, and keeps its position in an incomplete one.
 #[derive(Debug, Default)]
 pub struct ReplySkipper {
-    /// Items still to come in the reply under way. Zero: none is.
+    /// Items still missing from the current reply. Zero: no reply has begun.
     items_left: u64,
-    /// How far into the reply all is read.
+    /// Number of bytes of the reply that are parsed.
     done: usize,
 }
 
 impl ReplySkipper {
-    /// Returns the end of the reply that begins at `at`, or `None` if it is not all there. Then call
-    /// again with more bytes; the reply may have moved to another place meanwhile.
+    /// Returns the end of the reply that begins at `at`, or `None` if it is incomplete. Then call again with more
+    /// bytes; the reply may have moved to another position in the meantime.
     #[inline]
     pub fn next(&mut self, buf: &[u8], at: usize) -> Result<Option<usize>, ProtocolError> {
         let reply = &buf[at..];
@@ -51,7 +50,7 @@ impl ReplySkipper {
 /// One item of a reply: a whole scalar, or the header of an aggregate whose items follow.
 pub(crate) struct Item<'b> {
     pub(crate) kind: ItemKind<'b>,
-    /// Its bytes in the buffer.
+    /// Its length in the buffer, in bytes.
     pub(crate) len: usize,
 }
 
@@ -69,14 +68,14 @@ pub(crate) enum ItemKind<'b> {
     Array(u64),
     Set(u64),
     Push(u64),
-    /// Pairs.
+    /// Number of pairs.
     Map(u64),
-    /// Pairs, and then the answer they are about.
+    /// Number of pairs; the reply they describe follows them.
     Attribute(u64),
 }
 
 impl ItemKind<'_> {
-    /// How many items follow as parts of this one. An attribute's answer counts.
+    /// Returns the number of items that follow as parts of this one, including the reply an attribute describes.
     #[inline]
     pub(crate) fn children(self) -> u64 {
         match self {
@@ -97,7 +96,7 @@ impl ItemKind<'_> {
 }
 
 impl<'b> Item<'b> {
-    /// Reads the item at the start of `buf`, or returns `None` if it is not all there.
+    /// Reads the item at the start of `buf`, or returns `None` if it is incomplete.
     #[inline]
     pub(crate) fn read(buf: &'b [u8]) -> Result<Option<Item<'b>>, ProtocolError> {
         let Some((&first, _)) = buf.split_first() else { return Ok(None) };
@@ -152,10 +151,10 @@ fn read_bulk<'b>(
     Ok(Some(Item { kind, len: start + len + 2 }))
 }
 
-/// The text between the type byte and the line break.
+/// Returns the text between the type byte and the line break.
 #[inline]
 fn read_line(buf: &[u8]) -> Result<Option<&[u8]>, ProtocolError> {
-    // Lengths and short numbers end within a few bytes, before a call of memchr pays.
+    // Lengths and short numbers end within a few bytes, where calling memchr does not pay.
     const NEAR: usize = 8;
     let near = buf[1..].iter().take(NEAR).position(|&byte| byte == b'\r');
     let found = match near {
@@ -179,7 +178,7 @@ fn integer(text: &[u8]) -> Result<i64, ProtocolError> {
 
 #[inline]
 fn length(text: &[u8]) -> Result<u64, ProtocolError> {
-    // The largest that can still be doubled for a map's keys and values.
+    // The largest length that can still be doubled for a map's keys and values.
     const LENGTH_MAX: u64 = u32::MAX as u64;
     let number = match text {
         [digit @ b'0'..=b'9'] => return Ok(u64::from(digit - b'0')),

@@ -1,9 +1,9 @@
-//! An answer as a client holds it. Made by `reply_parser.rs`; used by the command line, the load
-//! generator's checks and tests.
+//! A reply as a client holds it. Built by `reply_parser.rs`; used by the command line, the load generator's checks
+//! and tests.
 
 use std::fmt;
 
-/// Texts are bytes: a server may quote in an error whatever a client has sent.
+/// A reply. Texts are bytes: a server may quote in an error anything a client has sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Simple(Vec<u8>),
@@ -14,10 +14,10 @@ pub enum Value {
     /// RESP3's null, and both of RESP2's: `$-1` and `*-1`.
     Null,
     Array(Vec<Value>),
-    /// In the order the server sent it, so that order can be compared.
+    /// Pairs in the order the server sent them, so that the order can be compared.
     Map(Vec<(Value, Value)>),
     Set(Vec<Value>),
-    /// A message nobody asked for.
+    /// A push message.
     Push(Vec<Value>),
     Double(f64),
     Boolean(bool),
@@ -26,7 +26,7 @@ pub enum Value {
         format: [u8; 3],
         text: Vec<u8>,
     },
-    /// An answer with something said about it.
+    /// A reply with an attribute.
     Attribute {
         about: Vec<(Value, Value)>,
         value: Box<Value>,
@@ -38,7 +38,7 @@ impl Value {
         matches!(self, Value::Simple(text) if text == b"OK")
     }
 
-    /// The bytes of any kind of text but an error.
+    /// Returns the bytes of any type of text except an error.
     pub fn text(&self) -> Option<&[u8]> {
         match self {
             Value::Simple(text)
@@ -59,7 +59,7 @@ impl Value {
     }
 }
 
-/// As redis-cli shows an answer to a person.
+/// Formats a reply as redis-cli shows it to a person.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt_indented(self, f, 0)
@@ -95,15 +95,15 @@ fn fmt_indented(value: &Value, f: &mut fmt::Formatter<'_>, indent: usize) -> fmt
 
 #[derive(Clone, Copy)]
 struct Numbering {
-    /// Stands after each number and tells the kind.
+    /// The character after each number; it shows the type.
     mark: char,
-    /// What an empty one is called.
+    /// The type's name in the text for an empty one.
     empty: &'static str,
     indent: usize,
 }
 
 impl Numbering {
-    /// Writes a line's number; returns how far its content is indented.
+    /// Writes a line's number; returns the indentation of its content.
     fn begin(
         self,
         f: &mut fmt::Formatter<'_>,

@@ -1,4 +1,4 @@
-//! Listening, and sharing new connections out among the workers. The first worker does it.
+//! Listening, and distributing new connections among the workers. The first worker does both.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ pub(crate) struct Accepted {
 /// Opens the listening socket for clients.
 pub(crate) fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // A restarted node finds its port still in the hands of dying connections.
+    // After a restart, connections in TIME_WAIT may still occupy the port.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -26,7 +26,7 @@ pub(crate) fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListene
     Ok(TcpListener::from_std(socket.into()))
 }
 
-/// Sets a client's socket up: small writes go out at once, a vanished peer is noticed.
+/// Configures a client's socket: no delay for small writes, keepalive to detect a vanished client.
 pub(crate) fn configure(stream: &TcpStream, settings: &Settings) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;

@@ -1,5 +1,5 @@
-//! The connections of the node, as others see them: each worker keeps its own, and tells what is
-//! worth knowing on a [`ClientCard`] that any thread may read. CLIENT LIST and KILL begin here.
+//! The client connections of the node, as other threads see them. Each worker owns its connections and
+//! publishes their state on a [`ClientCard`], which any thread may read. CLIENT LIST and KILL begin here.
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use commands::{ClientFacts, CommandId, Kind, Session, Table};
 use parking_lot::Mutex;
 use store::UnixMillis;
 
-/// What is known of a connection outside its worker. The worker writes it at the end of a turn with
-/// plain stores; whoever reads it may see how things were a moment ago.
+/// A connection's state as visible outside its worker. The worker updates it at the end of a turn with plain
+/// stores; a reader may see slightly outdated values.
 pub(crate) struct ClientCard {
     pub id: u64,
     pub address: SocketAddr,
@@ -39,7 +39,7 @@ pub(crate) struct Place {
     pub index: usize,
 }
 
-/// What a client says of itself; it seldom changes.
+/// Texts that a client sets about itself; they seldom change.
 #[derive(Default)]
 struct Texts {
     name: Vec<u8>,
@@ -47,15 +47,15 @@ struct Texts {
     library_version: Vec<u8>,
 }
 
-/// What a connection did and holds, at the end of a turn. Of its replies it is taken to have read all
-/// until [`ClientCard::left_unread`] says otherwise.
+/// State of a connection at the end of a turn. The client counts as having read all replies until
+/// [`ClientCard::left_unread`] says otherwise.
 pub(crate) struct TurnEnd {
     pub now: UnixMillis,
     pub last_command: CommandId,
     pub input_bytes: usize,
 }
 
-/// One bit for each yes or no of a session.
+/// One bit for each flag of a session.
 const MONITOR: u8 = 1 << 0;
 const CLOSING: u8 = 1 << 1;
 const NO_EVICT: u8 = 1 << 2;
@@ -84,7 +84,7 @@ impl ClientCard {
         }
     }
 
-    /// Writes down how a connection is after its turn.
+    /// Records the state of a connection after its turn.
     pub(crate) fn update(&self, session: &mut Session, turn: &TurnEnd) {
         self.last_active.store(turn.now.0, Relaxed);
         if turn.last_command != CommandId::NONE {
@@ -108,12 +108,12 @@ impl ClientCard {
         }
     }
 
-    /// The client has not taken all replies.
+    /// Records the number of reply bytes that the client has not read.
     pub(crate) fn left_unread(&self, bytes: usize) {
         self.output_bytes.store(bytes as u64, Relaxed);
     }
 
-    /// The connection as the card shows it.
+    /// Returns the connection's state, for CLIENT LIST and INFO.
     pub(crate) fn facts(&self, now: UnixMillis, table: &Table) -> ClientFacts {
         let marks = self.marks.load(Relaxed);
         let last_command = CommandId::from_number(self.last_command.load(Relaxed));
@@ -145,7 +145,7 @@ impl ClientCard {
         ]
     }
 
-    /// The part that a session does not know of itself.
+    /// Returns the facts that a session does not know about itself.
     pub(crate) fn outer_facts(&self, now: UnixMillis) -> ClientFacts {
         let seconds_since = |then: u64| now.0.saturating_sub(then) / 1_000;
         let (input, output) = (self.input_bytes.load(Relaxed), self.output_bytes.load(Relaxed));
@@ -199,7 +199,7 @@ impl Clients {
         self.0.lock().get(&id).cloned()
     }
 
-    /// All cards, the oldest first.
+    /// Returns all cards, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<ClientCard>> {
         self.0.lock().values().cloned().collect()
     }

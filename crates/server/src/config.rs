@@ -1,4 +1,4 @@
-//! Settings that change while the node runs, and the file they are written back to.
+//! Settings that change at run time, and the file they are written back to.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,12 +12,12 @@ use parking_lot::Mutex;
 
 use crate::shared::Shared;
 
-/// Keeps changes one after the other, and remembers which settings are no longer as at start.
+/// Serializes changes and remembers which settings differ from those at start.
 #[derive(Default)]
 pub(crate) struct ConfigChanges(Mutex<BTreeSet<&'static str>>);
 
 impl ConfigChanges {
-    /// Makes all changes or none.
+    /// Applies all changes or none.
     pub(crate) fn change(
         &self,
         shared: &Shared,
@@ -31,7 +31,7 @@ impl ConfigChanges {
         Ok(())
     }
 
-    /// Writes what was changed into the configuration file. The error is a whole error reply.
+    /// Writes the changed settings into the configuration file. The error is a complete error reply.
     pub(crate) fn rewrite(&self, shared: &Shared) -> Result<(), String> {
         let Some(path) = &shared.config_file else {
             return Err("ERR The server is running without a config file".to_owned());
@@ -49,21 +49,21 @@ fn failed(error: &dyn core::fmt::Display) -> String {
     format!("ERR Rewriting config file: {error}")
 }
 
-/// Puts a whole new file in the place of the old one: whoever reads sees one or the other.
+/// Replaces a file atomically: a reader sees the old or the new content, never a mixture.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = Path::new(&beside);
     let written = write_whole(beside, path, content).and_then(|()| fs::rename(beside, path));
     if written.is_err() {
-        let _ = fs::remove_file(beside); // Nothing depends on it.
+        let _ = fs::remove_file(beside); // Best effort: a leftover file does no harm.
     }
     written
 }
 
 fn write_whole(beside: &Path, like: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = fs::File::create(beside)?;
-    // The file may hold a password, so whoever could not read the old one cannot read this.
+    // The file may hold a password: copy the permissions, so that no one else can read the new file.
     file.set_permissions(fs::metadata(like)?.permissions())?;
     file.write_all(content)?;
     file.sync_all()

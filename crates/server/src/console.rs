@@ -11,7 +11,7 @@ use crate::http::{ConsoleSource, Sample};
 use crate::news;
 use crate::shared::Shared;
 
-/// Of the slow log, so much is shown.
+/// Maximum number of slow-log entries shown.
 const SLOW_COMMANDS_SHOWN: usize = 64;
 
 impl ConsoleSource for Shared {

@@ -1,6 +1,5 @@
-//! How a node comes into a cluster: it founds one, joins one, or comes back to the one that its data
-//! directory knows. Called once, by `Node::start`; everything is decided before a thread of the
-//! control plane runs.
+//! Entry into a cluster: the node founds one, joins one, or returns to the one its data directory belongs to.
+//! Called once, by `Node::start`; everything is decided before a thread of the control plane runs.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -24,27 +23,27 @@ use crate::peer::{
     join,
 };
 
-/// The interval at which a process that loads for long says so.
+/// Interval at which a process that is still loading announces it.
 const SAY_LOADING: Duration = Duration::from_secs(2);
 
-/// The ports a node has, as the system gave them.
+/// The node's ports, as assigned by the system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ports {
     pub client: u16,
-    /// 0 if it stays alone.
+    /// 0 if the node stays alone.
     pub peer: u16,
-    /// 0 if it has none.
+    /// 0 if HTTP is off.
     pub http: u16,
 }
 
-/// Who a process is, before it is in any cluster.
+/// A process's identity before it is in any cluster.
 pub(crate) struct Identity {
     pub me: Member,
     pub directory: Option<SharedDirectory>,
     saved: Saved,
     /// The cluster that an earlier life of this process belonged to.
     cluster: Option<ClusterId>,
-    /// Set if it asks to be let in before it begins. One that may have a vote begins at once.
+    /// True if the process asks for admission before it begins. One that may have a vote begins at once.
     asks_first: bool,
 }
 
@@ -53,11 +52,11 @@ pub(crate) struct Place {
     pub start: Start,
     pub roster: Roster,
     pub directory: Option<SharedDirectory>,
-    /// Where to look again, if nobody has answered and it begins with what it remembers.
+    /// Addresses to check again, if no node has answered and this one starts from its log.
     pub unheard: Unheard,
 }
 
-/// The addresses of a cluster of which nobody has answered yet.
+/// The addresses of a cluster from which no node has answered yet.
 #[derive(Default)]
 pub(crate) struct Unheard {
     me: Option<NodeId>,
@@ -66,14 +65,14 @@ pub(crate) struct Unheard {
 }
 
 impl Unheard {
-    /// Whether the others go on, by now, and do not count this node: it has left without hearing of it.
+    /// Returns whether the others run by now without this node as a member: it was removed without notice.
     pub(crate) fn is_left_behind(&self) -> bool {
         let Some(me) = self.me else { return false };
         self.addresses.iter().any(|at| is_unknown_at(at, &self.password, me))
     }
 }
 
-/// Finds out who this process is. An error is one line; nothing was changed.
+/// Identifies this process. An error is one line; nothing has changed then.
 pub(crate) fn identify(settings: &Settings, ports: Ports) -> Result<Identity, String> {
     let fresh = NodeId(draw_number());
     let open = |path| DataDirectory::open(path, fresh);
@@ -85,7 +84,8 @@ pub(crate) fn identify(settings: &Settings, ports: Ports) -> Result<Identity, St
     Ok(Identity { me, directory, saved, cluster: None, asks_first: true })
 }
 
-/// Returns who this process is in its next life: the same node under a new boot, with its log and its vote.
+/// Returns the identity of this process in its next life: the same node under a new boot, with its log and
+/// vote.
 pub(crate) fn identify_again(
     life: &Life,
     settings: &Settings,
@@ -94,7 +94,7 @@ pub(crate) fn identify_again(
     let reload = |directory: &SharedDirectory| directory.lock().reload();
     let reloaded = life.directory.as_ref().map(reload).transpose();
     let saved = reloaded.map_err(|error| error.to_string())?.unwrap_or_else(|| life.saved.clone());
-    // An id without its log must not vote again, so it is not used again.
+    // An id without its log must not vote again, so it is not reused.
     let is_known = !saved.is_blank() || life.directory.is_some();
     let id = if is_known { life.node } else { NodeId(draw_number()) };
     let mut me = member(id, settings, ports);
@@ -116,8 +116,8 @@ fn member(id: NodeId, settings: &Settings, ports: Ports) -> Member {
     }
 }
 
-/// Where the node is reached. The host is empty if it listens on all addresses and was told none:
-/// one that joins learns it from the connection by which it does.
+/// Returns the node's addresses. The host is empty if the node listens on all addresses and none is configured;
+/// a joining node then learns it from the connection it joins through.
 fn endpoints(settings: &Settings, ports: Ports) -> Endpoints {
     let advertised = settings.advertise.as_ref();
     let bound = Some(settings.bind).filter(|ip| !ip.is_unspecified());
@@ -130,7 +130,7 @@ fn endpoints(settings: &Settings, ports: Ports) -> Endpoints {
     }
 }
 
-/// Founds, joins or comes back. An error is one line; no cluster was disturbed.
+/// Founds, joins or returns to a cluster. An error is one line; no cluster was disturbed.
 pub(crate) fn enter(identity: Identity, settings: &Settings) -> Result<Place, String> {
     let wants_others = !settings.join.0.is_empty();
     if wants_others && identity.me.at.peer == 0 {
@@ -168,9 +168,9 @@ fn join_others(mut identity: Identity, settings: &Settings) -> Result<Place, Str
     identity.settle(cluster, roster, Begin::Join, Some(welcome))
 }
 
-/// A node that has kept its log asks at the addresses it was given and at those it remembers. If
-/// nobody answers, or nobody can decide, it just begins: perhaps all are only just starting, or the
-/// others are too few, and its vote is needed.
+/// Returns a node with a log to its cluster. It asks at the configured addresses and at those in its log. If no
+/// node answers, or none can decide, it starts from its log: perhaps all nodes are just starting, or the others
+/// lack a quorum and need its vote.
 fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
     let map = last_map(&identity.saved);
     let cluster = identity.cluster().ok_or("the log is of no known cluster")?;
@@ -201,7 +201,7 @@ fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, Strin
     Ok(Place { unheard, ..place })
 }
 
-/// The map at the end of the log, decided or not: good enough to know whom to ask.
+/// Returns the map at the end of the log, committed or not: good enough to find the other nodes.
 fn last_map(saved: &Saved) -> Map {
     let mut map = saved.snapshot().expect("what is not blank has a map").map.clone();
     for entry in saved.entries() {
@@ -222,19 +222,19 @@ fn roster_of(me: &Member, welcome: &Welcome) -> Roster {
 }
 
 impl Identity {
-    /// Whether by all it knows nobody else has what it has kept.
+    /// Returns whether, as far as this node knows, no other node has the data it has kept.
     pub(crate) fn is_alone(&self) -> bool {
         !self.saved.is_blank() && last_map(&self.saved).members().len() == 1
     }
 
-    /// The cluster that the data directory, or an earlier life of this process, belongs to.
+    /// Returns the cluster that the data directory, or an earlier life of this process, belongs to.
     fn cluster(&self) -> Option<ClusterId> {
         let directory = self.directory.as_ref();
         directory.and_then(|directory| directory.lock().cluster()).or(self.cluster)
     }
 
-    /// Does the work of loading what this node held. If that takes long the others are told again and again,
-    /// so that they do not begin without it.
+    /// Runs `load`, which loads the data this node held. During a long load the node announces itself to the
+    /// others repeatedly, so that they do not start without it.
     pub(crate) fn while_loading<R>(&self, settings: &Settings, load: impl FnOnce() -> R) -> R {
         let addresses = if self.saved.is_blank() { Vec::new() } else { self.addresses(settings) };
         if addresses.is_empty() {
@@ -251,14 +251,14 @@ impl Identity {
                 announce_loading(&candidate);
             }
         };
-        // Without the thread it loads all the same, and is perhaps not waited for.
+        // If the thread cannot start, the node still loads, but the others may not wait for it.
         let _ = thread::Builder::new().name("loading".to_owned()).spawn(say);
         let loaded = load();
         drop(done);
         loaded
     }
 
-    /// Returns where to ask for the others: at the addresses this process was given, and at those its log names.
+    /// Returns the addresses of the others: the configured ones and those in the log.
     fn addresses(&self, settings: &Settings) -> Vec<JoinAddress> {
         let map = last_map(&self.saved);
         let others = map.members().iter().filter(|member| member.id != self.me.id);
@@ -314,9 +314,9 @@ impl Identity {
     }
 }
 
-/// The address by which this machine would reach others. Nothing is sent.
+/// Returns the address from which this machine would reach others. Sends nothing.
 fn own_address() -> Option<IpAddr> {
-    /// An address of no machine, set aside for documentation.
+    /// An address of no machine, reserved for documentation.
     const ELSEWHERE: SocketAddr =
         SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 9);
     let socket = UdpSocket::bind(("0.0.0.0", 0)).ok()?;
@@ -341,7 +341,7 @@ fn ack(ack: settings::Ack) -> Ack {
     }
 }
 
-/// What the first node decides for all.
+/// Returns the cluster settings that the first node decides for all.
 fn cluster_settings(settings: &Settings) -> ClusterSettings {
     let default = ClusterSettings::default();
     ClusterSettings {

@@ -1,5 +1,5 @@
-//! Making room when memory is short: before a command that may need more, keys go until enough is
-//! free or nothing may go. Each worker has an evictor of its own; the thinking is in `store::evict`.
+//! Eviction when memory is short: before a command that may need more memory, keys are evicted until enough is
+//! free or no key is eligible. Each worker has its own evictor; the selection logic is in `store::evict`.
 
 use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
 use commands::settings::{EvictionPolicy, NotifyClasses, Settings};
@@ -10,7 +10,7 @@ use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_M
 use crate::shared::Shared;
 use crate::surroundings::lfu_tuning;
 
-/// Keys evicted for one command at most: no client waits for a whole clean-up.
+/// Maximum number of keys evicted for one command, so that no client waits for a whole clean-up.
 const ROUND_MAX: usize = 64;
 
 pub(crate) struct Evictor {
@@ -24,7 +24,7 @@ impl Default for Evictor {
     }
 }
 
-/// What an eviction works with.
+/// Inputs and outputs of an eviction.
 pub(crate) struct Room<'a> {
     pub shared: &'a Shared,
     pub around: &'a Surroundings,
@@ -34,7 +34,7 @@ pub(crate) struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Whether memory is below its limit.
+    /// Returns whether memory is within its limit.
     #[inline]
     pub(crate) fn is_enough(&self, settings: &Settings) -> bool {
         let used = self.shared.memory.counted().saturating_add_signed(self.outcome.grown_bytes);
@@ -43,8 +43,8 @@ impl Room<'_> {
 }
 
 impl Evictor {
-    /// Evicts until memory is below its limit, or some keys on the way there. False if nothing more may
-    /// go. The caller holds no slot: any of them may be waited for.
+    /// Evicts keys until memory is within its limit or `ROUND_MAX` keys are gone. Returns false if no more key
+    /// is eligible. The caller must hold no slot lock, because this function may wait for any of them.
     #[cold]
     pub(crate) fn evict(&mut self, settings: &Settings, room: &mut Room<'_>) -> bool {
         let policy = policy(settings.maxmemory_policy);
@@ -63,7 +63,7 @@ impl Evictor {
                 break;
             }
         }
-        // Enough, or on the way there: the commands that follow go on with it.
+        // Enough is free, or the next commands continue the eviction.
         true
     }
 
@@ -92,7 +92,7 @@ impl Evictor {
     }
 }
 
-/// A slot that holds something that may go: the first one behind a random place.
+/// Returns a slot with an eligible key: the first one at or after a random position.
 fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
     let keyspace = &room.shared.keyspace;
     let number = roll(room.chance) % u64::from(Slot::COUNT);
@@ -107,7 +107,7 @@ fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
     next(start).or_else(|| next(Slot::new(0)?))
 }
 
-/// Takes the candidate away if it is still there (and still expires, if only such may go).
+/// Removes the candidate if it still exists (and still has an expiry, if the policy is volatile).
 fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
     let key = room.around.seed.key(&candidate.key);
     let locked = LockedSlots::lock(room.shared, Locks::One(key.slot()));
@@ -121,7 +121,7 @@ fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
         keys.notify(NotifyClasses::EVICTED, "evicted", key.bytes());
         room.outcome.evicted += 1;
     }
-    // Its event is told with the reply of the command that room is made for, or by the keeper.
+    // The event goes out with the reply of the command that needs the memory, or through the keeper.
     drop(slots);
     may_go
 }

@@ -1,11 +1,12 @@
-//! What a node keeps of its items over a restart, if it has a data directory. One that stops as the last
-//! of its cluster begins again with them; one that was away for a while gets only what has changed since.
+//! Items kept over a restart, if the node has a data directory. A node that stops as the last of its cluster
+//! starts again with them; a node that was away for a while gets only the changes since.
 //!
-//! A process that was counted as dead goes on in a new life with all its tables in memory (`Copies`), with or
-//! without a data directory, and brings back what everybody else has lost.
+//! A process that was declared dead continues in a new life with all its tables in memory (`Copies`), with or
+//! without a data directory, and brings back data that all other nodes have lost.
 //!
-//! On disk they are written when the node has stopped, read before it joins (`Role::Kept`), and forgotten on disk
-//! before it counts as a copy of anything: an old state must not come back. Called by `node.rs`.
+//! The items are written to disk when the node has stopped and read before it joins (`Role::Kept`). They are
+//! deleted from disk before the node counts as a copy of anything: an old state must not come back. Called by
+//! `node.rs`.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::io;
@@ -24,16 +25,16 @@ use crate::disk::{DiskError, ItemsHead, SharedDirectory, TakeItems};
 use crate::log;
 use crate::shared::Shared;
 
-/// For a decision that needs nobody else.
+/// Time limit for a decision that needs no other node.
 const DECIDED_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a node has kept on its disk, from its start until it counts as a copy of something.
+/// Items kept on disk, from the node's start until it counts as a copy of something.
 #[derive(Default)]
 pub(crate) struct Kept {
     directory: Option<SharedDirectory>,
-    /// Whether there is still something on the disk.
+    /// True if there are still items on the disk.
     on_disk: AtomicBool,
-    /// Set once it is in memory.
+    /// Set once the items are in memory.
     generation: OnceLock<Generation>,
 }
 
@@ -51,33 +52,33 @@ impl Kept {
         self.directory.clone()
     }
 
-    /// The generation in which the copies that were read were made.
+    /// Returns the generation in which the copies that were read were made.
     pub(crate) fn generation(&self) -> Option<Generation> {
         self.generation.get().copied()
     }
 
-    /// From now on what this node holds may change: what is on the disk must not come back.
+    /// Deletes the items on disk. From now on the node's data may change, so the old state must not come back.
     pub(crate) fn forget(&self) {
         if self.on_disk.load(Ordering::Acquire)
             && let Some(directory) = &self.directory
         {
             let directory = directory.lock();
-            // A node that cannot keep its promises must not go on making them.
+            // Panic on an error: a node that cannot keep its promises must not make new ones.
             directory.forget_items().expect("the data directory can be written to");
             self.on_disk.store(false, Ordering::Release);
         }
     }
 }
 
-/// Copies from an earlier process or an earlier life of this one, in memory again.
+/// Copies from an earlier process, or from an earlier life of this one, in memory again.
 pub(crate) struct Found {
     items: u64,
     offers: Vec<Offer>,
 }
 
-/// Everything a process held when it was given up, taken along into its next life.
+/// Everything a process held when it was declared dead, carried into its next life.
 pub(crate) struct Copies {
-    /// The keys in the tables are hashed with it.
+    /// The seed with which the keys in the tables are hashed.
     pub(crate) seed: Seed,
     generation: Generation,
     buckets: Vec<Hashmask>,
@@ -98,19 +99,19 @@ impl Copies {
         Copies { seed: shared.seed.clone(), generation, buckets, slots }
     }
 
-    /// Puts them into a node that begins with their seed. They are not copies that count, but offered.
+    /// Puts the copies into a starting node with the same seed. They are stale copies, offered to the cluster.
     pub(crate) fn give_to(self, shared: &Shared) -> Found {
         let mut items = 0;
         for (slot, state) in self.slots {
             items += state.table().len() as u64;
             *shared.keyspace.lock_one(slot) = state.into_stale();
         }
-        let _ = shared.kept.generation.set(self.generation); // The node has just begun.
+        let _ = shared.kept.generation.set(self.generation); // Not set yet: the node has just started.
         Found { items, offers: offers(shared, &self.buckets) }
     }
 }
 
-/// Reads what was kept, before the node joins anybody. After an error nothing of it is in memory.
+/// Reads the kept items before the node joins. After an error, none of them is in memory.
 pub(crate) fn read(shared: &Shared) -> Result<Option<Found>, DiskError> {
     let Some(directory) = &shared.kept.directory else { return Ok(None) };
     let (items, cluster) = {
@@ -126,7 +127,7 @@ pub(crate) fn read(shared: &Shared) -> Result<Option<Found>, DiskError> {
     shared.memory.grow(reading.outcome.grown_bytes);
     match read {
         Ok(items) => {
-            let _ = shared.kept.generation.set(generation); // It is read once.
+            let _ = shared.kept.generation.set(generation); // Not set yet: the items are read once.
             Ok(Some(Found { items, offers: offers(shared, &buckets) }))
         }
         Err(error) => {
@@ -136,7 +137,7 @@ pub(crate) fn read(shared: &Shared) -> Result<Option<Found>, DiskError> {
     }
 }
 
-/// What was read is not all: it is worth nothing.
+/// Drops all items after an incomplete read: a partial copy is worthless.
 fn drop_all(shared: &Shared) {
     let mut outcome = Outcome::default();
     for slot in Slot::all() {
@@ -153,7 +154,7 @@ impl Found {
     }
 }
 
-/// Returns the whole copies of these buckets that are here, with their positions.
+/// Returns the complete copies of these buckets that are here, with their positions.
 fn offers(shared: &Shared, buckets: &[Hashmask]) -> Vec<Offer> {
     let position = |slot: Slot| {
         let state = shared.keyspace.lock_one(slot);
@@ -168,9 +169,9 @@ fn offers(shared: &Shared, buckets: &[Hashmask]) -> Vec<Offer> {
     buckets.iter().map(offer).collect()
 }
 
-/// Called when the node has its map and serves nobody yet. A node that is alone, and that nobody can give
-/// its buckets back, takes what it has kept; one that has kept nothing begins empty. An error is one
-/// line.
+/// Restores lost buckets when the node has its map and serves no client yet. A node that is alone, and to which
+/// no other node can give its buckets back, takes the items it has kept; if it has none, it starts empty. An
+/// error is one line.
 pub(crate) fn bring_back(shared: &Shared, found: Option<&Found>) -> Result<(), String> {
     let map = shared.map();
     let is_alone = map.members().len() == 1;
@@ -194,8 +195,8 @@ pub(crate) fn bring_back(shared: &Shared, found: Option<&Found>) -> Result<(), S
     }
 }
 
-/// The log of a side that has yielded leads nowhere: the node joins the other side as one that knows
-/// nothing. Called when no thread of the node runs any more.
+/// Resets the data directory of a node whose side has yielded: its log is obsolete, and the node joins the
+/// other side as a new one. Called when no thread of the node runs any more.
 pub(crate) fn begin_anew(shared: &Shared) {
     let Some(directory) = &shared.kept.directory else { return };
     if let Err(error) = directory.lock().begin_anew() {
@@ -203,7 +204,7 @@ pub(crate) fn begin_anew(shared: &Shared) {
     }
 }
 
-/// Called when no thread of the node runs any more.
+/// Saves the items. Called when no thread of the node runs any more.
 pub(crate) fn save(shared: &Shared) {
     let Some(directory) = &shared.kept.directory else { return };
     let cluster = directory.lock().cluster();
@@ -220,7 +221,7 @@ fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) ->
     let mut writer = directory.lock().write_items(&head)?;
     for slot in Slot::all() {
         let state = shared.keyspace.lock_one(slot);
-        // Empty ones too: a bucket is whole if all its slots are here.
+        // Write empty slots, too: a bucket is complete only if all its slots are here.
         if state.duty().has_copy() {
             writer.slot(slot, state.position(), state.table())?;
         }
@@ -228,7 +229,7 @@ fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) ->
     writer.finish()
 }
 
-/// The buckets of which this node had a whole copy when it ended.
+/// Returns the buckets of which this node had a complete copy at its end.
 fn held(shared: &Shared, map: &Map) -> Vec<Hashmask> {
     let is_whole = |bucket: &Hashmask| {
         let mut slots = bucket.slots().filter_map(Slot::new);

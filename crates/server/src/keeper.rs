@@ -1,5 +1,5 @@
-//! The keeper: one thread that looks after what no client asks for. It takes expired keys away on
-//! time, frees what is large, and asks the allocator how much is in use.
+//! The keeper: one thread for background work that no client asks for. It expires keys on time, frees large
+//! values, and queries the allocator's memory usage.
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::shared::{Shared, count};
 use crate::surroundings::surroundings;
 use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
 
-/// How often it looks for keys that are due. A key is gone, and its event sent, at most this much
-/// and the time of one sweep too late.
+/// Interval between sweeps for expired keys. A key is removed, and its event sent, late by at most this
+/// interval plus the time of one sweep.
 const TICK: Duration = Duration::from_millis(20);
-/// How long it waits for mailboxes to empty.
+/// Interval between checks of full mailboxes.
 const BREATH: Duration = Duration::from_millis(1);
-/// How long garbage is freed before other threads have their turn.
+/// Time for which garbage is freed before other threads get a turn.
 const TURN: Duration = Duration::from_millis(1);
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
 const CONDITION_EVERY: Duration = Duration::from_secs(1);
-/// A node that has left ends when nobody has asked for so long, or after so long at most.
+/// A node that has left stops after this time without a command, or after `FAREWELL_MAX` at the latest.
 const FORGOTTEN_AFTER: Duration = Duration::from_millis(1_500);
 const FAREWELL_MAX: Duration = Duration::from_secs(6);
-/// Keys taken away under one hold of a slot's lock.
+/// Maximum number of keys expired while a slot's lock is held.
 const EXPIRE_BATCH: usize = 32;
 
 pub(crate) struct Keeper {
@@ -47,9 +47,9 @@ pub(crate) struct Keeper {
     condition_due: Instant,
     sample_due: Instant,
     evictor: Evictor,
-    /// How many commands there were when one was last asked, and when that was.
+    /// The command count when it last changed, and the time of that change.
     asked: (u64, Instant),
-    /// Events of keys whose end is not safe yet.
+    /// Events of expired keys whose removal is not acknowledged yet.
     later: Later,
 }
 
@@ -105,13 +105,13 @@ impl Keeper {
             self.evict(tick + TICK / 2);
             self.tell();
             self.end_if_forgotten(tick);
-            // After a pause of the whole machine there is no point in catching up tick by tick.
+            // After a suspension of the whole machine, catching up tick by tick is pointless.
             tick = tick.max(Instant::now());
         }
     }
 
-    /// A node that has left goes on answering where everything is now, until nobody asks any more or
-    /// some time has passed: a client that hears it from nobody would find out by an error.
+    /// Stops a node that has left, once no client asks any more or some time has passed. Until then it
+    /// redirects clients: without redirects they would find out by an error.
     fn end_if_forgotten(&mut self, now: Instant) {
         let Some(left) = self.shared.data.left.get() else { return };
         let commands = self.shared.total(|counters| &counters.commands);
@@ -124,7 +124,7 @@ impl Keeper {
         }
     }
 
-    /// Evicts though nobody writes: the limit may have been lowered. Until `deadline` at most.
+    /// Evicts without a write, because the limit may have been lowered. Stops at `deadline` at the latest.
     fn evict(&mut self, deadline: Instant) {
         let settings = self.shared.settings.load_full();
         if settings.maxmemory == 0 {
@@ -154,7 +154,7 @@ impl Keeper {
         self.shared.watching.rates.sample(Instant::now(), totals);
     }
 
-    /// Frees garbage as it comes, until the next tick.
+    /// Frees garbage as it arrives, until the next tick.
     fn free_until(&mut self, tick: Instant) {
         let mut turn = Instant::now();
         loop {
@@ -162,7 +162,7 @@ impl Keeper {
             match self.garbage.recv_timeout(tick.saturating_duration_since(now)) {
                 Ok(garbage) => {
                     drop(garbage);
-                    // There may be thousands behind it, and nobody waits for them.
+                    // There may be thousands behind it, and nothing waits for them.
                     if now.saturating_duration_since(turn) >= TURN {
                         turn = now;
                         thread::yield_now();
@@ -174,7 +174,7 @@ impl Keeper {
         }
     }
 
-    /// Takes away all keys that are due, slot by slot, a few under each hold of a lock.
+    /// Removes all expired keys, slot by slot, a few per lock acquisition.
     fn expire(&mut self) {
         let mut from = Slot::new(0);
         while let Some(slot) =
@@ -186,13 +186,13 @@ impl Keeper {
         self.settle();
     }
 
-    /// True if there may be more in this slot.
+    /// Expires some keys of a slot. Returns true if there may be more.
     fn expire_some(&mut self, slot: Slot) -> bool {
         let shared = Arc::clone(&self.shared);
         let locked = LockedSlots::lock(&*shared, Locks::One(slot));
         let effects = &mut self.effects;
         let Ok(mut slots) = ServedSlots::open(&*shared, locked, Access::WRITE, effects) else {
-            return false; // Another node serves it by now, or will in a moment.
+            return false; // Another node serves the slot by now, or will in a moment.
         };
         let due = slots.due(slot, self.around.now, EXPIRE_BATCH);
         let mut keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
@@ -200,7 +200,7 @@ impl Keeper {
             let key = self.around.seed.key(key);
             keys.expire(&key);
         }
-        slots.look_again(); // When to look next may have changed though nothing was due.
+        slots.look_again(); // The time of the next check may have changed although nothing was due.
         let tickets = slots.finish().tickets;
         if !tickets.is_empty() {
             self.later.put_off(tickets, core::mem::take(&mut self.outcome.events));
@@ -209,7 +209,7 @@ impl Keeper {
         !due.keys.is_empty()
     }
 
-    /// Tells of the keys that are gone. It need not hurry on while those who deliver cannot follow.
+    /// Publishes the events of removed keys. Waits while the delivering workers cannot keep up.
     fn tell(&mut self) {
         self.outcome.events.append(&mut self.later.ripe(&self.shared));
         let events = &mut self.outcome.events;

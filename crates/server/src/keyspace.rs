@@ -1,5 +1,5 @@
-//! All slots of the node, each behind its own small lock, and what is worth knowing about a slot
-//! without locking it. Used by the I/O threads (`worker/execute.rs`) and by `keeper.rs`.
+//! All slots of the node, each behind its own small lock, and summaries of slots that can be read without the
+//! lock. Used by the I/O threads (`worker/execute.rs`) and by `keeper.rs`.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -10,14 +10,13 @@ use parking_lot::{Mutex, MutexGuard};
 use placement::Slot;
 use store::{Key, UnixMillis};
 
-/// A slot on cache lines of its own, so that two threads at work on two slots do not disturb one
-/// another.
+/// A slot on its own cache lines, so that two threads working on two slots do not disturb each other.
 #[repr(align(64))]
 struct Cell(Mutex<SlotState>);
 
-/// What others may read of a slot without its lock. Written under the lock, after each change.
+/// Summary of a slot that is readable without its lock. Written under the lock, after each change.
 struct Note {
-    /// When to look for expired keys; possibly too early.
+    /// Time of the next check for expired keys; possibly too early.
     expires_from: AtomicU64,
     len: AtomicU32,
     expiring: AtomicU32,
@@ -43,7 +42,7 @@ pub(crate) struct Keyspace {
     notes: Box<[Note]>,
 }
 
-/// How many keys there are.
+/// Numbers of keys.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Population {
     pub keys: u64,
@@ -51,7 +50,7 @@ pub(crate) struct Population {
 }
 
 impl Keyspace {
-    /// All slots, empty; to each of them the node has this role.
+    /// Creates all slots, empty; the node has this role for each of them.
     pub(crate) fn new(role: Role) -> Keyspace {
         let slots = || 0..Slot::COUNT;
         Keyspace {
@@ -65,13 +64,13 @@ impl Keyspace {
         self.cells[slot.index()].0.lock()
     }
 
-    /// Asks for the first cache line of a slot: all that a read of a plain slot needs.
+    /// Prefetches the first cache line of a slot: all that a read of a plain slot needs.
     #[inline]
     pub(crate) fn prefetch_slot(&self, key: &Key<'_>) {
         store::prefetch(&raw const self.cells[key.slot().index()]);
     }
 
-    /// Asks for the lines behind it: what a write or a slot with backups needs besides.
+    /// Prefetches the following lines: needed besides by a write, or by a slot with backups.
     #[inline]
     pub(crate) fn prefetch_behind(&self, key: &Key<'_>) {
         let cell = (&raw const self.cells[key.slot().index()]).cast::<u8>();
@@ -79,15 +78,15 @@ impl Keyspace {
         store::prefetch(cell.wrapping_add(128));
     }
 
-    /// The lock of a slot, if nobody has it.
+    /// Returns the lock of a slot if it is free.
     #[inline]
     pub(crate) fn try_lock(&self, slot: Slot) -> Option<SlotGuard<'_>> {
         self.cells[slot.index()].0.try_lock()
     }
 
-    /// How many keys there are, and how long they have left on average, judged by a few of them.
+    /// Returns the numbers of keys, and the average remaining time to live, estimated from a few keys.
     pub(crate) fn numbers(&self, now: UnixMillis) -> KeyspaceNumbers {
-        /// Slots looked at, each for one key.
+        /// Number of slots sampled, for one key each.
         const SAMPLES: usize = 32;
         let Population { keys, expiring } = self.population();
         let mut sum = 0;
@@ -95,7 +94,7 @@ impl Keyspace {
         let mut from = Slot::new(0);
         for roll in 0..SAMPLES as u64 {
             let Some(slot) = from.and_then(|from| self.next_expiring(from)) else { break };
-            // One that is busy is passed by: it may be this very thread that has it, in an EXEC.
+            // Skip a locked slot: this very thread may hold the lock, in an EXEC.
             let state = self.try_lock(slot);
             let found = state.as_ref().and_then(|state| state.table().random_expiring(roll));
             if let Some(expiry) = found.and_then(|found| found.expires_at) {
@@ -115,22 +114,22 @@ impl Keyspace {
         })
     }
 
-    /// The first slot at or behind `from` with something that may be due.
+    /// Returns the first slot at or after `from` that may have an expired key.
     pub(crate) fn next_due(&self, from: Slot, now: UnixMillis) -> Option<Slot> {
         self.next_noted(from, |note| note.expires_from.load(Relaxed) <= now.0)
     }
 
-    /// The first slot at or behind `from` that holds anything.
+    /// Returns the first slot at or after `from` that holds a key.
     pub(crate) fn next_occupied(&self, from: Slot) -> Option<Slot> {
         self.next_noted(from, |note| note.len.load(Relaxed) > 0)
     }
 
-    /// The first slot at or behind `from` that holds something that expires.
+    /// Returns the first slot at or after `from` that holds a key with an expiry.
     pub(crate) fn next_expiring(&self, from: Slot) -> Option<Slot> {
         self.next_noted(from, |note| note.expiring.load(Relaxed) > 0)
     }
 
-    /// The number of keys in a slot that this node serves.
+    /// Returns the number of keys in a slot that this node serves.
     pub(crate) fn len_of(&self, slot: Slot) -> usize {
         self.notes[slot.index()].len.load(Relaxed) as usize
     }
@@ -141,8 +140,8 @@ impl Keyspace {
         u16::try_from(index).ok().and_then(Slot::new)
     }
 
-    /// Writes down what has become of a slot; called under its lock. Only what this node is primary of
-    /// counts: nobody else's keys are shown, expired or evicted here.
+    /// Updates the summary of a slot; called under its lock. Only slots of which this node is primary count:
+    /// keys of other primaries are not shown, expired or evicted here.
     #[inline]
     pub(crate) fn note(&self, slot: Slot, state: &SlotState) {
         let note = &self.notes[slot.index()];
@@ -159,8 +158,8 @@ impl Keyspace {
     }
 }
 
-/// Stores only what differs: most writes change none of the notes, and a line that is only read
-/// stays shared between the cores.
+/// Stores only a value that differs: most writes change no summary, and a cache line that is only read stays
+/// shared between the cores.
 #[inline]
 fn set_if_new(note: &AtomicU64, value: u64) {
     if note.load(Relaxed) != value {

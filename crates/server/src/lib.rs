@@ -1,40 +1,40 @@
-//! A node: listeners, I/O threads, slot locks, HTTP; the shell around the thinking crates.
+//! A node: listeners, I/O threads, slot locks and HTTP; the I/O shell around the pure crates.
 //!
-//! Start at `node.rs` (what runs), then `worker/mod.rs` (one I/O thread's loop), `worker/serve.rs` (a
-//! connection's turn) and `worker/execute.rs` (one command under its locks).
-mod node; //       A running node: starts the threads, stops them.
-mod enter; //      How it comes into a cluster.
-mod keep; //       What a node keeps of its items when it stops, or is counted as dead.
-mod life; //       What a process that was counted as dead takes along.
-mod shared; //     What all threads of a node share.
+//! Start at `node.rs` (the threads of a node), then `worker/mod.rs` (the loop of one I/O thread),
+//! `worker/serve.rs` (one turn of a connection) and `worker/execute.rs` (one command under its slot locks).
+mod node; //       A running node: starts and stops its threads.
+mod enter; //      Founds a cluster, joins one, or returns to one.
+mod keep; //       Keeps a node's items over a stop, or after it was declared dead.
+mod life; //       State that a process declared dead carries into its next life.
+mod shared; //     State shared by all threads of a node.
 mod keyspace; //   The slots and their locks.
 mod worker; //     An I/O thread: read, parse, run, reply.
-mod accept; //     Listening, and new connections.
-mod clients; //    The connections, as other threads see them.
+mod accept; //     Listening sockets and new connections.
+mod clients; //    Client connections, as other threads see them.
 mod host; //       The node, as a running command sees it.
-mod news; //       What it knows of its cluster beyond the map.
-mod config; //     Settings that change while the node runs.
+mod news; //       The node's knowledge of its cluster beyond the map.
+mod config; //     Settings that change at run time.
 mod pause; //      CLIENT PAUSE.
-mod peer; //       The other nodes.
+mod peer; //       Connections to the other nodes.
 mod disk; //       The data directory.
 mod watching; //   Statistics, the slow log, monitors.
-mod system; //     What the operating system says.
-mod prompt; //     Threads that serve clients come first.
-mod mailbox; //    How threads talk to a worker.
-mod pubsub; //     Who listens to what, and how messages get there.
+mod system; //     Facts from the operating system.
+mod prompt; //     Scheduling priority for threads that serve clients.
+mod mailbox; //    Messages from other threads to a worker.
+mod pubsub; //     Subscriptions and message delivery.
 mod timers; //     Callbacks at a given time.
-mod any_port; //   A listener for clients that know nothing of clusters.
-mod data; //       The data plane: what goes to other nodes and comes from them.
-mod wait_until; // The end of a WAIT.
+mod any_port; //   A listener for clients without cluster support.
+mod data; //       The data plane: replication traffic to and from other nodes.
+mod wait_until; // The deadline of a WAIT.
 mod keeper; //     The thread that expires keys, frees garbage and watches memory.
-mod evictor; //    Making room when memory is short.
-mod memory; //     How much memory is in use.
-mod merge; //      Two sides of the cluster become one again.
-mod surroundings; // What is true for all commands of a round.
-mod metrics; //    The node's numbers, for HTTP.
+mod evictor; //    Evicts keys when memory is short.
+mod memory; //     Memory usage.
+mod merge; //      Merges two sides of a split cluster.
+mod surroundings; // Values that hold for all commands of one worker round.
+mod metrics; //    The node's metrics, for HTTP.
 mod console; //    The node, as its console sees it.
 mod clock; //      The time of day, read in one place.
-pub mod log; //    What it says of itself on standard error.
+pub mod log; //    Log lines on standard error.
 pub mod http; //   Health checks, metrics and the console.
 #[doc(hidden)]
 pub mod measure; // A node and its client in one process, for counting instructions.

@@ -1,6 +1,6 @@
-//! The next life of a process that was counted as dead. It keeps its tables, its id, its log
-//! and so its vote, and joins again under a new boot in the same process: nothing is thrown away before another
-//! node is known to have it. `Node::next_life` makes one, `Node::start_again` begins it.
+//! The next life of a process that was declared dead. The process keeps its tables, its id, its log and so its
+//! vote, and joins again under a new boot id without restarting. It discards no data before another node is
+//! known to have it. `Node::next_life` makes a `Life`, `Node::start_again` begins it.
 
 use core::sync::atomic::AtomicBool;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::timers::Carried;
 pub struct Life {
     pub(crate) node: NodeId,
     pub(crate) cluster: ClusterId,
-    /// The host under which the others know this node.
+    /// The host under which the other nodes know this one.
     pub(crate) host: String,
-    /// As they were at the end, with the ports that the system gave.
+    /// Settings at the end of the last life, with the ports that the system assigned.
     pub(crate) settings: Settings,
     /// The log and vote, unless a data directory has them.
     pub(crate) saved: Saved,
     pub(crate) directory: Option<SharedDirectory>,
     pub(crate) copies: Option<Copies>,
     pub(crate) timers: Option<Carried>,
-    /// Set if it asks the others to be let in before it begins: if they do not answer its log.
+    /// True if the process asks for admission before it begins, because its log alone got no answer.
     pub(crate) asks_first: bool,
-    /// Set by whoever does not want it to come back any more.
+    /// Set by the caller to abandon the return.
     pub stop: Arc<AtomicBool>,
 }
 
 impl Life {
-    /// The client addresses of the other nodes, as far as this one knows.
+    /// Returns the known client addresses of the other nodes.
     pub fn others(&self) -> Vec<String> {
         self.settings.join.0.iter().map(|at| format!("{}:{}", at.host, at.port)).collect()
     }
@@ -45,7 +45,8 @@ pub(crate) struct OldPorts {
     pub http: u16,
 }
 
-/// Returns the settings with the ports that the system picked, and with these addresses to ask at first.
+/// Returns the settings with the ports that the system assigned, and with `others` as the first addresses to
+/// join.
 pub(crate) fn settled(
     mut settings: Settings,
     ports: &OldPorts,
@@ -60,9 +61,9 @@ pub(crate) fn settled(
     if settings.port == 0 {
         settings.port = ports.client;
     }
-    // These are the cluster's, and may have been changed since.
+    // These settings belong to the cluster, and may have changed since.
     (settings.backups, settings.ack, settings.buckets) = (None, None, None);
-    // The addresses it was once given may be those of nodes long gone: the members it knows come first.
+    // The configured addresses may be of nodes long gone: try the known members first.
     let given = core::mem::take(&mut settings.join.0);
     settings.join.0 = others;
     for address in given {

@@ -1,5 +1,5 @@
-//! The log of a node: a line an event on standard error, from a level on, as text or as JSON. `serve`
-//! says how once; every thread may write. Output that nobody reads is no reason to stop serving.
+//! The node's log: one line per event on standard error, from a minimum level on, as text or as JSON. `serve`
+//! configures it once; every thread may write. A failed write is ignored: the node keeps serving.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -10,27 +10,27 @@ use serde_json::json;
 
 static HOW: OnceLock<(LogLevel, LogFormat)> = OnceLock::new();
 
-/// How lines are written from now on. The first word counts.
+/// Sets level and format for all lines from now on. Only the first call has an effect.
 pub fn set(level: LogLevel, format: LogFormat) {
     let _ = HOW.set((level, format));
 }
 
-/// Something has gone wrong here.
+/// Logs a failure of this node.
 pub fn error(area: &str, message: &str) {
     write(LogLevel::Error, area, message);
 }
 
-/// Something is wrong elsewhere, or may become so.
+/// Logs a problem elsewhere, or one that may arise.
 pub fn warn(area: &str, message: &str) {
     write(LogLevel::Warn, area, message);
 }
 
-/// Something that happens once in a while.
+/// Logs an occasional event.
 pub fn info(area: &str, message: &str) {
     write(LogLevel::Info, area, message);
 }
 
-/// Something that happens often.
+/// Logs a frequent event.
 pub fn debug(area: &str, message: &str) {
     write(LogLevel::Debug, area, message);
 }
@@ -56,7 +56,7 @@ fn line(format: LogFormat, level: LogLevel, time: &str, (area, message): (&str, 
     }
 }
 
-/// A time since 1970 as 2026-11-15T17:04:05.678Z.
+/// Formats a time since 1970 as 2026-11-15T17:04:05.678Z.
 fn stamp(since: Duration) -> String {
     let seconds = since.as_secs();
     let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -66,10 +66,10 @@ fn stamp(since: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// The date of a day since 1970, counted in years that begin in March, so that the day that is not
-/// always there comes last.
+/// Returns the date of a day counted from 1970. The calculation uses years that begin in March, so that the
+/// leap day comes last.
 fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468; // From March of the year 0.
+    let days = days + 719_468; // Days since March 1 of the year 0.
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =
         (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

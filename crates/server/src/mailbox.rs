@@ -1,4 +1,4 @@
-//! How threads talk to a worker: a list of mail and a way to wake it up.
+//! Messages from other threads to a worker: a queue, and a way to wake the worker.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::accept::Accepted;
 use crate::pubsub::Message;
 
-/// Something for a worker to do on its own connections.
+/// A task for a worker on its own connections.
 pub(crate) enum Mail {
     /// Accept clients from now on.
     Listen(TcpListener),
@@ -20,24 +20,24 @@ pub(crate) enum Mail {
     Adopt(Accepted),
     /// Close this connection, if it is still the one with this id.
     Close { id: u64, index: usize },
-    /// The answer that this connection waits for has come.
+    /// The answer that this connection waits for is there.
     Resume { id: u64, index: usize },
-    /// Show this line to the monitor with this id.
+    /// Send this line to the monitor with this id.
     Show { id: u64, index: usize, line: Arc<[u8]> },
-    /// Bring this to those who listen.
+    /// Deliver this message to its subscribers.
     Deliver(Arc<Message>),
-    /// Read the answers of this link.
+    /// Read the acknowledgements of this link.
     AdoptLink(LinkId, TcpStream),
-    /// Read what this node sends.
+    /// Read the frames that this peer sends.
     AdoptIntake { peer: Peer, stream: TcpStream, connection: u64 },
 }
 
-/// Above this, whoever publishes waits: a worker with many listeners is slower than one publisher.
+/// Above this, publishers wait: a worker with many subscribers is slower than one publisher.
 const BACKLOG_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) struct Mailbox {
     waiting: Mutex<Waiting>,
-    /// Bytes of messages left here and not yet delivered.
+    /// Bytes of messages queued here and not yet delivered.
     backlog: AtomicUsize,
     waker: Waker,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Mailbox {
 #[derive(Default)]
 struct Waiting {
     mail: Vec<Mail>,
-    /// Messages ever left here.
+    /// Total number of messages ever queued here.
     messages: u64,
 }
 
@@ -54,8 +54,8 @@ impl Mailbox {
         Mailbox { waiting: Mutex::default(), backlog: AtomicUsize::new(0), waker }
     }
 
-    /// Leaves mail, and wakes the worker if it may be asleep: the first letter does, those behind it
-    /// are found with it.
+    /// Queues mail. The first entry wakes the worker, which may be asleep; it finds later entries along with
+    /// the first.
     pub(crate) fn send(&self, mail: Mail) {
         let first = {
             let mut waiting = self.waiting.lock();
@@ -67,7 +67,7 @@ impl Mailbox {
         }
     }
 
-    /// Leaves published messages, and empties the list. True if the worker may be asleep.
+    /// Queues published messages and empties the list. Returns true if the worker may be asleep.
     pub(crate) fn leave(&self, messages: &mut Vec<Arc<Message>>) -> bool {
         let bytes = messages.iter().map(|message| message.bytes()).sum();
         self.backlog.fetch_add(bytes, Relaxed);
@@ -78,23 +78,23 @@ impl Mailbox {
         first
     }
 
-    /// How many messages were ever left here: the number of the next one.
+    /// Returns the total number of messages ever queued here, which is the number of the next one.
     pub(crate) fn messages(&self) -> u64 {
         self.waiting.lock().messages
     }
 
-    /// A message was delivered.
+    /// Subtracts a delivered message from the backlog.
     pub(crate) fn delivered(&self, message: &Message) {
         self.backlog.fetch_sub(message.bytes(), Relaxed);
     }
 
-    /// Whoever publishes should wait until the worker has caught up.
+    /// Returns whether publishers should wait until the worker has caught up.
     pub(crate) fn is_full(&self) -> bool {
         self.backlog.load(Relaxed) > BACKLOG_BYTES_MAX
     }
 
     pub(crate) fn wake(&self) {
-        // It can only fail when the poll is gone, and then nobody is there to wake.
+        // This fails only if the poll is gone, and then there is no worker to wake.
         let _ = self.waker.wake();
     }
 

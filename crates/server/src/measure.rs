@@ -1,9 +1,9 @@
 //! A node and its client in one process, for counting instructions: `cargo xtask instructions` runs
 //! `crates/opencluster/examples/instructions.rs` under callgrind, and that calls this.
 //!
-//! The node is a real one with one worker. As a member of three it has links to two nodes that do not
-//! exist: a `Backup` reads what the worker sends to one of them and acknowledges it. Each batch
-//! takes the same steps every time, so the counts of two runs agree.
+//! The node is a real one with one worker. As a member of three it has links to two nodes that do not exist: a
+//! `Backup` reads the worker's frames to one of them and acknowledges them. Each batch takes the same steps
+//! every time, so the counts of two runs agree.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -21,16 +21,16 @@ use crate::data::{boottime, follow, outgoing};
 use crate::shared::Shared;
 use crate::{Node, NodeOptions};
 
-/// Keys that exist while commands are counted.
+/// Number of keys that exist while commands are counted.
 const KEYS: usize = 16_384;
 const VALUE: [u8; 64] = [b'v'; 64];
-/// The step from one key of a run to the next; it has no factor in common with [`KEYS`].
+/// The step from one key of a run to the next; coprime to [`KEYS`].
 const STRIDE: usize = 7_919;
-/// The longest wait for any byte. Nothing is measured by it.
+/// The longest wait for any byte. It does not affect the measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The cluster that the measured node is in.
+/// The cluster around the measured node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     Alone,
@@ -57,7 +57,7 @@ pub struct Bench {
 /// The two nodes beside the measured one.
 struct Others {
     backup: Backup,
-    /// Open as long as the bench is; no write goes there.
+    /// Kept open as long as the bench; no write goes there.
     _idle: Backup,
 }
 
@@ -142,7 +142,7 @@ impl Drop for Bench {
 }
 
 impl Backup {
-    /// Reads until `writes` more writes have come, then acknowledges all of them at once.
+    /// Reads until `writes` more writes have arrived, then acknowledges all of them at once.
     fn acknowledge(&mut self, writes: usize) -> io::Result<()> {
         let mut missing = writes;
         let mut buffer = [0; 16 * 1024];
@@ -206,7 +206,7 @@ fn connect(shared: &Shared, member: &Member) -> io::Result<Backup> {
     Ok(Backup { stream, inbox: Inbox::default(), unread: Vec::new() })
 }
 
-/// The map after two nodes have joined: every third bucket stays, with the second node as its backup.
+/// Returns the map after two nodes have joined: every third bucket stays, with the second node as its backup.
 fn map_of_three(alone: &Map) -> Arc<Map> {
     let founder = alone.members()[0].clone();
     let other = |number: u64| Member {

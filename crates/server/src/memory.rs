@@ -1,24 +1,23 @@
-//! How much memory is in use: the allocator's own word, asked now and then, and what commands have
-//! added or freed since.
+//! Memory usage: the allocator's figure, refreshed now and then, plus what commands have added or freed since.
 
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Asks the allocator. `allocated` begins a new look; the others belong to the same moment.
+/// Queries the allocator. `allocated` takes a new snapshot; the other methods read the same snapshot.
 pub trait MemoryProbe: Send + Sync + 'static {
-    /// Handed out to the program.
+    /// Bytes allocated by the program.
     fn allocated(&self) -> u64;
-    /// In pages that hold anything handed out.
+    /// Bytes in pages with at least one allocation.
     fn active(&self) -> u64;
-    /// In physical pages that the allocator holds.
+    /// Bytes in physical pages that the allocator holds.
     fn resident(&self) -> u64;
-    /// Given back to the system but kept as addresses.
+    /// Bytes returned to the system whose address range is retained.
     fn retained(&self) -> u64;
-    /// The allocator's own book-keeping.
+    /// Bytes of the allocator's own metadata.
     fn metadata(&self) -> u64;
 }
 
-/// Memory in use as somebody says it is: for nodes inside tests.
+/// A fixed memory figure, for nodes inside tests.
 impl MemoryProbe for AtomicU64 {
     fn allocated(&self) -> u64 {
         self.load(Relaxed)
@@ -37,7 +36,7 @@ impl MemoryProbe for AtomicU64 {
     }
 }
 
-/// What a probe said at one moment, in bytes.
+/// A probe's figures at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemoryReport {
     pub allocated: u64,
@@ -47,17 +46,17 @@ pub(crate) struct MemoryReport {
     pub retained: u64,
 }
 
-/// The memory in use, cheap to ask for at every write.
+/// The memory in use, cheap to query at every write.
 pub(crate) struct MemoryGauge {
     probe: Arc<dyn MemoryProbe>,
-    /// As the allocator said when last asked.
+    /// Allocated bytes at the last probe.
     probed: AtomicU64,
-    /// What commands have changed since then.
+    /// Change by commands since then.
     since: AtomicI64,
-    /// Of what the allocator said, the part that is no data: see `counted`.
+    /// The part of `probed` that is not data: see `counted`.
     buffered: AtomicU64,
     peak: AtomicU64,
-    /// In use before the first client came.
+    /// Bytes in use before the first client connected.
     startup: AtomicU64,
 }
 
@@ -80,13 +79,13 @@ impl MemoryGauge {
         self.probed.load(Relaxed).saturating_add_signed(self.since.load(Relaxed))
     }
 
-    /// The memory that counts against `maxmemory`. What waits for other nodes does not: to evict for it
-    /// would only make it more, as every eviction has to be sent to them, too.
+    /// Returns the memory that counts against `maxmemory`. Data queued for other nodes does not count: evicting
+    /// for it would only enlarge the queue, because every eviction is sent to them, too.
     pub(crate) fn counted(&self) -> u64 {
         self.used().saturating_sub(self.buffered())
     }
 
-    /// What waits for other nodes, or comes from them in parts.
+    /// Returns the bytes queued for other nodes, or received from them in part.
     pub(crate) fn buffered(&self) -> u64 {
         self.buffered.load(Relaxed)
     }
@@ -105,8 +104,8 @@ impl MemoryGauge {
         }
     }
 
-    /// Asks the allocator anew. What commands change between the two steps is counted twice or not
-    /// at all until the next time: a few kilobytes. `buffered` is what is no data of it.
+    /// Queries the allocator. Changes by commands between the two steps are counted twice or not at all until
+    /// the next refresh: a few kilobytes. `buffered` is the part of the memory that is not data.
     pub(crate) fn refresh(&self, buffered: u64) -> MemoryReport {
         let probe = &self.probe;
         let report = MemoryReport {

@@ -1,4 +1,4 @@
-//! The node's numbers, for HTTP.
+//! The node's metrics, for HTTP.
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ fn largest_skew(status: &Status) -> Duration {
     Duration::from_millis(known.map(i64::unsigned_abs).max().unwrap_or(0))
 }
 
-/// How far each other node is behind.
+/// Returns the replication backlog of each link.
 fn links(shared: &Shared) -> Vec<LinkMetrics> {
     let map = shared.map();
     let living = shared.data.links.living();
@@ -123,7 +123,7 @@ fn links(shared: &Shared) -> Vec<LinkMetrics> {
     told.collect()
 }
 
-/// The times of all commands of a class together.
+/// Returns the durations of all commands, summed by class.
 fn class_durations(shared: &Shared) -> Vec<ClassDurations> {
     let new = |class| ClassDurations {
         class,
@@ -144,7 +144,7 @@ fn class_durations(shared: &Shared) -> Vec<ClassDurations> {
 
 const CLASSES: [&str; 6] = ["read", "write", "pubsub", "transaction", "admin", "other"];
 
-/// What was asked for, by class, all of them even if nothing was.
+/// Returns the calls by class, including classes without calls.
 fn command_classes(shared: &Shared) -> Vec<CommandClass> {
     let mut classes = CLASSES.map(|class| CommandClass { class, calls: 0, failed: 0 });
     for counts in shared.watching.totals(&shared.table) {

@@ -1,5 +1,5 @@
-//! What a node knows of its cluster beyond the map: what changed and why, who leads, which move it
-//! takes part in. Written by the control thread, read by whoever asks for the status.
+//! A node's knowledge of its cluster beyond the map: changes and their reasons, the leader, and the move this
+//! node takes part in. Written by the control thread, read by status requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::merge::merged;
 use crate::pubsub::Outbox;
 use crate::shared::Shared;
 
-/// Of the changes it remembers, so many are told.
+/// Maximum number of changes in `status`.
 const CHANGES_TOLD: usize = 32;
-/// Who is gone is told for so long.
+/// Time for which departed members stay in `status`.
 const GONE_TOLD_FOR: Duration = Duration::from_secs(15 * 60);
-/// Whoever has asked for the status is taken to look for so long.
+/// Time for which a status request counts as an active viewer.
 const LOOKS_FOR: Duration = Duration::from_secs(5);
 const ASKS_EVERY: Duration = Duration::from_millis(900);
 
@@ -35,41 +35,41 @@ pub(crate) struct News {
     looks: Mutex<Looks>,
 }
 
-/// Who looks at the cluster through this node.
+/// Viewers of the cluster's status through this node.
 #[derive(Default)]
 struct Looks {
     last: Option<Instant>,
-    /// When the others were last asked for that reason.
+    /// Time of the last query to the other nodes on behalf of a viewer.
     asked: Option<Instant>,
 }
 
-/// What the control plane knew when it was last looked at.
+/// The control plane's knowledge at the last refresh.
 #[derive(Default)]
 struct Known {
     cluster: Option<ClusterId>,
     leader: Option<NodeId>,
     voters: BTreeSet<NodeId>,
-    /// What the others last said of themselves.
+    /// The last load levels that the others reported.
     levels: BTreeMap<NodeId, LoadLevels>,
     sights: BTreeMap<NodeId, Sight>,
     silent: BTreeMap<NodeId, Duration>,
-    /// By how much the clocks of others are ahead, in milliseconds.
+    /// Lead of the other nodes' clocks, in milliseconds.
     skews: BTreeMap<NodeId, i64>,
     /// The move this node takes part in.
     moving: Option<MoveStatus>,
-    /// Since when the moves that are known have been.
+    /// Time at which each known move was first seen.
     since: BTreeMap<MoveName, Instant>,
 }
 
-/// Bucket and taker: there is one move of a bucket to a node at a time.
+/// Bucket and taker: only one move of a bucket to a node can exist at a time.
 type MoveName = (String, String);
 
 fn move_name(it: &MoveStatus) -> MoveName {
     (it.bucket.clone(), it.taker.clone())
 }
 
-/// Passes on what an operator wants. It is carried out in the control plane's own time; what is plainly
-/// wrong is refused here.
+/// Passes on an operator's request. The control plane carries it out asynchronously; an obviously invalid
+/// request is refused here.
 pub(crate) fn ask(shared: &Shared, ask: Ask) -> Result<(), String> {
     objection(&shared.map(), &ask).map_or(Ok(()), Err)?;
     if matches!(ask, Ask::LeaveFor(_)) && !shared.kept.has_directory() {
@@ -81,7 +81,7 @@ pub(crate) fn ask(shared: &Shared, ask: Ask) -> Result<(), String> {
     Ok(())
 }
 
-/// Looks at the control plane again. Called every so often; nobody waits for it.
+/// Refreshes the knowledge of the control plane. Called periodically; nothing waits for it.
 pub(crate) fn refresh(shared: &Arc<Shared>) {
     if shared.news.looks.lock().is_time_to_ask() {
         shared.control.tell(Input::LookAround);
@@ -91,7 +91,7 @@ pub(crate) fn refresh(shared: &Arc<Shared>) {
 }
 
 impl Looks {
-    /// While somebody looks, the others are asked every so often.
+    /// Returns whether the other nodes are to be queried now: at intervals, and only while there is a viewer.
     fn is_time_to_ask(&mut self) -> bool {
         let within = |time: Option<Instant>, long| time.is_some_and(|at| at.elapsed() < long);
         let due = within(self.last, LOOKS_FOR) && !within(self.asked, ASKS_EVERY);
@@ -102,7 +102,7 @@ impl Looks {
     }
 }
 
-/// The node goes by another map now: that is remembered, and told to those who watch.
+/// Records a map change and notifies the subscribers of the map channel.
 pub(crate) fn map_changed(shared: &Shared, before: &Map, changed: &MapChanged) {
     let map = &changed.map;
     if let Some(entry) = &changed.entry {
@@ -120,11 +120,11 @@ pub(crate) fn map_changed(shared: &Shared, before: &Map, changed: &MapChanged) {
     }
 }
 
-/// What happens to members is said; what happens to buckets only to who wants to hear it.
+/// Logs changes: those of members at `info` or `warn`, those of buckets only at `debug`.
 fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[Outcome]) {
     let applied = changes.iter().zip(outcomes).filter(|(_, is)| **is == Outcome::Applied);
     let applied: Vec<&Change> = applied.map(|(change, _)| change).collect();
-    // The newest comes first there.
+    // The chronicle lists the newest change first.
     for (told, change) in chronicle.latest(applied.len()).iter().rev().zip(applied) {
         let line = format!("{}: {}", told.what, told.why);
         match change {
@@ -164,21 +164,21 @@ impl Known {
     }
 }
 
-/// All there is to tell.
+/// Returns the full status.
 pub(crate) fn status(shared: &Shared) -> Status {
     let view = shared.cluster.load_full();
     let status = Status::of(view.map(), view.me());
     completed(shared, view.map(), status)
 }
 
-/// The same without the buckets, for who has them already.
+/// Returns the status without the buckets, for a caller that has them already.
 pub(crate) fn status_without_buckets(shared: &Shared) -> Status {
     let view = shared.cluster.load_full();
     let status = Status::without_buckets(view.map(), view.me());
     completed(shared, view.map(), status)
 }
 
-/// With what the map does not say.
+/// Adds the facts that are not in the map.
 fn completed(shared: &Shared, map: &Map, mut status: Status) -> Status {
     shared.news.looks.lock().last = Some(Instant::now());
     let me = shared.data.me;

@@ -51,35 +51,35 @@ use crate::timers;
 use crate::watching::Watching;
 use crate::worker::{self, Worker};
 
-/// Most I/O threads by default; beyond them, clients are served no faster.
+/// Default maximum number of I/O threads; more threads do not serve clients faster.
 const IO_THREADS_MAX: usize = 8;
-/// How often a node that waits with its log looks whether the others go on without it.
+/// Interval at which a node that restarts from its log checks whether the others go on without it.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// For how long a process that was given up tries with its log alone to come back, before it asks to be let in.
+/// Time a process that was declared dead tries to return with its log alone, before it asks to be admitted.
 const HEARD_WITHIN: Duration = Duration::from_secs(10);
-/// How long a new member may take to get the map and its links to all others.
+/// Time limit for a new member to get the map and its links to all others.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub struct NodeOptions {
     pub settings: Settings,
     pub memory: Arc<dyn MemoryProbe>,
-    /// Where the settings came from, and where `CONFIG REWRITE` writes them.
+    /// The file that the settings came from and that `CONFIG REWRITE` writes.
     pub config_file: Option<PathBuf>,
 }
 
-/// The node did not start, and nothing is left behind.
+/// Reason why the node did not start. It leaves nothing behind.
 #[derive(Debug)]
 pub enum StartError {
-    /// An address could not be had, or (named by the client address) the system had no more threads.
+    /// The address is not available, or (reported with the client address) the system has no more threads.
     Address { addr: SocketAddr, error: io::Error },
-    /// It could not come into a cluster, for this reason: one line.
+    /// The node could not enter a cluster; the reason is one line.
     Refused(String),
-    /// It began with what it remembers, and its cluster has gone on without it: to be started again.
+    /// The node started from its log, but its cluster has gone on without it: start it again.
     LeftBehind,
-    /// While it came back, another side of the cluster stood: to be started over without what it had.
+    /// While the node returned, another side of the cluster won: start over without the data it had.
     Yielded,
-    /// It was told to stop while it came back. With a data directory what it holds is written there.
+    /// A stop was requested while the node returned. With a data directory, its data is written there.
     Stopped,
 }
 
@@ -90,13 +90,13 @@ pub struct Node {
     threads: Mutex<Vec<JoinHandle<()>>>,
     peers: Mutex<Option<Running>>,
     timers: Mutex<Option<timers::Service>>,
-    /// What its timers have left to the next life of this process.
+    /// Timers that the next life of this process inherits.
     carried: Mutex<Option<timers::Carried>>,
-    /// The process as a member, once it has begun to be one.
+    /// This process as a member, once it has taken its place in a cluster.
     place: Mutex<Option<(Member, ClusterId)>>,
-    /// The log and vote of the control plane when it ended.
+    /// The log and vote of the control plane at its end.
     saved: Mutex<Option<Saved>>,
-    /// Set for a process that was a member in an earlier life: whether it is told not to come back.
+    /// Present if the process was a member in an earlier life; true once it is not to return any more.
     returning: Option<Arc<AtomicBool>>,
 }
 
@@ -106,8 +106,8 @@ impl Node {
         Node::start_with(options, &mut None)
     }
 
-    /// Begins the next life of a process that was counted as dead, with all it held. Returns when it serves,
-    /// however long that takes; after an error the life is as it was. The settings are those of the life.
+    /// Begins the next life of a process that was declared dead, with all its data. Returns when the node
+    /// serves, however long that takes. After an error, `life` is unchanged. The settings are those in `life`.
     pub fn start_again(options: NodeOptions, life: Life) -> Result<Node, (StartError, Box<Life>)> {
         let mut life = Some(Box::new(life));
         let started = Node::start_with(options, &mut life);
@@ -119,7 +119,7 @@ impl Node {
         life: &mut Option<Box<Life>>,
     ) -> Result<Node, StartError> {
         raise_file_limit();
-        // 1) The ports, so that nothing else is done if one is taken.
+        // 1) Bind the ports first, so that nothing else is done if one is taken.
         if let Some(life) = life {
             options.settings = life.settings.clone();
         }
@@ -133,7 +133,7 @@ impl Node {
         let client_addr = clients.address;
         let peer = others.as_ref().map_or(0, |bound| bound.address.port());
         let ports = Ports { client: client_addr.port(), peer, http: 0 };
-        // 2) Who this is.
+        // 2) Identify this process.
         let failed = |error| StartError::Address { addr: client_addr, error };
         let identity = match life.as_deref() {
             Some(life) => identify_again(life, &settings, ports),
@@ -141,14 +141,14 @@ impl Node {
         };
         let mut identity = identity.map_err(StartError::Refused)?;
         let line = peer::prepare().map_err(failed)?;
-        // 3) The threads, which serve nobody yet.
+        // 3) Start the threads; they serve no client yet.
         let who = (&identity, life.as_deref());
         let (node, parts) = Node::prepare(options, client_addr, who, line.line.clone())?;
         identity.me.at.http = node.http_addr().map_or(0, |addr| addr.port());
         let copies = life.as_mut().and_then(|life| life.copies.take());
         let carried = copies.map(|copies| copies.give_to(&node.shared));
         let begun = node.begin(parts).and_then(|()| {
-            // 4) What it has kept, and the cluster.
+            // 4) Read the kept data and enter the cluster.
             let found = match carried {
                 Some(found) => Some(found),
                 None => node.read_kept(&identity).map_err(StartError::Refused)?,
@@ -169,13 +169,13 @@ impl Node {
             }
             return Err(error);
         }
-        // 5) The clients.
+        // 5) Accept clients.
         *life = None;
         node.shared.mailboxes[0].send(Mail::Listen(clients.listener));
         Ok(node)
     }
 
-    /// All that the threads share, and HTTP, which says from now on that the node is not ready.
+    /// Builds the state that all threads share, and starts HTTP, which reports "not ready" from now on.
     fn prepare(
         options: NodeOptions,
         client_addr: SocketAddr,
@@ -258,7 +258,7 @@ impl Node {
         self.start_any_port()
     }
 
-    /// Starts the control plane, and waits until this node has the map and its links.
+    /// Starts the control plane and waits until this node has the map and its links.
     fn take_place(
         &self,
         place: Place,
@@ -269,7 +269,7 @@ impl Node {
         let Place { start, roster, directory, unheard } = place;
         *self.place.lock() = Some((start.me.clone(), start.cluster));
         if matches!(start.begin, Begin::Resume(_)) {
-            // What the log says of this node's place was said of an earlier process.
+            // The log's entry about this node's membership is about an earlier process.
             self.shared.data.lease.set(Duration::ZERO);
         }
         let secret = self.shared.settings.load().secret.clone();
@@ -297,7 +297,7 @@ impl Node {
                 Progress::Joining | Progress::Linking { .. } | Progress::Leaseless => {
                     self.returning.is_some() || begun.elapsed() < READY_WITHIN
                 }
-                // Let in, and given up before it could serve.
+                // Admitted, and declared dead before it could serve.
                 Progress::Gone(Gone::Outcast) => return Err(StartError::LeftBehind),
                 Progress::Gone(Gone::Yielded(_)) if self.returning.is_some() => {
                     return Err(StartError::Yielded);
@@ -307,7 +307,7 @@ impl Node {
             if self.returning.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire)) {
                 return Err(StartError::Stopped);
             }
-            // A process that was given up is no member at first, and has its vote all the same.
+            // A process that was declared dead is no member at first, but it still has its vote.
             let may_look = self.returning.is_none() || begun.elapsed() > HEARD_WITHIN;
             if may_look && unheard.is_left_behind() {
                 return Err(StartError::LeftBehind);
@@ -320,7 +320,7 @@ impl Node {
         }
     }
 
-    /// What this node held when it stopped. If others are there it can do without.
+    /// Reads the data this node held when it stopped. A read error is fatal only if no other node has the data.
     fn read_kept(&self, identity: &Identity) -> Result<Option<keep::Found>, String> {
         let settings = self.shared.settings.load();
         match identity.while_loading(&settings, || keep::read(&self.shared)) {
@@ -337,7 +337,7 @@ impl Node {
         &self.shared
     }
 
-    /// What this node is called in listings.
+    /// Returns the name of this node in listings.
     pub fn name(&self) -> String {
         self.shared.settings.load().name.clone()
     }
@@ -350,23 +350,23 @@ impl Node {
         self.http.as_ref().map(HttpServer::addr)
     }
 
-    /// Asks all threads to end. Replies that are ready still go out.
+    /// Asks all threads to end. Replies that are ready are still sent.
     pub fn shutdown(&self) {
         self.shared.stop();
     }
 
-    /// Hands everything this node holds to the others and stops; at once if there are none.
+    /// Hands everything this node holds over to the others and stops; stops at once if there are none.
     pub fn leave(&self) {
         self.shared.control.ask(Ask::Leave, |_| {});
     }
 
-    /// How many nodes the cluster has, this one included.
+    /// Returns the number of nodes in the cluster, including this one.
     pub fn members(&self) -> usize {
         self.shared.map().members().len()
     }
 
-    /// The client addresses of the other nodes, as far as this one knows: first of those on another side of
-    /// the cluster.
+    /// Returns the known client addresses of the other nodes. Nodes on another side of a split cluster come
+    /// first.
     pub fn others(&self) -> Vec<String> {
         let all = self.endpoints_of_others().into_iter();
         all.map(|at| format!("{}:{}", at.host, at.client)).collect()
@@ -379,7 +379,7 @@ impl Node {
         self.shared.merging.other_sides(&map).into_iter().chain(others).collect()
     }
 
-    /// Waits until all threads have ended. Says why, if it was not by [`Node::shutdown`].
+    /// Waits until all threads have ended. Returns the reason unless [`Node::shutdown`] ended them.
     pub fn wait(&self) -> Option<Gone> {
         let threads = core::mem::take(&mut *self.threads.lock());
         for thread in threads {
@@ -408,17 +408,17 @@ impl Node {
         }
         let gone = gone?;
         match gone {
-            // Nobody else has it, or this node will be back.
+            // No other node has the data, or this node will return.
             Gone::LeftAsTheLast | Gone::LeftFor(_) => keep::save(&self.shared),
             Gone::Yielded(_) => keep::begin_anew(&self.shared),
-            // One that was given up keeps everything in memory: `next_life`.
+            // A node that was declared dead keeps everything in memory: `next_life`.
             Gone::Outcast | Gone::Left | Gone::Refused(_) => {}
         }
         Some(gone)
     }
 
-    /// Takes everything out of a node that was counted as dead, for [`Node::start_again`]. To be called once,
-    /// after [`Node::wait`]; the node must be dropped before the next life begins, for it has the ports.
+    /// Takes all state out of a node that was declared dead, for [`Node::start_again`]. Call it once, after
+    /// [`Node::wait`]. Drop the node before the next life begins, because it owns the ports.
     pub fn next_life(&self) -> Option<Life> {
         let (me, cluster) = self.place.lock().clone()?;
         let saved = self.saved.lock().take()?;
@@ -441,7 +441,7 @@ impl Node {
         })
     }
 
-    /// Puts everything back into a life that could not begin.
+    /// Puts all state back into a life that could not begin.
     fn give_back(&self, life: &mut Life, error: &StartError) {
         life.copies = Some(Copies::take(&self.shared));
         life.timers = self.carried.lock().take();
@@ -451,12 +451,12 @@ impl Node {
         life.asks_first = matches!(error, StartError::LeftBehind) && !life.asks_first;
     }
 
-    /// What a process that starts over says to itself: a variable of the environment, and its value.
+    /// Returns the environment variable (name and value) that a process passes to itself when it starts over.
     pub fn carried(&self) -> Option<(&'static str, String)> {
         self.carried.lock().as_ref().map(|carried| (timers::CARRIED, carried.name()))
     }
 
-    /// Opens the port for clients that know nothing of clusters, if it is wanted.
+    /// Opens the port for clients without cluster support, if it is configured.
     fn start_any_port(&self) -> Result<(), StartError> {
         let settings = self.shared.settings.load();
         let ExtraPort::At(port) = settings.any_port else { return Ok(()) };
@@ -475,14 +475,14 @@ impl Node {
     }
 }
 
-/// What the threads begin with.
+/// Inputs of the threads, consumed when they start.
 struct Parts {
     polls: Vec<Poll>,
     garbage_in: mpsc::Receiver<Garbage>,
     orders_in: mpsc::Receiver<Order>,
 }
 
-/// A socket that listens.
+/// A listening socket and its address.
 struct Bound {
     listener: TcpListener,
     address: SocketAddr,
@@ -496,19 +496,19 @@ fn bind(settings: &Settings, port: u16) -> Result<Bound, StartError> {
     Ok(Bound { listener, address })
 }
 
-/// Tables of an earlier life are hashed with its seed.
+/// Returns the seed; tables of an earlier life are hashed with that life's seed.
 fn seed(life: Option<&Life>, client_addr: SocketAddr) -> Seed {
     let inherited = life.and_then(|life| life.copies.as_ref()).map(|copies| copies.seed.clone());
     inherited.unwrap_or_else(|| Seed::new(RandomState::new().hash_one(client_addr)))
 }
 
-/// What a node sees before it has a map; no client is served by it.
+/// Returns the view of a node that has no map yet; no client is served with it.
 fn unentered(me: &Member) -> View {
     let map = Map::found(me.clone(), Mask::M000F, cluster::map::Settings::default());
     View::new(Arc::new(map), me.id)
 }
 
-/// An id that no other node has: forty hexadecimal digits of chance.
+/// Returns a unique id for this node: forty random hexadecimal digits.
 fn node_id() -> String {
     let digits = (0..3).map(|part: u8| format!("{:016x}", RandomState::new().hash_one(part)));
     digits.collect::<String>()[..40].to_owned()

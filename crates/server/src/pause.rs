@@ -1,4 +1,4 @@
-//! CLIENT PAUSE: until when which commands wait. Workers look at the beginning of each round.
+//! CLIENT PAUSE: the paused commands and the end of the pause. Workers check at the start of each round.
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
@@ -9,13 +9,13 @@ use store::UnixMillis;
 
 #[derive(Default)]
 pub(crate) struct Pauses {
-    /// False: there is none, and nobody need take the lock to know.
+    /// False if there is certainly no pause; saves taking the lock.
     maybe: AtomicBool,
     pause: Mutex<Option<Pause>>,
 }
 
 impl Pauses {
-    /// Begins a pause. One under way is only ever lengthened and widened.
+    /// Begins a pause. If one is active, it is only extended and widened.
     pub(crate) fn begin(&self, pause: Pause, now: UnixMillis) {
         let mut current = self.pause.lock();
         *current = match *current {
@@ -32,13 +32,13 @@ impl Pauses {
         self.maybe.store(false, Relaxed);
     }
 
-    /// How long what is paused has yet to wait.
+    /// Returns the remaining time of the pause.
     pub(crate) fn left(&self, now: UnixMillis) -> Duration {
         let until = self.pause.lock().map_or(now, |pause| pause.until);
         Duration::from_millis(until.0.saturating_sub(now.0))
     }
 
-    /// What is paused now.
+    /// Returns the commands paused now.
     pub(crate) fn scope(&self, now: UnixMillis) -> Option<PauseScope> {
         if !self.maybe.load(Relaxed) {
             return None;

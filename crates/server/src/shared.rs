@@ -1,5 +1,5 @@
-//! What all threads of a node share. Everything here is either never changed, atomic, or behind a
-//! lock held for a moment.
+//! State shared by all threads of a node. Everything here is immutable, atomic, or behind a lock that is held
+//! only briefly.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::net::SocketAddr;
@@ -32,21 +32,21 @@ use crate::watching::Watching;
 
 pub(crate) struct Shared {
     pub keyspace: Keyspace,
-    /// What goes to other nodes, and comes from them.
+    /// Replication traffic to and from other nodes.
     pub data: Data,
-    /// What it had on its disk when it started.
+    /// Data that was on the disk when the node started.
     pub kept: Kept,
     pub settings: ArcSwap<Settings>,
     pub timers: Arc<Hub>,
     /// The map as this node sees it.
     pub cluster: ArcSwap<View>,
-    /// To the thread that decides.
+    /// Channel to the control thread.
     pub control: ControlLine,
-    /// How far this node has come.
+    /// The node's progress in entering its cluster.
     pub outlook: Arc<Outlook>,
-    /// What another side of the cluster has handed over, or is handed.
+    /// Data handed over by, or to, another side of the cluster.
     pub merging: Merging,
-    /// What else it knows of the other nodes.
+    /// Other knowledge about the other nodes.
     pub news: News,
     pub table: Table,
     pub clients: Clients,
@@ -60,25 +60,25 @@ pub(crate) struct Shared {
     pub id: String,
     /// One for each worker.
     pub mailboxes: Vec<Arc<Mailbox>>,
-    /// One for each worker, and the keeper's behind them.
+    /// One for each worker; the keeper's is the last.
     pub counters: Vec<Counters>,
-    /// Open connections, by worker.
+    /// Number of open connections, by worker.
     pub connections: Vec<AtomicUsize>,
     pub accepted: AtomicU64,
     pub rejected: AtomicU64,
     pub next_client: AtomicU64,
     pub stopping: AtomicBool,
-    /// Keys are taken away when they are due; `DEBUG SET-ACTIVE-EXPIRE 0` leaves them to who asks.
+    /// True if expired keys are removed actively; after `DEBUG SET-ACTIVE-EXPIRE 0` only on access.
     pub expires_actively: AtomicBool,
     pub started: Instant,
     pub client_addr: SocketAddr,
     pub config_file: Option<PathBuf>,
-    /// To the keeper, who frees what is large.
+    /// Channel to the keeper, which frees large values.
     pub garbage: Sender<Garbage>,
 }
 
-/// What one worker has counted. Only that worker writes, so a plain load and store will do; on cache
-/// lines of its own.
+/// Counters of one worker. Only that worker writes, so a plain load and store suffice. They lie on cache lines
+/// of their own.
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -109,24 +109,25 @@ impl Shared {
         self.connections.iter().map(|count| count.load(Relaxed)).sum()
     }
 
-    /// Frees something large on another thread.
+    /// Frees something large on the keeper's thread.
     pub(crate) fn discard(&self, garbage: Garbage) {
-        // The keeper is gone only when the node stops, and then it is freed here.
+        // The keeper is gone only when the node stops; then the garbage is freed here.
         let _ = self.garbage.send(garbage);
     }
 
-    /// Asks the allocator how much memory is in use, and the links how much of it waits for others.
+    /// Refreshes the memory figures: the allocator's, and the bytes that links buffer for other nodes.
     pub(crate) fn refresh_memory(&self) -> MemoryReport {
         self.memory.refresh(self.data.buffered_bytes())
     }
 
-    /// The map this node goes by.
+    /// Returns the map this node currently uses.
     pub(crate) fn map(&self) -> Arc<Map> {
         Arc::clone(self.cluster.load().map())
     }
 
-    /// Has what others than workers have appended to links written by one. They would be interrupted in the
-    /// middle of it, by whom they have woken, and with a lock that those who serve clients need.
+    /// Wakes a worker to flush frames that other threads have queued on links. Those threads must not write
+    /// themselves: a thread they wake could preempt them mid-write while they hold a lock that client-serving
+    /// threads need.
     pub(crate) fn have_links_written(&self) {
         if self.data.links.has_unwritten() {
             self.mailboxes[0].wake();

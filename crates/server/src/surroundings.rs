@@ -1,4 +1,4 @@
-//! What is true for all commands of a round: the time, and what the settings say.
+//! Values that hold for all commands of one worker round: the time and the relevant settings.
 
 use commands::Surroundings;
 use commands::settings::{CrossSlot, EvictionPolicy, Settings};

@@ -1,5 +1,5 @@
-//! What the operating system says of this process and its machine, for INFO; and its limit of open
-//! files. What it does not say (on a system without /proc) is told as zero.
+//! Facts about this process and its machine from the operating system, for INFO; and the limit of open files. A
+//! fact that the system does not provide (no /proc) is reported as zero.
 
 use std::fs;
 use std::time::Duration;
@@ -9,30 +9,30 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::system::uname;
 
-/// Lets the process open as many files as it may: each connection is one.
+/// Raises the limit of open files to its maximum: each connection is one file.
 pub(crate) fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
-        // Where it is refused, fewer clients can connect; the node serves all the same.
+        // If the system refuses, fewer clients can connect; the node still serves.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     }
 }
 
-/// The name and version of the system: `Linux 6.1.0 x86_64`.
+/// Returns the name and version of the system: `Linux 6.1.0 x86_64`.
 pub(crate) fn os_name() -> String {
     let name = uname();
     let parts = [name.sysname(), name.release(), name.machine()];
     parts.map(|part| part.to_string_lossy().into_owned()).join(" ")
 }
 
-/// Bytes of physical memory that the process takes.
+/// Returns the physical memory of the process, in bytes.
 pub(crate) fn resident_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: Option<u64> = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0) * page_size() as u64
 }
 
-/// Bytes of physical memory that the machine has.
+/// Returns the physical memory of the machine, in bytes.
 pub(crate) fn machine_bytes() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
@@ -46,7 +46,7 @@ pub(crate) fn cpu_times() -> CpuTimes {
 }
 
 fn parse_cpu_times(stat: &str, ticks_per_second: u64) -> Option<CpuTimes> {
-    // The second field is the program's name in brackets, and may hold anything.
+    // The second field is the program's name in brackets; it may contain any characters.
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let time = |index: usize| {
@@ -61,7 +61,7 @@ fn parse_cpu_times(stat: &str, ticks_per_second: u64) -> Option<CpuTimes> {
     })
 }
 
-/// The host's name and the port, so that two nodes on one machine differ.
+/// Returns the default node name: host name and port, so that two nodes on one machine differ.
 pub fn default_name(port: u16) -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let fits = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);

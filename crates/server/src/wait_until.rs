@@ -1,4 +1,4 @@
-//! The end of a WAIT.
+//! The deadline of a WAIT.
 
 use std::time::Instant;
 

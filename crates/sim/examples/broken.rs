@@ -1,4 +1,5 @@
-//! The first history that notices each rule left out: `cargo run -p sim --example broken -- 200 [RULE...]`.
+//! Finds the first history that detects each rule left out: `cargo run -p sim --example broken -- 200
+//! [RULE...]`.
 
 use sim::store::{Many, Run, Sabotage, Sky};
 

@@ -1,4 +1,4 @@
-//! What must hold, told by somebody who does not know the code: each promise with its sentence.
+//! Invariants, checked without knowledge of the code under test: each promise with its sentence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,9 +90,9 @@ fn copies_never_fall(before: &Version, after: &Version, change: &Change) {
     );
 }
 
-/// A promotion by itself (not the last act of giving a primary away): the giver does not end with fewer
-/// primaries than the taker, and the taker not with more primaries than backups, while there is
-/// something to be copied. A node that leaves promotes whom it must.
+/// A promotion by itself (not the last step of giving a primary away) is fair while copies remain to be made:
+/// the giver does not end with fewer primaries than the taker, and the taker does not end with more primaries
+/// than backups. A leaving node is exempt: it promotes whichever node it must.
 fn promotions_are_fair(before: &Version, outcomes: &[(Change, Outcome)], change: &Change) {
     let Change::Promote { bucket, node, .. } = change else { return };
     if outcomes.len() > 1 || before.plan.copies_left(&before.map) == 0 {
@@ -113,8 +113,8 @@ fn promotions_are_fair(before: &Version, outcomes: &[(Change, Outcome)], change:
     );
 }
 
-/// In one rebalancing, no node gets a bucket twice or gives away what it got, and no bucket goes back
-/// to a primary it had.
+/// In one rebalancing, no node receives a bucket twice or gives away a bucket it received, and no bucket goes
+/// back to a former primary.
 #[derive(Default)]
 struct MovedOnce {
     basis: u64,

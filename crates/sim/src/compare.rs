@@ -1,7 +1,8 @@
-//! Ways to place keys, side by side: what moves when a node comes or goes, and how even it is.
+//! Ways to place keys, side by side: the share of keys that moves when a node joins or leaves, and the
+//! imbalance.
 //!
-//! Every way is asked the same for the same keys: who owns it with N - 1, N and N + 1 nodes? The last
-//! node is the one that comes and goes. Called by `opencluster sim compare`.
+//! Every way answers the same question for the same keys: which node owns the key with N - 1, N and N + 1
+//! nodes? The last node is the one that joins and leaves. Called by `opencluster sim compare`.
 
 use cluster::balance::Plan;
 use cluster::map::{Boot, Change, Endpoints, LogIndex, Map, Member, NodeId, Settings, Zone};
@@ -9,7 +10,7 @@ use placement::{Mask, Ranking, ServerMap, Slot};
 
 use crate::Rng;
 
-/// Points a node has on the ring.
+/// Number of points of a node on the ring.
 const RING_POINTS: usize = 160;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,23 +37,23 @@ impl Way {
     }
 }
 
-/// What one way comes to with some number of nodes.
+/// Result of one way with some number of nodes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Score {
-    /// The part of all keys that moves when one more node joins, and when one leaves.
+    /// Share of all keys that moves when one more node joins, and when one leaves.
     pub moved_by_join: f64,
     pub moved_by_leave: f64,
-    /// The fullest node beside the average.
+    /// Keys of the fullest node relative to the average.
     pub imbalance: f64,
 }
 
-/// The best there could be with that many nodes.
+/// Returns the best possible score with that many nodes.
 pub fn optimum(nodes: usize) -> Score {
     let nodes = nodes as f64;
     Score { moved_by_join: 1.0 / (nodes + 1.0), moved_by_leave: 1.0 / nodes, imbalance: 1.0 }
 }
 
-/// The score of one way with `nodes` nodes, two at least.
+/// Returns the score of one way with `nodes` nodes, two at least.
 pub fn score(way: Way, nodes: usize, keys: usize) -> Score {
     let [fewer, same, more] = [nodes - 1, nodes, nodes + 1].map(|nodes| Placer::new(way, nodes));
     let mut counts = vec![0usize; nodes];
@@ -75,7 +76,7 @@ pub fn score(way: Way, nodes: usize, keys: usize) -> Score {
     }
 }
 
-/// A way, ready for a number of nodes.
+/// A way, prepared for a number of nodes.
 enum Placer {
     Buckets { owners: Vec<usize> },
     Rendezvous(Ranking),
@@ -124,13 +125,13 @@ impl Placer {
     }
 }
 
-/// 64 bits of a key: two murmur hashes, mixed.
+/// Returns 64 bits of a key: two murmur hashes, mixed.
 fn wide_hash(key: &[u8]) -> u64 {
     let high = u64::from(placement::murmur3(key, 1)) << 32;
     Rng::new(high | u64::from(placement::murmur3(key, 2))).draw()
 }
 
-/// Who owns each slot in a cluster without backups that has grown to so many nodes, one by one.
+/// Returns the owner of each slot in a cluster without backups that has grown to `nodes` nodes, one by one.
 fn bucket_owners(nodes: usize) -> Vec<usize> {
     let settings = Settings { backups: 0, ..Settings::default() };
     let mut map = Map::found(member(1), Mask::M00FF, settings);
@@ -151,7 +152,7 @@ fn bucket_owners(nodes: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Does all that is planned at once. Without backups every step gives a primary away.
+/// Carries out the whole plan at once. Without backups every step gives a primary away.
 fn carry_out(map: &mut Map, commit: &mut impl FnMut(&mut Map, &Change)) {
     for plan in Plan::of(map).buckets() {
         let (bucket, because) = (plan.hashmask, cluster::map::DropReason::Balance);

@@ -1,4 +1,4 @@
-//! A cluster that grows and shrinks, step by step, and what each step took.
+//! A cluster that grows and shrinks, step by step, and the cost of each step.
 //!
 //! Called by `opencluster sim grow` and by the tests. Pictures of it: `picture.rs`, `svg.rs`.
 
@@ -10,7 +10,7 @@ use placement::Mask;
 use crate::lower_bound::lower_bound;
 use crate::{Moved, Weather, World};
 
-/// What happens to the cluster from outside.
+/// An event from outside the cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     Start(String),
@@ -18,14 +18,14 @@ pub enum Event {
     Leave(String),
 }
 
-/// A cluster, and how it got there.
+/// A cluster, and the steps that led to it.
 pub struct Growth {
     world: World,
     steps: Vec<Step>,
     next_id: u64,
 }
 
-/// One event, and what balancing made of it.
+/// One event, and the result of the balancing after it.
 pub struct Step {
     pub event: Event,
     /// The map at rest.
@@ -33,12 +33,12 @@ pub struct Step {
     pub moved: Moved,
     /// The fewest copies that any plan could have made.
     pub lower_bound: usize,
-    /// When the event came, and how long it took until all was at rest.
+    /// Time of the event, and the time from there until everything was at rest.
     pub began: Duration,
     pub took: Duration,
 }
 
-/// A node that is let in.
+/// A node that joins.
 #[derive(Clone, Debug)]
 pub struct Newcomer {
     pub weight: u32,
@@ -102,12 +102,12 @@ impl Growth {
         self.world.map()
     }
 
-    /// All steps so far; the first is the start.
+    /// Returns all steps so far; the first is the start.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Lets a node in and runs until all is at rest.
+    /// Adds a node and runs until everything is at rest.
     pub fn join(&mut self, newcomer: Newcomer) -> &Step {
         let began = self.world.now();
         self.world.take_moved();
@@ -115,7 +115,7 @@ impl Growth {
         self.settle(Event::Join(name), began)
     }
 
-    /// Lets a node in, whatever is going on. Returns its name.
+    /// Adds a node, whatever else is in progress. Returns its name.
     pub fn let_in(&mut self, newcomer: Newcomer) -> String {
         let member = newcomer.member(self.next_id);
         self.next_id += 1;
@@ -124,13 +124,13 @@ impl Growth {
         name
     }
 
-    /// Has a node leave and runs until it is gone and all is at rest.
+    /// Makes a node leave and runs until it is gone and everything is at rest.
     pub fn leave(&mut self, node: NodeId) -> &Step {
         let event = Event::Leave(self.map().member(node).expect("a member leaves").name.clone());
         let began = self.world.now();
         self.world.take_moved();
         self.world.leave(node);
-        // What it costs is fixed when the node is no longer planned for.
+        // The cost is fixed once the plan no longer includes the node.
         while self.map().member(node).is_some_and(|member| member.weight > 0) {
             assert!(self.world.step());
         }

@@ -1,7 +1,7 @@
 //! The log of map changes, and the map at every entry with the plan that belongs to it.
 //!
 //! All nodes share one version of an entry's map instead of each applying it: `cluster::map` shows that
-//! applying is deterministic, and 500 nodes with 4,096 buckets each would be slow for nothing.
+//! applying is deterministic, and applying it on 500 nodes with 4,096 buckets each would only be slow.
 
 use std::rc::Rc;
 
@@ -35,8 +35,8 @@ impl Log {
         &self.head
     }
 
-    /// Commits one entry. Whoever is let in brings the split with it that this makes necessary.
-    /// Returns what each change came to, splits included.
+    /// Commits one entry. A join also commits the splits that it makes necessary. Returns the outcome of each
+    /// change, splits included.
     pub(crate) fn commit(
         &mut self,
         planned_at: Option<Epoch>,

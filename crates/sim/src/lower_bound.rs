@@ -1,35 +1,36 @@
-//! The fewest copies that any plan could make to balance a map, worked out without the planner.
+//! The fewest copies that any plan could make to balance a map, computed without the planner.
 //!
-//! First by counting: no plan keeps more units than fit under the totals and the copies wanted. If a
-//! plan is known that makes no more copies than that, the matter is settled. Otherwise as a minimum
-//! cost flow, built edge by edge from the definition and solved by the textbook's successive shortest
-//! paths: slow and plain, as a judge should be.
+//! First by counting: no plan can keep more units than fit under the totals and the wanted copies. If a known
+//! plan makes no more copies than that, the bound is exact. Otherwise by a minimum cost flow, built edge by
+//! edge from the definition and solved by the textbook's successive shortest paths: slow and simple, as a
+//! checker should be.
 
 use std::collections::VecDeque;
 
 use cluster::map::{Map, NodeId};
 
-/// The fewest copies that lead from this map to a balanced one. `known` copies are known to suffice.
+/// Returns the fewest copies that lead from this map to a balanced one. `known` copies are known to suffice.
 pub fn lower_bound(map: &Map, known: usize) -> usize {
     let problem = Problem::of(map);
     let counted = problem.by_counting();
     if counted >= known { counted } else { problem.by_flow().copies }
 }
 
-/// The best that is possible, by flow alone.
+/// Returns the optimum, computed by flow alone.
 pub fn by_flow(map: &Map) -> Optimum {
     Problem::of(map).by_flow()
 }
 
-/// What the best plan comes to.
+/// Cost of the best plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Optimum {
-    /// Copies that end up in a zone that has enough of their bucket.
+    /// Surplus copies: those in a zone that already has enough copies of their bucket.
     pub crowded: usize,
     pub copies: usize,
 }
 
-/// How many copies stand in a zone that has enough of their bucket, as the map is.
+/// Returns the number of surplus copies in the present map: copies in a zone that already has enough of their
+/// bucket.
 pub fn crowded_units(map: &Map) -> usize {
     let problem = Problem::of(map);
     let here =
@@ -42,10 +43,10 @@ pub fn crowded_units(map: &Map) -> usize {
         .sum()
 }
 
-/// Who may hold how much, in plain numbers.
+/// Holders and limits of all nodes, in plain numbers.
 struct Problem {
     nodes: Vec<NodeInfo>,
-    /// For each bucket that is not lost, the places in `nodes` of its holders with weight.
+    /// For each bucket that is not lost, the indices in `nodes` of its holders with a weight above 0.
     holders: Vec<Vec<usize>>,
     copies: usize,
     zones: usize,
@@ -91,9 +92,9 @@ impl Problem {
 
     fn by_counting(&self) -> usize {
         let units = self.holders.len() * self.copies;
-        // Of a bucket, no more can be kept than copies are wanted.
+        // A bucket keeps at most the wanted number of copies.
         let by_bucket: usize = self.holders.iter().map(|held| held.len().min(self.copies)).sum();
-        // Of a node, no more than its ceiling; and only so many nodes can be above their floor.
+        // A node keeps at most its ceiling, and only `units - floors` nodes can be above their floor.
         let mut held = vec![0; self.nodes.len()];
         self.holders.iter().flatten().for_each(|node| held[*node] += 1);
         let floors: usize = self.nodes.iter().map(|node| node.floor).sum();
@@ -109,7 +110,7 @@ impl Problem {
     }
 
     fn by_flow(&self) -> Optimum {
-        // Far more than all copies together, and again far more than all of those.
+        // `CROWD` exceeds the cost of all copies together, and `UNEVEN` that of all crowding.
         const CROWD: i64 = 1 << 20;
         const UNEVEN: i64 = 1 << 40;
         let (source, sink, first_node) = (0, 1, 2);
@@ -139,7 +140,7 @@ impl Problem {
     }
 }
 
-/// Shares as fractions: by weight, but no more than one copy of each bucket.
+/// Returns shares as fractions: by weight, but at most one copy of each bucket for a node.
 fn fair_shares(weights: &[u64], buckets: u64, copies: u64) -> Vec<(u64, u64)> {
     let mut full = vec![false; weights.len()];
     loop {
@@ -183,7 +184,7 @@ impl Flow {
         self.edges.push(Edge { to: from, room: 0, cost: -cost });
     }
 
-    /// The least cost at which `units` get from one vertex to another.
+    /// Returns the least cost of moving `units` from one vertex to another.
     fn cheapest(&mut self, source: usize, sink: usize, units: usize) -> i64 {
         let mut total = 0;
         for _ in 0..units {

@@ -1,4 +1,4 @@
-//! Chance from a seed: the same seed gives the same run.
+//! Random numbers from a seed: the same seed gives the same run.
 
 /// SplitMix64: small, fast, and good enough to shuffle messages with.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`, which is not 0.
+    /// Returns a number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(limit)) >> 64) as u64
     }

@@ -1,14 +1,14 @@
-//! The timers' part of the simulator: the real core of many nodes in one thread, with a false network,
-//! false clocks, a false map and a false place to call back to; and who judges it.
+//! The timers' part of the simulator: the real core of many nodes in one thread, with a simulated network,
+//! simulated clocks, a simulated map and a simulated target of callbacks; and the checkers.
 //!
-//! `run::run(seed)` is one history from one number. What judges it (`checkers.rs`) sees only what a
-//! client and the called party can see.
+//! `run::run(seed)` is one history from one number. The checkers (`checkers.rs`) see only what a client and
+//! the called party can see.
 
 mod world; //        Nodes, messages, time, the map's authority.
-mod history; //      What was asked, answered and called, as outsiders saw it.
-mod weather; //      Which faults a seed brings, and how bad the network is.
-mod clients; //      Who sets, changes and deletes timers.
-pub mod checkers; // What must hold.
+mod history; //      Requests, answers and calls, as outsiders saw them.
+mod weather; //      Faults and network quality of a seed.
+mod clients; //      Clients that set, change and delete timers.
+pub mod checkers; // Invariants.
 pub mod run; //      One history from a seed.
 
 pub use clients::Plan;

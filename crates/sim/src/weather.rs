@@ -1,19 +1,18 @@
-//! How messages travel and how long a fill takes. Faults will be drawn from here too.
+//! Delays of messages and durations of fills. Faults will be drawn from here too.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use crate::Rng;
 
-/// The chances of one run, all drawn from its seed.
+/// The random conditions of one run, all drawn from its seed.
 #[derive(Clone, Debug)]
 pub struct Weather {
-    /// How long a message is on its way. Messages between two nodes keep their order; others may
-    /// overtake each other.
+    /// Delay of a message. Messages between two nodes keep their order; others may overtake each other.
     pub delay: Range<Duration>,
-    /// How long it takes until a proposal is committed.
+    /// Time until a proposal is committed.
     pub commit: Range<Duration>,
-    /// How long it takes to copy one slot.
+    /// Time to copy one slot.
     pub fill_of_a_slot: Duration,
 }
 
@@ -28,13 +27,13 @@ impl Default for Weather {
 }
 
 impl Weather {
-    /// Everything arrives at once, in the order it was sent.
+    /// Returns a weather in which everything arrives at once, in the order it was sent.
     pub fn calm() -> Weather {
         let at_once = Duration::ZERO..Duration::ZERO;
         Weather { delay: at_once.clone(), commit: at_once, ..Weather::default() }
     }
 
-    /// Fair or foul, by chance: delays from none to far longer than a fill takes.
+    /// Draws good or bad weather: delays from none to far longer than a fill takes.
     pub fn from_seed(seed: u64) -> Weather {
         let mut rng = Rng::new(seed ^ 0x0057_4541_5448_4552);
         let longest = Duration::from_micros(1 << rng.below(17));

@@ -1,7 +1,7 @@
 //! Nodes, messages in flight and time: everything around the code under test.
 //!
-//! One queue of what will happen, ordered by time; the seed decides how long each thing takes. Nodes
-//! are `cluster::balance::Balancer`s and nothing else; the log commits what they propose.
+//! One queue of future events, ordered by time; the seed decides how long each one takes. Nodes are
+//! `cluster::balance::Balancer`s and nothing else; the log commits their proposals.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -20,27 +20,27 @@ use crate::{Rng, Weather};
 pub struct World {
     now: Duration,
     queue: BinaryHeap<Reverse<Happening>>,
-    /// Breaks ties among things that happen at the same time: what was set first comes first.
+    /// Breaks ties among events at the same time: the one set first comes first.
     set: u64,
     rng: Rng,
     weather: Weather,
     log: Log,
     nodes: BTreeMap<NodeId, Node>,
-    /// For each pair of nodes, when the last message between them arrives: a link keeps its order.
+    /// For each pair of nodes, the arrival time of the last message between them: a link keeps its order.
     links: BTreeMap<(NodeId, NodeId), Duration>,
     /// Fills under way, by attempt.
     fills: BTreeMap<Attempt, Fill>,
     proposals_in_flight: usize,
     checkers: Checkers,
     moved: Moved,
-    /// All that is planned before this place of the plan is done.
+    /// Index into the plan: everything before it is done.
     plan_done: usize,
     effects: Vec<Effect>,
 }
 
 struct Node {
     balancer: Balancer,
-    /// The newest map it has seen.
+    /// The newest map the node has seen.
     version: Rc<Version>,
 }
 
@@ -51,13 +51,13 @@ pub(crate) struct Fill {
     pub(crate) giver: NodeId,
 }
 
-/// What has moved, since somebody last took it.
+/// Moves since the last call of `take_moved`.
 #[derive(Clone, Debug, Default)]
 pub struct Moved {
     pub promotions: usize,
     pub copies: usize,
     pub messages: usize,
-    /// With the time each move began.
+    /// Decisions, each with the time its move began.
     pub decisions: Vec<(Duration, Decision)>,
 }
 
@@ -100,12 +100,12 @@ impl World {
         self.now
     }
 
-    /// The map as it is committed.
+    /// Returns the committed map.
     pub fn map(&self) -> &Map {
         &self.log.head().map
     }
 
-    /// The fewest copies that the planner thinks are still to be made.
+    /// Returns the fewest copies still to be made, as the planner counts them.
     pub fn copies_planned(&self) -> usize {
         self.log.head().plan.copies_to_make()
     }
@@ -114,7 +114,7 @@ impl World {
         std::mem::take(&mut self.moved)
     }
 
-    /// Lets a node in. Committed at once, whatever is going on.
+    /// Adds a node. The change is committed at once, whatever else is in progress.
     pub fn join(&mut self, member: Member) {
         self.commit(None, &[Change::Join(member)]);
     }
@@ -124,12 +124,12 @@ impl World {
         self.commit(None, &[change]);
     }
 
-    /// Tells a node to leave. It begins to hand on what it serves.
+    /// Asks a node to leave. It begins to hand over its buckets.
     pub fn leave(&mut self, node: NodeId) {
         self.input(node, Input::Leave);
     }
 
-    /// Lets time pass until one more thing has happened. False if nothing ever will.
+    /// Processes the next event. Returns false if there is none.
     pub fn step(&mut self) -> bool {
         let Some(Reverse(happening)) = self.queue.pop() else { return false };
         self.now = happening.at;
@@ -157,7 +157,7 @@ impl World {
         panic!("balancing does not end:\n{}", self.story());
     }
 
-    /// What is left to do and who is doing what, for whoever has to find out why.
+    /// Describes the remaining work and the state of each node, for a failure message.
     fn story(&self) -> String {
         let head = self.log.head();
         let mut story = format!("{:?}: fills {:?}\n", self.now, self.fills.keys());
@@ -177,7 +177,7 @@ impl World {
         story
     }
 
-    /// Runs for some time.
+    /// Runs for `time`.
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         while self.queue.peek().is_some_and(|Reverse(next)| next.at <= end) {
@@ -254,8 +254,8 @@ impl World {
     }
 
     fn start_fill(&mut self, attempt: Attempt, bucket: Hashmask, fill: Fill) {
-        // Giver or taker may have forgotten the move, and the source not have heard of it yet: then
-        // what it sends is thrown away.
+        // Giver or taker may have forgotten the move before the source hears of it: then they discard what
+        // the source sends.
         let expects = |node: NodeId| {
             let engagement = self.nodes.get(&node).and_then(|node| node.balancer.engagement());
             engagement.is_some_and(|engagement| engagement.attempt == attempt)
@@ -294,13 +294,13 @@ impl World {
             outcomes.iter().filter(|(change, outcome)| applied(outcome) && wanted(change)).count()
         };
         self.moved.copies += count(&copies);
-        // A primary that is given away is promoted too, but that is part of its move.
+        // Giving a primary away promotes a node too, but that is part of the move.
         if outcomes.len() == 1 {
             self.moved.promotions += count(&promotes);
         }
     }
 
-    /// Sends the newest map to all members, and to those who were members.
+    /// Sends the newest map to all members and former members.
     fn tell_all(&mut self) {
         let head = self.log.head().clone();
         for member in head.map.members() {
@@ -320,7 +320,7 @@ impl World {
     fn show_map(&mut self, id: NodeId, version: Rc<Version>) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if version.map.epoch() < node.version.map.epoch() {
-            return; // Overtaken by a newer one.
+            return; // A newer map arrived first.
         }
         if version.map.member(id).is_none() {
             self.nodes.remove(&id);

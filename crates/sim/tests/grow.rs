@@ -1,4 +1,4 @@
-//! The examples everybody asks for, told by the simulator.
+//! The standard examples of growth, run by the simulator.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by it")]
 
@@ -56,7 +56,7 @@ fn the_first_steps_are_two_copies_and_a_promotion() {
     }
 }
 
-/// Kind, bucket, giver and taker of the first moves of a step.
+/// Describes the first moves of a step: kind, bucket, giver and taker.
 fn first_moves(step: &Step, moves: usize) -> Vec<String> {
     let tell = |decision: &Decision| {
         let Decision { step, .. } = decision;
@@ -79,10 +79,10 @@ fn the_third_node_gets_two_backups_then_a_promotion_then_a_primary() {
         "promote 000F/0000 B->C",
         "give primary 000F/0009 A->C",
     ];
-    // Who of A and B looks first is left to chance; the story is told for A.
+    // Chance decides which of A and B acts first; the expected moves are those with A first.
     let a_first: Vec<_> = (0..20).map(told).filter(|moves| moves[0] == story[0]).collect();
     assert!(a_first.iter().all(|moves| moves[..3] == story[..3]), "{a_first:?}");
-    // And who comes next, again.
+    // Chance also decides which of them acts next.
     assert!(a_first.iter().any(|moves| moves[3] == story[3]), "{a_first:?}");
 }
 

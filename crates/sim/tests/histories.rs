@@ -1,7 +1,8 @@
-//! Any history of joins, leaves and deaths, under any weather: balancing ends, even, at the lower bound.
+//! For any history of joins, leaves and deaths, under any weather, balancing ends, evenly, at the lower
+//! bound.
 //!
-//! What every commit and every rest must satisfy is in `sim/src/checkers.rs`. `OPENCLUSTER_NIGHTLY=1`
-//! runs the full ranges, `OPENCLUSTER_QUICK=1` a tenth of the usual.
+//! The invariants of every commit and every rest are in `sim/src/checkers.rs`. `OPENCLUSTER_NIGHTLY=1` runs
+//! the full ranges, `OPENCLUSTER_QUICK=1` a tenth of the usual.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by it")]
 
@@ -23,7 +24,7 @@ fn nightly() -> bool {
     is_set("OPENCLUSTER_NIGHTLY")
 }
 
-/// What a history is drawn from.
+/// Parameters from which a history is drawn.
 #[derive(Clone, Copy)]
 struct Range {
     mask: Mask,
@@ -48,7 +49,7 @@ impl History {
         let mut rng = Rng::new(seed);
         let settings = Settings {
             backups: rng.below(3) as u8,
-            // Half of the histories split when it is time, the others never.
+            // Half of the histories split buckets by the usual rule, the others never.
             min_buckets: if rng.below(2) == 0 { 6 } else { 0 },
             ..Settings::default()
         };
@@ -58,7 +59,7 @@ impl History {
         History { growth, rng, range, seed }
     }
 
-    /// Several nodes at once, before anything has moved: again exactly the lower bound.
+    /// Adds several nodes at once, before anything has moved: again exactly the lower bound.
     fn burst(&mut self) {
         for _ in 0..self.rng.below(self.range.nodes_max as u64) {
             let newcomer = self.newcomer();
@@ -82,7 +83,7 @@ impl History {
         self.rng.choose(members).unwrap().id
     }
 
-    /// One join or leave at rest: exactly the lower bound.
+    /// Runs one join or leave at rest: exactly the lower bound.
     fn step(&mut self) {
         let nodes = self.growth.map().members().len();
         let grows = nodes < 2 || (nodes < self.range.nodes_max && self.rng.below(3) > 0);
@@ -97,7 +98,7 @@ impl History {
         self.check_rest();
     }
 
-    /// Several things at once, none of which waits for the others to end.
+    /// Runs several events at once, none of which waits for the others to end.
     fn tumult(&mut self) {
         for _ in 0..2 + self.rng.below(3) {
             let nodes = self.growth.map().members().len();
@@ -143,7 +144,7 @@ impl History {
     }
 }
 
-/// Says which seed it was when a history fails.
+/// Prints the seed when a history fails.
 struct Told(u64);
 
 impl Drop for Told {

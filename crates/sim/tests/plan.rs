@@ -21,7 +21,7 @@ struct World {
     zones: &'static [&'static str],
 }
 
-/// What the members of a history may be like.
+/// Kinds of members that a history may have.
 #[derive(Clone, Copy)]
 struct Kind {
     weights: &'static [u32],
@@ -68,7 +68,7 @@ impl World {
         }));
     }
 
-    /// Takes a node out whose death loses nothing, if there is one.
+    /// Removes a node whose death loses nothing, if there is one.
     fn remove_one(&mut self) {
         let only =
             |node: NodeId| self.map.buckets().any(|bucket| bucket.holders.as_slice() == [node]);
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// Carries out one open step of the plan, drawn by chance. False if none is left.
+    /// Carries out one open step of the plan, drawn by chance. Returns false if none is left.
     fn step(&mut self, plan: &Plan) -> bool {
         let mut open: Vec<Change> =
             plan.buckets().iter().flat_map(|bucket| self.steps_of(bucket)).collect();
@@ -125,7 +125,7 @@ impl World {
     }
 }
 
-/// One history: events, each followed by balancing, sometimes cut off half-way by the next event.
+/// Runs one history: events, each followed by balancing, which the next event sometimes interrupts.
 fn history(seed: u64, mask: Mask, kind: Kind, nodes_max: usize) {
     let mut world = World::new(seed, mask, kind);
     for _ in 0..12 {

@@ -1,5 +1,5 @@
-//! Histories of the store from seeds: whatever happens, every invariant holds; and where a rule is
-//! broken on purpose, it shows.
+//! Histories of the store from seeds: whatever happens, every invariant holds; and a rule broken on purpose
+//! is detected.
 //!
 //! `OPENCLUSTER_QUICK=1` runs a tenth, `OPENCLUSTER_NIGHTLY=1` a hundred thousand of each kind.
 
@@ -21,7 +21,7 @@ fn like(sky: Sky, sabotage: Option<Sabotage>) -> Run {
     Run { seed: 0, sky, sabotage, tells: false }
 }
 
-/// The first that fails fails the test with the command to see it again.
+/// Fails the test at the first history that fails, with the command to reproduce it.
 fn all_hold(count: u64, sky: Sky) -> Sum {
     let many = Many { seeds: 0..count, like: like(sky, None), threads: 2 };
     many.run(|_| {}).unwrap_or_else(|failure| panic!("{failure}"))
@@ -46,8 +46,9 @@ fn shows(sabotage: Sabotage, count: u64) {
     assert!(many.run(|_| {}).is_err(), "{sabotage:?} is not noticed within {count} histories");
 }
 
-/// Two rules are each kept in two places, and only one of the places shows by itself. With the reign check left out of
-/// `Ticket::judge` alone, or the position check left out of `Receiver::judge` alone, 200 histories show nothing.
+/// Two rules are each enforced in two places, and only one of the places is detected by itself. With the
+/// reign check left out of `Ticket::judge` alone, or the position check left out of `Receiver::judge` alone,
+/// 200 histories detect nothing.
 #[test]
 fn whichever_rule_is_left_out_shows() {
     Sabotage::ALL.into_iter().for_each(|sabotage| shows(sabotage, 200));
@@ -68,7 +69,7 @@ fn the_rules_of_the_gate_are_among_those_left_out() {
     }
 }
 
-/// Runs stories of two sides until one shows that this rule is broken.
+/// Runs scenarios of two sides until one detects that this rule is broken.
 fn shows_when_sides_meet(sabotage: Sabotage) {
     let told = |seed| meet(seed, Some(sabotage), false);
     assert!((0..200).any(|seed| told(seed).is_err()), "{sabotage:?} is not noticed");

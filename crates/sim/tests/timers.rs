@@ -1,8 +1,8 @@
-//! Timers under virtual time: what they promise in good weather, in storms, and when the network falls
-//! apart; that every rule is needed; and two stories told step by step.
+//! Timers under virtual time: their promises in good weather, in storms, and under network partitions; that
+//! every rule is needed; and two scenarios step by step.
 //!
 //! `OPENCLUSTER_SEED=17 cargo test -p sim --test timers storms` repeats one history, `17..5000` runs many;
-//! `OPENCLUSTER_TRACE=` and a timer's number shows what is said of it;
+//! `OPENCLUSTER_TRACE=` and a timer's number prints the messages and actions about it;
 //! `OPENCLUSTER_NIGHTLY=1` runs twenty times as many, `OPENCLUSTER_QUICK=1` a tenth.
 
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ fn when_the_network_falls_apart_every_timer_pops() {
     all_hold(Sky::Torn, 100);
 }
 
-/// Leaves out a rule, and expects that somebody notices within 1,000 seeds.
+/// Leaves out a rule, and expects that a checker notices within 1,000 seeds.
 fn is_needed(rule: Rule, sky: Sky) {
     let caught = (0..1000).find(|seed| Run::new(*seed, sky).without(rule).run().is_err());
     let Some(seed) = caught else { panic!("{rule:?} was left out, and nobody noticed") };
@@ -118,7 +118,7 @@ fn quiet_cluster(nodes: u64) -> World {
     world
 }
 
-/// The calls since the last look: at which second, by whom, which number.
+/// Returns the calls since the last time this was asked: the second, the caller, and the sequence number.
 fn calls_since(world: &World, seen: &mut usize) -> Vec<(u64, u64, u32)> {
     let calls = &world.history.called[*seen..];
     *seen = world.history.called.len();
@@ -126,7 +126,7 @@ fn calls_since(world: &World, seen: &mut usize) -> Vec<(u64, u64, u32)> {
 }
 
 /// Three replicas, an interval of 20 s: turns at 20, 22 and 24. The primary dies, the two others are
-/// parted and meet again, the dead one returns empty.
+/// partitioned and reconnected, the dead one returns empty.
 #[test]
 fn turns_pass_from_replica_to_replica_and_back() {
     let mut world = quiet_cluster(3);
@@ -141,13 +141,13 @@ fn turns_pass_from_replica_to_replica_and_back() {
     let c = *world.node_names().iter().find(|node| **node != b).expect("two are left");
     world.cut([c]);
     world.run_for(20_000);
-    // Parted, each thinks the other is gone: the same number twice, by which it can be told.
+    // Partitioned, each thinks the other is gone: the same number twice, which shows that it is a duplicate.
     assert_eq!(calls_since(&world, &mut seen), [(62, b, 2), (64, c, 2)]);
     world.heal();
     world.come_back_empty(a);
     world.run_for(20_000);
     assert_eq!(calls_since(&world, &mut seen), [(82, b, 3)]);
-    // The popping of the others has brought it back to the primary, and all is as it was.
+    // The pops of the others have brought the timer back to the primary, and everything is as before.
     world.run_for(20_000);
     assert_eq!(calls_since(&world, &mut seen), [(100, a, 4)]);
     world.run_for(20_000);
@@ -184,15 +184,15 @@ fn no_timer_is_lost_while_a_cluster_grows_from_one_node_and_shrinks_to_two() {
     }
 }
 
-/// How often each timer was called, by its place in the history.
+/// Returns the calls of a timer, by its place in the history: the caller, and the sequence number.
 fn calls_of(world: &World, asked: usize) -> Vec<(u64, u32)> {
     let id = world.history.asked[asked].id.expect("it was answered");
     let calls = world.history.called.iter().filter(|called| called.id == id);
     calls.map(|called| (called.by, called.sequence.0)).collect()
 }
 
-/// Two nodes part, both go on alone, and meet again minutes later: what either side was asked meanwhile is
-/// so on both, and nothing that was ended comes back.
+/// Two nodes are partitioned, both go on alone, and reconnect minutes later: the requests of either side then
+/// hold on both, and no timer that has ended comes back.
 #[test]
 fn when_two_sides_meet_again_the_timers_of_both_survive() {
     let mut world = quiet_cluster(2);
@@ -203,7 +203,7 @@ fn when_two_sides_meet_again_the_timers_of_both_survive() {
     let deleted = create(&mut world, 400_000);
     let both = create(&mut world, 30_000);
     world.run_for(1000);
-    // 1) They part. Both are asked for more.
+    // 1) They are partitioned. Clients ask both for more.
     world.cut([2]);
     world.run_for(3000);
     world.take_over(2);
@@ -218,7 +218,7 @@ fn when_two_sides_meet_again_the_timers_of_both_survive() {
     // Longer than a tombstone lives.
     world.run_for(90_000);
     assert_eq!(calls_of(&world, both).len(), 2, "each side has popped it");
-    // 2) They meet again.
+    // 2) They reconnect.
     world.meet_again(2);
     world.run_for(20_000);
     assert!(world.is_at_rest());
@@ -232,7 +232,7 @@ fn when_two_sides_meet_again_the_timers_of_both_survive() {
         let places = &kept[&id(&world, asked)];
         assert_eq!(places.len(), 2, "both nodes keep it");
     }
-    // 3) They come due.
+    // 3) The timers come due.
     world.run_for(600_000);
     for asked in [before, here, there, answered] {
         assert_eq!(calls_of(&world, asked).len(), 1, "{:?}", world.history.asked[asked]);
@@ -243,7 +243,7 @@ fn when_two_sides_meet_again_the_timers_of_both_survive() {
     assert_eq!(calls_of(&world, deleted), [], "deleted on one side, forgotten on the other");
 }
 
-/// Who keeps each timer, by place.
+/// Returns the keepers of each timer, by place.
 fn keepers(world: &World) -> BTreeMap<TimerId, BTreeMap<u8, u64>> {
     let mut keepers: BTreeMap<TimerId, BTreeMap<u8, u64>> = BTreeMap::new();
     for node in world.node_names() {

@@ -1,24 +1,24 @@
-//! When and how often an item was used: 24 bits in each item, read as a time (LRU) or as a time and a
-//! logarithmic counter (LFU), as Redis does.
+//! Time and frequency of an item's use: 24 bits in each item, interpreted as a time (LRU) or as a time and a
+//! logarithmic counter (LFU), as in Redis.
 
 use crate::UnixMillis;
 
-/// The 24 bits as they stand in an item.
+/// The 24 bits as they are stored in an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AccessMark(pub(crate) u32);
 
 const MASK_24: u32 = 0x00FF_FFFF;
-/// A new item starts with this count, so that it is not evicted before it had a chance.
+/// Initial counter of a new item, so that it is not evicted before it can be used.
 const LFU_INITIAL: u8 = 5;
 
-/// How to read the mark: the two families of eviction policies.
+/// The interpretation of the mark: the two families of eviction policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     Lru,
     Lfu(LfuTuning),
 }
 
-/// How quickly counters rise and fall.
+/// The rates at which LFU counters rise and decay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LfuTuning {
     pub log_factor: u32,
@@ -28,12 +28,12 @@ pub struct LfuTuning {
 /// One use of an item, at one moment.
 #[derive(Clone, Copy, Debug)]
 pub enum Touch {
-    /// Leave the mark alone (`CLIENT NO-TOUCH`, `OBJECT`, `DEBUG`).
+    /// Leaves the mark unchanged (`CLIENT NO-TOUCH`, `OBJECT`, `DEBUG`).
     Nothing,
     Lru {
         seconds: u32,
     },
-    /// `roll` is a fresh random number: the counter rises with a falling chance.
+    /// `roll` is a fresh random number: the higher the counter, the lower the chance that it rises.
     Lfu {
         minutes: u16,
         tuning: LfuTuning,
@@ -42,7 +42,7 @@ pub enum Touch {
 }
 
 impl Touch {
-    /// A use at `now`; `roll` is any random number.
+    /// Creates a use at `now`; `roll` is any random number.
     pub fn at(now: UnixMillis, access: Access, roll: u32) -> Touch {
         match access {
             Access::Lru => Touch::Lru { seconds: lru_seconds(now) },
@@ -50,7 +50,7 @@ impl Touch {
         }
     }
 
-    /// The mark of an item that has just been made.
+    /// Returns the mark of a newly created item.
     pub(crate) fn new_mark(self) -> AccessMark {
         match self {
             Touch::Nothing => AccessMark(0),
@@ -59,7 +59,7 @@ impl Touch {
         }
     }
 
-    /// The mark after this use.
+    /// Returns the mark after this use.
     #[inline]
     pub(crate) fn used(self, mark: AccessMark) -> AccessMark {
         match self {
@@ -74,22 +74,22 @@ impl Touch {
 }
 
 impl AccessMark {
-    /// Seconds since the last use, read as LRU.
+    /// Returns the seconds since the last use, for a mark interpreted as LRU.
     pub fn idle_seconds(self, now: UnixMillis) -> u32 {
         lru_seconds(now).wrapping_sub(self.0) & MASK_24
     }
 
-    /// The counter, read as LFU and decayed to `now`.
+    /// Returns the counter, decayed to `now`, for a mark interpreted as LFU.
     pub fn frequency(self, now: UnixMillis, tuning: LfuTuning) -> u8 {
         decayed(self, lfu_minutes(now), tuning)
     }
 
-    /// A mark as `RESTORE ... IDLETIME` asks for it.
+    /// Creates the mark that `RESTORE ... IDLETIME` asks for.
     pub fn idle_for(now: UnixMillis, seconds: u32) -> AccessMark {
         AccessMark(lru_seconds(now).wrapping_sub(seconds) & MASK_24)
     }
 
-    /// A mark as `RESTORE ... FREQ` asks for it.
+    /// Creates the mark that `RESTORE ... FREQ` asks for.
     pub fn with_frequency(now: UnixMillis, count: u8) -> AccessMark {
         lfu_mark(lfu_minutes(now), count)
     }

@@ -1,4 +1,4 @@
-//! [`SlotTable::apply`]: the one way a slot changes, on the primary and on its backups alike.
+//! [`SlotTable::apply`]: the only way to change a slot, on the primary and on its backups alike.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use crate::item::Item;
 use crate::slot_table::{Applied, Garbage, Items, SHARED_FROM_BYTES, SlotTable};
 use crate::{Cause, Effect, Key, NewValue, Seed, Touch, UnixMillis, Value, Version};
 
-/// Values from here on are freed elsewhere.
+/// Values of this size and more are freed outside the slot's lock.
 const GARBAGE_FROM_BYTES: usize = 64 * 1024;
 
-/// A change under way: its circumstances, and what it has done besides.
+/// A change in progress: its parameters, and its side effects.
 struct Change<'a> {
     version: Version,
     touch: Touch,
     seed: &'a Seed,
-    /// By how much the items' blocks have grown.
+    /// Growth of the items' blocks.
     grown_bytes: i64,
-    /// By how much the memory of removals has grown. An overwriting SET never looks at it: it lies in another cache line.
+    /// Growth of the tombstone memory. An overwriting SET never reads it: it lies in another cache line.
     remembered_bytes: i64,
     garbage: Option<Garbage>,
 }
 
 impl Change<'_> {
-    /// Lets `edit` work on an item, and counts what that made of its size.
+    /// Runs `edit` on an item, and records the change of its size.
     fn edit<R>(
         &mut self,
         item: &mut Item,
@@ -35,13 +35,13 @@ impl Change<'_> {
         result
     }
 
-    /// Notes on the item that it was changed.
+    /// Records on the item that it was changed.
     fn stamp(&self, item: &mut Item) {
         item.set_version(self.version);
         item.set_mark(self.touch.used(item.as_ref().mark()));
     }
 
-    /// Lets go of a large value.
+    /// Hands a large value over to be freed outside the lock.
     fn discard(&mut self, value: Option<Arc<Vec<u8>>>) {
         self.garbage =
             value.filter(|value| value.capacity() >= GARBAGE_FROM_BYTES).map(Garbage::Value);
@@ -49,8 +49,8 @@ impl Change<'_> {
 }
 
 impl SlotTable {
-    /// Applies one effect as `version`. Every effect can be applied to every content: one that finds
-    /// nothing to work on (which a primary never sends) does what comes nearest.
+    /// Applies one effect as `version`. Every effect can be applied to every content: if its key is missing (a
+    /// primary never sends such an effect), it does the closest sensible thing.
     pub fn apply(
         &mut self,
         effect: &Effect<'_>,
@@ -97,7 +97,7 @@ impl SlotTable {
         }
     }
 
-    /// What is written down outside of the slot's lock (`server/src/keyspace.rs`).
+    /// Returns the numbers that are also published outside the slot's lock (`server/src/keyspace.rs`).
     #[inline]
     fn seen_by_others(&self) -> (usize, usize, Option<UnixMillis>) {
         (self.index.len(), self.index.expiring(), self.expires_from())
@@ -130,7 +130,7 @@ impl SlotTable {
         self.index.insert(key.hash(), item, change.seed)
     }
 
-    /// Gives the item at `at` another value.
+    /// Replaces the value of the item at `at`.
     fn replace(&mut self, change: &mut Change<'_>, at: At, value: NewValue<'_>) {
         self.index.change(at, |item| {
             change.edit(item, |change, item| {
@@ -143,7 +143,7 @@ impl SlotTable {
         });
     }
 
-    /// Lets `edit` change the string's bytes: in its own block if it is large, in a copy otherwise.
+    /// Lets `edit` change the string's bytes: in the string's own block if it is large, in a copy otherwise.
     fn rewrite(&mut self, change: &mut Change<'_>, key: &Key<'_>, edit: impl FnOnce(&mut Vec<u8>)) {
         let Some(at) = self.locate(key) else {
             let mut bytes = Vec::new();
@@ -162,8 +162,8 @@ impl SlotTable {
         self.index.change(at, |item| {
             change.edit(item, |change, item| {
                 let mut shared = item.take_shared().expect("the caller has seen that it is shared");
-                // A reply or a fill that still holds the old bytes keeps them; then, and only then,
-                // this copies.
+                // A reply or a fill in flight may still hold the old bytes and keeps them; only in that case this
+                // copies.
                 edit(Arc::make_mut(&mut shared));
                 item.put_shared(shared);
                 change.stamp(item);
@@ -184,7 +184,8 @@ impl SlotTable {
         });
     }
 
-    /// False, and nothing changed, if the bytes do not lie within a string in its item's own block.
+    /// Overwrites bytes of a string stored in its item's own block. Returns false, and changes nothing, if they do
+    /// not lie within such a string.
     fn overwrite_in_place(
         &mut self,
         change: &mut Change<'_>,
@@ -250,7 +251,7 @@ fn shared_if_large(value: NewValue<'_>) -> NewValue<'_> {
     }
 }
 
-/// Bytes of this machine's memory are far below 2^63.
+/// Converts a size to signed: no machine's memory comes near 2^63 bytes.
 fn signed(bytes: usize) -> i64 {
     bytes as i64
 }

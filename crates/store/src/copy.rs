@@ -1,10 +1,10 @@
-//! A slot whose content comes from another node: emptied, then given items as they stand there.
-//! Called by `cluster::replication`; what a client does goes through `apply`.
+//! Replaces a slot's content by a copy from another node: empties the slot, then inserts the items as the other
+//! node has them. Called by `cluster::replication`; changes by clients go through `apply`.
 
 use crate::{Applied, DecodedItem, Effect, Seed, SlotTable, Touch, Version};
 
 impl SlotTable {
-    /// Empties the slot, and with it what it remembers. It is at `version` from now on: what comes next builds on that.
+    /// Empties the slot, including its tombstones, and sets its version to `version`: later effects build on that.
     pub fn begin_copy(&mut self, version: Version, seed: &Seed) -> Applied {
         let forgotten = self.reunite();
         let mut applied = self.apply(&Effect::Clear, version, Touch::Nothing, seed);
@@ -12,7 +12,7 @@ impl SlotTable {
         applied
     }
 
-    /// Takes an item as it stands elsewhere, with its own version. The slot's stays as it is.
+    /// Inserts an item copied from another node, with its own version. The slot's version does not change.
     pub fn copy_item(&mut self, item: &DecodedItem<'_>, seed: &Seed) -> Applied {
         let at = self.version;
         let key = seed.key(item.key);
@@ -26,7 +26,7 @@ impl SlotTable {
         applied
     }
 
-    /// The slot is at `version` from now on.
+    /// Sets the slot's version to `version`.
     pub fn advance_to(&mut self, version: Version) {
         self.version = version;
     }

@@ -1,11 +1,11 @@
-//! A fingerprint of content: equal for equal keys, values and expiry times, whatever the order, the
-//! hash seed or the versions. Behind `DEBUG DIGEST`, and in tests that compare two copies.
+//! A fingerprint of content: equal for equal keys, values and expiry times, regardless of the order, the hash seed
+//! and the versions. Used by `DEBUG DIGEST`, and in tests that compare two copies.
 
 use core::hash::{BuildHasher, Hasher};
 
 use crate::{Found, SlotTable};
 
-/// The fingerprint of a set of items: 128 bits, combined without regard to order.
+/// The fingerprint of a set of items: 128 bits, combined independently of the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Digest(pub [u64; 2]);
 
@@ -16,7 +16,7 @@ impl Digest {
         }
     }
 
-    /// The fingerprint of one item.
+    /// Returns the fingerprint of one item.
     pub fn of_item(found: &Found<'_>) -> Digest {
         Digest([1, 2].map(|seed| {
             let mut hasher = foldhash::quality::FixedState::with_seed(seed).build_hasher();
@@ -30,7 +30,7 @@ impl Digest {
     }
 }
 
-/// The fingerprint of a slot's content.
+/// Returns the fingerprint of a slot's content.
 pub fn digest_of(table: &SlotTable) -> Digest {
     let mut sum = Digest::default();
     table.for_each(|found| sum.add(Digest::of_item(&found)));

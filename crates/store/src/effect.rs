@@ -1,29 +1,29 @@
-//! Everything that can happen to a slot. A command decides on effects, the primary applies them and
-//! sends them on, a backup applies them just the same: nothing in them depends on a clock, on chance
-//! or on anything but the slot's content.
+//! All kinds of changes of a slot. A command produces effects, the primary applies them and sends them to the
+//! backups, and a backup applies them in the same way: an effect depends on no clock, no random number, and nothing
+//! but the slot's content.
 
 use crate::{AccessMark, Key, NewValue, UnixMillis};
 
 /// One change of one slot.
 #[derive(Clone, Debug)]
 pub enum Effect<'a> {
-    /// The key has this value from now on, and this expiry or none.
+    /// Sets the key to this value, with this expiry or none.
     Put { key: Key<'a>, value: NewValue<'a>, expires_at: Option<UnixMillis> },
-    /// The string has these bytes behind what it had.
+    /// Appends these bytes to the string.
     Append { key: Key<'a>, tail: &'a [u8] },
-    /// The string has these bytes at `offset`, with zeros before them where it was shorter.
+    /// Writes these bytes at `offset`, and fills up with zeros before them if the string was shorter.
     Overwrite { key: Key<'a>, offset: usize, bytes: &'a [u8] },
-    /// The key expires at this time, or no longer.
+    /// Sets or removes the key's expiry time.
     Expire { key: Key<'a>, at: Option<UnixMillis> },
-    /// The key was used as `RESTORE` says; only eviction cares.
+    /// Sets the access mark as `RESTORE` asks; only eviction reads it.
     Mark { key: Key<'a>, mark: AccessMark },
-    /// The key is gone.
+    /// Removes the key.
     Remove { key: Key<'a>, cause: Cause },
-    /// All keys of the slot are gone.
+    /// Removes all keys of the slot.
     Clear,
 }
 
-/// Why a key is gone.
+/// The reason for a key's removal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     Deleted,

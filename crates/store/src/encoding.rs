@@ -1,22 +1,22 @@
-//! Items and effects as bytes: for links between nodes, fills, snapshots and logs alike.
+//! Encodes items and effects as bytes: for links between nodes, fills, snapshots and logs alike.
 //!
-//! Every item and every effect begins with a tag byte that also tells its version; a format once
-//! written keeps its tag for ever, a new one gets a new tag. Numbers are little-endian; lengths are
-//! LEB128. Decoding never trusts a length further than the bytes at hand.
+//! Every item and every effect begins with a tag byte that also identifies the format version; a released format
+//! keeps its tag forever, a new one gets a new tag. Numbers are little-endian; lengths are LEB128. Decoding never
+//! trusts a length beyond the bytes at hand.
 
 use crate::item::ItemRef;
 use crate::{
     AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, Seed, UnixMillis, Value, Version,
 };
 
-/// The bytes were not written by us, or not all of them are here. Nothing was changed.
+/// The bytes were not written by this encoding, or are incomplete. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeError {
-    /// They end in the middle.
+    /// The bytes end in the middle.
     Truncated,
-    /// A tag that this version does not know.
+    /// This version does not know the tag.
     UnknownTag(u8),
-    /// A length or number out of its range.
+    /// A length or number is out of range.
     BadNumber,
 }
 
@@ -34,7 +34,7 @@ const VALUE_PLAIN: u8 = 0;
 const VALUE_RAW: u8 = 1;
 const VALUE_INTEGER: u8 = 2;
 
-/// An item as it stands in a fill or a snapshot.
+/// An item read from a fill or a snapshot.
 #[derive(Debug)]
 pub struct DecodedItem<'a> {
     pub key: &'a [u8],
@@ -49,13 +49,13 @@ pub fn encode_item(found: &Found<'_>, out: &mut Vec<u8>) {
     encode_item_as(found, found.item.version(), out);
 }
 
-/// Appends an item as if it were of this version.
+/// Appends an item with this version instead of its own.
 pub fn encode_item_as(found: &Found<'_>, version: Version, out: &mut Vec<u8>) {
     put_item_head(out, found, version);
     put_stored_value(out, found.item);
 }
 
-/// Appends an item with an empty string for its value, which travels by itself.
+/// Appends an item with an empty string as its value; the value is sent separately.
 pub fn encode_item_without_value(found: &Found<'_>, out: &mut Vec<u8>) {
     put_item_head(out, found, found.item.version());
     put_string(out, VALUE_RAW, &[]);
@@ -70,7 +70,7 @@ fn put_item_head(out: &mut Vec<u8>, found: &Found<'_>, version: Version) {
     put_bytes(out, item.key());
 }
 
-/// Reads an item, and says what follows it.
+/// Reads an item; returns it and the remaining bytes.
 pub fn decode_item(bytes: &[u8]) -> Result<(DecodedItem<'_>, &[u8]), DecodeError> {
     let mut input = Input(bytes);
     match input.u8()? {
@@ -122,7 +122,7 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads an effect, and says what follows it.
+/// Reads an effect; returns it and the remaining bytes.
 pub fn decode_effect<'a>(
     bytes: &'a [u8],
     seed: &Seed,
@@ -150,7 +150,7 @@ pub fn decode_effect<'a>(
     Ok((effect, input.0))
 }
 
-/// No string is longer, so no effect writes behind it.
+/// Maximum length of a string, so no effect writes beyond it.
 const OFFSET_MAX: usize = 512 * 1024 * 1024;
 
 pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
@@ -176,7 +176,7 @@ fn put_tag_key(out: &mut Vec<u8>, tag: u8, key: &Key<'_>) {
     put_bytes(out, key.bytes());
 }
 
-/// Zero for none: nothing expires in 1970.
+/// Appends the expiry time, zero for none: nothing expires in 1970.
 fn put_expiry(out: &mut Vec<u8>, expires_at: Option<UnixMillis>) {
     put_varint(out, expires_at.map_or(0, |at| at.0.max(1)));
 }
@@ -209,7 +209,7 @@ fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
     }
 }
 
-/// The bytes not yet read.
+/// The unread bytes.
 pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Input<'a> {

@@ -1,17 +1,17 @@
-//! Whom to evict when memory is short: a few random items are looked at, the best candidates seen so
-//! far are remembered, the best of all goes. Constant work for each eviction, however many keys.
-//! Driven by `server/src/evictor.rs`, slot by slot, each under its own lock.
+//! Chooses the keys to evict when memory is short: samples a few random items, remembers the best candidates seen
+//! so far, and evicts the best of all. Constant work per eviction, regardless of the number of keys. Driven by
+//! `server/src/evictor.rs`, slot by slot, each under its own lock.
 
 use crate::{Found, LfuTuning, SlotTable, UnixMillis};
 
-/// Most candidates remembered between two rounds.
+/// Maximum number of candidates remembered between two rounds.
 const POOL_MAX: usize = 16;
-/// Most items looked at for one eviction.
+/// Maximum number of items sampled for one eviction.
 pub const SAMPLES_MAX: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// Writes that need memory are refused instead.
+    /// Refuses writes that need memory instead.
     NoEviction,
     AllKeysLru,
     AllKeysLfu,
@@ -23,7 +23,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Only keys that expire may go.
+    /// Returns whether only keys with an expiry may be evicted.
     pub fn is_volatile(self) -> bool {
         match self {
             Policy::VolatileLru
@@ -41,7 +41,7 @@ impl Policy {
         matches!(self, Policy::AllKeysLfu | Policy::VolatileLfu)
     }
 
-    /// How much better it is to lose this item than another: higher goes first.
+    /// Returns the item's eviction score: items with higher scores are evicted first.
     fn score(self, found: &Found<'_>, now: UnixMillis, tuning: LfuTuning) -> u64 {
         match self {
             Policy::AllKeysLru | Policy::VolatileLru => {
@@ -56,7 +56,7 @@ impl Policy {
     }
 }
 
-/// A key that might go.
+/// A key that may be evicted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
     pub key: Vec<u8>,
@@ -64,7 +64,7 @@ pub struct Candidate {
 }
 
 impl SlotTable {
-    /// A random item of this slot as a candidate; `None` if the slot has none that may go.
+    /// Returns a random item of this slot as a candidate; `None` if the slot has no item that may be evicted.
     pub fn candidate(
         &self,
         policy: Policy,
@@ -99,12 +99,12 @@ impl EvictionPool {
         }
     }
 
-    /// The one to go. It may have changed since it was seen: whoever evicts looks again.
+    /// Returns the key to evict. It may have changed since it was sampled: the caller must check it again.
     pub fn take_best(&mut self) -> Option<Candidate> {
         self.candidates.pop()
     }
 
-    /// Forgets all: the policy has changed and scores no longer compare.
+    /// Drops all candidates: the policy has changed and scores are no longer comparable.
     pub fn clear(&mut self) {
         self.candidates.clear();
     }

@@ -1,25 +1,23 @@
-//! From hash to item. A slot usually needs one segment; one that a hash tag has filled gets a
-//! directory of them (extendible hashing), so that growing never moves more than one segment.
-//! Called by `slot_table.rs`.
+//! Finds items by hash. A slot usually needs one segment; a slot with many keys (of one hash tag) gets a directory
+//! of segments (extendible hashing), so that growing never moves more than one segment. Called by `slot_table.rs`.
 
 use crate::item::{Item, ItemRef};
 use crate::segment::{ENTRIES_MAX, Inserted, Place, Segment, Tag};
 use crate::slot_table::ScanPosition;
 use crate::{Seed, UnixMillis};
 
-/// Where an item stands; good until the index is changed.
+/// The location of an item; valid until the index is changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct At {
     leaf: u32,
     place: Place,
 }
 
-/// With this many bits used up by the directory, segments stop to split and grow instead: 1.5 billion
-/// keys in one slot, or thousands that somebody has made to hash alike, are not a case to be quick at.
+/// At this depth of the directory, segments stop splitting and grow instead: 1.5 billion keys in one slot, or
+/// thousands of keys crafted to collide, need not be fast.
 const DEPTH_MAX: u32 = 18;
 
-/// A segment in a directory, and the run of hashes it serves: those that begin with `prefix`, `depth`
-/// bits of it.
+/// A segment in a directory, and its range of hashes: those that begin with the first `depth` bits of `prefix`.
 struct Leaf {
     segment: Segment,
     range: Range,
@@ -31,9 +29,9 @@ struct Range {
     prefix: u64,
 }
 
-/// What grows out of one segment.
+/// The directory of an index with several segments.
 pub(crate) struct Directory {
-    /// By the first `depth` bits of a hash: which leaf. Leaves of a lesser depth stand several times.
+    /// The leaf for each value of the first `depth` bits of a hash. Leaves of a lesser depth appear several times.
     routes: Vec<u32>,
     depth: u32,
     leaves: Vec<Leaf>,
@@ -43,7 +41,7 @@ pub(crate) struct Directory {
     array_bytes: usize,
 }
 
-/// Small on purpose: there is one in each of 16,384 slots.
+/// The index of one slot. Small on purpose: there is one in each of 16,384 slots.
 pub(crate) enum Index {
     One(Segment),
     Many(Box<Directory>),
@@ -56,7 +54,7 @@ impl Default for Index {
 }
 
 impl Range {
-    /// The only segment's: all hashes.
+    /// The range of an only segment: all hashes.
     const ALL: Range = Range { depth: 0, prefix: 0 };
 
     #[inline(always)]
@@ -64,20 +62,20 @@ impl Range {
         tag_below(self.depth, hash)
     }
 
-    /// The position of a tag in this range among all hashes of the slot.
+    /// Returns the position of a tag of this range among all hashes of the slot.
     fn position(self, tag: Tag) -> ScanPosition {
         let below = u64::from(tag) << (u64::BITS - Tag::BITS);
         ScanPosition::of_hash(self.prefix | below >> self.depth)
     }
 
-    /// The first hash behind it; `None` behind the last one.
+    /// Returns the first hash after the range; `None` after the last range.
     fn end(self) -> Option<u64> {
         let step = 1u64.checked_shl(u64::BITS - self.depth)?;
         self.prefix.checked_add(step)
     }
 }
 
-/// The tag: the 16 bits of a hash that follow the `depth` ones the directory has used.
+/// Returns the tag: the 16 bits of a hash that follow the `depth` bits used by the directory.
 #[inline(always)]
 fn tag_below(depth: u32, hash: u64) -> Tag {
     ((hash << depth) >> (u64::BITS - Tag::BITS)) as Tag
@@ -98,7 +96,7 @@ impl Index {
         }
     }
 
-    /// What the index takes in the allocator, without the items.
+    /// Returns the index's memory in the allocator, without the items.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Index::One(segment) => segment.bytes(),
@@ -144,7 +142,7 @@ impl Index {
         self.segment_mut(at.leaf).change(at.place, change)
     }
 
-    /// Puts an item in that is known not to be there.
+    /// Inserts an item that is known to be absent.
     pub(crate) fn insert(&mut self, hash: u64, item: Item, seed: &Seed) -> At {
         let mut item = item;
         loop {
@@ -169,9 +167,9 @@ impl Index {
         item
     }
 
-    /// Visits items in the order of their hashes from `from` on, until `visit` has seen at least
-    /// `count` of them, and says where to go on. `None` at the end. What stands in the index during
-    /// a whole walk is visited in that walk, however often it grew or shrank meanwhile.
+    /// Visits items in the order of their hashes from `from` on, until `visit` has seen at least `count` of them,
+    /// and returns the position to continue from; `None` at the end. An item that is in the index during a whole
+    /// walk is visited by that walk, however often the index grows or shrinks meanwhile.
     pub(crate) fn scan(
         &self,
         from: ScanPosition,
@@ -199,17 +197,17 @@ impl Index {
         }
     }
 
-    /// The first item at or behind a random place, going round once.
+    /// Returns the first item at or after a random position, wrapping around once.
     pub(crate) fn random(&self, roll: u64) -> Option<At> {
         self.pick(roll, |segment, from| segment.next_from(from).map(|(place, _)| place))
     }
 
-    /// The same among those that expire.
+    /// Same as `random`, among the items that expire.
     pub(crate) fn random_expiring(&self, roll: u64) -> Option<At> {
         self.pick(roll, Segment::next_expiring)
     }
 
-    /// Up to `max` keys that are due at `now`.
+    /// Returns up to `max` keys that are due at `now`.
     pub(crate) fn due(&self, now: UnixMillis, max: usize) -> Vec<Vec<u8>> {
         let mut keys = Vec::new();
         for segment in self.segments() {
@@ -236,7 +234,7 @@ impl Index {
             return Some(At { leaf: first, place });
         }
         let count = self.leaf_count();
-        // Behind the chosen place there was nothing: go round, the rest of the first leaf at last.
+        // There was nothing after the chosen position: wrap around; the start of the first leaf comes last.
         (1..=count).find_map(|step| {
             let leaf = (first + step) % count;
             next(self.segment(leaf), Place::FIRST).map(|place| At { leaf, place })
@@ -286,7 +284,7 @@ impl Index {
         (0..self.leaf_count()).map(|number| self.segment(number))
     }
 
-    /// Changes a segment and keeps a directory's sums right.
+    /// Changes a segment and updates the directory's sums.
     #[inline]
     fn on_segment<R>(&mut self, number: u32, change: impl FnOnce(&mut Segment) -> R) -> R {
         match self {
@@ -318,7 +316,7 @@ impl Directory {
 
     #[inline(always)]
     fn route(&self, hash: u64) -> usize {
-        // Shifted in two steps because a shift by 64 (depth zero) is none.
+        // Shifted in two steps because a shift by 64 (depth zero) overflows.
         (hash >> 1 >> (u64::BITS - 1 - self.depth)) as usize
     }
 
@@ -332,7 +330,7 @@ impl Directory {
         result
     }
 
-    /// Makes a second leaf beside `number` and hands out all of its items, to be put in anew.
+    /// Adds a second leaf beside `number` and returns all of its items, to be inserted again.
     fn split(&mut self, number: u32) -> Vec<(Item, Option<UnixMillis>)> {
         let Range { depth, prefix } = self.leaves[number as usize].range;
         assert!(depth < DEPTH_MAX, "a segment this deep is never full");

@@ -1,5 +1,5 @@
-//! One item in one heap block: version, access mark, kind, lengths, key, value. All of this crate's
-//! `unsafe` but the prefetch is here.
+//! One item in one heap block: version, access mark, kind, lengths, key, value. All of this crate's `unsafe` code
+//! except the prefetch is here.
 //!
 //! ~~~text
 //! 0        8       11      12            15 (short form)
@@ -9,11 +9,11 @@
 //!                           4    4       20 (long form, by a bit in `kind`)
 //! ~~~
 //!
-//! The short form serves keys to 255 and values to 65,535 bytes. So a 16-byte key with a 32-byte
-//! value takes 63 bytes: one cache line, and the allocator's 64-byte block. Blocks are always asked
-//! for in the allocator's own sizes (`memory.rs`), so a value that still fits is overwritten in place.
+//! The short form is for keys up to 255 and values up to 65,535 bytes. So a 16-byte key with a 32-byte value takes
+//! 63 bytes: one cache line, and the allocator's 64-byte block. Block sizes are always the allocator's own
+//! (`memory.rs`), so a value that still fits is overwritten in place.
 //!
-//! An expiry time is not here but beside the entry in `segment.rs`.
+//! The expiry time is not stored here but beside the entry in `segment.rs`.
 #![expect(unsafe_code, reason = "an item is a variable-length block behind a 48-bit pointer")]
 
 use core::marker::PhantomData;
@@ -35,21 +35,21 @@ const LONG_VALUE_LEN_AT: usize = 16;
 const LONG_DATA_AT: usize = 20;
 const BLOCK_ALIGN: usize = 8;
 
-/// The longest string that Redis keeps in one block with its header; only `OBJECT ENCODING` cares.
+/// The longest string that Redis keeps in one block with its header; only used for `OBJECT ENCODING`.
 const EMBSTR_BYTES_MAX: usize = 44;
-/// Longer keys and values than a client may send (512 MiB) do not exist.
+/// Maximum length of keys and values; clients cannot send more than 512 MiB.
 const LEN_MAX: usize = u32::MAX as usize;
 
 /// Set in the kind byte of an item in the long form.
 const LONG_FORM: u8 = 0x80;
 
-/// What the value bytes are.
+/// The meaning of the value bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum Kind {
     /// The string itself.
     Plain = 0,
-    /// The string itself, as some command computed it.
+    /// The string itself, computed by a command.
     Raw = 1,
     /// An `i64`.
     Integer = 2,
@@ -57,7 +57,7 @@ enum Kind {
     Shared = 3,
 }
 
-/// An item, owned. Dropping it frees the block.
+/// An owned item. Dropping it frees the block.
 pub(crate) struct Item(NonNull<u8>);
 
 // SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>` inside is `Send`.
@@ -103,8 +103,8 @@ impl Item {
         item
     }
 
-    /// Writes `value` over the present one if the block is of the right size for it, and gives it
-    /// back otherwise. The key stays; version and mark are set.
+    /// Overwrites the present value if the block has the right size for `value`, and returns `value` otherwise. The
+    /// key stays; version and mark are set.
     pub(crate) fn overwrite<'v>(
         &mut self,
         value: NewValue<'v>,
@@ -122,7 +122,7 @@ impl Item {
         Ok(())
     }
 
-    /// The bytes of a string that lies in this block, to be changed without changing their number.
+    /// Returns the bytes of a string stored in this block, to be changed without changing its length.
     pub(crate) fn inline_bytes_mut(&mut self) -> Option<&mut [u8]> {
         let (shape, kind) = (self.as_ref().shape(), self.as_ref().kind());
         match kind {
@@ -153,7 +153,7 @@ impl Item {
         Some(unsafe { Arc::from_raw(pointer) })
     }
 
-    /// Puts a large value where `take_shared` left its place.
+    /// Stores a large value in the place that `take_shared` left.
     pub(crate) fn put_shared(&mut self, shared: Arc<Vec<u8>>) {
         let shape = self.as_ref().shape();
         assert_eq!(self.as_ref().kind(), Kind::Integer, "only where take_shared made room");
@@ -175,7 +175,7 @@ impl Item {
         ItemRef { block: self.0, item: PhantomData }
     }
 
-    /// The block's address as an index entry keeps it: the low 48 bits. Forgets the item.
+    /// Returns the block's address as an index entry stores it (the low 48 bits), without dropping the item.
     pub(crate) fn into_address(self) -> u64 {
         let address = self.0.as_ptr().expose_provenance() as u64;
         assert_eq!(address >> 48, 0, "user-space addresses have 48 bits");
@@ -183,10 +183,10 @@ impl Item {
         address
     }
 
-    /// Undoes `into_address`.
+    /// Reverts `into_address`.
     ///
     /// # Safety
-    /// `address` is from `into_address`, and its item is owned by nobody else.
+    /// `address` is from `into_address`, and nothing else owns its item.
     pub(crate) unsafe fn from_address(address: u64) -> Item {
         let block = core::ptr::with_exposed_provenance_mut::<u8>(address as usize);
         Item(NonNull::new(block).expect("no item lives at zero"))
@@ -247,13 +247,13 @@ impl Drop for Item {
     fn drop(&mut self) {
         let layout = self.as_ref().shape().layout();
         self.drop_shared();
-        // SAFETY: allocated in `new` with the layout of its shape; `overwrite` only lets in shapes of
-        // the same block size.
+        // SAFETY: allocated in `new` with the layout of its shape; `overwrite` only accepts shapes of the same
+        // block size.
         unsafe { alloc::dealloc(self.0.as_ptr(), layout) }
     }
 }
 
-/// An item, read.
+/// A borrowed item, for reading.
 #[derive(Clone, Copy)]
 pub struct ItemRef<'a> {
     block: NonNull<u8>,
@@ -261,7 +261,7 @@ pub struct ItemRef<'a> {
 }
 
 impl<'a> ItemRef<'a> {
-    /// The item behind an index entry's address.
+    /// Returns the item at an index entry's address.
     ///
     /// # Safety
     /// `address` is from `Item::into_address`, and the item lives and is not changed during `'a`.
@@ -310,7 +310,7 @@ impl<'a> ItemRef<'a> {
         AccessMark(u32::from_le_bytes([a, b, c, 0]))
     }
 
-    /// What this item takes in the allocator, a large value's own block included.
+    /// Returns the item's memory in the allocator, including a large value's own block.
     pub fn bytes(self) -> usize {
         let block = self.shape().block();
         match self.value() {
@@ -370,7 +370,7 @@ impl<'a> ItemRef<'a> {
     }
 }
 
-/// A large value, with the right to keep it beyond the lock by [`SharedValue::to_arc`].
+/// A large value; [`SharedValue::to_arc`] keeps it beyond the slot's lock.
 #[derive(Clone, Copy)]
 pub struct SharedValue<'a> {
     vec: *const Vec<u8>,
@@ -401,7 +401,7 @@ impl<'a> SharedValue<'a> {
     }
 }
 
-/// The bytes that `value` takes inside the block.
+/// Returns the number of bytes that `value` takes inside the block.
 fn stored_len(value: &NewValue<'_>) -> usize {
     match value {
         NewValue::Plain(bytes) | NewValue::Raw(bytes) => bytes.len(),

@@ -1,4 +1,4 @@
-//! A key together with what finding it needs: its slot and its hash, computed once.
+//! A key together with its slot and its hash, computed once.
 
 use core::hash::Hasher;
 
@@ -6,10 +6,10 @@ use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 use placement::Slot;
 
-/// The seed of the hash tables. Drawn per process by the server, fixed in tests and the simulator.
+/// The seed of the hash tables. Chosen at random per process by the server, fixed in tests and the simulator.
 ///
-/// All that the hash mixes a key with comes from it. With foldhash's own constants in some places (its
-/// `FixedState`), anybody could make keys that hash alike under every seed.
+/// All constants that the hash mixes a key with come from it. If some were foldhash's own (its `FixedState`), an
+/// attacker could craft keys that collide under every seed.
 #[derive(Clone, Debug)]
 pub struct Seed {
     start: u64,
@@ -18,12 +18,12 @@ pub struct Seed {
 
 impl Seed {
     pub fn new(seed: u64) -> Seed {
-        // The two must not tell of one another.
+        // The two values must be independent of each other.
         let start = FoldHasher::with_seed(seed, SharedSeed::global_fixed()).finish();
         Seed { start, shared: SharedSeed::from_u64(seed) }
     }
 
-    /// One for which keys that hash alike are known ([`tests::alike`]).
+    /// Creates a seed with known colliding keys ([`tests::alike`]).
     #[cfg(test)]
     pub(crate) fn weak() -> Seed {
         Seed { start: 1, shared: SharedSeed::global_fixed().clone() }
@@ -36,14 +36,14 @@ impl Seed {
         hasher.finish()
     }
 
-    /// A key with its slot and its hash under this seed.
+    /// Returns a key with its slot and its hash under this seed.
     #[inline]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
         Key { bytes, slot: Slot::of(bytes), hash: self.hash(bytes) }
     }
 }
 
-/// A key, its slot and its hash. Only [`Seed::key`] makes one, so the three always belong together.
+/// A key, its slot and its hash. Only [`Seed::key`] creates one, so the three always match.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'a> {
     bytes: &'a [u8],
@@ -72,8 +72,8 @@ impl<'a> Key<'a> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A key of the slot of `{a}` whose last eight bytes are the constant that foldhash would multiply
-    /// the rest by if it were left to itself: nothing is left of the rest then.
+    /// Returns a key of the slot of `{a}` whose last eight bytes are the constant by which foldhash, left at its
+    /// defaults, multiplies the rest of the key: the rest then no longer influences the hash.
     pub(crate) fn alike(number: u32) -> Vec<u8> {
         const FOLDHASH_CONSTANT: u64 = 0x3F84_D5B5_B547_0917;
         [b"{a}:", &number.to_be_bytes()[..], &FOLDHASH_CONSTANT.to_ne_bytes()].concat()

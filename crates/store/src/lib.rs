@@ -1,29 +1,29 @@
-//! What a node holds: one table a slot, the items in it, their expiry and eviction.
+//! The data of a node: one table per slot, the items in it, their expiry and eviction.
 //!
-//! No locks and no clock: whoever calls holds the slot's lock and brings the time, the hash seed and
-//! the random numbers along. `commands` decides on an [`Effect`] and [`SlotTable::apply`] carries it
-//! out; a backup applies the very same effects with the very same function.
+//! No locks and no clock: the caller holds the slot's lock and provides the time, the hash seed and the random
+//! numbers. `commands` produces an [`Effect`] and [`SlotTable::apply`] applies it; a backup applies the same
+//! effects with the same function.
 //!
 //! Read `effect.rs` first (everything that can change a slot), then `slot_table.rs` (one slot),
 //! `index.rs` and `segment.rs` (how a key is found), `item.rs` (one item's bytes; the `unsafe`).
-mod effect; //      Everything that can happen to a slot.
-mod slot_table; //  One slot: its index, version, expiry, counters. `apply` is the one way to change it.
+mod effect; //      All kinds of changes of a slot.
+mod slot_table; //  One slot: its index, version, expiry, counters. `apply` is the only way to change it.
 mod change; //      `apply`, effect by effect.
-mod index; //       From hash to item: one segment, or a directory of them.
+mod index; //       Finds items by hash: one segment, or a directory of them.
 mod segment; //     A sorted open-addressing table of 8-byte entries, with expiry times beside it.
 mod item; //        One item in one heap block.
 mod value; //       A value as it is read, and as it is written.
 mod key; //         A key with its slot and hash; the hash seed.
 mod version; //     Time and versions: the hybrid logical clock.
-mod access; //      When and how often an item was used: LRU and LFU.
-mod evict; //       Whom to evict when memory is short.
-mod encoding; //    Items and effects as bytes.
-mod recorded; //    An effect with its place in the history of its slot.
-mod copy; //        A slot whose content comes from another node.
-mod parting; //     What was taken away since two sides parted.
+mod access; //      Time and frequency of an item's use: LRU and LFU.
+mod evict; //       Chooses the keys to evict when memory is short.
+mod encoding; //    Encodes items and effects as bytes.
+mod recorded; //    An effect with its position in the history of its slot.
+mod copy; //        Replaces a slot's content by a copy from another node.
+mod parting; //     Tombstones of removals since a split of the cluster.
 mod digest; //      A fingerprint of content, independent of order and seed.
-mod memory; //      What a block really takes in the allocator.
-mod prefetch; //    Ask the processor for a cache line before it is needed.
+mod memory; //      The real size of a block in the allocator.
+mod prefetch; //    Prefetches a cache line before it is needed.
 
 pub use access::{Access, AccessMark, LfuTuning, Touch};
 pub use digest::{Digest, digest_of};

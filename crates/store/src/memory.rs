@@ -1,8 +1,8 @@
-//! What a block really takes in the allocator, so that blocks are rounded up to what they cost anyway
-//! and `maxmemory` counts what is really used.
+//! The real size of a block in the allocator. Blocks are rounded up to it, and `maxmemory` counts the memory really
+//! used.
 
-/// The size of the block that jemalloc hands out for `bytes`: multiples of 16 up to 128, then four
-/// sizes for every doubling.
+/// Returns the size of the block that jemalloc allocates for `bytes`: multiples of 16 up to 128, then four sizes
+/// for every doubling.
 pub const fn block_bytes(bytes: usize) -> usize {
     if bytes <= 8 {
         return 8;

@@ -1,6 +1,6 @@
-//! What a slot remembers since its cluster parted from another side: where it stood then, and which
-//! keys were taken away since. Kept only as long as the map says that another side may have gone on;
-//! `cluster` begins and ends it, sends it along with a slot, and asks it when the two meet again.
+//! A slot's record of a split of the cluster (split brain): its version at the split, and tombstones of the keys
+//! removed since. Kept only while the map says that another side may have continued; `cluster` starts and ends it,
+//! sends it along with a slot, and reads it when the two sides merge.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,46 +8,46 @@ use std::ops::Bound;
 use crate::encoding::{Input, put_bytes, put_u64};
 use crate::{Applied, Cause, DecodeError, Key, SlotTable, Version};
 
-/// What a tomb takes besides its key: its place in the tree, and the block of the key.
+/// Memory of a tombstone besides its key: its entry in the tree, and the block of the key.
 const TOMB_BYTES: usize = 64;
 
-/// The parting of one slot's history from another.
+/// The divergence of one slot's history from that of another side.
 #[derive(Debug, Default)]
 pub struct Parting {
-    /// Where the slot stood then; zero if this side held nothing of it.
+    /// The slot's version at the split; zero if this side held nothing of it.
     at: Version,
-    /// Every key that was taken away after this is known.
+    /// Every key removed after this version is known.
     complete_from: Version,
-    /// When the whole slot was last emptied. Tombs are of what was taken away since.
+    /// The version at which the whole slot was last emptied. Tombstones are of keys removed since.
     emptied_at: Version,
     tombs: BTreeMap<Box<[u8]>, Tomb>,
-    /// Items that another side has brought, as long as they are as they came: the version they have here,
-    /// and the one they came with. Only this node knows.
+    /// Items merged from another side that are unchanged since: their version here, and their original version. Not
+    /// replicated: only this node has this information.
     brought: BTreeMap<Box<[u8]>, (Version, Version)>,
     bytes: usize,
 }
 
-/// A key that is gone.
+/// A tombstone: the record of a removed key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tomb {
     pub version: Version,
-    /// It expired or was evicted, and nobody had changed it since the sides parted: elsewhere it ends
-    /// by itself, too.
+    /// True if the key expired or was evicted, and had not changed since the split: then it also goes away on the
+    /// other side by itself.
     pub by_itself: bool,
 }
 
 impl Parting {
-    /// Where the slot stood.
+    /// Returns the slot's version at the split.
     pub fn at(&self) -> Version {
         self.at
     }
 
-    /// Whether every key that was taken away since is known.
+    /// Returns whether every key removed since the split is known.
     pub fn is_complete(&self) -> bool {
         self.complete_from <= self.at
     }
 
-    /// When the whole slot was last emptied; zero if never.
+    /// Returns the version at which the whole slot was last emptied; zero if never.
     pub fn emptied_at(&self) -> Version {
         self.emptied_at
     }
@@ -60,20 +60,20 @@ impl Parting {
         self.tombs.len() + self.brought.len()
     }
 
-    /// When an item that has this version here was really made.
+    /// Returns the original version of an item that has `version` here.
     pub fn made_at(&self, key: &[u8], version: Version) -> Version {
         let brought = self.brought.get(key).filter(|(here, _)| *here == version);
         brought.map_or(version, |(_, made)| *made)
     }
 
-    /// The keys that are gone, in their order, from behind `after` on.
+    /// Returns the tombstones in the order of their keys, starting after the key `after`.
     pub fn tombs(&self, after: Option<&[u8]>) -> impl Iterator<Item = (&[u8], Tomb)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let tombs = self.tombs.range::<[u8], _>((from, Bound::Unbounded));
         tombs.map(|(key, tomb)| (&**key, *tomb))
     }
 
-    /// Appends about `max` bytes of it. If there is more, the key behind which it goes on.
+    /// Appends about `max` bytes of the record. If there is more, returns the key after which to continue.
     pub fn encode(&self, after: Option<&[u8]>, max: usize, out: &mut Vec<u8>) -> Option<Box<[u8]>> {
         let start = out.len();
         put_u64(out, self.at.0);
@@ -118,23 +118,23 @@ impl SlotTable {
         self.parting.as_deref()
     }
 
-    /// The histories part, and had come to `at` in this slot. Of several such moments the first counts.
+    /// Records the split-brain point of this slot at version `at`. Idempotent: only the first call counts.
     pub fn part(&mut self, at: Version) {
         if self.parting.is_none() {
-            // Of what was taken away before this moment nothing is known.
+            // Removals before this moment are unknown.
             let parting = Parting { at, complete_from: self.version, ..Parting::default() };
             self.parting = Some(Box::new(parting));
         }
     }
 
-    /// There is only one history again.
+    /// Drops the record: there is only one history again.
     pub fn reunite(&mut self) -> Applied {
         let before = self.parting_bytes();
         self.parting = None;
         Applied { grown_bytes: -before, ..Applied::default() }
     }
 
-    /// The item has just been written here because another side had made it at that version.
+    /// Records that the item just written here comes from another side, which had created it at version `made`.
     pub fn note_brought(&mut self, key: &Key<'_>, made: Version) {
         let here = self.peek(key).map(|found| found.item.version());
         let tomb = self.parting.as_ref().and_then(|it| it.tomb(key.bytes()));
@@ -150,7 +150,7 @@ impl SlotTable {
         }
     }
 
-    /// There are too many tombs: those there are are forgotten, and that they are is remembered.
+    /// Drops all tombstones because there are too many, and records that they are incomplete from now on.
     pub fn forget_tombs(&mut self) -> Applied {
         let before = self.parting_bytes();
         let now = self.version;
@@ -160,7 +160,7 @@ impl SlotTable {
         Applied { grown_bytes: self.parting_bytes() - before, ..Applied::default() }
     }
 
-    /// Takes over a piece of what another node remembers of this slot.
+    /// Adds a piece of another node's record of this slot.
     pub fn take_parting(&mut self, piece: &[u8]) -> Result<Applied, DecodeError> {
         let before = self.parting_bytes();
         let mut input = Input(piece);
@@ -177,7 +177,7 @@ impl SlotTable {
         Ok(Applied { grown_bytes: self.parting_bytes() - before, ..Applied::default() })
     }
 
-    /// Remembers what the other table did, but for what is in this one again.
+    /// Takes over the other table's record, except for tombstones of keys that this table contains.
     pub fn inherit_parting(&mut self, from: &mut SlotTable) {
         self.parting = from.parting.take();
         let Some(mut parting) = self.parting.take() else { return };
@@ -191,7 +191,7 @@ impl SlotTable {
         self.parting.as_ref().map_or(0, |parting| parting.bytes() as i64)
     }
 
-    /// Notes that the key, which was of this version, is gone. Returns by how much that grew what is remembered.
+    /// Records the removal of a key that had the version `was`. Returns the growth of the record in bytes.
     pub(crate) fn note_removal(
         &mut self,
         key: &[u8],
@@ -205,13 +205,13 @@ impl SlotTable {
         })
     }
 
-    /// Notes that the key is there again. Returns by how much that grew what is remembered.
+    /// Records that the key exists again. Returns the growth of the record in bytes.
     #[inline]
     pub(crate) fn note_arrival(&mut self, key: &[u8]) -> i64 {
         self.remember(|parting| parting.dig_up(key))
     }
 
-    /// Notes that all keys are gone. Returns by how much that grew what is remembered.
+    /// Records the removal of all keys. Returns the growth of the record in bytes.
     pub(crate) fn note_emptied(&mut self, now: Version) -> i64 {
         self.remember(|parting| {
             let complete_from = parting.complete_from;

@@ -1,4 +1,4 @@
-//! Asks the processor for a cache line before it is needed. Never reads, so any address will do.
+//! Prefetches a cache line before it is needed. Never reads, so any address is allowed.
 #![expect(unsafe_code, reason = "the prefetch instruction is only offered as an unsafe intrinsic")]
 
 #[inline(always)]

@@ -1,4 +1,5 @@
-//! An effect with its place in the history of its slot, as bytes: what a primary sends to a backup.
+//! An effect with its position in the history of its slot, as bytes: the form in which a primary sends it to a
+//! backup.
 
 use placement::Slot;
 
@@ -8,7 +9,7 @@ use crate::{DecodeError, Effect, Seed, Version, decode_effect, encode_effect};
 #[derive(Debug)]
 pub struct Recorded<'a> {
     pub slot: Slot,
-    /// The slot's version before; a backup applies the effect only on top of it.
+    /// The slot's version before the effect; a backup applies the effect only on top of it.
     pub previous: Version,
     pub version: Version,
     pub effect: Effect<'a>,
@@ -17,7 +18,7 @@ pub struct Recorded<'a> {
 const HEADER_BYTES: usize = 2 + 8 + 8;
 
 impl<'a> Recorded<'a> {
-    /// Appends an effect that took its slot from one version to the next.
+    /// Appends an effect that changed its slot from the first version to the second.
     #[inline]
     pub fn write(slot: Slot, versions: (Version, Version), effect: &Effect<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(&slot.number().to_le_bytes());
@@ -26,7 +27,7 @@ impl<'a> Recorded<'a> {
         encode_effect(effect, out);
     }
 
-    /// Reads one, and says what follows it.
+    /// Reads a recorded effect; returns it and the remaining bytes.
     pub fn read(bytes: &'a [u8], seed: &Seed) -> Result<(Recorded<'a>, &'a [u8]), DecodeError> {
         let (header, rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(DecodeError::Truncated)?;
         let number = u16::from_le_bytes([header[0], header[1]]);

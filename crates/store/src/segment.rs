@@ -1,13 +1,13 @@
-//! A sorted open-addressing table: 8-byte entries (16 bits of hash, 48 bits of address) in the order
-//! of their hash bits, with gaps. Called by `index.rs` only.
+//! A sorted open-addressing table: 8-byte entries (16 bits of hash, 48 bits of address) in the order of their hash
+//! bits, with gaps. Called by `index.rs` only.
 //!
-//! An entry stands at its home or, if that is taken, as little behind it as the order allows (that is
-//! Robin Hood hashing with linear probing, without wrapping around). Three things follow: a search
-//! ends at the first larger tag; growing needs no look at the items, only at the tags; and a scan
-//! can go on from a tag, whatever happened to the table meanwhile.
+//! An entry is at its home position or, if that is taken, as close behind it as the order allows (Robin Hood
+//! hashing with linear probing, without wrapping around). Three things follow: a search ends at the first larger
+//! tag; growing reads only the tags, not the items; and a scan can continue from a tag, whatever happened to the
+//! table meanwhile.
 //!
-//! Times of expiry stand in an array beside the entries, made when the first item of the segment
-//! expires: finding what is due reads that array and no item.
+//! Expiry times are in an array beside the entries, allocated when the first item of the segment gets an expiry:
+//! finding the keys that are due reads that array and no item.
 
 use core::mem::ManuallyDrop;
 
@@ -16,20 +16,20 @@ use crate::item::{Item, ItemRef};
 use crate::memory::block_bytes;
 use crate::prefetch::prefetch;
 
-/// The top 16 bits of what the directory has left of a hash.
+/// The top 16 bits of the part of a hash that the directory does not use.
 pub(crate) type Tag = u16;
 
-/// No expiry, in the array of expiry times.
+/// The value for "no expiry" in the array of expiry times.
 const NEVER: u64 = u64::MAX;
-/// A segment that would need more entries than this is split by `index.rs`, so that no single write
-/// ever moves more than this many.
+/// A segment that would need more entries than this is split by `index.rs`, so that no single write ever moves more
+/// than this many entries.
 pub(crate) const ENTRIES_MAX: usize = 8_192;
 const ENTRIES_MIN: usize = 4;
 const CACHE_LINE_BYTES: usize = 64;
-/// How many entries ahead: as long as it takes to look at these, memory takes to answer.
+/// Prefetch distance in entries: processing this many takes about as long as a memory access.
 const AHEAD: usize = 6;
 
-/// 16 bits of tag above 48 bits of address; zero where nobody is.
+/// 16 bits of tag above 48 bits of address; zero for an empty entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 struct Entry(u64);
@@ -54,14 +54,14 @@ impl Entry {
     }
 }
 
-/// The place of an entry; good until the segment is changed.
+/// The position of an entry; valid until the segment is changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place(usize);
 
-/// What came of an insertion.
+/// The result of an insertion.
 pub(crate) enum Inserted {
     At(Place),
-    /// The segment is as large as a segment may be. The item is given back, nothing was changed.
+    /// The segment has reached its maximum size. The item is returned, nothing was changed.
     Full(Item),
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum Inserted {
 pub(crate) struct Segment {
     /// Sorted by tag, gaps aside.
     entries: Box<[Entry]>,
-    /// Beside each entry, when it expires; empty as long as nothing in this segment does.
+    /// The expiry time of each entry; the array is empty while no item of this segment expires.
     expiries: Box<[u64]>,
     len: u32,
     expiring: u32,
@@ -84,7 +84,7 @@ impl Segment {
         self.expiring as usize
     }
 
-    /// What the arrays take in the allocator.
+    /// Returns the arrays' memory in the allocator.
     pub(crate) fn bytes(&self) -> usize {
         let array = |len: usize| if len == 0 { 0 } else { block_bytes(len * size_of::<u64>()) };
         array(self.entries.len()) + array(self.expiries.len())
@@ -105,13 +105,13 @@ impl Segment {
         None
     }
 
-    /// Asks for the cache line in which a search for `tag` begins.
+    /// Prefetches the cache line in which a search for `tag` begins.
     #[inline]
     pub(crate) fn prefetch_home(&self, tag: Tag) {
         prefetch(self.entries.as_ptr().wrapping_add(self.home(tag)));
     }
 
-    /// Asks for the cache line of the item that a search for `tag` will most likely compare.
+    /// Prefetches the cache line of the item that a search for `tag` will most likely compare.
     #[inline]
     pub(crate) fn prefetch_item(&self, tag: Tag) {
         let mut at = self.home(tag);
@@ -126,7 +126,7 @@ impl Segment {
         }
     }
 
-    /// Whoever goes through all items asks here for one that comes a few later.
+    /// Prefetches the item a few entries after `place`, for a walk over all items.
     #[inline]
     pub(crate) fn prefetch_ahead(&self, place: Place) {
         if let Some(entry) = self.entries.get(place.0 + AHEAD).filter(|entry| **entry != EMPTY) {
@@ -161,18 +161,18 @@ impl Segment {
         }
     }
 
-    /// Lets `change` work on the item in its place, or replace it by another with the same key.
+    /// Lets `change` modify the item in place, or replace it by another with the same key.
     #[inline]
     pub(crate) fn change<R>(&mut self, place: Place, change: impl FnOnce(&mut Item) -> R) -> R {
         let entry = &mut self.entries[place.0];
-        // Not dropped should `change` panic: the entry still owns it then.
+        // Not dropped if `change` panics: the entry still owns the item then.
         let mut item = ManuallyDrop::new(own_item(*entry));
         let result = change(&mut item);
         *entry = Entry::new(entry.tag(), ManuallyDrop::into_inner(item));
         result
     }
 
-    /// Puts an item in that is known not to be there, if `entries_max` entries are enough for that.
+    /// Inserts an item that is known to be absent, if `entries_max` entries are enough.
     pub(crate) fn insert(&mut self, tag: Tag, item: Item, entries_max: usize) -> Inserted {
         let mut capacity = self.entries.len();
         if self.is_crowded_at(capacity) {
@@ -192,7 +192,7 @@ impl Segment {
         }
     }
 
-    /// Takes an item out.
+    /// Removes an item and returns it.
     pub(crate) fn remove(&mut self, place: Place) -> Item {
         self.set_expiry(place, None);
         let item = own_item(self.entries[place.0]);
@@ -214,14 +214,14 @@ impl Segment {
         item
     }
 
-    /// The first entry at or behind `from`, in the order of tags.
+    /// Returns the first entry at or after `from`, in the order of tags.
     pub(crate) fn next_from(&self, from: Place) -> Option<(Place, Tag)> {
         let behind = self.entries.get(from.0..)?;
         let gap = behind.iter().position(|entry| *entry != EMPTY)?;
         Some((Place(from.0 + gap), behind[gap].tag()))
     }
 
-    /// The first entry whose tag is `tag` or larger.
+    /// Returns the first entry whose tag is `tag` or larger.
     pub(crate) fn first_with(&self, tag: Tag) -> Option<(Place, Tag)> {
         let mut at = Place(self.home(tag));
         loop {
@@ -233,54 +233,54 @@ impl Segment {
         }
     }
 
-    /// The first entry at or behind place number `from` that expires at all.
+    /// Returns the first entry at or after `from` that has an expiry.
     pub(crate) fn next_expiring(&self, from: Place) -> Option<Place> {
         let behind = self.expiries.get(from.0..)?;
         behind.iter().position(|at| *at != NEVER).map(|gap| Place(from.0 + gap))
     }
 
-    /// The first entry at or behind `from` that is due at `now`.
+    /// Returns the first entry at or after `from` that is due at `now`.
     pub(crate) fn next_due(&self, from: Place, now: UnixMillis) -> Option<Place> {
         let behind = self.expiries.get(from.0..)?;
         behind.iter().position(|at| *at <= now.0).map(|gap| Place(from.0 + gap))
     }
 
-    /// The earliest time at which something in here expires.
+    /// Returns the earliest expiry time in this segment.
     pub(crate) fn earliest_expiry(&self) -> Option<UnixMillis> {
         self.expiries.iter().min().filter(|at| **at != NEVER).map(|at| UnixMillis(*at))
     }
 
-    /// A place chosen by a random number; nobody may be there.
+    /// Returns a position chosen by a random number; it may be empty.
     pub(crate) fn random_place(&self, roll: u64) -> Place {
         let scaled = u128::from(roll) * self.entries.len() as u128;
         Place(usize::try_from(scaled >> 64).expect("below the length"))
     }
 
-    /// Takes all items out, in order, with their expiry.
+    /// Removes all items, and returns them in order with their expiry.
     pub(crate) fn drain(&mut self) -> Vec<(Item, Option<UnixMillis>)> {
         let count = self.entries.len();
         let entries: Vec<(Entry, Option<UnixMillis>)> =
             (0..count).map(|at| (self.entries[at], self.expiry(Place(at)))).collect();
-        // Emptied before an item is owned anew, so that none has two owners.
+        // Emptied before the items are owned again, so that none has two owners.
         self.entries = Box::default();
         *self = Segment::default();
         let there = entries.into_iter().filter(|(entry, _)| *entry != EMPTY);
         there.map(|(entry, expiry)| (own_item(entry), expiry)).collect()
     }
 
-    /// Where a tag would like to stand. A sixteenth at the end is nobody's home, for those who are
-    /// pushed behind the last.
+    /// Returns the home position of a tag. The last sixteenth is no tag's home; it takes the entries that are
+    /// pushed behind the last home.
     #[inline(always)]
     fn home(&self, tag: Tag) -> usize {
         (usize::from(tag) * homes(self.entries.len())) >> Tag::BITS
     }
 
-    /// Above seven eighths searches become long.
+    /// Returns whether more than seven eighths would be in use: above that, searches become long.
     fn is_crowded_at(&self, capacity: usize) -> bool {
         (self.len() + 1) * 8 > capacity * 7
     }
 
-    /// Opens a gap where `tag` belongs. `None` if the entries behind reach to the end.
+    /// Opens a gap at the position of `tag`. `None` if the entries behind it reach to the end.
     fn make_room(&mut self, tag: Tag) -> Option<Place> {
         let mut at = self.home(tag);
         while *self.entries.get(at)? != EMPTY && self.entries[at].tag() <= tag {
@@ -295,8 +295,8 @@ impl Segment {
         Some(Place(at))
     }
 
-    /// Lays the entries out anew in `capacity` places. False, and nothing changed, if they do not
-    /// fit in their order.
+    /// Lays out the entries again in `capacity` positions. Returns false, and changes nothing, if they do not fit
+    /// in their order.
     fn rebuild(&mut self, capacity: usize) -> bool {
         let mut entries = vec![EMPTY; capacity].into_boxed_slice();
         let mut expiries = vec![NEVER; if self.expiring > 0 { capacity } else { 0 }];
@@ -349,7 +349,7 @@ fn homes(capacity: usize) -> usize {
     capacity - (capacity / 16).max(usize::from(capacity > 0))
 }
 
-/// The next number of entries that fills a block of the allocator.
+/// Returns the next larger number of entries that fills a block of the allocator.
 fn larger(capacity: usize) -> usize {
     let bytes = capacity.max(ENTRIES_MIN - 1) * size_of::<Entry>();
     block_bytes(bytes + size_of::<Entry>()) / size_of::<Entry>()
@@ -357,7 +357,7 @@ fn larger(capacity: usize) -> usize {
 
 #[inline]
 fn prefetch_item_of(entry: Entry) {
-    // Most items reach into a second line.
+    // Most items extend into a second cache line.
     let address = item_at(entry).address();
     prefetch(address);
     prefetch(address.wrapping_add(CACHE_LINE_BYTES));

@@ -1,5 +1,5 @@
-//! One slot: its index of items, its version, what expires next, what it takes. Called by `commands`
-//! under the slot's lock. Reading is here; the one way to change is `apply`, in `change.rs`.
+//! One slot: its index of items, its version, its next expiry, its memory. Called by `commands` under the slot's
+//! lock. This file reads; `apply`, in `change.rs`, is the only way to change a slot.
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use crate::index::{At, Index};
 use crate::item::ItemRef;
 use crate::{Key, Parting, Touch, UnixMillis, Value, Version};
 
-/// Values of this size and more have a block of their own that replies and fills share, so that
-/// nothing large is ever copied under a slot's lock.
+/// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
+/// ever copied under a slot's lock.
 pub const SHARED_FROM_BYTES: usize = 16 * 1024;
 
-/// The items of one slot. In this order, so that a lock and all that a read or an overwriting SET needs
-/// share one cache line.
+/// The items of one slot. The order of the fields puts a lock and everything that a read or an overwriting SET
+/// needs into one cache line.
 #[repr(C)]
 pub struct SlotTable {
     pub(crate) index: Index,
     /// The version of the last change.
     pub(crate) version: Version,
-    /// Nothing expires before this. It may be too early (a key was taken away or prolonged), never too late.
-    /// Without items that expire it means nothing: then it need not be read, nor its cache line.
+    /// Nothing expires before this time. It may be too early (a key was removed or its expiry extended), never too
+    /// late. Meaningless if no item expires: then neither it nor its cache line is read.
     pub(crate) expires_from: UnixMillis,
-    /// The version of the last change that took a key away: who watched a missing key compares it.
+    /// The version of the last change that removed a key; `WATCH` of a missing key compares it.
     pub(crate) last_removal: Version,
-    /// What the items take in the allocator.
+    /// The items' memory in the allocator.
     pub(crate) item_bytes: usize,
-    /// While another side of the cluster may have gone on.
+    /// Present while another side of the cluster may have continued after a split.
     pub(crate) parting: Option<Box<Parting>>,
 }
 
-/// Later than any time of expiry.
+/// A time later than any expiry.
 pub(crate) const NEVER: UnixMillis = UnixMillis(u64::MAX);
 
 impl Default for SlotTable {
@@ -45,7 +45,7 @@ impl Default for SlotTable {
     }
 }
 
-/// An item that was found, borrowed from its slot.
+/// An item found by a lookup, borrowed from its slot.
 #[derive(Clone, Copy)]
 pub struct Found<'a> {
     pub item: ItemRef<'a>,
@@ -62,45 +62,45 @@ impl<'a> Found<'a> {
     }
 }
 
-/// What applying an effect did besides changing the slot.
+/// The side effects of applying an effect.
 #[derive(Default)]
 #[must_use]
 pub struct Applied {
-    /// By how much the memory in use rose or fell.
+    /// Change of the memory in use.
     pub grown_bytes: i64,
-    /// The number of keys, or what is known of their expiry, is another now.
+    /// True if the number of keys, or the published facts about their expiry, changed.
     pub reshaped: bool,
-    /// What is better freed elsewhere, not under the slot's lock.
+    /// Memory that is better freed outside the slot's lock.
     pub garbage: Option<Garbage>,
 }
 
-/// Something large that nobody can reach any more; dropping it takes a while.
+/// A large object that nothing references any more; dropping it takes a while.
 pub enum Garbage {
     Value(Arc<Vec<u8>>),
     /// A slot's whole content.
     Items(Box<Items>),
 }
 
-/// What a slot held; there is nothing to do with it but to drop it.
+/// The former content of a slot; it can only be dropped.
 pub struct Items(#[expect(dead_code, reason = "it is kept to be dropped")] pub(crate) Index);
 
 /// Keys that are due.
 pub struct Expired {
     pub keys: Vec<Vec<u8>>,
-    /// There may be more.
+    /// True if there may be more.
     pub more: bool,
 }
 
-/// A place in the order of hashes, for walks over a slot that survive its changes.
+/// A position in the order of hashes, for walks over a slot that tolerate changes of the slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct ScanPosition(u64);
 
 impl ScanPosition {
-    /// How many bits of a hash a position has; all items that share them are visited together.
+    /// The number of bits of a hash in a position; all items that share them are visited together.
     pub const BITS: u32 = 34;
     pub const START: ScanPosition = ScanPosition(0);
 
-    /// Undoes [`ScanPosition::number`]. `None` if no position has this number.
+    /// Reverts [`ScanPosition::number`]. `None` if no position has this number.
     pub fn from_number(number: u64) -> Option<ScanPosition> {
         (number >> Self::BITS == 0).then_some(ScanPosition(number))
     }
@@ -119,7 +119,7 @@ impl ScanPosition {
 }
 
 impl SlotTable {
-    /// The bytes at its beginning that a read needs, and most of what an overwriting SET does.
+    /// The size of the first fields: all that a read needs, and most of what an overwriting SET needs.
     pub const HOT_BYTES: usize = core::mem::offset_of!(SlotTable, expires_from);
 
     pub fn len(&self) -> usize {
@@ -130,7 +130,7 @@ impl SlotTable {
         self.len() == 0
     }
 
-    /// How many of the items expire.
+    /// Returns the number of items that expire.
     pub fn expiring(&self) -> usize {
         self.index.expiring()
     }
@@ -143,29 +143,29 @@ impl SlotTable {
         self.last_removal
     }
 
-    /// The version for a change made now, and the time that counts in this slot: never before that
-    /// of an earlier change, so that time does not run back when another machine takes over.
+    /// Returns the version for a change made now, and with it the slot's time: never earlier than that of an
+    /// earlier change, so that time does not run backwards when another machine takes over.
     pub fn next_version(&self, now: UnixMillis) -> Version {
         self.version.next(now)
     }
 
-    /// The time by which deadlines in this slot are computed and judged: see [`Version::hybrid_time`].
+    /// Returns the time by which deadlines in this slot are computed and checked: see [`Version::hybrid_time`].
     #[inline]
     pub fn time(&self, now: UnixMillis) -> UnixMillis {
         self.version.hybrid_time(now)
     }
 
-    /// What the slot takes in the allocator.
+    /// Returns the slot's memory in the allocator.
     pub fn bytes(&self) -> usize {
         self.item_bytes + self.index.bytes() + self.parting.as_ref().map_or(0, |it| it.bytes())
     }
 
-    /// The part of that which is not items.
+    /// Returns the part of that memory that is not items.
     pub fn index_bytes(&self) -> usize {
         self.index.bytes()
     }
 
-    /// Where the key stands, expired or not.
+    /// Returns the location of the key, expired or not.
     #[inline]
     pub fn locate(&self, key: &Key<'_>) -> Option<At> {
         self.index.find(key.hash(), key.bytes())
@@ -181,7 +181,7 @@ impl SlotTable {
         self.index.expiry(at)
     }
 
-    /// Notes a use of the item. Writes to it only if that changes anything.
+    /// Records a use of the item. Writes to it only if that changes its mark.
     #[inline]
     pub fn touch(&mut self, at: At, touch: Touch) {
         let old = self.index.item(at).mark();
@@ -191,24 +191,24 @@ impl SlotTable {
         }
     }
 
-    /// Looks a key up without noting a use.
+    /// Looks up a key without recording a use.
     pub fn peek(&self, key: &Key<'_>) -> Option<Found<'_>> {
         self.locate(key).map(|at| self.found(at))
     }
 
-    /// Asks for the cache line where a search for the key begins.
+    /// Prefetches the cache line in which a search for the key begins.
     #[inline]
     pub fn prefetch_entry(&self, key: &Key<'_>) {
         self.index.prefetch_home(key.hash());
     }
 
-    /// Asks for the cache line of the item itself.
+    /// Prefetches the cache line of the item itself.
     #[inline]
     pub fn prefetch_item(&self, key: &Key<'_>) {
         self.index.prefetch_item(key.hash());
     }
 
-    /// Visits at least `count` items from `from` on, and says where to go on; `None` at the end.
+    /// Visits at least `count` items from `from` on, and returns the position to continue from; `None` at the end.
     pub fn scan(
         &self,
         from: ScanPosition,
@@ -224,24 +224,24 @@ impl SlotTable {
         debug_assert!(end.is_none());
     }
 
-    /// Some item, chosen by a random number.
+    /// Returns an item chosen by a random number.
     pub fn random(&self, roll: u64) -> Option<Found<'_>> {
         self.index.random(roll).map(|at| self.found(at))
     }
 
-    /// Some item among those that expire.
+    /// Returns an item chosen by a random number among those that expire.
     pub fn random_expiring(&self, roll: u64) -> Option<Found<'_>> {
         self.index.random_expiring(roll).map(|at| self.found(at))
     }
 
-    /// The clock time at which to look for expired keys next; possibly too early.
+    /// Returns the clock time at which to look for expired keys next; possibly too early.
     #[inline]
     pub fn expires_from(&self) -> Option<UnixMillis> {
         (self.index.expiring() > 0).then(|| self.version.clock_at(self.expires_from))
     }
 
-    /// The keys that are due by the slot's time, at most `max` of them. They are still there: each is to
-    /// be taken away by an effect of its own.
+    /// Returns the keys that are due by the slot's time, at most `max` of them. They are still in the slot: the
+    /// caller removes each with an effect of its own.
     pub fn due(&mut self, now: UnixMillis, max: usize) -> Expired {
         let now = self.time(now);
         if self.index.expiring() == 0 || self.expires_from > now {

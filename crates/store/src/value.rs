@@ -1,4 +1,4 @@
-//! A value as it is read out of an item ([`Value`]) and as it is handed in ([`NewValue`]).
+//! A value read from an item ([`Value`]) and a value to be stored ([`NewValue`]).
 //!
 //! Strings for now. A collection will be one more variant here, one more kind in `item.rs`, and the
 //! effects that change it in `effect.rs`.
@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use crate::item::SharedValue;
 
-/// A value inside the store, borrowed while the slot is locked.
+/// A value in the store, borrowed while the slot is locked.
 #[derive(Clone, Copy)]
 pub enum Value<'a> {
     /// A string inside the item's own block.
     Bytes(&'a [u8]),
     /// A string that is the shortest decimal form of a number.
     Integer(i64),
-    /// A large string in a block of its own, shared with replies and fills under way.
+    /// A large string in a block of its own, shared with replies and fills in progress.
     Shared(SharedValue<'a>),
 }
 
-/// What `OBJECT ENCODING` says.
+/// The encoding that `OBJECT ENCODING` reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Encoding {
     Int,
@@ -38,7 +38,7 @@ impl Encoding {
 }
 
 impl<'a> Value<'a> {
-    /// The string's bytes; formatted if it is kept as a number.
+    /// Returns the string's bytes; formatted if it is stored as a number.
     pub fn to_bytes(self) -> Cow<'a, [u8]> {
         match self {
             Value::Bytes(bytes) => Cow::Borrowed(bytes),
@@ -47,7 +47,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The string's length in bytes.
+    /// Returns the string's length in bytes.
     pub fn len(self) -> usize {
         match self {
             Value::Bytes(bytes) => bytes.len(),
@@ -61,12 +61,12 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A value on its way into the store.
+/// A value to be stored.
 #[derive(Clone, Debug)]
 pub enum NewValue<'a> {
-    /// A string as a client sent it, known not to be a number in its shortest form.
+    /// A string as a client sent it, known not to be the shortest form of a number.
     Plain(&'a [u8]),
-    /// A string that some command computed; `OBJECT ENCODING` says `raw` whatever its length.
+    /// A string computed by a command; `OBJECT ENCODING` reports `raw` whatever its length.
     Raw(&'a [u8]),
     Integer(i64),
     /// A large string that already has a block of its own.

@@ -1,38 +1,38 @@
-//! Time as this crate is told it, and the version every write gets: a hybrid logical clock.
+//! Time as the caller passes it in, and the version of every write: a hybrid logical clock.
 
-/// Milliseconds since 1970, as the caller's clock says.
+/// Milliseconds since 1970 by the caller's clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct UnixMillis(pub u64);
 
 /// An item's or a slot's version: 48 bits of milliseconds, 16 bits of counter.
 ///
-/// It only ever grows within a slot, whatever the machine's clock does.
+/// Within a slot it only grows, whatever the machine's clock does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub struct Version(pub u64);
 
 const COUNTER_BITS: u32 = 16;
 
-/// A version this far ahead of the clock counts as no further: somebody's clock was wrong, and deadlines
-/// must not depend on by how much. The same minute by which clocks may differ when a node joins.
+/// Maximum lead of a version's time over the clock: a larger lead means that some clock was wrong, and deadlines
+/// must not depend on by how much. The same minute is the maximum clock difference of a joining node.
 pub const LEAD_MAX_MILLIS: u64 = 60_000;
 
 impl Version {
-    /// The version of a slot nothing was ever written to.
+    /// The version of a slot that has never been written to.
     pub const ZERO: Version = Version(0);
 
-    /// The version of the next write, made at `now`.
+    /// Returns the version of the next write, made at `now`.
     #[must_use]
     pub fn next(self, now: UnixMillis) -> Version {
         Version((now.0 << COUNTER_BITS).max(self.0 + 1))
     }
 
-    /// The time part.
+    /// Returns the time part.
     pub fn time(self) -> UnixMillis {
         UnixMillis(self.0 >> COUNTER_BITS)
     }
 
-    /// The hybrid time of a slot at this version: the clock, or the version's time where that is later, by
-    /// at most [`LEAD_MAX_MILLIS`]. It does not run back while clock and version do not.
+    /// Returns the hybrid time of a slot at this version: the clock, or the version's time where that is later, by
+    /// at most [`LEAD_MAX_MILLIS`]. It does not run backwards as long as clock and version do not.
     #[must_use]
     #[inline]
     pub fn hybrid_time(self, now: UnixMillis) -> UnixMillis {
@@ -40,7 +40,7 @@ impl Version {
         self.time().min(lead_end).max(now)
     }
 
-    /// The earliest clock time at which the hybrid time reaches `at`.
+    /// Returns the earliest clock time at which the hybrid time reaches `at`.
     #[inline]
     pub(crate) fn clock_at(self, at: UnixMillis) -> UnixMillis {
         if at <= self.time() { UnixMillis(at.0.saturating_sub(LEAD_MAX_MILLIS)) } else { at }

@@ -1,5 +1,5 @@
-//! How many bytes a timer takes: a million of them on one node, with a usual address and a usual
-//! opaque text. Prints what the system says; `cargo bench -p timers --bench memory`.
+//! Measures the memory per timer: a million timers on one node, with a typical address and a typical opaque
+//! text. Prints the resident size that the system reports; `cargo bench -p timers --bench memory`.
 
 use timers::{
     Action, Callback, Epoch, HttpTarget, Input, Member, Moment, NodeId, Now, ReplicationFactor,

@@ -1,4 +1,4 @@
-//! What the wheel costs: putting in, taking out, coming due, with a million entries in it.
+//! Measures the cost of the wheel: inserting, removing and popping, with a million entries.
 
 use timers::{Moment, Wheel};
 
@@ -8,7 +8,7 @@ fn main() {
     divan::main();
 }
 
-/// Moments spread over a day, in an order that helps nobody.
+/// Returns moments spread over a day, in a scattered order.
 fn moment(entry: u32) -> Moment {
     Moment(1 + u64::from(entry.wrapping_mul(2_654_435_761)) % 86_400_000)
 }

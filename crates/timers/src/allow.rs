@@ -1,39 +1,38 @@
-//! Where callbacks may go. A timer makes this machine connect to somewhere its client chose, so an
-//! address is judged twice: when the timer is accepted, and again when its name was looked up to pop.
+//! Allowed targets of callbacks. A timer makes this machine connect to an address that its client chose, so an
+//! address is checked twice: when the timer is accepted, and again when its name is resolved for the pop.
 //!
-//! Called by the server's shell, which resolves names; here are only addresses.
+//! Called by the server's shell, which resolves names; this module handles only addresses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-/// Addresses with a common beginning: `10.0.0.0/8`, `fc00::/7`, or a single address.
+/// Addresses with a common prefix: `10.0.0.0/8`, `fc00::/7`, or a single address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Network {
     address: IpAddr,
     prefix: u8,
 }
 
-/// The setting `timers.allow-callbacks`, and what no setting allows.
+/// The setting `timers.allow-callbacks`, and the addresses that no setting allows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AllowRules {
     networks: Vec<Network>,
-    /// Where the cluster itself listens: a callback there would let a client of timers speak to
+    /// The addresses on which the cluster itself listens: a callback there would let a client of timers talk to
     /// nodes as if it were one of them.
     own: Vec<SocketAddr>,
 }
 
-/// Why an address may not be called.
+/// The reason why an address may not be called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forbidden {
     NotAllowed(IpAddr),
     OwnPort(SocketAddr),
-    /// A name, and a port on which nodes listen: what the name means may change between judging it
-    /// and calling it.
+    /// A name with a port on which nodes listen: the name may resolve differently between the check and the call.
     NamedOwnPort(u16),
 }
 
-/// The setting's text is wrong: the entry that is.
+/// The invalid entry of the setting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NotANetwork(pub String);
 
@@ -41,14 +40,14 @@ const DEFAULT: [&str; 6] =
     ["127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
 
 impl AllowRules {
-    /// Loopback and private networks. Not link-local ones: clouds keep their secrets there.
+    /// Allows loopback and private networks. Not link-local ones: clouds serve their credentials there.
     pub fn local() -> AllowRules {
         let network = |text: &&str| text.parse().expect("the defaults are networks");
         AllowRules { networks: DEFAULT.iter().map(network).collect(), own: Vec::new() }
     }
 
-    /// `10.0.0.0/8, 192.0.2.7`: networks and addresses between commas. `local` stands for the
-    /// default ones, `any` for all there are, an empty text for none.
+    /// Parses networks and addresses separated by commas: `10.0.0.0/8, 192.0.2.7`. `local` means the default
+    /// networks, `any` all addresses, an empty text none.
     pub fn parse(text: &str) -> Result<AllowRules, NotANetwork> {
         let mut networks = Vec::new();
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -61,17 +60,17 @@ impl AllowRules {
         Ok(AllowRules { networks, own: Vec::new() })
     }
 
-    /// Names the addresses the cluster listens on; those named before are forgotten.
+    /// Sets the addresses the cluster listens on, replacing the previous ones.
     pub fn set_own(&mut self, own: Vec<SocketAddr>) {
         self.own = own;
     }
 
-    /// Whether nodes of the cluster listen on this port, somewhere.
+    /// Returns whether any node of the cluster listens on this port.
     pub fn is_own_port(&self, port: u16) -> bool {
         self.own.iter().any(|own| own.port() == port)
     }
 
-    /// Judges what is known of a name before it is looked up: its addresses are judged after that.
+    /// Checks a name before it is resolved; its addresses are checked after that.
     pub fn check_name(&self, port: u16) -> Result<(), Forbidden> {
         if self.is_own_port(port) { Err(Forbidden::NamedOwnPort(port)) } else { Ok(()) }
     }
@@ -88,8 +87,8 @@ impl AllowRules {
     }
 }
 
-/// A node bound to every address, or to loopback, answers under any name of its machine, and we do
-/// not know them all: there the port alone decides.
+/// Returns whether a callback would reach the cluster's own address. A node bound to every address, or to loopback,
+/// answers under any name of its machine, and we do not know them all: in these cases the port alone decides.
 fn is_same_place(own: SocketAddr, ip: IpAddr, port: u16) -> bool {
     let own_ip = own.ip().to_canonical();
     let is_here = own_ip.is_unspecified() || ip.is_unspecified();

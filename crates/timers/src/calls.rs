@@ -1,14 +1,14 @@
-//! Which callback starts now and which waits: a limit of calls in flight to one destination and in
-//! all, so that one hanging host cannot delay the timers of others.
+//! Limits the callbacks in flight, to one destination and in total, so that one hanging host cannot delay the
+//! timers of others.
 //!
-//! Called by `pop.rs`. A destination with more to do than its share waits in its own queue; those
-//! that have something to start take turns.
+//! Called by `pop.rs`. A destination that exceeds its share waits in its own queue; the destinations that may
+//! start a call take turns.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::ids::TimerId;
 
-/// How many calls may be under way.
+/// Maximum numbers of calls in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallLimits {
     pub in_all: usize,
@@ -17,7 +17,7 @@ pub struct CallLimits {
 
 impl Default for CallLimits {
     fn default() -> CallLimits {
-        // A destination that takes 50 ms for each gets 5,000 a second; sixteen that hang fill all.
+        // A destination that takes 50 ms per call gets 5,000 a second; sixteen hanging ones use up the total.
         CallLimits { in_all: 4096, per_destination: 256 }
     }
 }
@@ -26,17 +26,17 @@ impl Default for CallLimits {
 struct Destination {
     in_flight: usize,
     waiting: VecDeque<TimerId>,
-    /// Whether it stands in `Calls::turns`.
+    /// True if it is queued in `Calls::turns`.
     has_turn: bool,
 }
 
-/// Calls waiting and in flight. A destination is here exactly as long as it has either.
+/// Calls waiting and in flight. A destination is listed exactly as long as it has either.
 pub(crate) struct Calls {
     limits: CallLimits,
     in_flight: usize,
     waiting: usize,
     destinations: BTreeMap<Box<str>, Destination>,
-    /// Destinations that may start a call as soon as there is room in all.
+    /// Destinations that may start a call as soon as the total limit allows it.
     turns: VecDeque<Box<str>>,
 }
 
@@ -54,7 +54,7 @@ impl Calls {
         self.waiting
     }
 
-    /// Asks for a call. It comes out of `start` when its turn has come.
+    /// Queues a call. `start` returns it when its turn has come.
     pub(crate) fn enqueue(&mut self, destination: &str, timer: TimerId) {
         if !self.destinations.contains_key(destination) {
             self.destinations.insert(destination.into(), Destination::default());
@@ -65,7 +65,7 @@ impl Calls {
         self.give_turn(destination);
     }
 
-    /// The next call that may start now, and where it goes.
+    /// Returns the next call that may start now, and its destination.
     pub(crate) fn start(&mut self) -> Option<(Box<str>, TimerId)> {
         if self.in_flight >= self.limits.in_all {
             return None;
@@ -81,7 +81,7 @@ impl Calls {
         Some((destination, timer))
     }
 
-    /// A call that was started has ended, or was not wanted any more when its turn came.
+    /// Records that a started call has ended, or was no longer wanted when its turn came.
     pub(crate) fn ended(&mut self, destination: &str) {
         let entry = self.destinations.get_mut(destination).expect("a call was started there");
         entry.in_flight -= 1;

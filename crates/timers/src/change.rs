@@ -1,8 +1,8 @@
-//! A change of a timer, from the client's request to its answer: coordinator, primary, replicas, in
-//! the order it passes through them.
+//! A change of a timer, from the client's request to its answer: coordinator, primary, replicas, in the order
+//! in which it passes them.
 //!
-//! The answer means that every replica has it. Whoever is silent is waited for until it is out of the
-//! map; a new list of members sends the change round again from the start, under its epoch.
+//! The answer means that every replica has the change. A silent node holds it up until that node is out of the
+//! map. A new list of members restarts the change from the beginning, under its epoch.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,8 @@ use crate::record::{Life, Progress, Record};
 use crate::spec::Spec;
 use crate::table::{Entry, tombstone_life};
 
-/// Proposals a primary holds back until everybody has entered the epoch. Beyond, "look again".
+/// Maximum number of proposals a primary parks until all members have entered the epoch. Further ones get
+/// `LookAgain`.
 const PARKED_MAX: usize = 10_000;
 
 /// A client's change, at the node it was sent to.
@@ -33,12 +34,12 @@ impl Coordinated {
     }
 }
 
-/// A change under way, at the primary.
+/// A change in progress, at the primary.
 pub(crate) struct Numbered {
-    /// Who is to be told, mostly one.
+    /// The requests to answer, mostly one.
     asked_by: Vec<(NodeId, RequestId)>,
     sequence: Sequence,
-    /// Those that have not acknowledged it.
+    /// Nodes that have not acknowledged it.
     missing: BTreeSet<NodeId>,
     deadline: Moment,
     again_at: Moment,
@@ -88,14 +89,14 @@ impl Timers {
         }
     }
 
-    /// The list of members has changed: other nodes may be primaries now.
+    /// Proposes all open requests again after a new list of members: their primaries may have changed.
     pub(crate) fn propose_all(&mut self) {
         let requests: Vec<RequestId> = self.coordinated.keys().copied().collect();
         requests.into_iter().for_each(|request| self.propose(request));
     }
 
     pub(crate) fn on_look_again(&mut self, look_again: &LookAgain) {
-        // With a list older than the primary's there is nothing to try before the new one is here.
+        // If our list is older than the primary's, a retry is useless until the new one arrives.
         if look_again.epoch <= self.members.epoch()
             && let Some(asked) = self.coordinated.get_mut(&look_again.request)
         {
@@ -105,8 +106,8 @@ impl Timers {
 
     pub(crate) fn on_done(&mut self, done: &Done) {
         if done.epoch != self.members.epoch() {
-            // It is proposed again already, and will be carried out again: not after the client was
-            // told that it is over.
+            // The change has already been proposed again and will be carried out again; that must not happen
+            // after the client was told that it is done.
             return;
         }
         let Some(asked) = self.coordinated.remove(&done.request) else { return };
@@ -144,7 +145,7 @@ impl Timers {
     }
 }
 
-// The primary: numbers the change, sends it to all, answers when all have it.
+// The primary: numbers the change, sends it to all replicas, answers when all have it.
 impl Timers {
     pub(crate) fn on_propose(&mut self, from: NodeId, propose: Propose) {
         let is_primary = self.members.replicas(propose.id).first() == Some(&self.me);
@@ -152,7 +153,7 @@ impl Timers {
             return self.say_look_again(from, propose.request);
         }
         if self.under_way.contains(&(from, propose.request)) {
-            return; // Asked again because our answer takes its time.
+            return; // A repetition, because our answer takes its time.
         }
         self.finished.forget(from, propose.open_from);
         if let Some(result) = self.finished.result(from, propose.request) {
@@ -168,7 +169,7 @@ impl Timers {
         self.parked.push((from, propose));
     }
 
-    /// Every member has entered the epoch: what waited for that goes on.
+    /// Continues with the parked proposals, once every member has entered the epoch.
     pub(crate) fn take_parked(&mut self) {
         for (from, propose) in std::mem::take(&mut self.parked) {
             self.under_way.remove(&(from, propose.request));
@@ -189,7 +190,7 @@ impl Timers {
         let Propose { request, id, change, .. } = propose;
         let known = self.table.get(id).map(Entry::progress);
         if known.is_none() {
-            // Whatever there is of a timer is here too, once all is handed over.
+            // Once all timers are handed over, this node knows every timer it is the primary of.
             if change == Change::Delete && self.unsettled().is_empty() && self.has_lease() {
                 return self.say_done(coordinator, request, ChangeResult::Kept);
             }
@@ -213,11 +214,11 @@ impl Timers {
         self.finish_numbered_of(id);
     }
 
-    /// What a change makes of a timer.
+    /// Returns the state of a timer after a change.
     fn next_record(&self, id: TimerId, known: Progress, change: Change) -> Record {
         let epoch = self.members.epoch();
         let number = self.now.wall.max(known.version.number + 1);
-        // A callback under way has used this number; the changed timer begins with the next.
+        // A callback in progress uses this number; the changed timer begins with the next one.
         let is_used = self.is_called(id);
         let sequence = if is_used { known.sequence.next() } else { known.sequence };
         let interval = self.table.get(id).map_or_else(Default::default, |entry| entry.interval);
@@ -230,14 +231,14 @@ impl Timers {
                 Life::Pending { left, due_in, quiet_for, spec }
             }
         };
-        // What was changed on the other side of a split may have come with a later epoch.
+        // A change made on the other side of a split may have a later epoch.
         let epoch = epoch.max(known.version.epoch);
         let epoch = if self.keeps(Rule::EpochFirst) { epoch } else { Default::default() };
         Record { id, version: Version { epoch, number }, sequence, life }
     }
 
-    /// Who must have a change before it is answered: the replicas, and whoever may still hold the
-    /// timer from before and would pop it.
+    /// Returns the nodes that must have a change before it is answered: the replicas, and those that may still
+    /// hold the timer from before and would pop it.
     fn wait_set(&self, id: TimerId) -> BTreeSet<NodeId> {
         let mut nodes: BTreeSet<NodeId> = self.others(id).into_iter().collect();
         if self.keeps(Rule::TellFormers) {
@@ -255,7 +256,7 @@ impl Timers {
 
     pub(crate) fn on_stored(&mut self, from: NodeId, stored: &Stored) {
         if stored.epoch != self.members.epoch() {
-            return; // Of a list that is no more; the change has begun again under this one.
+            return; // From an earlier list; the change has restarted under this one.
         }
         let mut known = Sequence::default();
         let first = (stored.id, Version::default());
@@ -271,8 +272,8 @@ impl Timers {
         self.finish_numbered_of(stored.id);
     }
 
-    /// A holder had come further than we knew: the timer goes on from there, so that no sequence
-    /// number is used twice. A tombstone goes on, too: the timer may be set again under its id.
+    /// Renumbers a change because a holder had more pops than we knew: the timer continues from there, so that no
+    /// sequence number is used twice. This holds for a tombstone, too: the timer may be set again under its id.
     fn number_anew(&mut self, id: TimerId, known: Sequence) {
         let Some(entry) = self.table.get(id) else { return };
         if entry.sequence >= known {
@@ -308,7 +309,7 @@ impl Timers {
         let waits = self.keeps(Rule::AnswerAfterAll);
         let done = |key: &(TimerId, Version)| !waits || self.numbered[key].missing.is_empty();
         let done: Vec<(TimerId, Version)> = self.numbered_of(id).filter(done).collect();
-        // Without a lease we may be out of the map without knowing it, and this be nobody's change.
+        // Without a lease this node may be out of the map without knowing it, and the change would not count.
         if !self.has_lease() {
             return;
         }
@@ -321,13 +322,13 @@ impl Timers {
         }
     }
 
-    /// The lease is back: what waited for it is answered.
+    /// Answers the changes that waited for the lease.
     pub(crate) fn finish_numbered(&mut self) {
         let ids: BTreeSet<TimerId> = self.numbered.keys().map(|(id, _)| *id).collect();
         ids.into_iter().for_each(|id| self.finish_numbered_of(id));
     }
 
-    /// A new list of members: whoever asked for these asks again.
+    /// Drops all changes in progress after a new list of members: their coordinators propose them again.
     pub(crate) fn abandon_numbered(&mut self) {
         self.numbered.clear();
         self.parked.clear();
@@ -341,7 +342,7 @@ impl Timers {
 
     pub(crate) fn number_again(&mut self) {
         let now = self.moment();
-        // Nobody waits any more. The change stands, and may yet reach those it has not.
+        // Nobody waits any more. The change stays, and may still reach the missing nodes.
         let over = self.numbered.extract_if(.., |_, numbered| numbered.deadline <= now);
         let over: Vec<Numbered> = over.map(|(_, numbered)| numbered).collect();
         for asked in over.into_iter().flat_map(|numbered| numbered.asked_by) {
@@ -377,7 +378,7 @@ impl Timers {
 impl Timers {
     pub(crate) fn on_store(&mut self, from: NodeId, store: &Store) {
         if store.epoch != self.members.epoch() {
-            return; // One of us has a list to come; the primary sends it again.
+            return; // One of us does not have the latest list yet; the primary sends it again.
         }
         let Record { id, version, .. } = store.record;
         let known = self.table.get(id);
@@ -392,7 +393,7 @@ impl Timers {
     }
 }
 
-/// An id that tells nothing and meets no other: SplitMix64 over a seed that is drawn for this boot.
+/// Returns a unique id that reveals nothing: SplitMix64 over a seed that is drawn for this boot.
 fn mixed(seed: u64, drawn: u64) -> u64 {
     let state = seed.wrapping_add(drawn.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,9 +1,9 @@
 //! A node's timers: one input in, actions out. Start reading here.
 //!
-//! The parts, in the order a timer meets them: `change.rs` makes and deletes it, `pop.rs` calls back
-//! when it is due, `doubt.rs` asks first where that is not certain, `resync.rs` hands it over when
-//! members change, `follow.rs` knows who follows which epoch, `look.rs` shows what is there, `turned.rs`
-//! says so when clients come to a node that may not serve.
+//! The parts, in the order a timer meets them: `change.rs` creates and deletes it, `pop.rs` makes the callback
+//! when it is due, `doubt.rs` asks the other nodes first if that is not certain, `resync.rs` hands it over when
+//! members change, `follow.rs` tracks which epoch each member follows, `look.rs` answers queries, `turned.rs`
+//! reports clients that come to a node without a lease.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,38 +24,39 @@ use crate::resync::Resync;
 use crate::stats::Stats;
 use crate::table::{Clock, Entry, Era, Place, STAGGER, Table};
 
-/// What a node keeps of timers, and what it is doing with them.
+/// The timers of a node, and everything in progress with them.
 pub struct Timers {
     pub(crate) me: NodeId,
     pub(crate) settings: Settings,
     pub(crate) now: Now,
     pub(crate) lease: Lease,
-    /// When we were last sure to be in the map, before the present stay in it.
+    /// The last moment at which this node was certainly in the map, before its present stay in it.
     pub(crate) departed: Moment,
-    /// What this node brought from the other side of a split and was changed there under a later epoch:
-    /// nobody here can have ended it.
+    /// The last epoch that both sides of a split followed, if this node comes from the other side. A timer that
+    /// was changed there under a later epoch cannot have been ended by anybody here.
     pub(crate) parted_at: Option<Epoch>,
     pub(crate) members: Members,
-    /// Counts lists of members, and stays among them: whose entries' places and truth are current.
+    /// Counters of member lists and of this node's stays in the map. An entry's place and certainty are valid
+    /// only for the counters it was set under.
     pub(crate) era: Era,
     pub(crate) table: Table,
-    /// Every other member, and how far it follows.
+    /// Every other member, and its progress with the epoch.
     pub(crate) followers: BTreeMap<NodeId, Follower>,
-    /// Requests of clients of this node that wait for a primary.
+    /// Clients' requests at this node that wait for a primary.
     pub(crate) coordinated: BTreeMap<RequestId, Coordinated>,
-    /// Changes that this node has numbered as primary and that not all have acknowledged.
+    /// Changes that this node has numbered as primary and that not all nodes have acknowledged.
     pub(crate) numbered: BTreeMap<(TimerId, Version), Numbered>,
-    /// Whose they are, and those of `parked`.
+    /// The requests behind the changes in `numbered` and `parked`.
     pub(crate) under_way: BTreeSet<(NodeId, RequestId)>,
-    /// Changes that it has answered and may be asked for again.
+    /// Results of answered requests whose coordinator may repeat its proposal.
     pub(crate) finished: Finished,
     /// Proposals that wait until every member has entered the epoch.
     pub(crate) parked: Vec<(NodeId, Propose)>,
-    /// Timers in the middle of a pop.
+    /// Timers whose pop is in progress.
     pub(crate) pops: BTreeMap<TimerId, Pop>,
-    /// What we have popped in the last moments.
+    /// Timers that this node has popped recently.
     pub(crate) told_lately: VecDeque<(TimerId, Moment)>,
-    /// Timers that others call for now: how far they had come, and until when it is theirs.
+    /// Timers that other nodes are calling for now: their progress, and until when they are left to those nodes.
     pub(crate) left_to_others: BTreeMap<TimerId, (Progress, Moment)>,
     pub(crate) calls: Calls,
     pub(crate) in_flight: BTreeMap<CallId, InFlight>,
@@ -64,15 +65,15 @@ pub struct Timers {
     pub(crate) looking: BTreeMap<RequestId, Looking>,
     pub(crate) dead: DeadLetters,
     pub(crate) stats: Stats,
-    /// Where ids of new timers come from: a seed, and how many were drawn.
+    /// The generator of new timers' ids: a seed, and the number of ids drawn.
     pub(crate) ids: (u64, u64),
-    /// When those who have not answered are asked again.
+    /// The time of the next retry to nodes that have not answered.
     pub(crate) again_at: Moment,
     pub(crate) out: Vec<Action>,
 }
 
 impl Timers {
-    /// `seed` must differ from node to node and from boot to boot: ids are drawn from it.
+    /// Creates a node's timers. `seed` must differ between nodes and between boots: ids are drawn from it.
     pub fn new(me: NodeId, seed: u64, now: Now, settings: Settings) -> Timers {
         Timers {
             me,
@@ -106,7 +107,7 @@ impl Timers {
         }
     }
 
-    /// Takes one input. What is to be done in the world is left in `out`.
+    /// Handles one input. Appends the actions for the outside world to `out`.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Action>) {
         std::mem::swap(&mut self.out, out);
         self.set_time(now);
@@ -125,28 +126,28 @@ impl Timers {
         std::mem::swap(&mut self.out, out);
     }
 
-    /// When `Tick` should come if nothing else does.
+    /// Returns when `Tick` should be sent if no other input arrives.
     pub fn next_wake(&self) -> Option<Moment> {
         let again = self.awaits_anybody().then_some(self.again_at);
         let at_once = self.resync.can_go_on().then_some(self.now.moment);
         [self.table.next_moment(), again, at_once].into_iter().flatten().min()
     }
 
-    /// Whether this node holds nothing that others do not, and nobody waits for its answer: it may
-    /// leave without being missed. Tombstones would be: a timer set again under its id goes on counting
-    /// from there. Where all leave at once there is nobody to hand anything to.
+    /// Returns whether this node holds nothing that others lack, and nobody waits for its answer: then it may
+    /// leave. It must hand over tombstones, too: a timer set again under the same id continues its sequence
+    /// from there. If all nodes leave at once, there is nobody to hand anything over to.
     pub fn is_empty_handed(&self) -> bool {
         let keeps_none = self.table.len() == 0 || self.members.nobody_keeps_any();
         let awaits_none = self.coordinated.is_empty() && self.looking.is_empty();
         keeps_none && awaits_none && self.in_flight.is_empty() && self.numbered.is_empty()
     }
 
-    /// Whether it holds what it keeps by the present list, and nothing else.
+    /// Returns whether this node holds exactly the timers it keeps by the present list of members.
     pub fn is_settled(&self) -> bool {
         self.resync.stage() == Stage::Settled
     }
 
-    /// The timers this node keeps, and at which place. What it is about to hand over is not among them.
+    /// Returns the timers this node keeps, and its place for each. Those it is about to hand over are not included.
     pub fn kept(&self) -> impl Iterator<Item = (TimerId, u8)> {
         let pending = self.table.after(None).filter(|entry| entry.is_pending());
         pending.filter_map(|entry| match entry.place {
@@ -159,12 +160,12 @@ impl Timers {
         self.table.pending()
     }
 
-    /// Whether there is anything to hand over: timers, or tombstones.
+    /// Returns whether there is anything to hand over: timers, or tombstones.
     pub fn holds_any(&self) -> bool {
         self.table.len() > 0
     }
 
-    /// This node's own numbers.
+    /// Returns this node's own statistics.
     pub fn stats(&self) -> Stats {
         Stats {
             held: self.table.pending() as u64,
@@ -213,12 +214,12 @@ impl Timers {
         self.finish_numbered();
     }
 
-    /// A moment that lies before one we were told already changes nothing.
+    /// Sets the time. The monotonic clock never goes back: an earlier moment is ignored.
     fn set_time(&mut self, now: Now) {
         self.now = Now { moment: self.now.moment.max(now.moment), wall: now.wall };
     }
 
-    /// Asks those again who have not answered: a link may have broken on the way there or back.
+    /// Asks silent nodes again: a link may have broken in either direction.
     fn ask_again(&mut self) {
         if !self.awaits_anybody() {
             self.again_at = self.now.moment + AGAIN_AFTER;
@@ -260,14 +261,14 @@ impl Timers {
         self.out.push(Action::Send { to, message });
     }
 
-    /// The other nodes that keep a timer.
+    /// Returns the other nodes that keep a timer.
     pub(crate) fn others(&self, id: TimerId) -> Vec<NodeId> {
         let mut replicas = self.members.replicas(id);
         replicas.retain(|node| *node != self.me);
         replicas
     }
 
-    /// Where this node stands for a timer by the present list; it keeps in mind where it stood.
+    /// Returns this node's place for a timer by the present list of members; a former holder keeps its old place.
     pub(crate) fn place(&self, id: TimerId, before: Option<Place>) -> Place {
         let place = self.members.replicas(id).iter().position(|node| *node == self.me);
         match (place, before) {
@@ -277,11 +278,11 @@ impl Timers {
         }
     }
 
-    /// Takes a record in if it is further than what there is.
+    /// Stores a record if it has more progress than the present entry.
     pub(crate) fn adopt(&mut self, record: &Record) {
         let known = self.table.get(record.id);
         if known.is_none() && !self.members.replicas(record.id).contains(&self.me) {
-            return; // Let go of, and others have it.
+            return; // Already released; other nodes have it.
         }
         if known.is_some_and(|entry| entry.progress() >= record.progress()) {
             return;
@@ -296,7 +297,7 @@ impl Timers {
         self.keep_quiet(record);
     }
 
-    /// Somebody calls for a timer that we were just given: we wait longer than our turn.
+    /// Postpones this node's turn for a timer just received, if another node is calling for it.
     fn keep_quiet(&mut self, record: &Record) {
         let Life::Pending { quiet_for, .. } = record.life else { return };
         let now = self.now.moment;

@@ -1,5 +1,5 @@
-//! Pops that were given up: every replica's callback failed, and the retries too. The latest ones are
-//! kept for `GET /timers/dead`, on the node that gave up.
+//! Dead letters: pops that were given up because every replica's callback failed, and the retries too. The
+//! latest ones are kept for `GET /timers/dead`, on the node that gave up.
 
 use std::collections::VecDeque;
 
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{Sequence, TimerId};
 
 pub const DEAD_LETTERS_MAX: usize = 1000;
-/// Of what a client's own server said.
+/// Maximum number of characters kept of the reason, which comes from the client's own server.
 const WHY_CHARS_MAX: usize = 200;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DeadLetter {
     pub id: TimerId,
     pub sequence: Sequence,
-    /// Where the callback would have gone.
+    /// The destination of the callback.
     pub destination: String,
-    /// What went wrong the last time.
+    /// The error of the last attempt.
     pub why: String,
-    /// The calendar's milliseconds when it was given up.
+    /// The wall clock in milliseconds when the pop was given up.
     pub at: u64,
 }
 
@@ -37,7 +37,7 @@ impl DeadLetters {
         self.0.push_back(letter);
     }
 
-    /// The latest first.
+    /// Returns all dead letters, the latest first.
     pub(crate) fn all(&self) -> Vec<DeadLetter> {
         self.0.iter().rev().cloned().collect()
     }

@@ -1,7 +1,7 @@
-//! Asking before popping: this node was late, has no lease, was out of the map, or is no longer a
-//! replica, and others may have popped, changed or deleted the timer meanwhile.
+//! Asks other nodes before a pop: this node was late, has no lease, was out of the map, or is no longer a
+//! replica, so other nodes may have popped, changed or deleted the timer meanwhile.
 //!
-//! Called by `pop.rs` when a turn comes in doubt; ends in a call, in waiting, or in forgetting.
+//! Called by `pop.rs` when a turn comes in doubt; ends in a call, in waiting, or in forgetting the timer.
 
 use std::collections::BTreeSet;
 
@@ -14,18 +14,18 @@ use crate::record::Progress;
 use crate::spec::CALL_TIMEOUT_DEFAULT;
 use crate::table::{Place, STAGGER, TOMBSTONE_MIN};
 
-/// Timers that are left to others who call for them, for a moment each.
+/// Maximum number of timers left to other nodes that call for them, for a short time each.
 const LEFT_TO_OTHERS_MAX: usize = 10_000;
 
-/// The answers so far. One that knows better ends the asking at once.
+/// The answers so far. An answer with a later state ends the asking at once.
 #[derive(Default)]
 pub(crate) struct Asking {
     waiting: BTreeSet<NodeId>,
-    /// Those that have the timer, no further than we do.
+    /// Nodes that have the timer, with no more progress than we do.
     held_by: BTreeSet<NodeId>,
-    /// Those that know nothing of it.
+    /// Nodes that do not know the timer.
     unknown_to: BTreeSet<NodeId>,
-    /// Somebody follows a later list of members: ours is no ground to decide on.
+    /// True if another node follows a later list of members: ours is no basis for a decision.
     behind: bool,
 }
 
@@ -33,7 +33,7 @@ impl Timers {
     pub(crate) fn doubt(&mut self, id: TimerId) {
         let entry = self.table.get(id).expect("the caller saw it");
         let progress = entry.progress();
-        // What we kept through an absence may by now be with anybody.
+        // A timer kept through an absence may be at any node by now.
         let is_unsure = entry.era.stay != self.era.stay;
         let asked = if is_unsure { self.members.all().to_vec() } else { self.others(id) };
         let waiting: BTreeSet<NodeId> = asked.into_iter().filter(|node| *node != self.me).collect();
@@ -53,13 +53,13 @@ impl Timers {
     pub(crate) fn on_ask(&mut self, from: NodeId, ask: &Ask) {
         let entry = self.table.get(ask.id);
         let is_newer = entry.is_some_and(|entry| entry.progress() > ask.progress);
-        // Two that are both unsure would take each other's word for it.
+        // Two nodes that are both in doubt would confirm each other.
         let is_sure = entry.is_some_and(|entry| entry.era.stay == self.era.stay);
         let known = match self.record(ask.id).filter(|_| is_newer) {
             Some(record) => Known::Newer(record),
             None if is_sure => Known::Held,
             None => {
-                // Who hears this will call, and we may be given the timer before we hear of that.
+                // The asking node will call, and we may receive the timer before we learn of that call.
                 let until = self.moment() + ANSWER_WITHIN + CALL_TIMEOUT_DEFAULT + STAGGER;
                 self.leave_to_others(ask.id, ask.progress, until);
                 Known::Nothing
@@ -70,8 +70,8 @@ impl Timers {
         self.send(from, Message::Answered(answered));
     }
 
-    /// Somebody calls for a timer. If we do not have it yet, or not as far, and are given it now, we
-    /// are not to call as well.
+    /// Records that another node calls for a timer. If we do not have it yet, or with less progress, and
+    /// receive it now, we must not call as well.
     pub(crate) fn leave_to_others(&mut self, id: TimerId, progress: Progress, until: Moment) {
         let now = self.moment();
         if self.left_to_others.len() >= LEFT_TO_OTHERS_MAX {
@@ -102,7 +102,7 @@ impl Timers {
         }
     }
 
-    /// All have answered, or their time is up. Nobody knows better than we do.
+    /// Decides when all nodes have answered or their time is up. None of them has a later state.
     pub(crate) fn doubt_over(&mut self, id: TimerId) {
         let Some(Pop { phase: Phase::Asking(asking), .. }) = self.pops.get_mut(&id) else { return };
         let asking = std::mem::take(asking);
@@ -115,7 +115,7 @@ impl Timers {
             return self.unsure_over(id, &asking);
         }
         if entry.turn() > self.moment() {
-            // Asked before its time, and confirmed since by somebody else.
+            // We asked before its turn, and another node has confirmed it since.
             let turn = entry.turn();
             self.pops.remove(&id);
             return self.table.postpone(id, turn);
@@ -124,13 +124,13 @@ impl Timers {
         let replicas = self.members.replicas(id);
         let last_turn = due + STAGGER.times(replicas.len() as u64);
         if self.moment() >= last_turn {
-            // All turns have passed. Those that have it are at it.
+            // All turns have passed. The nodes that have it are popping it.
             if !asking.held_by.is_empty() {
                 return self.hold_back(id, self.moment() + STAGGER);
             }
             return self.call(id);
         }
-        // Our old turn. It is still ours if nobody who stands before us now has the timer.
+        // Our old turn. It is still ours if no replica that ranks before us now has the timer.
         let before = &replicas[..replicas.len().min(usize::from(old) + 1)];
         if before.iter().all(|node| asking.unknown_to.contains(node)) {
             self.call(id);
@@ -139,9 +139,10 @@ impl Timers {
         }
     }
 
-    /// We were out of the map. If others answer and none of them has it, it was ended while we were
-    /// away; but then, for a while, they have its tombstone. Without that they have lost it, and if
-    /// nobody answers we cannot know: a pop too many is better than none.
+    /// Decides on a timer kept while this node was out of the map. If other nodes answer and none of them has
+    /// it, it was ended meanwhile; but in that case they have its tombstone for a while. Within that time, no
+    /// tombstone means that they have lost the timer. If nobody answers we cannot know. A pop too many is
+    /// better than a missing one.
     fn unsure_over(&mut self, id: TimerId, asking: &Asking) {
         let entry = self.table.get(id).expect("a pop under way has its entry");
         let remembered = entry.interval.max(TOMBSTONE_MIN);

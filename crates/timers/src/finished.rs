@@ -1,16 +1,17 @@
-//! Requests that this node has answered as primary, for as long as their coordinator may ask again.
+//! Results of requests that this node has answered as primary, for as long as their coordinator may repeat them.
 //!
-//! A coordinator that waits repeats its proposal. A repetition can arrive after the answer has left, and
-//! after another client's change that came in between; carried out then, it would undo that change. So
-//! `change.rs` looks here first, and gives the same answer again. Each proposal says which requests of
-//! its coordinator are still open; links keep their order, so nothing before those comes again.
+//! A waiting coordinator repeats its proposal. A repetition can arrive after the answer was sent, and after
+//! another client's change in between; if it were carried out then, it would undo that change. So `change.rs`
+//! checks here first, and repeats the same answer. Each proposal names the first request of its coordinator
+//! that is still open; links keep their order, so no earlier request is repeated.
 
 use std::collections::BTreeMap;
 
 use crate::ids::NodeId;
 use crate::message::{ChangeResult, RequestId};
 
-/// Beyond this the first are forgotten: their coordinators have given them up long ago, or nearly.
+/// Maximum number of results kept. The first ones are dropped beyond it: their coordinators have given them up
+/// long ago, or nearly.
 const FINISHED_MAX: usize = 200_000;
 
 #[derive(Default)]
@@ -30,14 +31,14 @@ impl Finished {
         self.results.get(&(coordinator, request)).copied()
     }
 
-    /// The coordinator waits for nothing before this request.
+    /// Forgets the coordinator's requests before this one, which it no longer waits for.
     pub(crate) fn forget(&mut self, coordinator: NodeId, before: RequestId) {
         let first = (coordinator, RequestId(0));
         let closed = self.results.extract_if(first..(coordinator, before), |_, _| true);
         closed.for_each(drop);
     }
 
-    /// A new list of members: all that is open is proposed anew.
+    /// Forgets all results: after a new list of members all open requests are proposed again.
     pub(crate) fn clear(&mut self) {
         self.results.clear();
     }

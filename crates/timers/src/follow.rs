@@ -1,9 +1,8 @@
-//! Who follows which epoch of the map, and what a new list of members sets in motion.
+//! Tracks which epoch of the map each member follows, and starts the work that a new list of members requires.
 //!
-//! Two facts are told by `Hello`: "I have entered this epoch", after which its sender accepts nothing
-//! under an earlier one; and "I am settled in it", after which it holds nothing but what it keeps and
-//! knows to be true.
-//! `change.rs` waits for the first and looks at the second to know whom a change must reach.
+//! `Hello` reports two facts: "I have entered this epoch", after which its sender accepts nothing under an
+//! earlier one; and "I am settled in it", after which it holds only timers that it keeps and that are not in
+//! doubt. `change.rs` waits for the first, and uses the second to decide which nodes a change must reach.
 
 use crate::core::Timers;
 use crate::ids::{Epoch, NodeId};
@@ -12,11 +11,11 @@ use crate::members::Members;
 use crate::message::{Hello, Message, Stage};
 use crate::resync::Basis;
 
-/// How far another member has come.
+/// Another member's progress with the epochs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Follower {
     entered: Epoch,
-    /// In the epoch it has entered.
+    /// Its stage in the epoch it has entered.
     stage: Stage,
 }
 
@@ -36,11 +35,11 @@ impl Timers {
             return; // Every epoch is entered once, and never left for an earlier one.
         }
         let epoch = self.members.epoch();
-        // 1) What the last list had come to. Only if every member had handed over everything can we
-        //    rely on each replica having what it should.
+        // 1) The state under the last list. Only if every member had handed over everything can we
+        //    rely on each replica having its timers.
         let all_settled = self.followers.values().all(|follower| follower.is_done(epoch));
         let base = (self.is_settled() && all_settled).then(|| self.members.clone());
-        // 2) Whoever was away has missed things: nothing it holds is certain.
+        // 2) A node that was away has missed changes: all its timers are in doubt.
         let is_first = epoch == Epoch(0);
         if !is_first && !self.members.contains(self.me) && members.contains(self.me) {
             self.begin_stay();
@@ -53,10 +52,10 @@ impl Timers {
         self.era.listing = self.era.listing.wrapping_add(1);
         self.members = members;
         self.keep_followers();
-        // 3) What was numbered under the old epoch is proposed anew, by whoever asked for it.
+        // 3) Changes numbered under the old epoch are proposed again by their coordinators.
         self.abandon_numbered();
         self.resync_start(basis);
-        // 4) Before we say that we are here: what others might do a second time.
+        // 4) Before this node says that it has entered: report what other nodes might do a second time.
         self.tell_anew();
         self.greet();
         self.propose_all();
@@ -64,14 +63,14 @@ impl Timers {
     }
 
     fn begin_stay(&mut self) {
-        // Who never had a lease was away since before this life.
+        // A node that never had a lease was away since before this process started.
         if let Some(held) = self.lease.last_held(self.now.moment) {
             self.departed = held;
         }
         self.doubt_all();
     }
 
-    /// Nothing that this node holds is certain any more.
+    /// Puts all timers of this node in doubt.
     pub(crate) fn doubt_all(&mut self) {
         self.era.stay = self.era.stay.wrapping_add(1);
         if self.table.len() > 0 {
@@ -90,7 +89,7 @@ impl Timers {
             let mine = self.hello();
             self.send(from, Message::Hello(mine));
         }
-        // A new member may be heard of before the map that has it; others are no longer members.
+        // A new member may send before the map that has it arrives; any other unknown sender is no longer a member.
         if hello.epoch <= self.members.epoch() && !self.members.contains(from) {
             return;
         }
@@ -103,7 +102,7 @@ impl Timers {
         }
     }
 
-    /// Whether no member can accept anything under an earlier epoch any more.
+    /// Returns whether no member accepts anything under an earlier epoch any more.
     pub(crate) fn all_entered(&self) -> bool {
         let epoch = self.members.epoch();
         let entered = |node: &NodeId| {
@@ -112,7 +111,7 @@ impl Timers {
         self.members.all().iter().all(entered) || !self.keeps(Rule::WaitForEntered)
     }
 
-    /// Members that may hold timers they do not keep, and so must hear of changes to them.
+    /// Returns the members that may hold timers they do not keep, and so must learn of changes to them.
     pub(crate) fn unsettled(&self) -> Vec<NodeId> {
         let epoch = self.members.epoch();
         let open = |node: &&NodeId| {
@@ -122,7 +121,7 @@ impl Timers {
         others.filter(open).copied().collect()
     }
 
-    /// Whether all members have handed over what they are sure of.
+    /// Returns whether all members have handed over all timers that are not in doubt.
     pub(crate) fn all_handed_over(&self) -> bool {
         let epoch = self.members.epoch();
         let mut others = self.members.all().iter().filter(|node| **node != self.me);
@@ -133,7 +132,7 @@ impl Timers {
         self.resync.stage() >= Stage::Doubts && others.all(has)
     }
 
-    /// Tells all members how far we are.
+    /// Tells all members this node's epoch and stage.
     pub(crate) fn greet(&mut self) {
         let hello = self.hello();
         let others: Vec<NodeId> = self.followers.keys().copied().collect();

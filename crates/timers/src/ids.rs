@@ -1,4 +1,4 @@
-//! Ids, versions and times: small types that cannot be mixed up. Used by every file of this crate.
+//! Ids, versions and times: distinct small types that cannot be mixed up. Used by every file of this crate.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -6,18 +6,18 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A node in one of its lives: what it held, and what it has acknowledged, ends with its boot.
+/// One incarnation of a node: the timers it held and the changes it acknowledged are valid only for its boot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct NodeId {
     pub id: u64,
     pub boot: u64,
 }
 
-/// The map's epoch at which its members last changed. All nodes count it alike.
+/// The map's epoch at which its members last changed. The same on all nodes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Epoch(pub u64);
 
-/// A point of a node's own monotonic time, in milliseconds. Two nodes' moments do not compare.
+/// A point of a node's own monotonic time, in milliseconds. Moments of two nodes are not comparable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Moment(pub u64);
 
@@ -25,34 +25,34 @@ pub struct Moment(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Span(pub u64);
 
-/// What the time is, as a node is told with every input.
+/// The current time, passed to a node with every input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Now {
-    /// Everything is timed by this.
+    /// Monotonic time, by which everything is timed.
     pub moment: Moment,
-    /// The machine's calendar in milliseconds. It may jump; changes are numbered with it, and it
-    /// bridges a stop of the whole cluster.
+    /// The machine's wall clock in milliseconds. It may jump; it numbers changes, and bridges a stop of the
+    /// whole cluster.
     pub wall: u64,
 }
 
-/// Which of two states of a timer is the later one. A change numbered under a later epoch beats all
-/// of an earlier one, so that a primary that has not heard of its successor cannot overrule it.
+/// The version of a timer; the greater one is the later. A change numbered under a later epoch beats all
+/// changes of an earlier one, so that a primary that has not heard of its successor cannot overrule it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Version {
     pub epoch: Epoch,
-    /// The primary's calendar, or one more than the last number where that is greater.
+    /// The primary's wall clock, or one more than the last number if that is greater.
     pub number: u64,
 }
 
-/// How many times a timer has popped: the number its next callback carries.
+/// Number of times a timer has popped: the number its next callback carries.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Sequence(pub u32);
 
-/// How many nodes keep a timer. More than there are nodes means all of them.
+/// Number of nodes that keep a timer. More than there are nodes means all of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct ReplicationFactor(u8);
 
-/// A timer's name: 16 hex digits, a dash and the replication factor.
+/// A timer's id: 16 hex digits, a dash and the replication factor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct TimerId {
     pub number: u64,
@@ -73,7 +73,7 @@ impl Span {
 }
 
 impl Moment {
-    /// How long it is until `later`: nothing, if that has passed.
+    /// Returns the time until `later`; zero if that has passed.
     pub fn until(self, later: Moment) -> Span {
         Span(later.0.saturating_sub(self.0))
     }
@@ -128,14 +128,14 @@ impl fmt::Display for TimerId {
     }
 }
 
-/// The text is not a timer's name.
+/// The error for a text that is not a timer's id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAnId;
 
 impl FromStr for TimerId {
     type Err = NotAnId;
 
-    /// Only what `Display` writes: two spellings of one id would be two timers to a careless client.
+    /// Accepts only what `Display` writes: two spellings of one id would be two timers to a careless client.
     fn from_str(text: &str) -> Result<TimerId, NotAnId> {
         let (number, factor) = text.split_once('-').ok_or(NotAnId)?;
         let is_plain = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);

@@ -1,4 +1,4 @@
-//! Everything that can move a node's timers, and everything they can ask for.
+//! All inputs of a node's timers, and all actions they can ask for.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum Input {
         epoch: Epoch,
         members: Vec<Member>,
     },
-    /// The node may serve until then.
+    /// The node may serve until this moment.
     Lease {
         until: Moment,
     },
@@ -37,15 +37,15 @@ pub enum Input {
     Tick,
 }
 
-/// What a client wants.
+/// A client's request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wish {
-    /// A new timer, under an id of our choice.
+    /// Creates a new timer, under an id of our choice.
     Create {
         spec: Spec,
         factor: ReplicationFactor,
     },
-    /// A timer under this id, in place of what there may be.
+    /// Sets a timer under this id, replacing an existing one.
     Put {
         id: TimerId,
         spec: Spec,
@@ -54,7 +54,7 @@ pub enum Wish {
     See(Sight),
 }
 
-/// A callback under way, as this node counts them.
+/// A callback in flight, numbered by this node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CallId(pub u64);
 
@@ -68,10 +68,10 @@ pub enum Action {
         request: RequestId,
         answer: Answer,
     },
-    /// Make the callback, and say how it went within its timeout.
+    /// Make the callback, and report its result within its timeout.
     Call(Call),
-    /// Tell whoever knows the map that a client has turned to this node, which has no lease: of two
-    /// nodes the one that is left goes on alone by that.
+    /// Tell the control plane that a client waits at this node, which has no lease. For the survivor of two
+    /// nodes this is the condition for going on alone.
     ClientTurned,
 }
 
@@ -85,7 +85,7 @@ pub struct Call {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// Every replica has it.
+    /// Every replica has the change.
     Done(TimerId),
     Timer(Option<Box<Record>>),
     Page(Seen<Page>),
@@ -94,33 +94,33 @@ pub enum Answer {
     Refused(Refusal),
 }
 
-/// Pending timers in the order of their ids, as many as asked for or as fit.
+/// Pending timers in the order of their ids, as many as requested or as fit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
     pub timers: Vec<Record>,
-    /// After which to ask on. `None`: there are no more.
+    /// The id to continue after; `None` if there are no more.
     pub next: Option<TimerId>,
 }
 
-/// What was gathered, and from how many nodes there was no answer in time.
+/// The collected result, and the number of nodes that did not answer in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen<T> {
     pub found: T,
     pub silent: usize,
 }
 
-/// Why a request was not done, and what became of it.
+/// The reason why a request was not done, and its effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// No member of the map keeps timers, or none is known yet. Nothing was changed.
+    /// No member of the map keeps timers, or no map is known yet. Nothing was changed.
     NotReady,
-    /// Too many requests wait already. Nothing was changed.
+    /// Too many requests are waiting already. Nothing was changed.
     Busy,
-    /// The primary holds as many timers as it may. Nothing was changed.
+    /// The primary holds the maximum number of timers. Nothing was changed.
     Full,
-    /// Some replica did not answer in time. It may have been done, or may be yet.
+    /// Some replica did not answer in time. The change may have been made, or may still be made.
     Unknown,
-    /// Nobody who answered in time has the timer that was looked for, and somebody did not answer.
+    /// No node that answered in time has the timer, and at least one node did not answer.
     Unseen,
 }
 
@@ -138,16 +138,16 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What an operator may set, and what the simulator breaks on purpose.
+/// Settings of the operator, and the rule that the simulator breaks on purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     pub calls: CallLimits,
-    /// A primary with as many pending timers accepts no new ones. What others hand over is always
-    /// accepted: it was promised.
+    /// A primary that holds this many timers and tombstones accepts no new ones. Timers handed over by other nodes
+    /// are always accepted: they were promised.
     pub timers_max: usize,
-    /// Requests that wait for replicas, as coordinator.
+    /// Maximum number of requests that wait for replicas at their coordinator.
     pub requests_max: usize,
-    /// A rule that a test leaves out. A release build keeps all rules.
+    /// A rule that a test disables. A release build keeps all rules.
     pub broken: Option<Rule>,
 }
 
@@ -162,7 +162,7 @@ impl Default for Settings {
     }
 }
 
-/// Rules that the simulator leaves out one by one, to see that it notices. Only builds with debug assertions can.
+/// Rules that the simulator disables one by one, to check that it notices. Only builds with debug assertions can.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
     /// A former holder keeps a timer until every new replica has acknowledged it.
@@ -171,29 +171,29 @@ pub enum Rule {
     AnswerAfterAll,
     /// A node that is late, has no lease, or was out of the map asks before it pops.
     AskWhenInDoubt,
-    /// What is deleted leaves a tombstone.
+    /// A deleted timer leaves a tombstone.
     Tombstones,
-    /// A primary takes changes only when every member has entered its epoch.
+    /// A primary accepts changes only when every member has entered its epoch.
     WaitForEntered,
-    /// Changes go to members that may still hold what they no longer keep.
+    /// Changes also go to members that may still hold timers they no longer keep.
     TellFormers,
-    /// Who pops tells the others.
+    /// A node that pops tells the other replicas.
     TellPopped,
-    /// Who starts a callback tells the others.
+    /// A node that starts a callback tells the other replicas.
     TellCalling,
-    /// A change of a later epoch beats all of an earlier one.
+    /// A change of a later epoch beats all changes of an earlier one.
     EpochFirst,
 }
 
-/// A silent peer is asked again after this.
+/// Interval between retries to a silent peer.
 pub(crate) const AGAIN_AFTER: Span = Span(200);
-/// Then a client is told that the outcome is not known.
+/// Time after which a client is told that the outcome is unknown.
 pub(crate) const REQUEST_WITHIN: Span = Span::from_secs(10);
-/// Then a client is shown what was found so far.
+/// Time after which a client gets the result collected so far.
 pub(crate) const LOOK_WITHIN: Span = Span::from_secs(2);
-/// How long others have to answer a doubt before a pop.
+/// Time that other nodes have to answer a doubt before a pop.
 pub(crate) const ANSWER_WITHIN: Span = Span::from_secs(1);
-/// Later than this, a node asks whether somebody else has popped in the meantime.
+/// Delay beyond which a node asks whether another node has popped in the meantime.
 pub(crate) const LATE: Span = Span::from_secs(2);
-/// A page of a list.
+/// Maximum number of timers on a page of a list.
 pub(crate) const PAGE_MAX: u32 = 1000;

@@ -1,8 +1,8 @@
-//! A timer's JSON, in both directions. What comes in is checked here, completely and with a reason a
-//! client can act on; after this nothing about a timer's description can be wrong.
+//! A timer's JSON, in both directions. Input is validated here, completely and with a reason a client can act
+//! on; after this a timer's description is always valid.
 //!
-//! Called by the server's HTTP routes and its `TIMER.*` commands. Members we do not know are passed
-//! over, so that a client written for a later version still gets its timer.
+//! Called by the server's HTTP routes and its `TIMER.*` commands. Unknown members are ignored, so that a client
+//! written for a later version still gets its timer.
 
 use serde_json::{Map, Value, json};
 
@@ -14,15 +14,15 @@ use crate::spec::{
 };
 use crate::target::HttpTarget;
 
-/// Why a request was not accepted, in words for its sender. Nothing was stored.
+/// The reason why a request was not accepted, in words for its sender. Nothing was stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadTimer(pub String);
 
-/// A whole description: the timer, and how many nodes are to keep it.
+/// A whole description: the timer, and its replication factor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Described {
     pub spec: Spec,
-    /// `None` if the request left it open.
+    /// `None` if the request does not specify it.
     pub factor: Option<ReplicationFactor>,
 }
 
@@ -47,7 +47,7 @@ pub fn parse(body: &[u8]) -> Checked<Described> {
 }
 
 impl Described {
-    /// For `PUT`: the id says how many replicas there are, and that cannot change.
+    /// Checks a `PUT`: the id contains the replication factor, which cannot change.
     pub fn fits(&self, id: TimerId) -> Checked<()> {
         match self.factor {
             Some(factor) if factor != id.factor => bad(format!(
@@ -60,7 +60,7 @@ impl Described {
     }
 }
 
-/// The same JSON that would make this timer.
+/// Returns the JSON that would create this timer.
 pub fn shown(spec: &Spec, factor: ReplicationFactor) -> Value {
     let callback = match &spec.callback {
         Callback::Http { target, opaque, timeout } => {
@@ -88,7 +88,7 @@ pub fn shown(spec: &Spec, factor: ReplicationFactor) -> Value {
     root
 }
 
-/// Whole seconds as an integer, as they were most likely sent.
+/// Returns whole seconds as an integer, as they were most likely sent.
 pub fn seconds(span: Span) -> Value {
     if span.0.is_multiple_of(1000) { json!(span.0 / 1000) } else { json!(span.0 as f64 / 1000.0) }
 }
@@ -245,7 +245,7 @@ fn span(parent: &Map<String, Value>, key: &str, path: &str, most: Span) -> Check
     if secs > most.0 as f64 / 1000.0 {
         return bad(format!("{path} must be at most {} seconds", most.0 / 1000));
     }
-    // Up to the next millisecond, because a timer is never early; but 1.1 is 1100, although it is a
+    // Round up to the next millisecond, because a timer is never early; but 1.1 is 1100, although it is a
     // little more than that in binary.
     let micros = (secs * 1e6).round() as u64;
     Ok(Some(Span(micros.div_ceil(1000))))

@@ -1,19 +1,19 @@
-//! Until when a node may serve, as it was last told, and what follows from that for the past.
+//! A node's lease: until when it may serve, as last reported, and the last moment at which it held one.
 
 use crate::ids::Moment;
 
-/// Before the first one is told of, there is none.
+/// The lease of this node; there is none before the first report.
 #[derive(Default)]
 pub(crate) struct Lease {
     until: Moment,
     told_at: Moment,
-    /// When earlier ones had ended at the latest. `None`: there were none.
+    /// The latest end of earlier leases; `None` if there were none.
     before: Option<Moment>,
 }
 
 impl Lease {
-    /// The last word counts, also if it is for less. A node alone may serve for ever, until another joins
-    /// it; one that yields may not at all.
+    /// Sets the lease. The last report counts, even if it is shorter: a node alone may serve forever until
+    /// another joins it, and one that yields to another side may not serve at all.
     pub(crate) fn set(&mut self, until: Moment, now: Moment) {
         self.before = self.last_held(now);
         self.until = until;
@@ -24,13 +24,13 @@ impl Lease {
         now < self.until
     }
 
-    /// When this node could last be sure to be in the map; `None` if never.
+    /// Returns the last moment at which this node was certainly in the map; `None` if never.
     pub(crate) fn last_held(&self, now: Moment) -> Option<Moment> {
         let present = (self.until > Moment(0)).then(|| self.until.min(now));
         self.before.max(present)
     }
 
-    /// When we last heard of it.
+    /// Returns the moment of the last report.
     pub(crate) fn told_at(&self) -> Moment {
         self.told_at
     }

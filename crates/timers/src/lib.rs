@@ -1,34 +1,34 @@
-//! What is due, whose it is, who pops it: a reliable timer service, thought through without a clock,
-//! a socket, a thread or chance. `server` feeds it real events, `sim` invented ones.
+//! A reliable timer service: decides when timers are due, which nodes keep them and which node pops them. It is
+//! pure: no clock, no socket, no thread, no randomness. `server` feeds it real events, `sim` simulated ones.
 //!
-//! `docs/timers.md` tells what it promises and how. All nodes run the same code over the map's
-//! members; a timer is kept by the nodes that rank first for its id, and the first of them pops it.
+//! `docs/timers.md` describes its guarantees and how it works. All nodes run the same code over the map's members; a
+//! timer is kept by the nodes that rank first for its id, and the first of them (the primary) pops it.
 
 mod core; //     Start here: one input in, actions out.
-mod input; //    Everything that can move it, and all it can ask for.
-pub mod message; // What nodes say to each other, with arrows.
-mod change; //   A timer is made, changed, deleted: coordinator, primary, replicas.
-mod finished; // What was answered and may be asked for again.
-mod pop; //      It comes due: the call, telling the others, what follows a failure.
-mod doubt; //    Asking before popping, where something may have been missed.
-mod resync; //   Handing over when members change.
-mod follow; //   Who follows which epoch.
-mod look; //     Showing what is there.
-mod lease; //    Until when a node may serve.
-mod turned; //   Clients of a node that may not serve.
-mod snapshot; // Timers through a graceful stop of the whole cluster.
-mod members; //  Who keeps which timer.
-mod record; //   A timer as it travels.
-mod table; //    All timers of a node, in few bytes.
-mod wheel; //    What is due next.
-mod calls; //    Which callback starts now and which waits.
+mod input; //    All its inputs and actions.
+pub mod message; // The messages between nodes, with a diagram.
+mod change; //   Creating, changing and deleting a timer: coordinator, primary, replicas.
+mod finished; // Results of answered requests, kept for repeated proposals.
+mod pop; //      A due timer: the callback, telling the other replicas, handling a failure.
+mod doubt; //    Asks the other nodes before a pop, if this node may have missed something.
+mod resync; //   Hands timers over when members change.
+mod follow; //   Tracks which epoch each member follows.
+mod look; //     Queries: one timer, pages, statistics, dead letters.
+mod lease; //    The node's lease: until when it may serve.
+mod turned; //   Reports clients of a node without a lease.
+mod snapshot; // Saves timers over a graceful stop of the whole cluster.
+mod members; //  Decides which nodes keep a timer.
+mod record; //   A timer as it is sent between nodes.
+mod table; //    All timers of a node, stored compactly.
+mod wheel; //    Finds the timers that are due next.
+mod calls; //    Limits the callbacks in flight.
 mod stats; //    Counts, lateness, tags.
 mod dead; //     Pops that were given up.
-pub mod spec; // What a client asks for.
-pub mod json; // How that is written, and everything that can be wrong with it.
-mod target; //   Where an HTTP callback goes.
-mod allow; //    Where callbacks may go.
-mod ids; //      Ids, versions and times: small types that cannot be mixed up.
+pub mod spec; // A timer as a client describes it.
+pub mod json; // JSON of that description, with complete validation.
+mod target; //   The target of an HTTP callback.
+mod allow; //    Allowed targets of callbacks.
+mod ids; //      Distinct small types for ids, versions and times.
 
 pub use allow::{AllowRules, Forbidden, Network, NotANetwork};
 pub use calls::CallLimits;

@@ -1,5 +1,5 @@
-//! Looking: one timer, a page of them, numbers, dead letters. Any node can be asked; it gathers what
-//! the others have to say, and after a while answers with what it got.
+//! Queries: one timer, a page of them, statistics, dead letters. Any node can be asked; it collects the parts
+//! of the other nodes, and after a timeout answers with those it has.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use crate::record::{Life, Record};
 use crate::stats::Stats;
 use crate::table::{Entry, Place};
 
-/// Clients' words in one node's part of a page.
+/// Maximum size of the clients' data in one node's part of a page.
 const PART_BYTES_MAX: usize = 1 << 20;
 
-/// A question under way.
+/// A query in progress.
 pub(crate) struct Looking {
     at: Sight,
     waiting: BTreeSet<NodeId>,
@@ -24,7 +24,7 @@ pub(crate) struct Looking {
 }
 
 impl Looking {
-    /// Since when a client waits to see one timer. Lists and numbers are looked at by tools, too.
+    /// Returns since when a client waits for one timer. `None` for lists and statistics, which tools query, too.
     pub(crate) fn for_one_since(&self) -> Option<Moment> {
         matches!(self.at, Sight::Timer(_)).then_some(self.asked_at)
     }
@@ -33,7 +33,7 @@ impl Looking {
 #[derive(Default)]
 struct Found {
     timers: Vec<Record>,
-    /// Behind this there are timers that some node did not send.
+    /// The last id up to which all nodes sent their timers; some node has more after it.
     known_up_to: Option<TimerId>,
     stats: Stats,
     dead: Vec<DeadLetter>,
@@ -59,8 +59,8 @@ impl Timers {
         self.finish_look(request);
     }
 
-    /// The list of members has changed: a timer is looked for where it is now, and nobody waits for one who
-    /// is gone. What is gathered of all nodes stays as it was begun, or some of it would be counted twice.
+    /// Restarts queries for one timer after a new list of members: asks its present replicas, and waits for no
+    /// node that is gone. Queries over all nodes continue as they began, or some parts would be counted twice.
     pub(crate) fn look_anew(&mut self) {
         let for_one = |(request, looking): (&RequestId, &Looking)| match looking.at {
             Sight::Timer(id) => Some((*request, id)),
@@ -90,7 +90,7 @@ impl Timers {
         }
     }
 
-    /// What this node can contribute.
+    /// Returns this node's part of the result.
     fn part(&self, at: &Sight) -> Part {
         let now = self.moment();
         match at {
@@ -104,7 +104,7 @@ impl Timers {
         }
     }
 
-    /// Pending timers of which this node is the primary, so that each is shown once.
+    /// Returns the pending timers of which this node is the primary, so that each is shown once.
     fn page(&self, after: Option<TimerId>, limit: u32) -> Part {
         let is_ours = |entry: &&Entry| entry.is_pending() && entry.place == Place::Replica(0);
         let limit = limit.min(PAGE_MAX) as usize;
@@ -164,17 +164,18 @@ impl Found {
         }
     }
 
-    /// The state that has come furthest, unless that is the end.
+    /// Returns the state with the most progress, unless the timer has ended there.
     fn latest(self) -> Option<Record> {
         let latest = self.timers.into_iter().max_by_key(Record::progress)?;
         matches!(latest.life, Life::Pending { .. }).then_some(latest)
     }
 
-    /// While members change, two nodes may both be primary of a timer in their own eyes.
+    /// Returns the page. Duplicates are removed: while members change, two nodes may both consider themselves
+    /// primary.
     fn page(mut self, limit: usize) -> Page {
         self.timers.sort_by_key(|record| record.id);
         self.timers.dedup_by_key(|record| record.id);
-        // What lies behind a gap is shown with the next page.
+        // Timers after a gap are shown on the next page.
         let known_up_to = self.known_up_to;
         self.timers.retain(|record| known_up_to.is_none_or(|last| record.id <= last));
         let is_over = known_up_to.is_none() && self.timers.len() <= limit;
@@ -183,7 +184,7 @@ impl Found {
         Page { timers: self.timers, next }
     }
 
-    /// The latest first, of all nodes together.
+    /// Returns the dead letters of all nodes, the latest first.
     fn latest_dead(mut self) -> Vec<DeadLetter> {
         self.dead.sort_by_key(|letter| std::cmp::Reverse(letter.at));
         self.dead

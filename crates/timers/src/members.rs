@@ -1,6 +1,6 @@
-//! Who keeps which timer: the map's members at one epoch, ranked for every id.
+//! Decides which nodes keep a timer: the map's members at one epoch, ranked for every id.
 //!
-//! Handed in by the shell whenever members change; asked by all of this crate.
+//! Set by the shell whenever members change; used by the whole crate.
 
 use placement::Ranking;
 
@@ -9,9 +9,9 @@ use crate::ids::{Epoch, NodeId, TimerId};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
     pub id: NodeId,
-    /// What it is ranked by. By default its host and port.
+    /// The name by which it is ranked. By default its host and port.
     pub name: String,
-    /// With 0 it keeps no timers: a witness, or a node about to leave.
+    /// A member with weight 0 keeps no timers: a witness, or a node about to leave.
     pub weight: u32,
 }
 
@@ -20,7 +20,7 @@ pub struct Member {
 pub struct Members {
     epoch: Epoch,
     all: Vec<NodeId>,
-    /// Those that keep timers, as `ranking` counts them.
+    /// The members that keep timers, in the order of `ranking`.
     holders: Vec<NodeId>,
     ranking: Ranking,
 }
@@ -37,7 +37,7 @@ impl Members {
         }
     }
 
-    /// Before the first map is known there are none.
+    /// Returns an empty list, for the time before the first map is known.
     pub fn nobody() -> Members {
         Members::new(Epoch(0), &[])
     }
@@ -54,18 +54,18 @@ impl Members {
         self.all.contains(&node)
     }
 
-    /// Whether all of them are witnesses, or about to leave.
+    /// Returns whether all members are witnesses or about to leave.
     pub(crate) fn nobody_keeps_any(&self) -> bool {
         self.holders.is_empty()
     }
 
-    /// Who keeps a timer, the primary first. Fewer than its factor if there are fewer holders.
+    /// Returns the nodes that keep a timer, the primary first. Fewer than its factor if there are fewer holders.
     pub fn replicas(&self, id: TimerId) -> Vec<NodeId> {
         let places = self.ranking.replicas(id.number, id.factor.count());
         places.into_iter().map(|place| self.holders[place]).collect()
     }
 
-    /// Whether every timer is where it was in `earlier`.
+    /// Returns whether every timer has the same replicas as in `earlier`.
     pub(crate) fn places_as(&self, earlier: &Members) -> bool {
         (&self.holders, &self.ranking) == (&earlier.holders, &earlier.ranking)
     }

@@ -1,29 +1,29 @@
-//! Everything nodes say to each other about timers. Plain data: the shell writes it to a link, and
-//! links keep the order of what they carry; they may lose what was on its way when they break.
+//! All messages between nodes about timers. Plain data: the shell writes them to a link. Links keep the order
+//! of messages; they may lose messages in flight when they break.
 //!
 //! ~~~text
-//! Following the map                 any -> all   Hello        this epoch has reached me; so far I am with it
+//! Following the map                 any -> all   Hello        I have entered this epoch, and reached this stage
 //!
 //! A change, X coordinates           X -> P       Propose      set or delete this, under epoch e
 //!                                   P -> X       LookAgain    not under my epoch
-//!                                   P -> R, F    Store        numbered; replicas keep it, former holders too if they have it
+//!                                   P -> R, F    Store        numbered; R stores it, a former holder F if it has it
 //!                                   R, F -> P    Stored
 //!                                   P -> X       Done         all of them have it
 //!
-//! A pop by A                        A -> others  Calling      I am calling; give me so long
+//! A pop by A                        A -> others  Calling      I am calling; wait this long
 //!                                   A -> others  Popped       done: this is the next one
 //!                                   A -> others  Failed       you try
-//!                                   R -> A       Want         I have never heard of that timer (A: Fill)
+//!                                   R -> A       Want         I do not know that timer (A: Fill)
 //!
-//! A doubt before a pop              A -> others  Ask          is this how far it is?
+//! A doubt before a pop              A -> others  Ask          is this its present progress?
 //!                                   R -> A       Answered
 //!
-//! Handing over after a change       F -> R       Offer        a page of ids, and how far each is
-//! of members                        R -> F       Wanted       these I lack; of these I know better
-//!                                   F -> R       Fill         here they are
+//! Handing over after a change       F -> R       Offer        a page of ids with their progress
+//! of members                        R -> F       Wanted       these I lack; of these I have a later state
+//!                                   F -> R       Fill         the records
 //!                                   R -> F       Filled
 //!
-//! Looking                           X -> all     Look         a timer, a page of them, numbers
+//! Queries                           X -> all     Look         a timer, a page of them, statistics
 //!                                   R -> X       Seen
 //! ~~~
 
@@ -35,7 +35,7 @@ use crate::record::{Progress, Record};
 use crate::spec::Spec;
 use crate::stats::Stats;
 
-/// A client's request, as its coordinator counts them.
+/// A client's request, numbered by its coordinator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct RequestId(pub u64);
 
@@ -65,23 +65,23 @@ pub enum Message {
 pub struct Hello {
     pub epoch: Epoch,
     pub stage: Stage,
-    /// Whether the sender would like to hear the same from us.
+    /// True if the sender asks for the receiver's `Hello`.
     pub answer: bool,
 }
 
-/// How far a node is with an epoch that it has entered.
+/// A node's progress with an epoch that it has entered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub enum Stage {
-    /// It may hold what it no longer keeps, or others may lack what it has.
+    /// It may hold timers it no longer keeps, or other nodes may lack timers it has.
     #[default]
     HandsOver,
-    /// All is handed over, but for what it brought from an absence and does not know to be true.
+    /// Everything is handed over, except timers that it kept through an absence and that are in doubt.
     Doubts,
-    /// It holds what it keeps, and nothing else.
+    /// It holds exactly the timers it keeps.
     Settled,
 }
 
-/// What a client wants to be so.
+/// The change a client asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Change {
     Set(Spec),
@@ -91,7 +91,7 @@ pub enum Change {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Propose {
     pub request: RequestId,
-    /// The first of the sender's requests that is not over.
+    /// The first of the sender's requests that is still open.
     pub open_from: RequestId,
     pub epoch: Epoch,
     pub id: TimerId,
@@ -107,16 +107,16 @@ pub struct LookAgain {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Done {
     pub request: RequestId,
-    /// The one it was proposed under.
+    /// The epoch it was proposed under.
     pub epoch: Epoch,
     pub result: ChangeResult,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ChangeResult {
-    /// Every replica has it.
+    /// Every replica has the change.
     Kept,
-    /// The primary holds as many timers as it may. Nothing was changed.
+    /// The primary holds the maximum number of timers. Nothing was changed.
     Full,
 }
 
@@ -131,8 +131,8 @@ pub struct Stored {
     pub epoch: Epoch,
     pub id: TimerId,
     pub version: Version,
-    /// How far the sender was before: a primary that had not heard of this timer learns it here, and
-    /// uses no sequence number twice.
+    /// The sender's sequence number before: a primary that did not know this timer learns it here, and uses no
+    /// sequence number twice.
     pub was: Sequence,
 }
 
@@ -141,14 +141,14 @@ pub struct Calling {
     pub id: TimerId,
     pub progress: Progress,
     pub place: u8,
-    /// Until then there will be an answer, one way or the other.
+    /// Time within which the result of the call will be sent, good or bad.
     pub within: Span,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Popped {
     pub id: TimerId,
-    /// The version that popped, and the sequence number that comes next.
+    /// The version that popped, and the next sequence number.
     pub progress: Progress,
     pub left: u32,
     pub due_in: Span,
@@ -177,16 +177,16 @@ pub struct Ask {
 pub struct Answered {
     pub epoch: Epoch,
     pub id: TimerId,
-    /// What was asked about, so that a late answer is not taken for one to a later question.
+    /// The progress that was asked about, so that a late answer is not taken for one to a later question.
     pub progress: Progress,
     pub known: Known,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Known {
-    /// Never heard of it, or forgotten long ago.
+    /// The timer is unknown, or was forgotten long ago.
     Nothing,
-    /// I have it, and it is no further than that.
+    /// The sender has the timer, with no more progress than was asked about.
     Held,
     Newer(Record),
 }
@@ -203,7 +203,7 @@ pub struct Wanted {
     pub epoch: Epoch,
     pub page: u64,
     pub ids: Vec<TimerId>,
-    /// What the sender knows to be further than it was offered.
+    /// Timers of which the sender has a later state than it was offered.
     pub newer: Vec<Record>,
 }
 
@@ -227,11 +227,11 @@ pub struct Look {
     pub at: Sight,
 }
 
-/// What a client wants to see.
+/// A client's query.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Sight {
     Timer(TimerId),
-    /// Timers in the order of their ids, after one of them.
+    /// Timers in the order of their ids, after the given one.
     Page {
         after: Option<TimerId>,
         limit: u32,
@@ -246,17 +246,17 @@ pub struct Seen {
     pub part: Part,
 }
 
-/// Whether something was left out.
+/// Tells whether something was left out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Rest {
     None,
     More,
 }
 
-/// What one node can contribute.
+/// One node's part of the result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Part {
-    /// The timers the sender holds of those asked for, and whether it has more of them.
+    /// The requested timers that the sender holds, and whether it has more of them.
     Timers(Vec<Record>, Rest),
     Stats(Box<Stats>),
     Dead(Vec<DeadLetter>),

@@ -1,8 +1,8 @@
-//! A timer comes due: the call, telling the others, what follows a failure.
+//! A due timer: the callback, telling the other replicas, and handling a failure.
 //!
-//! The primary's turn comes when the timer is due, each backup's `STAGGER` later. Whoever calls says
-//! so, and says how it went; the others then wait, take over, or turn to the next pop. `doubt.rs` is
-//! asked first where this node may have missed something. While a pop is under way the wheel holds
+//! The primary's turn comes when the timer is due, each backup's `STAGGER` later. The calling node tells the
+//! others when it starts and how the call ended; the others then wait, take over, or move on to the next pop.
+//! `doubt.rs` asks first if this node may have missed something. While a pop is in progress, the wheel holds
 //! the moment at which its phase is over.
 
 use crate::core::Timers;
@@ -15,42 +15,42 @@ use crate::record::{Life, Progress, Record};
 use crate::spec::{Callback, Spec};
 use crate::table::{Entry, Place, STAGGER};
 
-/// What comes due in one go; then whoever else has something for us has a turn.
+/// Maximum number of timers popped per input, so that other inputs get their turn.
 const POPS_AT_ONCE: usize = 1000;
-/// How often we look whether all have entered the epoch, when a turn has come.
+/// Interval between checks whether all members have entered the epoch, after a turn has come.
 const ENTERED_AGAIN: Span = Span(20);
-/// What was told so long ago has arrived, or will not.
+/// Age after which a sent message has either arrived or been lost.
 const TOLD_LATELY: Span = STAGGER;
-/// A call that nobody has ended this long after its timeout never will be.
+/// Time after its timeout at which a call without a result is considered failed.
 const CALL_OVERDUE: Span = Span::from_secs(5);
 
-/// A pop under way on this node.
+/// A pop in progress on this node.
 pub(crate) struct Pop {
     pub(crate) progress: Progress,
     pub(crate) phase: Phase,
-    /// When the last call began. All that was due by then is dealt with by it.
+    /// The time at which the last call began. That call covers everything that was due by then.
     started: Moment,
-    /// Retries made since every replica's callback has failed. `None` before that.
+    /// Number of retries since every replica's callback failed. `None` before that.
     retries: Option<u32>,
-    /// What went wrong the last time.
+    /// The error of the last attempt.
     why: String,
 }
 
 pub(crate) enum Phase {
-    /// The others are being asked whether it is still to be popped.
+    /// The other nodes are being asked whether the timer must still be popped.
     Asking(Asking),
-    /// They are to be asked again when the moment has come.
+    /// The other nodes will be asked again at the scheduled moment.
     HeldBack,
-    /// Waiting for a place among the calls.
+    /// Queued until the limits allow the call.
     Waiting,
     Calling(CallId),
-    /// Our callback has failed; the next replica tries.
+    /// This node's callback has failed; the next replica tries.
     OthersTry,
-    /// All have failed; we try again when the moment has come.
+    /// All replicas have failed; this node tries again at the scheduled moment.
     Backoff,
 }
 
-/// What is to be known when a call ends.
+/// A call in flight: the data needed when it ends.
 pub(crate) struct InFlight {
     id: TimerId,
     destination: Box<str>,
@@ -66,7 +66,7 @@ impl Pop {
     }
 }
 
-// The call.
+// The callback.
 impl Timers {
     pub(crate) fn pop_due(&mut self) {
         for _ in 0..POPS_AT_ONCE {
@@ -92,7 +92,7 @@ impl Timers {
 
     fn turn_has_come(&mut self, id: TimerId, at: Moment) {
         if !self.members.contains(self.me) {
-            // Others keep it now; we will be told, or ask, when we are back in the map.
+            // Other nodes keep it now; this node hears from them, or asks, when it is back in the map.
             return self.table.postpone(id, self.moment() + LATE);
         }
         let entry = self.table.get(id).expect("the caller saw it");
@@ -100,8 +100,8 @@ impl Timers {
             return self.rank(id); // It comes due again at its turn by the present list.
         }
         if !self.all_entered() && self.moment() < entry.turn() + STAGGER {
-            // Who has not heard of this list may be popping it by the last one. It tells us what it
-            // did before it says that it has heard.
+            // A node that does not know this list yet may be popping the timer by the previous one. It reports
+            // its pops before it reports that it has entered this epoch.
             return self.table.postpone(id, self.moment() + ENTERED_AGAIN);
         }
         let is_late = self.moment() - at > LATE;
@@ -111,8 +111,8 @@ impl Timers {
         if in_doubt && self.keeps(Rule::AskWhenInDoubt) { self.doubt(id) } else { self.call(id) }
     }
 
-    /// Finds this node's place by the present list. The moment a pop under way waits for stays, and
-    /// so does one that was put off because another node calls.
+    /// Updates this node's place by the present list. A pop in progress keeps its scheduled moment, and so does
+    /// a timer that was postponed because another node is calling.
     pub(crate) fn rank(&mut self, id: TimerId) {
         let Some(entry) = self.table.get(id) else { return };
         let (place, turn) = (self.place(id, Some(entry.place)), entry.turn());
@@ -133,7 +133,7 @@ impl Timers {
         }
     }
 
-    /// Asks for a place among the calls.
+    /// Queues the call until the limits allow it.
     pub(crate) fn call(&mut self, id: TimerId) {
         let entry = self.table.get(id).expect("only what is here is called");
         let (progress, destination) = (entry.progress(), destination(&entry.spec()).to_owned());
@@ -180,7 +180,7 @@ impl Timers {
         }
         let phase = self.pops.get(&id).map(|pop| &pop.phase);
         if !matches!(phase, Some(Phase::Calling(own)) if *own == call) {
-            // The timer was changed, deleted or popped elsewhere while we called.
+            // The timer was changed, deleted or popped elsewhere during the call.
             return self.let_go_if_handed(id);
         }
         match result {
@@ -189,7 +189,7 @@ impl Timers {
         }
     }
 
-    /// This pop is over: on to the next, here and with the others.
+    /// Finishes this pop and moves on to the next one, here and at the other replicas.
     fn next_pop(&mut self, id: TimerId) {
         let pop = self.pops.remove(&id).expect("only what was called goes on");
         self.change_entry(id, |entry| entry.advance(pop.started));
@@ -212,7 +212,7 @@ impl Timers {
         }
         pop.phase = Phase::OthersTry;
         let progress = pop.progress;
-        // Each of those after us may take its turn and its timeout. If we hear of none, all is ours.
+        // Each replica after us may take its turn and its timeout. If none of them reports, this node continues.
         let turns = u64::from(last - place);
         let until = self.moment() + (STAGGER + timeout).times(turns) + STAGGER;
         self.table.postpone(id, until);
@@ -246,7 +246,7 @@ impl Timers {
         self.next_pop(id);
     }
 
-    /// Our place, and that of the last replica; a former holder stands one after it.
+    /// Returns this node's place, and that of the last replica; a former holder comes one after it.
     fn place_of_last(&self, id: TimerId) -> (u8, u8) {
         let replicas = self.members.replicas(id);
         let count = u8::try_from(replicas.len()).expect("a factor is a byte");
@@ -256,7 +256,7 @@ impl Timers {
     }
 }
 
-// What is told, and what is heard.
+// Messages to and from the other replicas.
 impl Timers {
     fn tell(&mut self, id: TimerId, message: &Message) {
         for node in self.others(id) {
@@ -282,7 +282,8 @@ impl Timers {
         self.tell(id, &Message::Popped(Popped { id, progress, left, due_in }));
     }
 
-    /// The list of members is new: those who keep our timers now must know what we did by the last.
+    /// Repeats recent messages after a new list of members: the nodes that keep our timers now must know our
+    /// pops and calls under the previous list.
     pub(crate) fn tell_anew(&mut self) {
         let now = self.moment();
         for (id, at) in std::mem::take(&mut self.told_lately) {
@@ -304,14 +305,15 @@ impl Timers {
         let known = self.table.get(id).map(Entry::progress);
         match known {
             Some(known) if known == calling.progress => {}
-            Some(known) if known > calling.progress => return, // It was told; it is on its way.
+            Some(known) if known > calling.progress => return, // The caller was told of the later state.
             Some(_) | None => return self.want(from, id),
         }
         let (place, _) = self.place_of_last(id);
         let places = u64::from(place.saturating_sub(calling.place)).max(1);
         let until = self.moment() + calling.within + STAGGER.times(places);
         match self.pops.get(&id).map(|pop| &pop.phase) {
-            // Both call: one was too late to hear of the other. The number tells them apart.
+            // Both nodes call: one of them learned of the other too late. The receiver recognizes the duplicate
+            // by its number.
             Some(Phase::Calling(_) | Phase::Backoff) => {}
             Some(Phase::OthersTry) => self.table.postpone(id, until),
             Some(Phase::Asking(_) | Phase::HeldBack | Phase::Waiting) | None => {
@@ -325,10 +327,10 @@ impl Timers {
         let id = popped.id;
         let Some(entry) = self.table.get(id) else { return self.on_popped_unknown(from, popped) };
         if entry.progress() >= popped.progress {
-            return; // Popped by us too, or changed since.
+            return; // Popped by this node too, or changed since.
         }
-        // What we do not have as the sender does: another version of it; or, where each went on alone for
-        // a while and what was missed there counts for less, what has ended here and goes on there.
+        // Our state differs from the sender's: it has a later version; or each side of a split went on alone and
+        // fewer pops were missed there, so that the timer has ended here and continues there.
         let has_ended_here = !entry.is_pending() && popped.left > 0;
         if entry.version < popped.progress.version || has_ended_here {
             return self.want(from, id);
@@ -343,13 +345,13 @@ impl Timers {
         });
     }
 
-    /// We keep a timer that has not been handed to us yet.
+    /// Handles the pop of a timer that this node keeps but has not received yet.
     fn on_popped_unknown(&mut self, from: NodeId, popped: &Popped) {
         let Popped { id, progress: Progress { version, sequence }, left, due_in } = *popped;
         if left > 0 {
             return self.want(from, id);
         }
-        // Whoever hands it to us may not have heard that this was its last pop.
+        // The node that hands it over may not know that this was its last pop.
         let life = Life::Ended { forget_in: due_in };
         self.adopt(&Record { id, version, sequence, life });
     }
@@ -366,7 +368,7 @@ impl Timers {
         }
     }
 
-    /// Somebody keeps a timer with us that we have never heard of.
+    /// Asks for a timer that this node keeps and does not know, or not in the sender's state.
     fn want(&mut self, from: NodeId, id: TimerId) {
         if self.members.replicas(id).contains(&self.me) {
             self.send(from, Message::Want(Want { id }));
@@ -381,9 +383,9 @@ impl Timers {
     }
 }
 
-// What others need to know of a pop under way.
+// State of a pop in progress that other nodes need.
 impl Timers {
-    /// Whether we call for a timer now, or somebody who has told us so does.
+    /// Returns whether this node is calling for a timer now, or another node that has reported it.
     pub(crate) fn is_called(&self, id: TimerId) -> bool {
         let Some(entry) = self.table.get(id) else { return false };
         let by_us = |pop: &Pop| pop.is_calling() || pop.retries.is_some();
@@ -393,7 +395,8 @@ impl Timers {
         self.pops.get(&id).is_some_and(by_us) || self.left_to_others.get(&id).is_some_and(by_others)
     }
 
-    /// A timer as another node should take it over: if somebody calls, it is to keep quiet so long.
+    /// Returns a timer as another node should take it over. If a node is calling, the receiver must not call
+    /// for that long.
     pub(crate) fn record(&self, id: TimerId) -> Option<Record> {
         let entry = self.table.get(id)?;
         let mut record = entry.record(self.moment());
@@ -404,7 +407,7 @@ impl Timers {
                 Some(Phase::Calling(_) | Phase::Backoff | Phase::OthersTry) => {
                     waits.unwrap_or(Span::ZERO)
                 }
-                // Put off for another reason than that somebody calls, it is nobody's but the receiver's.
+                // If it is postponed for any other reason than a call, it is the receiver's to pop.
                 None if is_put_off && self.is_called(id) => waits.unwrap_or(Span::ZERO),
                 Some(Phase::Asking(_) | Phase::HeldBack | Phase::Waiting) | None => Span::ZERO,
             };
@@ -413,7 +416,7 @@ impl Timers {
     }
 }
 
-/// What calls are counted by: one hanging host has its own limit, and so have we ourselves.
+/// Returns the key by which calls are limited: each host has its own limit, and so do local callbacks.
 fn destination(spec: &Spec) -> &str {
     match &spec.callback {
         Callback::Http { target, .. } => target.authority(),

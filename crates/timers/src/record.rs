@@ -1,7 +1,7 @@
-//! A timer as it travels between nodes and into a snapshot: all that a new replica needs to know.
+//! A timer as it is sent between nodes and written to a snapshot: everything that a new replica needs.
 //!
-//! A due time travels as time left, so that a slow network can make it only later. Kept in memory it
-//! is an `Entry` of `table.rs`.
+//! A due time is sent as remaining time, so that a slow network can only delay it. In memory a timer is an
+//! `Entry` of `table.rs`.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::spec::Spec;
 pub struct Record {
     pub id: TimerId,
     pub version: Version,
-    /// The number of its next pop.
+    /// The sequence number of its next pop.
     pub sequence: Sequence,
     pub life: Life,
 }
@@ -21,18 +21,18 @@ pub struct Record {
 pub enum Life {
     Pending {
         spec: Spec,
-        /// How many pops there are to come.
+        /// Number of remaining pops.
         left: u32,
         due_in: Span,
-        /// A callback is under way, or is about to be: nobody else need call before that.
+        /// Time during which no other node needs to call: a callback is in progress or about to start.
         quiet_for: Span,
     },
-    /// Deleted, or popped for the last time. Remembered for a while, so that nobody who has missed it
-    /// brings the timer back.
+    /// Deleted, or popped for the last time. Remembered for a while (tombstone), so that a node that has missed
+    /// it does not bring the timer back.
     Ended { forget_in: Span },
 }
 
-/// How far a timer has come. Of two states of one timer the greater is the later.
+/// The progress of a timer. Of two states of one timer the greater is the later.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     pub version: Version,

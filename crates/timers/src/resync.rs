@@ -1,10 +1,10 @@
-//! Handing over when members change. Every holder goes through its timers in pages, makes sure that
-//! the nodes which now keep each of them have it, and lets go of what it no longer keeps itself.
+//! Hands timers over when members change. Every holder goes through its timers in pages, makes sure that the
+//! nodes which now keep each of them have it, and releases those it no longer keeps itself.
 //!
-//! Started by `follow.rs` with each new list. A page names ids and how far each is; the receiver asks
-//! only for what it lacks, so two holders that offer the same timer send it once. A round is over when
-//! every page of it is acknowledged, and only then is anything let go. Whoever is silent holds a round
-//! up until it is out of the map, and the next list begins anew.
+//! Started by `follow.rs` with each new list. A page names ids with their progress; the receiver asks only for
+//! the timers it lacks, so two holders that offer the same timer send it once. A round is over when all its
+//! pages are acknowledged, and only then are timers released. A silent node holds a round up until it is out of
+//! the map; the next list starts anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,34 +17,34 @@ use crate::pop::Pop;
 use crate::record::{Progress, Record};
 use crate::table::{Entry, Place, STAGGER};
 
-/// Timers looked at in one round.
+/// Number of timers per round.
 const ROUND: usize = 512;
-/// Rounds in one go: the node has other things to do.
+/// Maximum number of rounds per input: the node has other things to do.
 const ROUNDS_AT_ONCE: usize = 4;
-/// Clients' words sent at once, in answer to a page of ids: what is left is offered again.
+/// Maximum size of the clients' data in one answer to a page of ids; the rest is offered again.
 const FILL_BYTES_MAX: usize = 1 << 20;
 
-/// Timers looked at for doubts at once, and asked about at once.
+/// Maximum numbers of timers checked for doubts at once, and asked about at once.
 const DOUBTS_SEEN: usize = 20_000;
 const DOUBTS_ASKED: usize = 512;
 
-/// What can be relied on when a new list comes.
+/// The state that a new list can build on.
 pub(crate) enum Basis {
-    /// Every timer is where it should be, and stays there.
+    /// Every timer is at its replicas, and stays there.
     Same,
-    /// Every replica by that list has what it should have.
+    /// Every replica by that list has its timers.
     List(Members),
-    /// Nothing: the last change of members was still being dealt with.
+    /// Unknown: the last change of members was still in progress.
     Unknown,
 }
 
 #[derive(Default)]
 pub(crate) struct Resync {
     pass: Option<Pass>,
-    /// Let go, but for a callback that is still under way.
+    /// Timers handed over, but not released until a callback in progress has ended.
     handed: BTreeSet<TimerId>,
     next_page: u64,
-    /// Open while there may be timers in doubt from before an absence.
+    /// Set while there may be timers in doubt from before an absence.
     doubts: Option<DoubtWalk>,
 }
 
@@ -55,9 +55,9 @@ struct DoubtWalk {
     found_some: bool,
 }
 
-/// One walk through all timers.
+/// A walk through all timers to hand them over.
 struct Pass {
-    /// Who can be relied on to have a timer already. Nobody, without a list.
+    /// The list by which replicas already have their timers. Without one, no replica is assumed to have any.
     basis: Option<Members>,
     after: Option<TimerId>,
     round: Option<Round>,
@@ -65,9 +65,9 @@ struct Pass {
 
 #[derive(Default)]
 struct Round {
-    /// Pages not yet acknowledged.
+    /// Pages that are not acknowledged yet.
     pages: BTreeMap<u64, Page>,
-    /// What this node does not keep any more: let go when all pages are.
+    /// Timers that this node no longer keeps; released when all pages are acknowledged.
     letting_go: Vec<TimerId>,
 }
 
@@ -75,7 +75,7 @@ struct Page {
     to: NodeId,
     ids: Vec<TimerId>,
     again_at: Moment,
-    /// Whether not all that was wanted could be sent at once.
+    /// True if not all wanted timers could be sent at once.
     is_partial: bool,
 }
 
@@ -88,12 +88,12 @@ impl Resync {
         }
     }
 
-    /// The node was away: what it holds is in doubt.
+    /// Puts all timers in doubt after an absence of this node.
     pub(crate) fn doubt_all(&mut self) {
         self.doubts = Some(DoubtWalk::default());
     }
 
-    /// Whether there is something to do that waits for nobody.
+    /// Returns whether there is work that waits for no other node.
     pub(crate) fn can_go_on(&self) -> bool {
         self.pass
             .as_ref()
@@ -112,7 +112,7 @@ impl Timers {
         };
     }
 
-    /// Goes on until a round has to wait for somebody, it is enough for now, or all is done.
+    /// Continues until a round waits for another node, enough was done for now, or all is done.
     pub(crate) fn resync_go_on(&mut self) {
         for _ in 0..ROUNDS_AT_ONCE {
             if !self.resync.can_go_on() {
@@ -129,7 +129,7 @@ impl Timers {
         }
     }
 
-    /// Offers the next timers to those who may lack them. False if there are no more.
+    /// Offers the next timers to the nodes that may lack them. Returns false if there are no more.
     fn begin_round(&mut self) -> bool {
         let Some(pass) = &self.resync.pass else { return false };
         let ids: Vec<TimerId> = self.table.after(pass.after).take(ROUND).map(Entry::id).collect();
@@ -140,9 +140,9 @@ impl Timers {
             self.rank(id);
             let entry = self.table.get(id).expect("just listed");
             if entry.era.stay != self.era.stay {
-                continue; // In doubt: others know better, or we ask when it is due.
+                continue; // In doubt: other nodes know better, or this node asks when the timer is due.
             }
-            // With nobody left who keeps timers there is nobody to let go to.
+            // If no member keeps timers, there is nobody to release them to.
             if matches!(entry.place, Place::Former(_)) && !self.members.replicas(id).is_empty() {
                 round.letting_go.push(id);
             }
@@ -167,7 +167,7 @@ impl Timers {
         true
     }
 
-    /// Replicas that cannot be relied on to have a timer.
+    /// Returns the replicas that may lack a timer.
     fn may_lack(&self, id: TimerId) -> Vec<NodeId> {
         let mut replicas = self.others(id);
         if let Some(Pass { basis: Some(basis), .. }) = &self.resync.pass {
@@ -207,8 +207,8 @@ impl Timers {
         self.send(from, Message::Fill(Fill { epoch, page: Some(page), records }));
     }
 
-    /// Who is just being given a timer has the first turn if it stands before us, even if the timer is
-    /// due and our own turn was about to come.
+    /// Postpones our own turn for a timer that is being given to a node that ranks before us: it has the first
+    /// turn, even if the timer is due and our turn was about to come.
     fn give_way(&mut self, to: NodeId, id: TimerId) {
         let replicas = self.members.replicas(id);
         let place = |wanted: NodeId| replicas.iter().position(|node| *node == wanted);
@@ -250,7 +250,7 @@ impl Timers {
         }
     }
 
-    /// Every replica has it. A callback under way is seen through first: nobody else knows of it.
+    /// Releases a timer that every replica has. A callback in progress ends first: no other node knows of it.
     fn let_go(&mut self, id: TimerId) {
         let is_former = |place: Place| matches!(place, Place::Former(_));
         if !self.table.get(id).is_some_and(|entry| is_former(entry.place)) {
@@ -287,10 +287,10 @@ impl Timers {
 
 // A node that was out of the map.
 impl Timers {
-    /// Asks about what is in doubt, once all others have settled and so have whatever they should.
-    /// What turns out to be true is then handed over like everything else.
+    /// Asks about timers in doubt, once all other nodes have handed over, so that each has all its timers.
+    /// Confirmed timers are then handed over like all others.
     pub(crate) fn resolve_doubts(&mut self) {
-        // Before we are in the map we know nobody to ask.
+        // A node that is not in the map does not know whom to ask.
         let is_quiet = self.members.contains(self.me) && self.all_handed_over();
         let Some(walk) = self.resync.doubts.as_mut().filter(|_| is_quiet) else { return };
         let stay = self.era.stay;
@@ -322,7 +322,7 @@ impl Timers {
 
     fn resolve_doubt(&mut self, id: TimerId) {
         let is_pending = self.table.get(id).is_some_and(Entry::is_pending);
-        // What we saw ended is ended.
+        // A tombstone stays valid.
         if is_pending { self.doubt(id) } else { self.confirm(id) }
     }
 }
@@ -331,13 +331,13 @@ impl Timers {
 impl Timers {
     pub(crate) fn on_offer(&mut self, from: NodeId, offer: &Offer) {
         if offer.epoch != self.members.epoch() {
-            return; // One of us has a list to come; it is offered again.
+            return; // One of us does not have the latest list yet; the timers are offered again.
         }
         let (mut ids, mut newer, mut bytes) = (Vec::new(), Vec::new(), 0);
         for (id, progress) in &offer.items {
             match self.table.get(*id) {
                 Some(entry) if entry.progress() > *progress => {
-                    // Beyond that the sender learns it when the timer pops.
+                    // Beyond the limit, the sender learns of it when the timer pops.
                     bytes += entry.bytes();
                     newer.extend(self.record(*id).filter(|_| bytes < FILL_BYTES_MAX));
                 }
@@ -349,7 +349,7 @@ impl Timers {
         self.send(from, Message::Wanted(wanted));
     }
 
-    /// Another node holds the same: what we kept through an absence is true.
+    /// Confirms a timer kept through an absence: another node holds the same state.
     fn confirm(&mut self, id: TimerId) {
         self.table.confirm(id, self.era.stay);
     }

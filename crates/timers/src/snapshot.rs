@@ -1,15 +1,15 @@
-//! Timers through a graceful stop of the whole cluster: what a node could not hand over, as bytes.
+//! Saves timers over a graceful stop of the whole cluster: encodes those that a node could not hand over.
 //!
-//! Written by the shell to the data directory when the node stops, read when it starts. A node that
-//! leaves others behind has handed everything over and writes nothing; so what is in a snapshot is
-//! nobody else's. The calendar bridges the time between: what was due meanwhile is due at once.
+//! The shell writes it to the data directory when the node stops, and reads it when the node starts. A node
+//! that leaves others behind has handed everything over and writes nothing; so no other node has the timers of
+//! a snapshot. The wall clock measures the time in between: timers that were due meanwhile are due at once.
 //!
-//! A process that was counted as dead, or that yields to another side of a split, carries its timers over
-//! into its next life in the same bytes, with a head of its own: since when it was away. Others may have
-//! changed or ended them since; so all of them are in doubt (`doubt.rs`).
+//! A process that was declared dead, or that yields to the other side of a split, passes its timers on to its
+//! next incarnation in the same format, preceded by a header of its own: since when it was away. Other nodes
+//! may have changed or ended them since; so all of them are in doubt (`doubt.rs`).
 //!
 //! ~~~text
-//! "OCTM"  version (1)  calendar (8, little-endian)  records, one after the other  checksum (8)
+//! "OCTM"  version (1)  wall clock (8, little-endian)  records, one after the other  checksum (8)
 //! ~~~
 
 use std::fmt;
@@ -26,11 +26,11 @@ const MAGIC: [u8; 4] = *b"OCTM";
 const VERSION: u8 = 1;
 const HEAD: usize = 13;
 const CHECKSUM: usize = 8;
-/// Before the snapshot in what is carried over: since when the process was away, and under which epoch
-/// the sides parted; 0 if they did not.
+/// Length of the header before carried-over timers: since when the process was away, and the last epoch before
+/// the split; 0 if there was none.
 const ABSENCE: usize = 16;
 
-/// A snapshot that cannot be used. Nothing of it was taken in.
+/// An unusable snapshot. Nothing of it was loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SnapshotError {
     NotASnapshot,
@@ -55,10 +55,10 @@ impl fmt::Display for SnapshotError {
     }
 }
 
-/// When the network fell apart, and this side went on alone.
+/// The moment at which the network split and this side went on alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parted {
-    /// The last that both sides followed.
+    /// The last epoch that both sides followed.
     pub epoch: Epoch,
     pub at: Moment,
 }
@@ -66,7 +66,7 @@ pub struct Parted {
 impl std::error::Error for SnapshotError {}
 
 impl Timers {
-    /// All that this node holds.
+    /// Encodes all timers of this node.
     pub fn snapshot(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.push(VERSION);
@@ -80,8 +80,8 @@ impl Timers {
         bytes
     }
 
-    /// Takes in what an earlier process has written, and returns how many timers there were. To be
-    /// called before the node is told its first list of members.
+    /// Loads the snapshot of an earlier process, and returns the number of pending timers. Must be called
+    /// before the node gets its first list of members.
     pub fn load(&mut self, bytes: &[u8]) -> Result<usize, SnapshotError> {
         let (saved_at, records) = decode(bytes)?;
         let elapsed = self.now.wall.saturating_sub(saved_at);
@@ -96,9 +96,9 @@ impl Timers {
     }
 }
 
-// From one life of a process to the next.
+// Passing timers on to the next incarnation of a process.
 impl Timers {
-    /// All that this node holds, for its next life.
+    /// Encodes all timers of this node for its next incarnation.
     pub fn carried(&self, parted: Option<Parted>) -> Vec<u8> {
         let now = self.now.moment;
         let held = self.lease.last_held(now).unwrap_or_default();
@@ -110,7 +110,7 @@ impl Timers {
         bytes
     }
 
-    /// Takes in what the last life has carried over. To be called before the node is told its first
+    /// Loads the timers carried over from the last incarnation. Must be called before the node gets its first
     /// list of members.
     pub fn load_carried(&mut self, bytes: &[u8]) -> Result<usize, SnapshotError> {
         let (absence, snapshot) =
@@ -149,8 +149,8 @@ fn decode(bytes: &[u8]) -> Result<(u64, Vec<Record>), SnapshotError> {
     Ok((saved_at, records))
 }
 
-/// A record after some time. A tombstone keeps all of its own: while the cluster stood still, nobody
-/// could have heard of it.
+/// Returns a record as it is after some time. A tombstone keeps its whole remaining life: while the cluster was
+/// stopped, nobody could have learned of it.
 fn later(record: &Record, elapsed: Span) -> Record {
     let mut record = record.clone();
     if let Life::Pending { due_in, .. } = &mut record.life {

@@ -1,17 +1,17 @@
-//! What a client asks for: when a timer pops, what its callback is, what happens if that fails.
+//! A timer as a client describes it: when it pops, what its callback is, and how failures are handled.
 //!
-//! Read from JSON in `json.rs`, kept packed in `table.rs`, sent between nodes as it is.
+//! Read from JSON in `json.rs`, stored packed in `table.rs`, sent between nodes as it is.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Span;
 use crate::target::HttpTarget;
 
-/// The longest interval and the longest time a timer may repeat for: a hundred years.
+/// The longest interval, and the longest time for which a timer may repeat: a hundred years.
 pub const SPAN_MAX: Span = Span::from_secs(100 * 365 * 86_400);
-/// What repeats more often than this is a load test, not a timer.
+/// Minimum interval of a repeating timer; anything more frequent is a load test, not a timer.
 pub const REPEATED_INTERVAL_MIN: Span = Span(10);
-/// A request's body, and so whatever it can make us keep.
+/// Maximum length of a request's body, which limits the data a request can make us store.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 pub const URI_BYTES_MAX: usize = 2048;
 pub const TAGS_MAX: usize = 16;
@@ -22,13 +22,13 @@ pub const RETRY_BACKOFF_MAX: Span = Span::from_secs(3600);
 pub const CALL_TIMEOUT_DEFAULT: Span = Span::from_secs(2);
 pub const CALL_TIMEOUT_MAX: Span = Span::from_secs(30);
 
-/// A timer as its client described it; `json.rs` has checked all of it.
+/// A timer as its client described it, completely validated by `json.rs`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Spec {
-    /// First, so that the first byte of a packed description tells whether there are any.
+    /// The first field, so that the first byte of a packed description tells whether there are any tags.
     pub tags: Vec<Tag>,
     pub interval: Span,
-    /// Shorter than the interval: it never pops. Equal: once.
+    /// Time for which it repeats. Shorter than the interval: it never pops. Equal: once.
     pub repeat_for: Span,
     pub callback: Callback,
     pub retry: Retry,
@@ -50,15 +50,15 @@ pub enum Callback {
     Command(Vec<String>),
 }
 
-/// What follows when every replica's callback has failed.
+/// Retries after every replica's callback has failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Retry {
     pub attempts: u32,
-    /// Before the first of them; each wait is twice the one before.
+    /// Wait before the first retry; each wait is twice the previous one.
     pub backoff: Span,
 }
 
-/// What the timer counts as in the statistics.
+/// A tag under which the timer is counted in the statistics.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Tag {
     pub name: String,
@@ -68,14 +68,14 @@ pub struct Tag {
 impl Retry {
     pub const NONE: Retry = Retry { attempts: 0, backoff: Span::from_secs(1) };
 
-    /// How long to wait before a further attempt, `made` of them having failed.
+    /// Returns the wait before the next retry, after `made` retries have failed.
     pub fn wait(self, made: u32) -> Span {
         self.backoff.times(1 << made.min(20)).min(RETRY_BACKOFF_MAX)
     }
 }
 
 impl Spec {
-    /// How often it pops if nothing is missed.
+    /// Returns the number of pops if none is missed.
     pub fn pops(&self) -> u32 {
         if self.interval == Span::ZERO {
             return 1;
@@ -85,7 +85,7 @@ impl Spec {
 }
 
 impl Callback {
-    /// How long it may take.
+    /// Returns the maximum duration of the callback.
     pub fn timeout(&self) -> Span {
         match self {
             Callback::Http { timeout, .. } => *timeout,

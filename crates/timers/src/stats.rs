@@ -1,6 +1,6 @@
-//! What `GET /timers/stats` shows: counts, how late pops were, and how many timers a tag has.
+//! Statistics for `GET /timers/stats`: counts, lateness of pops, and number of timers per tag.
 //!
-//! Kept by `pop.rs` and `table.rs` as they go; merged over all nodes by whoever was asked.
+//! Maintained by `pop.rs` and `table.rs`; merged over all nodes by the node that was asked.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::spec::Tag;
 /// Upper bounds of the histogram's buckets in milliseconds; one more bucket holds the rest.
 pub const LATENESS_BOUNDS: [u64; 13] =
     [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
-/// Different tags a node counts. A client can invent more; those are counted together.
+/// Maximum number of different tags a node counts. A client can invent more; those are counted together.
 pub(crate) const TAG_NAMES_MAX: usize = 10_000;
-/// Not a tag that a client could send: theirs are letters from A to Z.
+/// The name for all other tags. No client can send it: theirs are letters from A to Z.
 const OTHER_TAGS: &str = "(other)";
 
-/// How late callbacks started, measured from when the timer was due.
+/// Delay of callbacks after their timer was due.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Lateness {
     pub counts: [u64; LATENESS_BOUNDS.len() + 1],
@@ -26,14 +26,14 @@ pub struct Lateness {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Stats {
-    /// Timers this node holds that have yet to pop, and those of them it is the primary of.
+    /// Number of pending timers this node holds, and of those it is the primary of.
     pub held: u64,
     pub primary: u64,
-    /// Pops under way: their turn has come, and they are not over.
+    /// Number of pops in progress.
     pub due: u64,
-    /// What is left of deleted and finished timers.
+    /// Number of tombstones of deleted and finished timers.
     pub tombstones: u64,
-    /// Callbacks that succeeded, failed, and pops given up after all retries.
+    /// Number of callbacks that succeeded, that failed, and of pops given up after all retries.
     pub popped: u64,
     pub failed: u64,
     pub given_up: u64,
@@ -78,7 +78,7 @@ impl Stats {
         }
     }
 
-    /// Adds another node's numbers to these.
+    /// Adds another node's statistics to these.
     pub fn merge(&mut self, other: &Stats) {
         self.held += other.held;
         self.primary += other.primary;

@@ -1,8 +1,8 @@
-//! All timers of a node, in as few bytes as they can be kept: a slab of entries, an index by id in
-//! order, and the wheel that says which is due.
+//! All timers of a node, stored in as few bytes as possible: a slab of entries, an ordered index by id, and the
+//! wheel that finds those due.
 //!
-//! `core.rs` and its parts come in here. An entry costs 72 bytes in the slab, 24 in the wheel and
-//! about 18 in the index, besides its client's own words, which are packed into one block.
+//! Used by `core.rs` and its parts. An entry takes 72 bytes in the slab, 24 in the wheel and about 18 in the
+//! index, besides the client's own data, which is packed into one block.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,26 +13,26 @@ use crate::spec::Spec;
 use crate::stats::Stats;
 use crate::wheel::Wheel;
 
-/// Entries are kept in blocks, so that growing copies nothing and wastes little.
+/// Entries are stored in blocks, so that growing copies nothing and wastes little.
 const BLOCK: usize = 1024;
-/// How much longer each backup waits than the one before it.
+/// Delay of each backup's turn after that of the replica before it.
 pub const STAGGER: Span = Span::from_secs(2);
-/// A tombstone outlives whoever may have missed it for at least this.
+/// Minimum life of a tombstone, so that it outlives nodes that may have missed it.
 pub(crate) const TOMBSTONE_MIN: Span = Span::from_secs(60);
-/// Beyond this many tombstones, new ones live no longer than they must.
+/// Number of tombstones beyond which new ones live only for the minimum time.
 pub(crate) const TOMBSTONES_MAX: usize = 1_000_000;
 
-/// Where a node stands for one timer.
+/// A node's place among the holders of one timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
-    /// 0 is the primary.
+    /// A replica; 0 is the primary.
     Replica(u8),
-    /// No longer a replica, but those that are may not have it yet. The place it had.
+    /// No longer a replica, but the new replicas may not have the timer yet. Holds its former place.
     Former(u8),
 }
 
-/// Which list of members, and which stay among them, an entry's place and truth belong to. Counters
-/// that wrap: they are only compared with the present ones, and all entries are visited between.
+/// The list of members, and the stay of this node in the map, for which an entry's place and certainty are valid. The
+/// counters wrap: they are only compared with the present ones, and all entries are visited in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Era {
     pub(crate) listing: u16,
@@ -42,13 +42,13 @@ pub(crate) struct Era {
 pub(crate) struct Entry {
     number: u64,
     pub(crate) version: Version,
-    /// When it pops next at the primary; for a tombstone, when it is forgotten.
+    /// The time of the next pop at the primary; for a tombstone, the time at which it is forgotten.
     pub(crate) due: Moment,
     pub(crate) interval: Span,
-    /// The description, packed. Empty for a tombstone.
+    /// The packed description. Empty for a tombstone.
     body: Box<[u8]>,
     pub(crate) sequence: Sequence,
-    /// Pops to come. None: a tombstone.
+    /// Number of remaining pops; 0 for a tombstone.
     pub(crate) left: u32,
     pub(crate) place: Place,
     pub(crate) era: Era,
@@ -70,7 +70,7 @@ impl Entry {
         self.left > 0
     }
 
-    /// When this node's turn comes, if nobody has popped it before.
+    /// Returns the moment of this node's turn, if no other node has popped it before.
     pub(crate) fn turn(&self) -> Moment {
         match self.place {
             Place::Replica(place) | Place::Former(place) => {
@@ -79,12 +79,12 @@ impl Entry {
         }
     }
 
-    /// The description. Only a pending entry has one.
+    /// Returns the description. Only a pending entry has one.
     pub(crate) fn spec(&self) -> Spec {
         postcard::from_bytes(&self.body).expect("we packed it ourselves")
     }
 
-    /// What its client's words take.
+    /// Returns the size of the client's data.
     pub(crate) fn bytes(&self) -> usize {
         self.body.len()
     }
@@ -104,7 +104,7 @@ impl Entry {
         Record { id: self.id(), version: self.version, sequence: self.sequence, life }
     }
 
-    /// Moves on to the first pop after `called`: what was due by then is not made up for.
+    /// Advances to the first pop after `called`: pops that were due by then are not made up for.
     pub(crate) fn advance(&mut self, called: Moment) {
         let missed = (called - self.due).0.checked_div(self.interval.0).unwrap_or(0);
         self.sequence = self.sequence.next();
@@ -145,7 +145,7 @@ impl Table {
         }
     }
 
-    /// Timers that have yet to pop.
+    /// Returns the number of timers that have yet to pop.
     pub(crate) fn pending(&self) -> usize {
         self.pending
     }
@@ -154,7 +154,7 @@ impl Table {
         self.index.len() - self.pending
     }
 
-    /// Both.
+    /// Returns the number of pending timers and tombstones.
     pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
@@ -163,13 +163,13 @@ impl Table {
         self.index.get(&id.into()).map(|place| self.entry(*place))
     }
 
-    /// Entries after an id, in the order of their ids.
+    /// Returns the entries after an id, in the order of their ids.
     pub(crate) fn after(&self, id: Option<TimerId>) -> impl Iterator<Item = &Entry> {
         let start = id.map_or(Bound::Unbounded, |id| Bound::Excluded(Key::from(id)));
         self.index.range((start, Bound::Unbounded)).map(|(_, place)| self.entry(*place))
     }
 
-    /// Takes a record in, in place of what there was of this timer. It comes due at its turn.
+    /// Stores a record, replacing the previous entry of this timer. It comes due at its turn.
     pub(crate) fn put(&mut self, record: &Record, place: Place, era: Era, clock: &mut Clock<'_>) {
         let (interval, left, due, body) = match &record.life {
             Life::Pending { spec, left, due_in, .. } => {
@@ -215,33 +215,33 @@ impl Table {
         self.set_turn(place);
     }
 
-    /// Notes that what was kept through an absence is true. When it comes due is not touched.
+    /// Marks an entry kept through an absence as confirmed. Its scheduled moment stays.
     pub(crate) fn confirm(&mut self, id: TimerId, stay: u16) {
         if let Some(place) = self.index.get(&id.into()).copied() {
             self.entry_mut(place).era.stay = stay;
         }
     }
 
-    /// Lets an entry come due at another moment than its turn.
+    /// Schedules an entry at another moment than its turn.
     pub(crate) fn postpone(&mut self, id: TimerId, to: Moment) {
         if let Some(place) = self.index.get(&id.into()) {
             self.wheel.set(*place, to);
         }
     }
 
-    /// When an entry comes due, if it waits for a moment.
+    /// Returns the moment for which an entry is scheduled, if it is.
     pub(crate) fn moment_of(&self, id: TimerId) -> Option<Moment> {
         self.wheel.moment_of(*self.index.get(&id.into())?)
     }
 
-    /// Lets an entry wait for something other than a moment.
+    /// Removes an entry from the wheel: it waits for something other than a moment.
     pub(crate) fn unschedule(&mut self, id: TimerId) {
         if let Some(place) = self.index.get(&id.into()) {
             self.wheel.remove(*place);
         }
     }
 
-    /// The next entry that has come due, and when it should have.
+    /// Returns the next entry that has come due, and the moment at which it was due.
     pub(crate) fn pop(&mut self, now: Moment) -> Option<(TimerId, Moment)> {
         let (place, at) = self.wheel.pop(now)?;
         Some((self.entry(place).id(), at))
@@ -322,13 +322,13 @@ impl Table {
     }
 }
 
-/// What a change of the table needs besides: the time, and the numbers it keeps up.
+/// The context of a change of the table: the time, and the statistics to update.
 pub(crate) struct Clock<'a> {
     pub(crate) now: Moment,
     pub(crate) stats: &'a mut Stats,
 }
 
-/// How long a deleted or finished timer is remembered.
+/// Returns how long a deleted or finished timer is remembered.
 pub(crate) fn tombstone_life(interval: Span, tombstones: usize) -> Span {
     if tombstones < TOMBSTONES_MAX { interval.max(TOMBSTONE_MIN) } else { TOMBSTONE_MIN }
 }

@@ -1,6 +1,6 @@
-//! Where an HTTP callback goes: a URI taken apart once, when it is accepted.
+//! The target of an HTTP callback: a URI, parsed once when it is accepted.
 //!
-//! Called by `json.rs`; `allow.rs` then judges the address, `calls.rs` groups calls by `authority`.
+//! Called by `json.rs`; `allow.rs` then checks the address, `calls.rs` groups calls by `authority`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::URI_BYTES_MAX;
 
-/// `http://host:port/path`, and how it is taken apart.
+/// A URI `http://host:port/path`, and where its parts are.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HttpTarget {
     uri: String,
-    /// Where in `uri` the host and port end.
+    /// End of host and port in `uri`.
     authority_end: u16,
 }
 
 const SCHEME: &str = "http://";
 
 impl HttpTarget {
-    /// The error says what is wrong with it, to be put after "callback.http.uri".
+    /// Parses a URI. The error says what is wrong with it, to be put after "callback.http.uri".
     pub fn parse(uri: &str) -> Result<HttpTarget, &'static str> {
         if uri.len() > URI_BYTES_MAX {
             return Err("is longer than 2048 bytes");
@@ -43,12 +43,12 @@ impl HttpTarget {
         &self.uri
     }
 
-    /// Host and port as written: what calls are counted by.
+    /// Returns host and port as written: the key by which calls are limited.
     pub fn authority(&self) -> &str {
         &self.uri[SCHEME.len()..usize::from(self.authority_end)]
     }
 
-    /// What the request line asks for.
+    /// Returns the path and query for the request line.
     pub fn path(&self) -> String {
         match &self.uri[usize::from(self.authority_end)..] {
             "" => "/".to_owned(),
@@ -57,7 +57,7 @@ impl HttpTarget {
         }
     }
 
-    /// The name or address to connect to; an IPv6 address without its brackets.
+    /// Returns the name or address to connect to; an IPv6 address without its brackets.
     pub fn host(&self) -> &str {
         let (host, _) = split_port(self.authority());
         host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
@@ -67,7 +67,7 @@ impl HttpTarget {
         split_port(self.authority()).1.and_then(|port| port.parse().ok()).unwrap_or(80)
     }
 
-    /// The address, where the URI names one: then it can be judged without asking anybody.
+    /// Returns the address, if the URI names one: then it can be checked without resolving a name.
     pub fn ip(&self) -> Option<IpAddr> {
         self.host().parse().ok()
     }
@@ -102,8 +102,8 @@ fn check_authority(authority: &str) -> Result<(), &'static str> {
     if host.is_empty() || host.len() > 253 || !host.bytes().all(is_name_byte) {
         return Err("has no host, or one that is neither a name nor an address");
     }
-    // `http://2130706433/` and `http://0x7f.1/` are loopback to some resolvers: an address that is
-    // not written as one would pass for a name.
+    // `http://2130706433/` and `http://0x7f.1/` are loopback to some resolvers: an address in an unusual
+    // notation would pass for a name.
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     let is_numeric = last.starts_with(|first: char| first.is_ascii_digit());
     if is_numeric && host.parse::<IpAddr>().is_err() {

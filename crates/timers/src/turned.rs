@@ -1,19 +1,19 @@
-//! A client has turned to a node that may not serve. Of two nodes the one that is left cannot tell whether
-//! the other is dead or cut off; that a client comes is its evidence for going on alone, as it is when
-//! somebody asks for a key. Whether it may is not decided here (`cluster::control`): it is only told.
+//! Reports that a client waits at a node without a lease. The survivor of two nodes cannot tell whether the
+//! other is dead or cut off; a waiting client is its evidence for going on alone, just like a client that asks
+//! for a key. This module only reports it; `cluster::control` decides.
 
 use crate::core::Timers;
 use crate::input::Action;
 
 impl Timers {
-    /// Said again and again while a client waits: at first the silence may not have lasted long enough.
+    /// Reports a waiting client. Repeated while it waits: at first the silence may not have lasted long enough.
     pub(crate) fn tell_of_client(&mut self) {
         if !self.has_lease() && self.has_client() {
             self.out.push(Action::ClientTurned);
         }
     }
 
-    /// Whether one waits that has come since we last heard that we may serve. One from before may have
+    /// Returns whether a client waits that came after the last report of a lease. A client from before may have
     /// gone to the other side together with the rest.
     fn has_client(&self) -> bool {
         let changing = self.coordinated.values().map(|asked| asked.asked_at);

@@ -1,12 +1,12 @@
-//! A hierarchical timer wheel: what is due next, for millions of entries that lie years apart.
+//! A hierarchical timer wheel: finds the entries that are due next, among millions that lie years apart.
 //!
-//! Seven levels of 64 slots; a slot of level n is 64^n ms wide, so the wheel spans 139 years, and
-//! what lies beyond waits in the last slot and is looked at again there. An entry moves down a level
-//! at most six times in its life. Entries are small numbers that the caller hands out (`table.rs`:
-//! places in its slab); the links between them are kept here, in 24 bytes an entry.
+//! Seven levels of 64 slots; a slot of level n is 64^n ms wide, so the wheel spans 139 years. Entries beyond
+//! that wait in the last slot and are sorted again from there. An entry moves down a level at most six times in
+//! its life. Entries are small numbers that the caller assigns (`table.rs`: places in its slab); the links
+//! between them are stored here, in 24 bytes per entry.
 //!
-//! It is given the time and reads no clock. An entry never comes out before its moment; after a jump
-//! of any length each comes out once, in the order of their moments.
+//! The caller passes the time; the wheel reads no clock. An entry never comes out before its moment; after a
+//! jump of any length each comes out once, in the order of their moments.
 
 use crate::ids::Moment;
 
@@ -14,32 +14,32 @@ const LEVELS: usize = 7;
 const SLOT_BITS: u32 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
 const NONE: u32 = u32::MAX;
-/// In no list: the entry is free, or has come out and waits to be put in again.
+/// In no list: the entry is free, or has come out and may be set again.
 const UNLINKED: u16 = u16::MAX;
-/// Due already: linked, and out at the next `advance`.
+/// Already due: linked, and returned by the next `pop`.
 const DUE: u16 = (LEVELS * SLOTS) as u16;
-/// Links are kept in blocks, so that growing copies nothing and wastes little.
+/// Links are stored in blocks, so that growing copies nothing and wastes little.
 const BLOCK: usize = 1024;
 
-/// An entry's links. 24 bytes.
+/// The links of an entry. 24 bytes.
 #[derive(Clone, Copy)]
 struct Link {
     at: Moment,
     next: u32,
     prev: u32,
-    /// Which list it is in: a slot's, `DUE`, or `UNLINKED`.
+    /// The list it is in: a slot's, `DUE`, or `UNLINKED`.
     list: u16,
 }
 
 const FREE: Link = Link { at: Moment(0), next: NONE, prev: NONE, list: UNLINKED };
 
 pub struct Wheel {
-    /// All moments up to and with this one have been dealt with.
+    /// All moments up to and including this one have been processed.
     now: Moment,
     links: Vec<Box<[Link; BLOCK]>>,
     /// The first entry of every slot, level by level, and of `DUE`.
     heads: Box<[u32; LEVELS * SLOTS + 1]>,
-    /// A bit a slot: whether anything is in it.
+    /// One bit per slot: set if the slot is not empty.
     occupied: [u64; LEVELS],
     len: usize,
 }
@@ -58,13 +58,13 @@ impl Wheel {
         self.len == 0
     }
 
-    /// When an entry is to come out, if it is in the wheel.
+    /// Returns the moment of an entry, if it is in the wheel.
     pub fn moment_of(&self, entry: u32) -> Option<Moment> {
         let link = self.links.get(entry as usize / BLOCK)?[entry as usize % BLOCK];
         (link.list != UNLINKED).then_some(link.at)
     }
 
-    /// Puts an entry in, or moves it to another moment.
+    /// Inserts an entry, or moves it to another moment.
     pub fn set(&mut self, entry: u32, at: Moment) {
         self.remove(entry);
         while self.links.len() <= entry as usize / BLOCK {
@@ -74,7 +74,7 @@ impl Wheel {
         self.len += 1;
     }
 
-    /// Takes an entry out, if it is in.
+    /// Removes an entry, if it is in the wheel.
     pub fn remove(&mut self, entry: u32) {
         if self.moment_of(entry).is_some() {
             self.unlink(entry);
@@ -82,8 +82,8 @@ impl Wheel {
         }
     }
 
-    /// The earliest moment at which `advance` may have something to do: never later than the first
-    /// entry is due, and at times earlier, when a slot has to be spread over a lower level.
+    /// Returns the earliest moment at which `pop` may have something to do: never later than the first entry is
+    /// due, but sometimes earlier, when a slot has to be spread over a lower level.
     pub fn next_moment(&self) -> Option<Moment> {
         if self.heads[DUE as usize] != NONE {
             return Some(self.now);
@@ -91,8 +91,7 @@ impl Wheel {
         self.next_slot().map(|slot| slot.starts)
     }
 
-    /// Moves on to `now` and hands out the next entry due by then, and its moment; nothing is left
-    /// when it is `None`.
+    /// Advances to `now` and returns the next entry due by then, with its moment; `None` if there is none left.
     pub fn pop(&mut self, now: Moment) -> Option<(u32, Moment)> {
         loop {
             let due = self.heads[DUE as usize];
@@ -123,8 +122,8 @@ impl Wheel {
         }
     }
 
-    /// The occupied slot that begins first. Of two that begin together the upper one, which may hold
-    /// entries for the lower.
+    /// Returns the occupied slot that begins first. Of two that begin together it is the upper one, which may
+    /// hold entries for the lower.
     fn next_slot(&self) -> Option<Slot> {
         let slots = (0..LEVELS).rev().filter_map(|level| self.next_slot_of(level));
         slots.min_by_key(|slot| slot.starts)
@@ -138,7 +137,7 @@ impl Wheel {
         let shift = SLOT_BITS * level as u32;
         let turn_bits = shift + SLOT_BITS;
         let here = (self.now.0 >> shift) % SLOTS as u64;
-        // Slots from `here` on are of this turn of the wheel, those before it of the next.
+        // Slots from `here` on belong to this turn of the wheel, those before it to the next.
         let ahead = bits.rotate_right(here as u32).trailing_zeros();
         let index = (here as usize + ahead as usize) % SLOTS;
         let turn = (self.now.0 >> turn_bits) + u64::from((index as u64) < here);
@@ -150,11 +149,11 @@ impl Wheel {
         if at <= self.now {
             return DUE;
         }
-        // The highest bit in which the two differ is the level on which they are apart.
+        // The highest bit in which the two differ determines the level.
         let apart = 63 - ((at.0 ^ self.now.0) | (SLOTS as u64 - 1)).leading_zeros();
         let level = ((apart / SLOT_BITS) as usize).min(LEVELS - 1);
         let shift = SLOT_BITS * level as u32;
-        // Beyond a turn of the last level: its furthest slot, to be looked at again from there.
+        // Beyond a turn of the last level: put it into the furthest slot, and sort it again from there.
         let furthest = (self.now.0 >> shift) + SLOTS as u64 - 1;
         let index = (at.0 >> shift).min(furthest) as usize % SLOTS;
         (level * SLOTS + index) as u16

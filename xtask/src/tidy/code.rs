@@ -3,7 +3,7 @@
 //!
 //! This is a scanner for our own formatted code, not a parser of all of Rust.
 
-/// The source with comments and the insides of literals blanked out, byte for byte as long.
+/// Returns the source with comments and the insides of literals blanked out; its length stays the same.
 pub(super) fn only(source: &str) -> String {
     let mut scanner = Scanner { bytes: source.as_bytes().to_vec(), at: 0 };
     while scanner.at < scanner.bytes.len() {
@@ -12,7 +12,7 @@ pub(super) fn only(source: &str) -> String {
     String::from_utf8(scanner.bytes).expect("whole literals and comments were blanked")
 }
 
-/// The same, without modules and items marked `#[cfg(test)]`.
+/// Blanks out modules and items marked `#[cfg(test)]` as well.
 pub(super) fn without_tests(code: &str) -> String {
     let mut kept = code.to_owned();
     while let Some(start) = kept.find("#[cfg(test)]") {
@@ -23,7 +23,7 @@ pub(super) fn without_tests(code: &str) -> String {
     kept
 }
 
-/// Where the item beginning at `start` ends: after its braces, or after its semicolon.
+/// Returns the end of the item that begins at `start`: after its braces, or after its semicolon.
 pub(super) fn item_end(code: &str, start: usize) -> usize {
     let mut nested = 0_usize;
     for (offset, byte) in code.bytes().enumerate().skip(start) {
@@ -39,7 +39,7 @@ pub(super) fn item_end(code: &str, start: usize) -> usize {
     code.len()
 }
 
-/// The line, counted from 1, on which this offset lies.
+/// Returns the line, counted from 1, of this offset.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1
 }
@@ -77,7 +77,7 @@ impl Scanner {
         }
     }
 
-    /// Where `what` begins at or after `from`, or the end of the source.
+    /// Returns the position of `what` at or after `from`, or the end of the source.
     fn find(&self, what: &[u8], from: usize) -> usize {
         let mut windows = self.bytes[from.min(self.bytes.len())..].windows(what.len());
         windows.position(|window| window == what).map_or(self.bytes.len(), |found| from + found)
@@ -124,7 +124,7 @@ impl Scanner {
         self.at += 1;
     }
 
-    /// The number of hashes if a raw string begins here: `r"`, `r#"`, `br##"` and the like.
+    /// Returns the number of hashes if a raw string begins here: `r"`, `r#"`, `br##"` and the like.
     fn raw_string_hashes(&self) -> Option<usize> {
         let inside_word = self.at > 0 && is_word_byte(self.bytes[self.at - 1]);
         let b_before = self.at > 0
@@ -145,7 +145,7 @@ impl Scanner {
         self.at = (self.at + close.len()).min(self.bytes.len());
     }
 
-    /// A character literal or a lifetime.
+    /// Scans a character literal or a lifetime.
     fn quote(&mut self) {
         let rest = &self.bytes[self.at + 1..];
         let end = if rest.first() == Some(&b'\\') {

@@ -1,5 +1,5 @@
-//! Checks on the dependency graph as `cargo metadata` tells it: which crate of ours may use which,
-//! that thinking crates reach nothing that does I/O, licences, and crates we do not take.
+//! Checks on the dependency graph from `cargo metadata`: which crate of ours may use which, that
+//! pure crates reach nothing that does I/O, licences, and banned crates.
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Finding, THINKING, licence};
 use crate::workspace::cargo;
 
-/// The arrows between crates of ours that think. Whoever touches the world may use any of these.
+/// The allowed dependencies between our pure crates. Crates that do I/O may use any of these.
 const DIRECTIONS: [(&str, &[&str]); 7] = [
     ("placement", &[]),
     ("resp", &[]),
@@ -42,7 +42,7 @@ const IMPURE: [&str; 20] = [
     "tokio",
 ];
 
-/// Impure crates that a crate we think with drags in, and why that harms nothing.
+/// Impure crates that a dependency of a pure crate pulls in, and why that does no harm.
 const TOLERATED: [(&str, &str, &str); 2] = [
     (
         "raft",
@@ -52,7 +52,7 @@ const TOLERATED: [(&str, &str, &str); 2] = [
     ("raft", "getrandom", "seeds the `rand` of the line above"),
 ];
 
-/// Crates that we do not take, anywhere, and why.
+/// Crates that are banned everywhere, and why.
 const BANNED: [(&str, &str); 5] = [
     ("bincode", "unmaintained; control messages are postcard, data frames are written by hand"),
     ("openraft", "owns its event loop and has no pre-vote; the map's log is kept by `raft`"),
@@ -66,7 +66,7 @@ pub(super) struct Package {
     version: String,
     licence: Option<String>,
     is_ours: bool,
-    /// Ids of what it uses when it is used, tests and build scripts apart.
+    /// Ids of its normal dependencies, without those of tests and build scripts.
     uses: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ impl Graph {
         self.0.values().find(|package| package.is_ours && package.name == name)
     }
 
-    /// Everything reached from one package, each with the names on the way to it.
+    /// Returns everything reachable from one package, each with the names on the path to it.
     fn reached(&self, from: &Package) -> Vec<(&Package, String)> {
         let mut seen = BTreeSet::new();
         let mut open = vec![(from, from.name.clone())];
@@ -128,13 +128,13 @@ impl Graph {
     }
 }
 
-/// A dependency of the code itself: not only of its tests or its build script.
+/// Returns whether the code itself depends on it, not only its tests or its build script.
 fn is_normal(dep: &Value) -> bool {
     let kinds = dep["dep_kinds"].as_array();
     kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind["kind"].is_null()))
 }
 
-/// A crate boundary stands where a dependency is forbidden: this is where it is.
+/// Finds forbidden dependencies between our crates: a crate boundary exists where one is forbidden.
 pub(super) fn wrong_directions(graph: &Graph) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, allowed) in DIRECTIONS {
@@ -162,7 +162,7 @@ pub(super) fn impure_dependencies(graph: &Graph) -> Vec<Finding> {
     findings
 }
 
-/// Whether the way to an impure crate leads through the one it is tolerated for.
+/// Returns whether the path to an impure crate leads through the crate that it is tolerated for.
 fn is_tolerated(impure: &str, way: &str) -> bool {
     TOLERATED
         .iter()
@@ -202,7 +202,7 @@ mod tests {
         json!({ "id": name, "deps": deps.iter().map(dep).collect::<Vec<Value>>() })
     }
 
-    /// resp uses placement, store reaches mio through bytes, and tests of placement use rand.
+    /// Returns a graph: resp uses placement, store reaches mio through bytes, tests of placement use rand.
     fn bad_graph() -> Graph {
         let names = ["placement", "resp", "store", "bytes", "mio", "rand", "bincode"];
         let licence = |name: &str| if name == "rand" { "GPL-3.0" } else { "MIT" };

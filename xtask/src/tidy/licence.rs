@@ -1,7 +1,7 @@
 //! Licence expressions as crates state them: `MIT OR Apache-2.0`, `(MIT OR Zlib) AND ISC`, and the
 //! old `MIT/Apache-2.0`. Used by `deps.rs`.
 
-/// Licences whose terms we can keep by shipping a notice.
+/// Licences whose terms we fulfil by shipping a notice.
 const ALLOWED: [&str; 13] = [
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -18,7 +18,7 @@ const ALLOWED: [&str; 13] = [
     "Unlicense",
 ];
 
-/// Whether the expression can be met with allowed licences alone.
+/// Returns whether allowed licences alone satisfy the expression.
 pub(super) fn is_allowed(expression: &str) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

@@ -1,5 +1,5 @@
-//! Coverage marks. An odd branch says `mark::hit("name")`, and the one test that explains it says
-//! `mark::expect("name")`. One without the other is a branch nobody explains, or a test of nothing.
+//! Coverage marks. An unusual branch calls `mark::hit("name")`, and the one test that explains it calls
+//! `mark::expect("name")`. One without the other is a branch that nobody explains, or a test of nothing.
 use std::collections::BTreeMap;
 
 use super::tree::Tree;
@@ -22,7 +22,7 @@ pub(super) fn unpaired(tree: &Tree) -> Vec<Finding> {
     unexpected.chain(never_hit).collect()
 }
 
-/// Every name that stands right after `call`, with one place where it does.
+/// Returns every name that directly follows `call`, with one place of each.
 fn named(tree: &Tree, call: &str) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for file in tree.rust() {

@@ -1,9 +1,9 @@
-//! Thinking crates touch no socket, file, clock, thread or chance. Their dependencies are checked
-//! in `deps.rs`; here it is their source, tests apart, and that clippy is told the same.
+//! Pure crates use no socket, file, clock, thread or random numbers. `deps.rs` checks their
+//! dependencies; this file checks their source without tests, and that clippy forbids the same.
 use super::tree::{File, Tree};
 use super::{Finding, THINKING, code};
 
-/// Paths that a thinking crate may not name, in code or in a `use`.
+/// Paths that a pure crate may not name, in code or in a `use`.
 const FORBIDDEN: [(&str, &str); 17] = [
     // Not all of std::net: an address is only a value.
     ("TcpStream", "sockets belong to what touches the world"),
@@ -30,7 +30,7 @@ pub(super) fn impure_source(tree: &Tree) -> Vec<Finding> {
     thinking.flat_map(impurities).collect()
 }
 
-/// A crate's own clippy.toml replaces the workspace's, so each must be there, and all alike.
+/// Checks that each crate has a clippy.toml, which replaces the workspace's, and that all are the same.
 pub(super) fn clippy_configs(tree: &Tree) -> Vec<Finding> {
     let present: Vec<&str> = THINKING
         .into_iter()
@@ -68,7 +68,7 @@ fn impurities(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Whether `path` names `forbidden` or something inside it; `std::fs_like` is not `std::fs`.
+/// Returns whether `path` names `forbidden` or something inside it; `std::fs_like` is not `std::fs`.
 fn contains_path(path: &str, forbidden: &str) -> bool {
     path.match_indices(forbidden).any(|(at, _)| {
         let bytes = path.as_bytes();
@@ -78,7 +78,7 @@ fn contains_path(path: &str, forbidden: &str) -> bool {
     })
 }
 
-/// Every path written out in the code, with its offset.
+/// Returns every path written out in the code, with its offset.
 fn named(code: &str) -> Vec<(usize, String)> {
     let part_of_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let mut paths = Vec::new();
@@ -94,7 +94,7 @@ fn named(code: &str) -> Vec<(usize, String)> {
     paths
 }
 
-/// Every path that a `use` brings in, its groups taken apart.
+/// Returns every path that a `use` imports, with its groups expanded.
 fn imported(code: &str) -> Vec<(usize, String)> {
     let mut paths = Vec::new();
     for (offset, _) in code.match_indices("use ") {
@@ -110,7 +110,7 @@ fn imported(code: &str) -> Vec<(usize, String)> {
     paths
 }
 
-/// `a::{b, c::{d, e}}` is `a::b`, `a::c::d` and `a::c::e`.
+/// Expands `a::{b, c::{d, e}}` into `a::b`, `a::c::d` and `a::c::e`.
 fn ungroup(prefix: &str, tree: &str, paths: &mut Vec<String>) {
     let Some((head, rest)) = tree.split_once('{') else {
         return paths.push(format!("{prefix}{tree}"));

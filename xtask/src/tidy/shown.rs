@@ -1,11 +1,11 @@
-//! docs/failures.md names, for every failure, the tests that show what is said there. A name that no test has
-//! is a claim that nothing shows.
+//! docs/failures.md names, for every failure, the tests that prove its statement. A name that no
+//! test has is a claim without proof.
 use super::Finding;
 use super::tree::Tree;
 
 const PAGE: &str = "docs/failures.md";
 
-/// Names of tests are at least that long; what is shorter in backticks is a setting or a command.
+/// Minimum number of words in a test's name; anything shorter in backticks is a setting or a command.
 const NAME_WORDS_MIN: usize = 4;
 
 pub(super) fn tests_that_are_none(tree: &Tree) -> Vec<Finding> {
@@ -24,12 +24,12 @@ pub(super) fn tests_that_are_none(tree: &Tree) -> Vec<Finding> {
     .collect()
 }
 
-/// A row of the table that is neither its head nor the line below.
+/// Returns whether the line is a row of the table: neither its head nor the line below.
 fn is_row(line: &str) -> bool {
     line.starts_with("| ") && !line.starts_with("| failure ")
 }
 
-/// What stands in backticks in the last cell and reads like the name of a test.
+/// Returns the words in backticks in the last cell that look like names of tests.
 fn named(row: &str) -> Vec<&str> {
     let cell = row.trim_end().trim_end_matches('|').rsplit('|').next().unwrap_or_default();
     let quoted = cell.split('`').skip(1).step_by(2);

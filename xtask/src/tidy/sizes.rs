@@ -1,8 +1,8 @@
-//! Ceilings for files and functions, as a ratchet: what was too long already is listed in
-//! xtask/ratchet.txt with its size, and may only shrink.
+//! Maximum sizes of files and functions, as a ratchet: those that were too long already are listed
+//! in xtask/ratchet.txt with their size, and may only shrink.
 //!
-//! A function that carries `#[expect(clippy::too_many_lines, reason = ...)]` has said why (a flat
-//! match, one call an arm) and is let through.
+//! A function with `#[expect(clippy::too_many_lines, reason = ...)]` has given its reason (a flat
+//! match, one call per arm) and is exempt.
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const RATCHET_HEAD: &str = "\
 # Nothing is added here; `cargo xtask tidy --shrink` lowers what has fallen.
 ";
 
-/// The listed offenders: a path, or a path and a function, and its lines.
+/// The listed offenders: a path, or a path and a function, with the number of lines.
 #[derive(Default, Debug, PartialEq, Eq)]
 pub(super) struct Ratchet(BTreeMap<String, usize>);
 
@@ -68,7 +68,7 @@ pub(super) fn check(tree: &Tree, ratchet: &Ratchet) -> Vec<Finding> {
     findings
 }
 
-/// Lowers what has fallen and drops what is no longer too long. Never raises or adds.
+/// Lowers entries that have shrunk, and drops those that are no longer too long. Never raises or adds.
 pub(super) fn shrink(tree: &Tree) -> Result<(), String> {
     let root = crate::workspace::root();
     let shrunk = shrunk(&Ratchet::read(root)?, &too_long(tree));
@@ -100,7 +100,7 @@ fn too_long(tree: &Tree) -> BTreeMap<String, usize> {
     long
 }
 
-/// The functions of a file that have not asked to be let through, with their lines.
+/// Returns the functions of a file that are not exempt, with their number of lines.
 fn functions(file: &File) -> Vec<(String, usize)> {
     let code = code::only(&file.text);
     let mut found = Vec::new();
@@ -118,7 +118,7 @@ fn functions(file: &File) -> Vec<(String, usize)> {
     found
 }
 
-/// Whether the attributes right before a function ask for it.
+/// Returns whether the attributes directly before a function exempt it.
 fn is_let_through(before: &str) -> bool {
     let start = before.rfind(['}', '{', ';']).map_or(0, |end| end + 1);
     before[start..].contains("expect(clippy::too_many_lines")

@@ -1,8 +1,8 @@
-//! Checks on the plain text of files: heads, words that may not stay, whitespace, README.
+//! Checks on the plain text of files: heads, banned words, whitespace, README.
 use super::tree::Tree;
 use super::{Finding, code};
 
-/// Words that may live on a branch but not on main. Split here, so that this file passes.
+/// Words that are allowed on a branch but not on main. Split here, so that this file passes.
 const BANNED_WORDS: [(&str, &str); 6] = [
     (concat!("FIX", "ME"), "do it now, or write an issue"),
     (concat!("X", "XX"), "do it now, or write an issue"),
@@ -12,10 +12,10 @@ const BANNED_WORDS: [(&str, &str); 6] = [
     (concat!("../", "shared"), "a reader of this repository does not have that folder"),
 ];
 
-/// What a newcomer types first.
+/// The first commands that a newcomer types.
 const README_COMMANDS: [&str; 2] = ["cargo run --release", "cargo xtask test"];
 
-/// Every Rust file opens by saying what it holds.
+/// Checks that every Rust file opens with a description.
 pub(super) fn module_heads(tree: &Tree) -> Vec<Finding> {
     let headless = tree.rust().filter(|file| !file.text.starts_with("//! "));
     headless.map(|file| Finding::new(&file.path, "opens without a `//!` head")).collect()
@@ -32,7 +32,7 @@ pub(super) fn banned_words(tree: &Tree) -> Vec<Finding> {
     })
 }
 
-/// A test that does not run proves nothing; a slow one reads `e2e::effort` instead.
+/// Finds ignored tests: a test that does not run proves nothing; a slow one reads `e2e::effort` instead.
 pub(super) fn ignored_tests(tree: &Tree) -> Vec<Finding> {
     let attribute = concat!("#[", "ignore");
     let mut findings = Vec::new();

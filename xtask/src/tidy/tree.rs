@@ -1,14 +1,14 @@
-//! The files that tidy looks at: all text files of the repository, read once.
+//! The files that tidy checks: all text files of the repository, read once.
 use std::path::Path;
 
-/// What is built, fetched or kept by tools is not ours to check.
+/// Directories of built, fetched or generated files, which are not ours to check.
 const SKIPPED_DIRS: [&str; 4] = ["target", "node_modules", ".git", ".tools"];
 
 const TEXT_ENDINGS: [&str; 10] =
     ["rs", "md", "toml", "txt", "js", "css", "html", "py", "sh", "yml"];
 
 pub(super) struct File {
-    /// From the top of the repository, with forward slashes.
+    /// Path from the top of the repository, with forward slashes.
     pub(super) path: String,
     pub(super) text: String,
 }
@@ -18,13 +18,13 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Files that hold nothing but tests, benchmarks or examples.
+    /// Returns whether the file holds nothing but tests, benchmarks or examples.
     pub(super) fn is_only_tests(&self) -> bool {
         let mut parts = self.path.split('/');
         parts.any(|part| matches!(part, "tests" | "tests.rs" | "benches" | "examples"))
     }
 
-    /// The crate in crates/ that this file belongs to.
+    /// Returns the crate in crates/ that this file belongs to.
     pub(super) fn crate_name(&self) -> Option<&str> {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
@@ -74,7 +74,7 @@ fn is_text(name: &str) -> bool {
 
 #[cfg(test)]
 impl Tree {
-    /// A repository of invented files.
+    /// Returns a repository of invented files.
     pub(super) fn of<const N: usize>(files: [(&str, &str); N]) -> Tree {
         let file = |(path, text): (&str, &str)| File { path: path.into(), text: text.into() };
         Tree { files: files.into_iter().map(file).collect() }

@@ -1,15 +1,15 @@
-//! Nodes to which nothing is copied for a while, because they acknowledged nothing: one that is
-//! overloaded is not helped by filling it again at once, and what it gets would be dropped again.
+//! Back-off for nodes that acknowledged nothing: nothing is copied to them for a while. Filling an
+//! overloaded node again at once does not help it, and the data it gets would be dropped again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::map::NodeId;
 
-/// The first wait. It doubles with each time that follows soon.
+/// Length of the first wait. It doubles with each one that follows soon.
 const SHORTEST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(8);
-/// A node that was not stuck for so long after a wait begins with the shortest again.
+/// A node that was not stuck for this long after a wait starts again with the shortest wait.
 const MEMORY: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
@@ -21,7 +21,7 @@ struct Wait {
 }
 
 impl Backoff {
-    /// The node is stuck. To be told again while it waits already changes nothing.
+    /// Records that the node is stuck. Does nothing while the node is waiting already.
     pub(super) fn note(&mut self, now: Duration, node: NodeId) {
         self.0.retain(|_, wait| now < wait.until + MEMORY);
         let known = self.0.get(&node);
@@ -52,7 +52,7 @@ mod tests {
             backoff.note(now, NODE);
             let begun = now;
             while backoff.is_waiting(now, NODE) {
-                backoff.note(now, NODE); // As often as somebody looks.
+                backoff.note(now, NODE); // Repeated reports while the node waits.
                 now += TICK;
             }
             waits.push((now - begun).as_millis());

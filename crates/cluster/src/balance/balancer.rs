@@ -1,8 +1,9 @@
-//! A node's part in balancing: when to look, whom to ask, what to agree on, and when it is over.
+//! A node's part in balancing: when to look for a move, which nodes to ask, what to agree on, and when
+//! a move is over.
 //!
-//! `handle` takes one input and leaves its wishes in `out`. The node takes part in one move at a time
-//! (`Engagement`); asked for another, it answers that a transfer is already in progress. What to do is
-//! decided in `decide.rs`; the conversation is drawn in `message.rs`.
+//! `handle` takes one input and appends its effects to `out`. The node takes part in one move at a time
+//! (`Engagement`); it refuses any other meanwhile, because a transfer is already in progress.
+//! `decide.rs` decides on the next move; `message.rs` shows the conversation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,22 +16,22 @@ use super::message::{Attempt, Effect, Input, Message, Offered, Refused, Timer};
 use super::pace::Pace;
 use crate::map::{Change, Epoch, Load, Member, NodeId};
 
-/// How long a node waits for load levels, and for an answer to an offer.
+/// Timeout for load levels, and for an answer to an offer.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
 
 pub struct Balancer {
     me: NodeId,
-    /// The next chance. A seed at first.
+    /// State of the random number generator; the seed at first.
     chance: u64,
     vitals: Vitals,
     engagement: Option<Engagement>,
     asking: Option<Asking>,
-    /// Only to be told to whoever looks: decisions are made with fresh answers.
+    /// Latest load levels, only for display (`status`): decisions are made with fresh answers.
     heard: BTreeMap<NodeId, LoadLevels>,
     intent: Intent,
-    /// Whether the map has shown this node as one that leaves.
+    /// True if the map has shown this node as leaving.
     was_marked: bool,
-    /// The number of the event that counts, and when it is due.
+    /// The number of the event that counts, and its due time.
     event: (u64, Duration),
     attempts: u64,
     rounds: u64,
@@ -47,17 +48,18 @@ enum Intent {
     Leave,
 }
 
-/// Givers take turns: whoever has given a copy lets the others go first. Promotions are not counted.
+/// Givers take turns: a node that has given a copy lets the others go first. Promotions do not count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Mine,
     OfOthers,
 }
 
-/// Load levels being collected.
+/// A round of collecting load levels.
 struct Asking {
     round: u64,
-    /// The map at the time: if it changes meanwhile, the answers may be out of date.
+    /// Epoch of the map when the round began: if the map changes meanwhile, the answers may be out of
+    /// date.
     epoch: Epoch,
     waiting: BTreeSet<NodeId>,
     answers: BTreeMap<NodeId, LoadLevels>,
@@ -95,17 +97,17 @@ impl Balancer {
         self.vitals = vitals;
     }
 
-    /// What the others last said of themselves, as far as they were asked.
+    /// Returns the latest load levels of the other nodes, as far as they were asked.
     pub fn heard(&self) -> &BTreeMap<NodeId, LoadLevels> {
         &self.heard
     }
 
-    /// What this node takes part in now.
+    /// Returns the move this node takes part in now.
     pub fn engagement(&self) -> Option<&Engagement> {
         self.engagement.as_ref()
     }
 
-    /// Takes one input. Whatever should be done in the world is left in `out`.
+    /// Handles one input. The effects are appended to `out`.
     pub fn handle(&mut self, now: Duration, view: View, input: Input, out: &mut Vec<Effect>) {
         if self.seen.0 != view.plan.basis() {
             self.seen = (view.plan.basis(), Seen::default());
@@ -178,12 +180,12 @@ impl Balancer {
         }
     }
 
-    // ---- The event: look, ask, decide.
+    // ---- The event: look for a move, ask for load levels, decide.
 
     fn on_event(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
         if self.engagement.is_some() || self.asking.is_some() || view.map.member(self.me).is_none()
         {
-            return; // One move at a time: the end of this one sets the next event.
+            return; // One move at a time: the end of this one schedules the next event.
         }
         if self.intent != Intent::Stay {
             return self.go_on_leaving(now, view, out);
@@ -199,15 +201,15 @@ impl Balancer {
                 return self.set_event(now, Pace::AfterOthers, out);
             }
         }
-        // A node below its share has no choice to make that load levels could help with: it serves a
-        // bucket without its backups, or a promotion, and whoever is busy will say so.
+        // A node below its share has no choice that load levels could help with: its step is a bucket
+        // that lacks backups, or a promotion, and a busy partner will refuse.
         if view.is_below_share(self.me) || possible.step.kind == StepKind::Drop {
             return self.begin(now, view, possible, out);
         }
         self.ask_levels(view, out);
     }
 
-    /// Asks those whom this node might give something to, or fetch it from.
+    /// Asks the nodes to which this node might give something, or from which it might fetch it.
     fn ask_levels(&mut self, view: View, out: &mut Vec<Effect>) {
         let waiting = view.partners(self.me, &self.seen.1);
         self.rounds += 1;
@@ -249,16 +251,17 @@ impl Balancer {
     fn decide_with_answers(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
         let asking = self.asking.take().expect("answers belong to a question");
         if self.engagement.is_some() {
-            return; // Meanwhile somebody has given to this node; that comes first.
+            return; // Meanwhile another node has offered something to this one; that comes first.
         }
-        // One that has yet to bring what it has takes in nothing.
+        // A returning node takes nothing until it has brought back the copies it kept.
         let is_put_off = |node| self.backoff.is_waiting(now, node);
         let takes_part = |node: &NodeId| !view.map.is_awaited(*node) && !is_put_off(*node);
         let answer = |node| asking.answers.get(&node).filter(|_| takes_part(&node));
         let readiness = |node| answer(node).map_or(Readiness::Unfit, LoadLevels::readiness);
         match decide(view, self.me, &mut self.seen.1, readiness) {
             Some(decision) => self.begin(now, view, decision, out),
-            // Somebody was busy with what this node knows to be over, or something has changed since.
+            // A node was busy with a move that this node knows to be over, or the map has changed
+            // since.
             None if asking.is_out_of_date(view.map.epoch()) => {
                 self.set_event(now, Pace::MyTurn, out);
             }
@@ -266,7 +269,7 @@ impl Balancer {
         }
     }
 
-    /// R26: whoever has nothing to give only makes sure that the others can be reached.
+    /// R26: a node with nothing to give only makes sure that the others are reachable.
     fn ping_all(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
         if self.last_pings.is_some_and(|last| now < last + Pace::Seldom.longest() / 2) {
             return;
@@ -349,7 +352,7 @@ impl Balancer {
         out.push(Effect::SetTimer { timer: Timer::AnswerDue { attempt }, after: ANSWER_WAIT });
     }
 
-    /// The taker has told its latest numbers: does the promotion still help?
+    /// Returns whether the promotion still helps, by the latest numbers the taker has sent.
     fn may_still_promote(&mut self, view: View, decision: &Decision, levels: LoadLevels) -> bool {
         let taker =
             Load { primaries: levels.primaries, backups: levels.backups, last_received: None };
@@ -357,7 +360,7 @@ impl Balancer {
         self.intent != Intent::Stay || promotion_rule(view, &decision.step, taker, phase).is_some()
     }
 
-    /// The giver is the primary: it promotes or fills by itself.
+    /// Starts the promotion or the fill itself, because the giver is the primary.
     fn start_own(&mut self, view: View, decision: Decision, out: &mut Vec<Effect>) {
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, step) = (engagement.attempt, decision.step);
@@ -414,7 +417,8 @@ impl Balancer {
         out: &mut Vec<Effect>,
     ) {
         let attempt = wanted.attempt;
-        // What it has kept may be the only copy, and must be with others before anything comes in.
+        // A copy this node has kept may be the only one; others must have it before this node takes
+        // anything in.
         let brings = view.map.is_awaited(self.me);
         let refusal = if wanted.basis != view.plan.basis() || !wanted.fits(view, self.me) {
             Some(Refused::OtherMap)
@@ -440,7 +444,7 @@ impl Balancer {
         }
     }
 
-    // ---- The end: everybody sees it in the map.
+    // ---- The end: every participant sees it in the map.
 
     fn on_map_changed(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
         let Some(engagement) = self.engagement.as_mut() else {
@@ -463,7 +467,7 @@ impl Balancer {
         }
     }
 
-    /// Gives up a move and tells the others so.
+    /// Gives up a move and tells the other participants.
     fn abandon(&mut self, now: Duration, out: &mut Vec<Effect>) {
         let engagement = self.engagement.as_ref().expect("only what was begun is abandoned");
         let attempt = engagement.attempt;
@@ -474,8 +478,9 @@ impl Balancer {
         self.disengage(now, Pace::MyTurn, out);
     }
 
-    /// After every input, and not only when the map has changed: a message that was long on its way
-    /// may tell of a move that the map has shown to be over already.
+    /// Ends the engagement if the map shows that its move is over. Runs after every input, not only
+    /// after a map change: a delayed message may start a move that the map has already shown to be
+    /// over.
     fn notice_the_end(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
         let Some(engagement) = self.engagement.as_ref().filter(|part| part.is_over(view)) else {
             return;
@@ -487,7 +492,7 @@ impl Balancer {
         self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::MyTurn }, out);
     }
 
-    // ---- Leaving: hand on what is served here, then go.
+    // ---- Leaving: hand on the buckets served here, then leave.
 
     fn on_leave(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
         if self.intent != Intent::Stay {
@@ -502,7 +507,8 @@ impl Balancer {
         view.map.member(self.me).is_some_and(|member| member.weight == 0)
     }
 
-    /// With weight 0 it is planned for as if it were gone: nobody gives it anything more.
+    /// Proposes weight 0 for this node: plans then treat it as gone, and no node gives it anything
+    /// more.
     fn mark_as_leaving(&self, view: View, out: &mut Vec<Effect>) {
         if let Some(member) = view.map.member(self.me) {
             let weightless = Member { weight: 0, ..member.clone() };
@@ -513,7 +519,7 @@ impl Balancer {
 
     fn go_on_leaving(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
         if !self.is_marked(view) {
-            // What the node had said of itself before was decided behind it.
+            // The node's own earlier announcement was decided after its mark and has overwritten it.
             if std::mem::take(&mut self.was_marked) {
                 self.mark_as_leaving(view, out);
             }
@@ -523,14 +529,15 @@ impl Balancer {
             return self.begin(now, view, decision, out);
         }
         if view.map.load(self.me).primaries == 0 {
-            // Again and again, until it is done: somebody may die meanwhile and make this node serve.
+            // Proposed repeatedly until it is done: a node may die meanwhile and make this node a
+            // primary again.
             let changes = vec![Change::Leave(self.me)];
             out.push(Effect::Propose { planned_at: None, changes });
         }
         self.set_event(now, Pace::Soon, out);
     }
 
-    // ---- Small things.
+    // ---- Helpers.
 
     fn levels(&self, view: View) -> LoadLevels {
         let busy = self.engagement.is_some();
@@ -546,7 +553,7 @@ impl Balancer {
         self.set_event(now, pace, out);
     }
 
-    /// Sets the next event, unless one is due sooner anyway.
+    /// Schedules the next event, unless one is due sooner anyway.
     fn set_event(&mut self, now: Duration, pace: Pace, out: &mut Vec<Effect>) {
         let after = pace.wait(self.draw());
         let pending = self.event.0 > 0 && self.event.1 > now;
@@ -558,7 +565,7 @@ impl Balancer {
         out.push(Effect::SetTimer { timer, after });
     }
 
-    /// The next chance, from the seed (SplitMix64).
+    /// Draws the next random number from the seed (SplitMix64).
     fn draw(&mut self) -> u64 {
         self.chance = self.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.chance ^ (self.chance >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,10 +1,10 @@
-//! The next move of one node: what the plan leaves to do, in the order of preference.
+//! The next move of one node: the remaining work of the plan, in the order of preference.
 //!
 //! 1. Promote, if that evens out primaries and the giver does not end with fewer than the taker. While
-//!    anything is still to be copied, the taker may not end with more primaries than backups: what
-//!    it will get of primaries by copies is not known to be too little yet.
-//! 2. Fill a bucket of mine that has too few backups; one with a single copy first.
-//! 3. Give a copy away, of the kind I have more of.
+//!    anything is still to be copied, the taker may not end with more primaries than backups: it may
+//!    still get enough primaries by copies.
+//! 2. Fill a bucket of this node that has too few backups; one with a single copy first.
+//! 3. Give a copy away, of the kind this node has more of.
 //! 4. Drop a copy that is one too many.
 //!
 //! Pure: the same view gives the same decision. Called by `balancer.rs`, which carries it out.
@@ -20,22 +20,22 @@ use super::levels::Readiness;
 use super::plan::{BucketPlan, NewCopy, Plan};
 use crate::map::{Bucket, Load, Map, NodeId};
 
-/// What a node looks at: its map, and the plan made at the basis of that map.
+/// The input of a decision: the node's map, and the plan made at the basis of that map.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub map: &'a Map,
     pub plan: &'a Plan,
 }
 
-/// One thing to do. The node that decides on it is the giver.
+/// One action of the plan. The node that decides on it is the giver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
     pub kind: StepKind,
     pub bucket: Hashmask,
     pub giver: NodeId,
-    /// Who gets the copy or the primary; for a drop, whose copy goes.
+    /// The node that gets the copy or the primary; for a drop, the node that loses its copy.
     pub taker: NodeId,
-    /// The bucket's primary, from which the bytes come.
+    /// The bucket's primary, the source of the data.
     pub source: NodeId,
 }
 
@@ -48,7 +48,7 @@ pub enum StepKind {
     Drop,
 }
 
-/// Why a step is taken.
+/// The reason for a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
     /// The giver has at least two primaries more than the taker, by weight.
@@ -59,7 +59,8 @@ pub enum Rule {
     TooFewBackups,
     /// The giver is above its share, the taker below.
     EvenTotals,
-    /// The giver gets as much as it gives: with weights or zones, evening out may take several moves.
+    /// The giver receives as much as it gives: with weights or zones, evening out may take several
+    /// moves.
     Exchange,
     /// The bucket has more copies than it should have.
     TooManyCopies,
@@ -67,7 +68,7 @@ pub enum Rule {
     Leaving,
 }
 
-/// A step, why, and the numbers that made it so.
+/// A step, its reason, and the numbers behind it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decision {
     pub step: Step,
@@ -76,28 +77,28 @@ pub struct Decision {
     pub taker: Standing,
 }
 
-/// What a node had when a decision was made, and what it may have in the end.
+/// A node's load when a decision was made, and the range it may have in the end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Standing {
     pub load: Load,
     pub share: RangeInclusive<u32>,
 }
 
-/// How far a plan has come, all nodes together.
+/// Progress of a plan over all nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     Copying,
-    /// Only promotions are left, and drops.
+    /// Only promotions and drops are left.
     Copied,
 }
 
-/// What has been seen to be done under one plan, so that nobody has to look at it again. It never
-/// changes a decision, only how fast it is found.
+/// A cache of the finished parts of one plan, so that they are not checked again. It never changes a
+/// decision, only how fast it is found.
 #[derive(Clone, Default, Debug)]
 pub struct Seen {
     /// All planned copies before this place of the plan have been made.
     copied: usize,
-    /// The places in the plan that concern the node and were not done yet; none before the first look.
+    /// Places in the plan that concern the node and are not done yet; `None` before the first decision.
     open: Option<Vec<u32>>,
 }
 
@@ -117,7 +118,7 @@ impl View<'_> {
         Standing { load: self.map.load(node), share }
     }
 
-    /// Whether anything planned is still to be copied by anybody.
+    /// Returns whether any node still has to make a planned copy.
     pub fn phase(&self, seen: &mut Seen) -> Phase {
         let plans = self.plan.buckets();
         while let Some(plan) = plans.get(seen.copied) {
@@ -129,10 +130,10 @@ impl View<'_> {
         Phase::Copied
     }
 
-    /// Those whom a node might give something to, or fetch it from.
+    /// Returns the nodes to which this node might give something, or from which it might fetch it.
     pub(super) fn partners(&self, me: NodeId, seen: &Seen) -> BTreeSet<NodeId> {
         let mut partners = BTreeSet::new();
-        // The same few nodes come again and again.
+        // The same few nodes occur again and again.
         let mut last = me;
         let mut add = |node: NodeId| {
             if node != last && node != me {
@@ -156,7 +157,7 @@ impl View<'_> {
         partners
     }
 
-    /// Whether somebody else has a copy to give to the taker.
+    /// Returns whether another node has a copy to give to the taker.
     pub fn others_wait_for(&self, me: NodeId, taker: NodeId) -> bool {
         self.plan.concerning(taker).any(|plan| {
             let bucket = self.bucket(plan);
@@ -165,14 +166,14 @@ impl View<'_> {
         })
     }
 
-    /// Whether a node holds less than the floor of its share.
+    /// Returns whether a node holds less than the floor of its share.
     pub fn is_below_share(&self, node: NodeId) -> bool {
         let standing = self.standing(node);
         standing.load.total() < *standing.share.start()
     }
 }
 
-/// What a node would do next, if anything. `readiness` says who can take part in a move.
+/// Returns the next step of a node, if any. `readiness` says which nodes can take part in a move.
 pub fn decide(
     view: View,
     me: NodeId,
@@ -201,8 +202,8 @@ pub fn decide(
         .or_else(|| decider.drop(mine()))
 }
 
-/// What a node that wants to leave would do next: hand on what it serves. When it serves nothing any
-/// more, it can go.
+/// Returns the next step of a node that wants to leave: hand on the buckets it serves. When it serves
+/// none any more, it can leave.
 pub fn decide_leaving(view: View, me: NodeId) -> Option<Decision> {
     let readiness = |_| Readiness::Free;
     let decider = Decider { view, me, phase: Phase::Copied, readiness: &readiness };
@@ -221,7 +222,7 @@ pub fn decide_leaving(view: View, me: NodeId) -> Option<Decision> {
                 let mut missing = plan.missing(bucket);
                 let copy = missing.find(|copy| !view.map.is_awaited(copy.taker));
                 let Some(copy) = copy else { continue };
-                // Where backups are wanted this node stays one until it goes.
+                // If backups are wanted, this node stays a backup until it leaves.
                 let alone = view.map.copies_wanted() == 1;
                 let kind = if alone { StepKind::GivePrimary } else { StepKind::Fill };
                 decider.step(kind, bucket, copy.taker)
@@ -236,8 +237,8 @@ pub fn decide_leaving(view: View, me: NodeId) -> Option<Decision> {
     sole
 }
 
-/// Whether a promotion may be made, by the latest numbers of both sides. Asked again when the taker
-/// has agreed and told its own.
+/// Returns the rule that permits a promotion, by the latest numbers of both sides. Checked again when
+/// the taker has agreed and sent its own numbers.
 pub fn promotion_rule(view: View, step: &Step, taker: Load, phase: Phase) -> Option<Rule> {
     let giver = view.map.load(step.giver);
     let (giver_weight, taker_weight) = (view.weight(step.giver), view.weight(step.taker));
@@ -275,7 +276,7 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
 
     fn promotion<'p>(&self, open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {
         let mut last_resort = None;
-        // Most buckets have the same few takers: the answer for the one before is remembered.
+        // Most buckets have the same few takers: the answer for the previous one is cached.
         let mut known: Option<(NodeId, Option<Rule>)> = None;
         for plan in open {
             let bucket = self.view.bucket(plan);
@@ -336,15 +337,15 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             let bucket = self.view.bucket(plan);
             let mut missing = plan.missing(bucket);
             let Some(copy) = missing.find(|copy| copy.giver == Some(self.me)) else { continue };
-            // A bucket with too few backups gets those first: its copies must not become fewer.
+            // A bucket with too few backups gets those first: its number of copies must not shrink.
             if plan.missing(bucket).any(|copy| copy.giver.is_none()) {
                 continue;
             }
             let serves = bucket.primary() == Some(self.me);
             let kind = if serves { StepKind::GivePrimary } else { StepKind::GiveBackup };
             let step = self.step(kind, bucket, copy.taker);
-            // Another holder shall serve it in the end: better promote that one first, if the time
-            // for it comes, and give the copy as a backup.
+            // Another holder is the planned primary: it is better to promote that one first, once the
+            // rules permit it, and to give the copy as a backup.
             let heir_waits =
                 serves && plan.primary != copy.taker && bucket.is_held_by(plan.primary);
             let rank = 2 * u8::from(heir_waits) + u8::from(serves != prefers_primary);
@@ -356,7 +357,7 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             if others.clone().any(|readiness| readiness == Readiness::Unfit) {
                 continue;
             }
-            // What would be better is worth waiting for, as long as nobody is unfit for it.
+            // A better gift is worth waiting for, as long as none of its partners is unfit.
             let is_free = others.all(|readiness| readiness == Readiness::Free);
             if is_free {
                 best = Some((rank, step));

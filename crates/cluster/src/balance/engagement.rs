@@ -1,4 +1,4 @@
-//! A node's part in one move: what it waits for, what it proposes, and how it sees that it is over.
+//! A node's part in one move: the answers it waits for, its proposals, and how it detects the end.
 
 use placement::Hashmask;
 
@@ -10,7 +10,8 @@ use crate::map::{Bucket, Change, DropReason, Epoch, NodeId};
 pub struct Engagement {
     pub attempt: Attempt,
     pub bucket: Hashmask,
-    /// The basis of the plan this move belongs to. With another one, it is over.
+    /// Basis of the plan this move belongs to. If the basis changes, the move ends unless the new plan
+    /// contains it too.
     pub basis: Epoch,
     pub taker: NodeId,
     pub part: Part,
@@ -26,7 +27,7 @@ pub enum Part {
     Fetching {
         decision: Box<Decision>,
     },
-    /// All have agreed. If the giver is the source too, it fills and proposes by itself.
+    /// All partners have agreed. If the giver is the source too, it fills and proposes by itself.
     Giving {
         step: Step,
         proposed: Option<Epoch>,
@@ -35,7 +36,7 @@ pub enum Part {
         what: Offered,
     },
     Sourcing {
-        /// The epoch that the bucket must have passed when the proposal has been decided on.
+        /// The bucket's epoch at the proposal. A later epoch means that the proposal has been decided.
         proposed: Option<Epoch>,
     },
 }
@@ -49,7 +50,7 @@ impl Engagement {
         view.map.bucket(self.bucket)
     }
 
-    /// Whether this node can take the part it is asked to take.
+    /// Returns whether this node can take the part it is asked to take.
     pub(super) fn fits(&self, view: View, me: NodeId) -> bool {
         let Some(bucket) = self.state(view) else { return false };
         match self.part {
@@ -60,7 +61,7 @@ impl Engagement {
         }
     }
 
-    /// Whether the map shows that the move is complete, or can no longer become so.
+    /// Returns whether the map shows that the move is complete, or can no longer complete.
     pub(super) fn is_over(&self, view: View) -> bool {
         let Some(bucket) = self.state(view) else { return true };
         let taken = bucket.is_held_by(self.taker);
@@ -76,14 +77,14 @@ impl Engagement {
             },
             Part::Taking { what: Offered::Promotion } => served,
             Part::Taking { what: Offered::Fill } => taken,
-            // A primary comes as a backup first, and is promoted a moment later.
+            // A given primary arrives as a backup first, and is promoted a moment later.
             Part::Taking { what: Offered::Gift } => taken && bucket.primary() != Some(self.giver()),
             Part::Sourcing { .. } => taken,
         }
     }
 
-    /// Whether what this node has proposed was decided on and came to nothing: the bucket has a later
-    /// epoch, and not the effect.
+    /// Returns whether this node's proposal was decided but had no effect: the bucket has a later
+    /// epoch, but does not show the change.
     pub(super) fn has_failed(&self, view: View) -> bool {
         let Some(bucket) = self.state(view) else { return true };
         let (proposed, kind) = match &self.part {
@@ -100,13 +101,13 @@ impl Engagement {
         proposed.is_some_and(|epoch| bucket.epoch > epoch) && !done
     }
 
-    /// Whether this node was the giver of a copy, and not only of a promotion.
+    /// Returns whether this node was the giver of a copy, and not only of a promotion.
     pub(super) fn has_given(&self) -> bool {
         matches!(&self.part, Part::Giving { step, .. } if step.kind != StepKind::Promote)
     }
 
-    /// The fill is complete: the taker becomes a holder. A backup that is given away goes in the same
-    /// entry of the log, a primary after its handover.
+    /// Proposes the taker as a holder, once the fill is complete. A backup that is given away is
+    /// dropped in the same log entry, a primary after its handover.
     pub(super) fn propose_copy(&mut self, view: View, out: &mut Vec<Effect>) {
         let Some(bucket) = self.state(view) else { return };
         let (expected, giver) = (bucket.epoch, self.giver());
@@ -132,7 +133,7 @@ impl Engagement {
         Some(expected)
     }
 
-    /// The giver of a primary goes on to the handover once the taker is in sync.
+    /// Proposes the handover of a given primary once the taker is in sync.
     pub(super) fn go_on(&mut self, view: View, out: &mut Vec<Effect>) {
         let Some(bucket) = self.state(view) else { return };
         let (hashmask, taker, giver) = (self.bucket, self.taker, self.giver());
@@ -151,7 +152,7 @@ impl Engagement {
         out.push(Effect::Propose { planned_at: Some(self.basis), changes });
     }
 
-    /// Whether the plan of a new basis has this move too.
+    /// Returns whether the plan of a new basis contains this move too.
     pub(super) fn is_planned(&self, view: View) -> bool {
         let mut plans = view.plan.concerning(self.taker);
         let Some(plan) = plans.find(|plan| plan.hashmask == self.bucket) else { return false };
@@ -172,7 +173,7 @@ impl Engagement {
         }
     }
 
-    /// The others who take part in it, as far as this node knows them.
+    /// Returns the other participants, as far as this node knows them.
     pub(super) fn others(&self, me: NodeId) -> Vec<NodeId> {
         let source = match &self.part {
             Part::Offering { .. } | Part::Taking { .. } | Part::Sourcing { .. } => None,
@@ -187,7 +188,7 @@ impl Engagement {
         others
     }
 
-    /// What a primary proposes to drop a copy that is one too many.
+    /// Returns the primary's proposal to drop a copy that is one too many.
     pub(super) fn drop_changes(view: View, step: &Step) -> Vec<Change> {
         let Some(state) = view.map.bucket(step.bucket) else { return Vec::new() };
         let (bucket, node, because) = (step.bucket, step.taker, DropReason::Balance);

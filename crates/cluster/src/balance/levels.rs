@@ -1,4 +1,4 @@
-//! Load levels: what a node tells another about itself when asked.
+//! Load levels: a node's report about itself, sent on request.
 
 use placement::Hashmask;
 use serde::{Deserialize, Serialize};
@@ -7,33 +7,33 @@ use crate::map::{Epoch, Load};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LoadLevels {
-    /// The map these numbers were taken from.
+    /// Epoch of the map these numbers were taken from.
     pub epoch: Epoch,
     pub primaries: u32,
     pub backups: u32,
     pub vitals: Vitals,
-    /// It takes part in a move.
+    /// True if the node takes part in a move.
     pub busy: bool,
 }
 
-/// What the world around a node says about it. The decisions of today use only `condition`.
+/// A node's report about its process and machine. Decisions use only `condition` so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Vitals {
     pub bytes: u64,
     pub ops_per_second: u64,
     pub condition: Condition,
-    /// Sent to backups and not acknowledged yet.
+    /// Bytes sent to backups and not acknowledged yet.
     pub lag_bytes: u64,
-    /// The bucket that is being copied from here, if one is.
+    /// The bucket that is being copied from this node, if any.
     pub fill: Option<FillProgress>,
 }
 
-/// How far the copying of a bucket is.
+/// Progress of copying a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FillProgress {
     pub bucket: Hashmask,
     pub sent_bytes: u64,
-    /// By slots.
+    /// Percentage of the bucket's slots.
     pub percent: u8,
 }
 
@@ -41,17 +41,17 @@ pub struct FillProgress {
 pub enum Condition {
     #[default]
     Well,
-    /// Out of memory, out of disk, or stalling: it should get nothing more.
+    /// Out of memory, out of disk, or stalling: the node should get nothing more.
     Sick,
 }
 
-/// Whether a node could take part in a move.
+/// A node's ability to take part in a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Readiness {
     Free,
-    /// Not now.
+    /// The node takes part in another move.
     Busy,
-    /// It is sick, or does not answer.
+    /// The node is sick, or does not answer.
     Unfit,
 }
 

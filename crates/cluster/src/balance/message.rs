@@ -1,4 +1,4 @@
-//! What nodes say to each other about balance, and all that can move a balancer or be asked by it.
+//! Messages between balancers, and all inputs and effects of a balancer.
 
 use std::time::Duration;
 
@@ -9,20 +9,21 @@ use super::decide::Decision;
 use super::levels::LoadLevels;
 use crate::map::{Change, Epoch, NodeId};
 
-/// How a copy of bucket b gets from the giver A to the taker C, the primary being B (often A itself):
+/// Conversation that moves a copy of bucket b from the giver A to the taker C; B is the primary (often
+/// A itself):
 ///
 /// ~~~text
 /// A -> C  AskLevels    how much do you have?
-/// C -> A  Levels       so much, and whether I am busy
+/// C -> A  Levels       my load levels, and whether I am busy
 /// A -> C  Offer b      I would like to give you b
-/// C -> A  Accept       go on             (or Refuse: a transfer is already in progress)
-/// A -> B  Fetch b, C   send it b         (only if A is not the primary itself)
-/// B -> A  Accept       on its way        (or Refuse; then A tells C to Forget it)
-/// B       fills C, and proposes AddBackup and what follows; all three see in the map that it is done
+/// C -> A  Accept       agreed            (or Refuse: a transfer is already in progress)
+/// A -> B  Fetch b, C   send b to C       (only if A is not the primary itself)
+/// B -> A  Accept       agreed            (or Refuse; then A tells C to Forget it)
+/// B       fills C, and proposes AddBackup and the changes after it; all three see in the map that it is done
 /// ~~~
 ///
-/// A promotion is an `Offer` too, and then proposed by A. After a change of basis a move goes
-/// on if the new plan has it too; otherwise all three forget it.
+/// A promotion is an `Offer` too; A then proposes it. After a change of basis a move continues if the
+/// new plan contains it too; otherwise all three nodes forget it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Message {
     Ping,
@@ -54,13 +55,13 @@ pub enum Message {
         attempt: Attempt,
         because: Refused,
     },
-    /// The attempt has come to nothing.
+    /// Cancels the attempt.
     Forget {
         attempt: Attempt,
     },
 }
 
-/// One try of one giver to give one thing away.
+/// One attempt of one giver to give one bucket away.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Attempt {
     pub giver: NodeId,
@@ -80,11 +81,11 @@ pub enum Offered {
 pub enum Refused {
     /// A transfer is already in progress.
     Busy,
-    /// The two have different maps; the one behind will catch up.
+    /// The two nodes have different maps; the one behind will catch up.
     OtherMap,
 }
 
-/// Everything that can move a balancer.
+/// All inputs of a balancer.
 #[derive(Clone, Copy, Debug)]
 pub enum Input {
     Message {
@@ -92,33 +93,34 @@ pub enum Input {
         message: Message,
     },
     Timer(Timer),
-    /// The map this node goes by is another one now.
+    /// The node has adopted another map.
     MapChanged,
     /// The taker has acknowledged the end of the fill that `Effect::StartFill` asked for.
     FillDone {
         attempt: Attempt,
     },
-    /// A node has acknowledged nothing of what this one sent it for a while: a fill that goes there is
-    /// put off, the longer the more often it happens.
+    /// A node has acknowledged nothing from this one for a while: fills to it are put off, with a
+    /// back-off that grows each time this happens.
     Stuck {
         node: NodeId,
     },
-    /// The operator wants this node out.
+    /// The operator wants this node to leave.
     Leave,
 }
 
-/// A timer remembers why it was set. One that no longer matters is ignored, never cancelled.
+/// A timer that carries the reason it was set. A timer that no longer matters is ignored, never
+/// cancelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {
-    /// Time to look whether there is something to give.
+    /// Look for something to give.
     Event { number: u64 },
-    /// Time to decide with the load levels that have come.
+    /// Decide with the load levels received so far.
     LevelsDue { round: u64 },
-    /// Time to give up waiting for an answer.
+    /// Give up waiting for an answer.
     AnswerDue { attempt: Attempt },
 }
 
-/// Everything a balancer can ask for.
+/// All effects a balancer can request.
 #[derive(Clone, Debug)]
 pub enum Effect {
     Send {
@@ -129,22 +131,22 @@ pub enum Effect {
         timer: Timer,
         after: Duration,
     },
-    /// Copy the bucket from here to the taker.
+    /// Copy the bucket from this node to the taker.
     StartFill {
         attempt: Attempt,
         bucket: Hashmask,
         taker: NodeId,
     },
-    /// This node no longer takes part in a fill, as source, taker or giver: it ends, and the taker
-    /// frees what it got.
+    /// This node no longer takes part in a fill, as source, taker or giver: the fill ends, and the
+    /// taker frees the data it received.
     CancelFill {
         attempt: Attempt,
     },
-    /// Put these changes into the log, as one entry (`Map::apply_entry`).
+    /// Append these changes to the log, as one entry (`Map::apply_entry`).
     Propose {
         planned_at: Option<Epoch>,
         changes: Vec<Change>,
     },
-    /// A move has begun: the decision, to be kept for whoever asks why.
+    /// A move has begun. The decision is kept for the operator (`status`).
     Decided(Decision),
 }

@@ -1,28 +1,28 @@
-//! How often a node fires a load-balancing event.
+//! Interval between a node's load-balancing events.
 
 use std::time::Duration;
 
-/// How things stand for a node when it sets its next event.
+/// The situation of a node when it schedules its next event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// It has just given or promoted something: there may be a promotion to make of it.
+    /// The node has just given or promoted something: a promotion may now be possible because of it.
     AtOnce,
-    /// Somebody else's move has ended and this node may have something to give.
+    /// Another node's move has ended and this node may have something to give.
     MyTurn,
-    /// It has just given a copy and would give another, but others wait for the same taker: they come
-    /// first.
+    /// The node has just given a copy and would give another, but other givers wait for the same taker:
+    /// they come first.
     AfterOthers,
-    /// It has something to give, but could not: somebody was busy.
+    /// The node has something to give, but could not: a partner was busy.
     Soon,
-    /// The map is not balanced, but others have to act.
+    /// The map is not balanced, but other nodes have to act.
     Often,
-    /// Nothing is left to do for anybody.
+    /// No node has anything left to do.
     Seldom,
 }
 
 impl Pace {
-    /// The longest wait. The event comes after between half of it and all of it, by chance, so that
-    /// nodes do not fire in step.
+    /// Returns the longest wait. The event comes after a random time between half of it and all of it,
+    /// so that nodes do not fire in step.
     pub fn longest(self) -> Duration {
         match self {
             Pace::AtOnce => Duration::from_micros(100),
@@ -34,7 +34,7 @@ impl Pace {
         }
     }
 
-    /// The wait, for a chance drawn by the caller.
+    /// Returns the wait, for a random number drawn by the caller.
     pub fn wait(self, chance: u64) -> Duration {
         let longest = self.longest().as_nanos() as u64;
         Duration::from_nanos(longest / 2 + chance % (longest / 2))

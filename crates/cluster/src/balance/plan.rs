@@ -1,12 +1,13 @@
-//! The plan: who shall hold and serve what in the end, and so what is left to do, bucket by bucket.
+//! The plan: the holders and the primary each bucket shall have in the end, and so the remaining work,
+//! bucket by bucket.
 //!
 //! A plan is a pure function of the map at its *basis*, the last change that was not itself a step of
-//! balancing. Every node makes it from the same map, so all have the same plan; and all keep to it, in
-//! whatever order their moves happen to complete, until the basis changes. That is why nothing is
-//! moved twice, and why the copies made are exactly `Plan::copies_to_make`, the least possible.
+//! balancing. Every node computes it from the same map, so all have the same plan; and all keep to it,
+//! in whatever order their moves complete, until the basis changes. That is why nothing is moved twice,
+//! and why the number of copies made is exactly `Plan::copies_to_make`, the minimum.
 //!
-//! `table.rs` the map in numbers, `target.rs` and `refine.rs` who holds, `primaries.rs` who serves.
-//! Called by `decide.rs`, which picks a node's next move.
+//! `table.rs` is the map in numbers, `target.rs` and `refine.rs` choose the holders, `primaries.rs` the
+//! primaries. Called by `decide.rs`, which picks a node's next move.
 
 mod table;
 mod target;
@@ -26,7 +27,7 @@ use table::{Node, Nodes, Table};
 pub struct Plan {
     basis: Epoch,
     copies_to_make: usize,
-    /// Only buckets for which there is something to do, in the order of the map.
+    /// Buckets that need work, in the order of the map.
     buckets: Vec<BucketPlan>,
     /// For each member, in the order of the map, the places in `buckets` in which it has a part: it
     /// serves or shall serve the bucket, or gives or takes a copy.
@@ -35,35 +36,35 @@ pub struct Plan {
     shares: Vec<Share>,
 }
 
-/// What shall become of one bucket.
+/// The planned changes of one bucket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BucketPlan {
     pub hashmask: Hashmask,
     /// Its place in the map, which stays the same as long as the basis does.
     pub(super) place: usize,
-    /// Copies to be made.
+    /// Copies to make.
     pub copies: SmallVec<[NewCopy; 2]>,
-    /// Copies that go without being replaced.
+    /// Copies to drop without replacement.
     pub drops: SmallVec<[NodeId; 2]>,
-    /// Who shall serve it in the end.
+    /// The primary in the end.
     pub primary: NodeId,
 }
 
-/// A copy to be made.
+/// A copy to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewCopy {
-    /// Who gives its copy away for it; nobody if the bucket has too few copies.
+    /// The node that gives its copy away in return; `None` if the bucket has too few copies.
     pub giver: Option<NodeId>,
     pub taker: NodeId,
 }
 
 impl BucketPlan {
-    /// The copies that have not been made yet.
+    /// Returns the copies that have not been made yet.
     pub fn missing<'a>(&'a self, bucket: &'a Bucket) -> impl Iterator<Item = &'a NewCopy> {
         self.copies.iter().filter(|copy| !bucket.is_held_by(copy.taker))
     }
 
-    /// Whether all that was planned for it is done.
+    /// Returns whether everything planned for the bucket is done.
     pub fn is_done(&self, bucket: &Bucket) -> bool {
         bucket.primary() == Some(self.primary)
             && self.copies.iter().all(|copy| {
@@ -75,7 +76,7 @@ impl BucketPlan {
 }
 
 impl Plan {
-    /// The plan for a map. Everything that lasts is settled here.
+    /// Computes the plan for a map. All final holders and primaries are settled here.
     pub fn of(map: &Map) -> Plan {
         let mut table = Table::of(map);
         let place = |hashmask| map.place_of_bucket(hashmask);
@@ -157,38 +158,38 @@ impl Plan {
         self.basis
     }
 
-    /// The least number of copies that lead from the map at the basis to a balanced one.
+    /// Returns the least number of copies that lead from the map at the basis to a balanced one.
     pub fn copies_to_make(&self) -> usize {
         self.copies_to_make
     }
 
-    /// Whether the map at the basis was balanced already.
+    /// Returns whether the map at the basis was balanced already.
     pub fn is_empty(&self) -> bool {
         self.buckets.is_empty()
     }
 
-    /// All that is planned, in the order of the buckets.
+    /// Returns everything that is planned, in the order of the buckets.
     pub fn buckets(&self) -> &[BucketPlan] {
         &self.buckets
     }
 
-    /// What is planned for the buckets in which a node has a part.
+    /// Returns the plans of the buckets in which a node has a part.
     pub fn concerning(&self, node: NodeId) -> impl Iterator<Item = &BucketPlan> + use<'_> {
         self.concerns_of(node).iter().map(|place| &self.buckets[*place as usize])
     }
 
-    /// The places in `buckets` of what concerns a node.
+    /// Returns the places in `buckets` in which a node has a part.
     pub(super) fn concerns_of(&self, node: NodeId) -> &[u32] {
         let place = self.members.binary_search(&node).ok();
         place.map(|place| self.concerns[place].as_slice()).unwrap_or_default()
     }
 
-    /// A node's share of all copies. None if it was no member.
+    /// Returns a node's share of all copies, or `None` if it was not a member.
     pub fn share(&self, node: NodeId) -> Option<Share> {
         self.members.binary_search(&node).ok().map(|place| self.shares[place])
     }
 
-    /// How many of the planned copies are still to be made.
+    /// Returns how many of the planned copies are still to be made.
     pub fn copies_left(&self, map: &Map) -> usize {
         let left = |plan: &BucketPlan| {
             map.bucket(plan.hashmask).map_or(0, |bucket| plan.missing(bucket).count())
@@ -196,7 +197,7 @@ impl Plan {
         self.buckets.iter().map(left).sum()
     }
 
-    /// Whether everything planned is done.
+    /// Returns whether everything planned is done.
     pub fn is_done(&self, map: &Map) -> bool {
         self.buckets
             .iter()
@@ -204,7 +205,7 @@ impl Plan {
     }
 }
 
-/// From where to where, for one bucket.
+/// The start and the target of one bucket.
 struct Ends<'a> {
     place: usize,
     held: &'a Nodes,
@@ -213,14 +214,15 @@ struct Ends<'a> {
     primary: Node,
 }
 
-/// Pairs those who give a bucket away with those who take it. Takers left over fill a gap.
+/// Pairs the nodes that give a bucket away with those that take it. Takers left over fill a gap.
 fn paired(held: &Nodes, target: &Nodes) -> Vec<(Option<Node>, Node)> {
     let mut givers = held.iter().copied().filter(|node| !target.contains(node));
     let takers = target.iter().copied().filter(|node| !held.contains(node));
     takers.map(|taker| (givers.next(), taker)).collect()
 }
 
-/// Who serves a bucket if nobody is promoted: its primary, or else whoever takes it from the primary.
+/// Returns the primary of a bucket without any promotion: its present one, or else the node that takes
+/// the bucket from it.
 fn heir(table: &Table, bucket: usize, pairs: &[(Option<Node>, Node)]) -> Node {
     let (held, target) = (&table.held[bucket], &table.target[bucket]);
     let Some(primary) = held.first().copied() else { return 0 };

@@ -1,12 +1,12 @@
-//! How much of everything is whose: the share of a node, and what it may hold in the end.
+//! A node's share of all copies, and how many copies it may hold in the end.
 //!
-//! Share = `buckets x copies x weight / sum of weights`, but nobody can hold a bucket twice: what a heavy
-//! node cannot take is shared out among the others. The planner ends with every node at the floor or
-//! the ceiling of its share, and its primaries at the floor or the ceiling of `share / copies`.
+//! Share = `buckets x copies x weight / sum of weights`, but no node can hold a bucket twice: the
+//! excess of a heavy node is shared out among the others. The planner ends with every node at the floor
+//! or the ceiling of its share, and its primaries at the floor or the ceiling of `share / copies`.
 
 use std::ops::RangeInclusive;
 
-/// A node's share as a fraction: exact, because all nodes must come to the same result.
+/// A node's share as a fraction: exact, because all nodes must compute the same result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
     numerator: u128,
@@ -22,18 +22,18 @@ impl Share {
         small(floor)..=small(ceiling)
     }
 
-    /// The floor and the ceiling of the share. The floor is the *ideal*.
+    /// Returns the floor and the ceiling of the share. The floor is the *ideal*.
     pub fn totals(self) -> RangeInclusive<u32> {
         self.over(1)
     }
 
-    /// What it may have of primaries, if each bucket has that many copies.
+    /// Returns the number of primaries the node may have if each bucket has `copies` copies.
     pub fn primaries(self, copies: usize) -> RangeInclusive<u32> {
         self.over(copies.max(1) as u128)
     }
 }
 
-/// The shares of nodes with these weights in `buckets` buckets of `copies` copies each.
+/// Returns the shares of nodes with these weights in `buckets` buckets of `copies` copies each.
 pub fn shares(weights: &[u32], buckets: usize, copies: usize) -> Vec<Share> {
     let full = Share { numerator: buckets as u128, denominator: 1 };
     let mut shares = vec![None; weights.len()];

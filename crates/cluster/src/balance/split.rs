@@ -1,14 +1,14 @@
-//! When buckets are split: all of them when there are too few to share out, one when it has outgrown
-//! the rest. Buckets never merge.
+//! Splitting of buckets: all of them when there are too few to share out, one when it has outgrown the
+//! rest. Buckets never merge.
 
 use placement::Hashmask;
 
 use crate::map::{Change, Map};
 
-/// The split that the map needs by its number of members, if any. Proposed together with the `Join`
-/// that makes it necessary, so that nothing is copied under the old mask first.
+/// Returns the split that the map needs for its number of members, if any. It is proposed together with
+/// the `Join` that makes it necessary, so that nothing is copied under the old mask first.
 ///
-/// Where buckets have different sizes, only the largest are split.
+/// With buckets of different sizes, only the largest are split.
 pub fn split_by_count(map: &Map) -> Option<Change> {
     let nodes = map.members().iter().filter(|member| member.weight > 0).count();
     let copies = map.bucket_count() * map.copies_wanted();
@@ -21,7 +21,7 @@ pub fn split_by_count(map: &Map) -> Option<Change> {
     Some(Change::Split(largest.map(|bucket| (bucket.hashmask, bucket.epoch)).collect()))
 }
 
-/// The split of buckets that have outgrown the rest. `bytes` has the size of every bucket.
+/// Returns the split of buckets that have outgrown the rest. `bytes` returns the size of a bucket.
 pub fn split_by_size(map: &Map, bytes: impl Fn(Hashmask) -> u64) -> Option<Change> {
     let limit = map.settings().split_larger_than;
     let mut sizes: Vec<u64> = map.buckets().map(|bucket| bytes(bucket.hashmask)).collect();

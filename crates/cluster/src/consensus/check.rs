@@ -1,10 +1,10 @@
-//! Messages that the library must not see: it takes its peers for honest and its links for sound, and
-//! ends the process when one of them contradicts what it knows. Here such a message is ignored.
+//! Messages that the library must not see: it assumes honest peers and sound links, and panics when one
+//! of them contradicts its state. Such a message is dropped here.
 //!
-//! What is checked are the conditions of its assertions, and what would make it count an answer that
-//! nobody can have given, or keep an entry that no leader can have sent. Whether a message is old, or
-//! for somebody else to answer, it decides itself. Each condition has a test in `tests/liars.rs` that
-//! fails without it.
+//! The checks cover the conditions of its assertions, and messages that would make it count an answer
+//! that no node can have given, or keep an entry that no leader can have sent. The library itself
+//! recognizes stale messages and messages that another node has to answer. Each condition has a test in
+//! `tests/liars.rs` that fails without it.
 
 use raft::RawNode;
 
@@ -12,12 +12,12 @@ use super::log::Log;
 use super::{Body, Entry, LogPlace, RaftMessage, SnapshotData, Term};
 use crate::map::{LogIndex, NodeId};
 
-/// Terms and indexes above this are nonsense; below it the library's sums cannot overflow.
+/// Terms and indexes above this are invalid; below it the library's sums cannot overflow.
 const NUMBER_MAX: u64 = 1 << 62;
-/// Nobody is so many elections behind. Without this, one message could use up all terms there are.
+/// Maximum number of elections a node can be behind. Without this, one message could use up all terms.
 const TERMS_BEHIND_MAX: u64 = 1 << 32;
 
-/// Whether a message may go to the library.
+/// Returns whether a message may be passed to the library.
 pub(super) fn is_sound(raft: &RawNode<Log>, from: NodeId, message: &RaftMessage) -> bool {
     let me = raft.raft.id;
     let named = from.0 != raft::INVALID_ID && from.0 != me;
@@ -30,15 +30,15 @@ pub(super) fn is_sound(raft: &RawNode<Log>, from: NodeId, message: &RaftMessage)
         Body::Append { after, entries, commit: _ } => {
             is_place(*after) && continues(*after, entries, message.term)
         }
-        // Or entries that were never sent would count as arrived.
+        // Otherwise entries that were never sent would count as arrived.
         Body::Appended { last: matched, commit: _ } => {
             matched.0 <= last || message.term.0 != raft.raft.term
         }
         Body::NotAppended { after, hint, commit: _ } => hint.index <= *after,
         Body::Snapshot(snapshot) => is_snapshot(snapshot, message.term),
-        // An honest leader says no more than it knows to have arrived here.
+        // An honest leader announces no more than it knows to have arrived here.
         Body::Heartbeat { commit, read: _ } => commit.0 <= last || message.term.0 < raft.raft.term,
-        // Who has been in no election yet has no term to refuse with.
+        // A node that has been in no election yet has no term to refuse with.
         Body::Vote { last, .. } => {
             let log = &raft.raft.raft_log;
             raft.raft.term > 0 || log.is_up_to_date(last.index.0, last.term.0)
@@ -52,12 +52,13 @@ fn is_number(number: u64) -> bool {
     (1..=NUMBER_MAX).contains(&number)
 }
 
-/// The library says 0 is the term of every index it does not have, so a message must not.
+/// Checks a log position. The library returns term 0 for every index it does not have, so a message
+/// must not use it.
 fn is_place(place: LogPlace) -> bool {
     is_number(place.index.0) && is_number(place.term.0)
 }
 
-/// Whether these entries can follow that place in the log of a leader of that term.
+/// Returns whether these entries can follow that position in the log of a leader of that term.
 fn continues(after: LogPlace, entries: &[Entry], leader: Term) -> bool {
     let mut last = after;
     let in_order = entries.iter().all(|entry| {

@@ -1,7 +1,7 @@
-//! What stands in the log, and its form inside the library.
+//! The entries of the log, and their form inside the library.
 //!
-//! A change of the configuration travels in the entry's context as ours; the library's own encoding
-//! of it is read by nobody but the leader that proposed it.
+//! A configuration change travels in the entry's context in our own encoding; only the leader that
+//! proposed it reads the library's encoding.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub enum Payload {
     Reconfigure(Reconfiguration),
 }
 
-/// Who comes and goes among voters and learners. With nobody in it: the end of a joint configuration.
+/// Nodes added to and removed from the voters and learners. If empty: the end of a joint configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Reconfiguration {
     pub voters: BTreeSet<NodeId>,
@@ -47,8 +47,8 @@ impl Reconfiguration {
         self.voters.is_empty() && self.learners.is_empty() && self.removed.is_empty()
     }
 
-    /// More than one change at once makes the library go through a joint configuration, and leave it
-    /// by itself.
+    /// Returns the library's form. With more than one change at once the library goes through a joint
+    /// configuration, and leaves it by itself.
     pub(super) fn to_raft(&self) -> ConfChangeV2 {
         let kinds = [
             (&self.removed, ConfChangeType::RemoveNode),

@@ -1,7 +1,7 @@
-//! The log in memory, as the library wants to read it, and the map it makes.
+//! The log in memory, in the form the library reads, and the map it produces.
 //!
-//! Everything decided is applied at once, so a snapshot can be made at any time and stands for all of
-//! it. Some entries before that are kept: a node that missed only those needs no snapshot.
+//! Every committed entry is applied at once, so a snapshot can be made at any time and replaces all of
+//! them. Some applied entries are kept: a node that missed only those needs no snapshot.
 
 use std::collections::VecDeque;
 
@@ -18,19 +18,19 @@ const COMPACT_AFTER: u64 = 1024;
 
 pub(super) struct Log {
     hard_state: HardState,
-    /// The place of the entry before the first of `entries`.
+    /// Position of the entry before the first of `entries`.
     before: LogPlace,
     entries: VecDeque<Entry>,
-    /// Up to where everything is in `map` and `configuration`.
+    /// Position up to which `map` and `configuration` include everything.
     applied: LogPlace,
     configuration: Configuration,
-    /// None before the first snapshot of a node that joins.
+    /// `None` before the first snapshot of a joining node.
     map: Option<Map>,
 }
 
 impl Log {
-    /// The first of a cluster: the founder's map stands for an entry nobody ever had, so that whoever
-    /// joins begins with a snapshot.
+    /// Returns the first snapshot of a cluster: the founder's map replaces an entry that never existed,
+    /// so that every joining node begins with a snapshot.
     pub(super) fn founded(founder: NodeId, map: Map) -> SnapshotData {
         let at = LogPlace::new(LogIndex::FIRST.0, 1);
         SnapshotData { at, configuration: Configuration::of_voter(founder), map }
@@ -97,7 +97,7 @@ impl Log {
         self.applied = at;
     }
 
-    /// What stands in the log and is not decided as far as this node knows.
+    /// Returns the entries of the log that are not committed as far as this node knows.
     pub(super) fn undecided(&self) -> impl Iterator<Item = super::Entry> + use<'_> {
         let decided = (self.applied.index.0 - self.before.index.0) as usize;
         self.entries.iter().skip(decided).map(super::Entry::of_raft)
@@ -107,7 +107,7 @@ impl Log {
         self.applied.index.0 - self.before.index.0 >= TAIL + COMPACT_AFTER
     }
 
-    /// Forgets what is applied, except for the tail.
+    /// Drops the applied entries, except for the tail.
     pub(super) fn compact(&mut self) {
         let until = self.applied.index.0.saturating_sub(TAIL);
         while self.before.index.0 < until {
@@ -116,13 +116,14 @@ impl Log {
         }
     }
 
-    /// The map with everything applied, unless there is none yet.
+    /// Returns a snapshot of the map with everything applied, unless there is none yet.
     pub(super) fn to_snapshot(&self) -> Option<SnapshotData> {
         let (at, configuration) = (self.applied, self.configuration.clone());
         self.map.clone().map(|map| SnapshotData { at, configuration, map })
     }
 
-    /// Everything that another life of this node must know: what is applied as a snapshot, then the rest.
+    /// Returns everything this node needs after a restart: the applied entries as a snapshot, then the
+    /// rest.
     pub(super) fn to_saved(&self) -> Saved {
         let saved = Saved::new(self.hard_state, self.to_snapshot(), self.undecided().collect());
         saved.expect("the log has no gap, and begins with a map")

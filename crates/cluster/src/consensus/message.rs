@@ -1,7 +1,8 @@
-//! What nodes tell each other to keep one log. Typed, so that what was decoded makes some sense, and
-//! the only form in which anything of the log crosses the network.
+//! Messages that keep the logs of all nodes the same. They are typed, so that a decoded message is
+//! well-formed, and they are the only form in which the log crosses the network.
 //!
-//! `check.rs` refuses what makes sense but not here; then `to_raft` hands it to the library.
+//! `check.rs` drops messages that are well-formed but wrong in this state; then `to_raft` passes the
+//! rest to the library.
 
 use raft::eraftpb::{self, Message, MessageType};
 use serde::{Deserialize, Serialize};
@@ -11,14 +12,14 @@ use crate::map::{LogIndex, NodeId};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RaftMessage {
-    /// The sender's; for a poll before an election, and a vote promised in it, the next one.
+    /// The sender's term; for a poll before an election, and a vote promised in it, the next term.
     pub term: Term,
     pub body: Body,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Body {
-    /// Entries to follow those up to `after`.
+    /// Entries that follow those up to `after`.
     Append {
         after: LogPlace,
         entries: Vec<Entry>,
@@ -29,7 +30,7 @@ pub enum Body {
         last: LogIndex,
         commit: LogIndex,
     },
-    /// The sender has another entry than the leader at `after`; they may agree up to `hint`.
+    /// The sender's entry at `after` differs from the leader's; the logs may agree up to `hint`.
     NotAppended {
         after: LogIndex,
         hint: LogPlace,
@@ -48,7 +49,7 @@ pub enum Body {
         commit: LogPlace,
     },
     Snapshot(Box<SnapshotData>),
-    /// `read`: the context of the last read index that was asked for.
+    /// A heartbeat; `read` is the context of the last requested read index.
     Heartbeat {
         commit: LogIndex,
         read: Option<u64>,
@@ -57,21 +58,21 @@ pub enum Body {
         commit: LogIndex,
         read: Option<u64>,
     },
-    /// The leader hands over: stand for election at once.
+    /// The leader hands over: the receiver stands for election at once.
     TimeoutNow,
 }
 
-/// What a vote is about.
+/// The kind of a vote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Ballot {
-    /// Would there be a vote? Nobody's term changes by asking.
+    /// A pre-vote: would the node get votes? Asking changes no term.
     Poll,
     Election,
-    /// An election wanted by the leader itself, who need not be silent for it.
+    /// An election requested by the leader itself; the leader need not be silent for it.
     HandOver,
 }
 
-/// An index of the log and the term of the entry there.
+/// A log index and the term of the entry there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct LogPlace {
     pub index: LogIndex,
@@ -85,7 +86,8 @@ impl LogPlace {
 }
 
 impl RaftMessage {
-    /// For the library. `from` is who the link says it is, whatever the message might claim.
+    /// Converts to the library's form. `from` is the peer of the link, whatever the message might
+    /// claim.
     pub(super) fn to_raft(&self, from: NodeId, to: NodeId) -> Message {
         let mut raft = Message::default();
         (raft.from, raft.to, raft.term) = (from.0, to.0, self.term.0);
@@ -93,7 +95,8 @@ impl RaftMessage {
         raft
     }
 
-    /// What the library wants to send, and to whom. None for what never leaves a node.
+    /// Converts a message of the library, with its recipient. `None` for messages that never leave a
+    /// node.
     pub(super) fn of_raft(mut raft: Message) -> Option<(NodeId, RaftMessage)> {
         let body = Body::of_raft(&mut raft)?;
         Some((NodeId(raft.to), RaftMessage { term: Term(raft.term), body }))
@@ -188,8 +191,8 @@ impl Body {
                 Body::HeartbeatAnswer { commit, read: context_of_read(&raft.context) }
             }
             MessageType::MsgTimeoutNow => Body::TimeoutNow,
-            // Events inside the library, and what followers would forward: `Consensus` asks it only
-            // on a leader.
+            // Events inside the library, and messages that followers would forward: `Consensus`
+            // requests those only on a leader.
             MessageType::MsgHup
             | MessageType::MsgBeat
             | MessageType::MsgPropose
@@ -247,7 +250,7 @@ impl SnapshotData {
     }
 }
 
-/// The library's form of a read's context: empty means none.
+/// Returns the library's form of a read's context: empty means none.
 pub(super) fn read_context(read: Option<u64>) -> Vec<u8> {
     read.map(|context| context.to_le_bytes().to_vec()).unwrap_or_default()
 }

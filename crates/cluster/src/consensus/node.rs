@@ -1,8 +1,8 @@
-//! One node's part in keeping one log: what goes in, and `settle`, which follows from it.
+//! One node's part in keeping the log: its inputs, and `settle`, which collects their consequences.
 //!
-//! After every input the library is asked at once for all that follows, and believes it to be on disk;
-//! it is not yet, but nothing of it is seen outside before `ready` hands it over, with what is to be
-//! persisted first. So between two inputs nothing is ever half done.
+//! After every input the node asks the library at once for all consequences, and tells it that they are
+//! on disk; they are not yet, but nothing is visible outside before `ready` returns it, together with
+//! the state to persist first. So between two inputs nothing is ever half done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,42 +19,42 @@ use super::{
 };
 use crate::map::{LogIndex, Map, NodeId};
 
-/// How often `tick` is to be called. A leader sends a heartbeat with each.
+/// Interval between calls of `tick`. A leader sends a heartbeat with each.
 pub const TICK: Duration = Duration::from_millis(100);
 
-/// A follower that hears nothing for so many ticks looks for a new leader: from the first to before
-/// the second.
+/// Ticks without a message from the leader after which a follower stands for election: from the first
+/// number to below the second.
 const ELECTION_TICKS: (u64, u64) = (5, 10);
-/// A snapshot not acknowledged by then is taken for lost, and sent again.
+/// Ticks after which an unacknowledged snapshot counts as lost and is sent again.
 const SNAPSHOT_TICKS: u32 = 30;
-/// Of entries in one message. One that is larger goes alone.
+/// Maximum size of the entries in one message. A larger entry is sent alone.
 const MESSAGE_BYTES: u64 = 1 << 20;
-/// Of proposals that are not decided yet. Past this, new ones are refused.
+/// Maximum size of uncommitted proposals. Beyond this, new ones are refused.
 const UNDECIDED_BYTES: u64 = 16 << 20;
 const MESSAGES_IN_FLIGHT: usize = 64;
 
-/// How a node comes in.
+/// The way a node starts.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Begin {
-    /// As the first of a cluster with this map.
+    /// As the founder of a cluster with this map.
     Found(Map),
-    /// As one that the leader will send everything to.
+    /// As a joining node, to which the leader will send everything.
     Join,
-    /// With what it had kept.
+    /// As a restarted node, with the state it had kept.
     Resume(Saved),
 }
 
-/// Nothing was proposed.
+/// The reason nothing was proposed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProposeError {
     NotLeader {
         leader: Option<NodeId>,
     },
-    /// Leadership is being handed over, or too much is undecided.
+    /// Leadership is being handed over, or too many proposals are uncommitted.
     Busy,
 }
 
-/// What became of a snapshot that was sent.
+/// The fate of a snapshot that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delivery {
     Arrived,
@@ -65,15 +65,15 @@ pub struct Consensus {
     me: NodeId,
     seed: u64,
     raft: RawNode<Log>,
-    /// What is to be done and was not handed over yet.
+    /// Work that was not handed out yet.
     out: Ready,
-    /// How many ticks ago each node was sent a snapshot that it has not acknowledged.
+    /// For each node with an unacknowledged snapshot, the ticks since it was sent.
     snapshots: BTreeMap<u64, u32>,
 }
 
 impl Consensus {
-    /// `seed` only spreads election timeouts. If it is the same on all nodes of a cluster, no two of
-    /// up to five voters have the same one.
+    /// Creates a node's part. `seed` only spreads election timeouts. If it is the same on all nodes of
+    /// a cluster, no two of up to five voters have the same timeout.
     pub fn new(me: NodeId, seed: u64, begin: Begin) -> Consensus {
         let mut out = Ready::default();
         let saved = match begin {
@@ -107,31 +107,31 @@ impl Consensus {
         let mut consensus = Consensus { me, seed, raft, out, snapshots: BTreeMap::new() };
         consensus.settle();
         if consensus.is_only_voter() {
-            // Nobody else could be elected: no need to wait for that.
+            // No other node could be elected: no need to wait for the timeout.
             consensus.raft.campaign().expect("standing for election never fails");
             consensus.settle();
         }
         consensus
     }
 
-    /// Time has passed: `TICK` of it.
+    /// Advances time by one `TICK`.
     pub fn tick(&mut self) {
         self.raft.tick();
         self.give_up_snapshots();
         self.settle();
     }
 
-    /// Takes a message from another node. One that is wrong is ignored.
+    /// Handles a message from another node. An invalid one is ignored.
     pub fn step(&mut self, from: NodeId, message: &RaftMessage) {
         if !check::is_sound(&self.raft, from, message) {
             return;
         }
-        // What the library refuses (an answer from a stranger) is of no use to us either.
+        // A message that the library refuses (an answer from a stranger) is of no use here either.
         let _ = self.raft.step(message.to_raft(from, self.me));
         self.settle();
     }
 
-    /// Proposes changes. That they were proposed does not mean that they will be decided.
+    /// Proposes changes. A proposal is not necessarily committed.
     pub fn propose(&mut self, entry: &LogEntry) -> Result<(), ProposeError> {
         if !self.is_leader() {
             return Err(ProposeError::NotLeader { leader: self.leader() });
@@ -141,9 +141,9 @@ impl Consensus {
         proposed.map_err(|_| ProposeError::Busy)
     }
 
-    /// Makes these the voters and learners, if this is the leader. Does nothing if they are, or while
-    /// an earlier change is under way: to be called again until it is so. A leader that will have no
-    /// vote any more first hands over to one that will.
+    /// Makes these the voters and learners, if this is the leader. Does nothing if they already are, or
+    /// while an earlier change is in progress: the caller repeats the call until it has taken effect. A
+    /// leader that will lose its vote first hands over to a node that will have one.
     pub fn reconfigure(&mut self, voters: &BTreeSet<NodeId>, learners: &BTreeSet<NodeId>) {
         let now = self.configuration();
         let change = change_between(now, voters, learners);
@@ -161,7 +161,7 @@ impl Consensus {
         let heir = heirs.max_by_key(|node| (self.matched(**node), std::cmp::Reverse(**node)));
         match heir.copied() {
             Some(heir) => self.transfer_leadership(heir),
-            // Nobody could take over yet: first with me, then without.
+            // No node could take over yet: first with this node as a voter, then without.
             None => self.reconfigure(
                 &voters.union(&BTreeSet::from([self.me])).copied().collect(),
                 learners,
@@ -169,9 +169,9 @@ impl Consensus {
         }
     }
 
-    /// Asks for an index that everything decided before this call is at or before, and for the proof
-    /// that this node leads: see `Ready::reads`. `context` is a new number each time. A question that
-    /// gets no answer (this node does not lead, or not for long enough) is to be asked again.
+    /// Requests an index at or after everything committed before this call, and the proof that this
+    /// node leads: see `Ready::reads`. `context` is a new number each time. The caller repeats a
+    /// request that gets no answer (this node does not lead, or lost leadership too soon).
     pub fn read_index(&mut self, context: u64) {
         if self.is_leader() {
             self.raft.read_index(read_context(Some(context)));
@@ -188,20 +188,21 @@ impl Consensus {
         }
     }
 
-    /// What stands in the log and is not decided as far as this node knows.
+    /// Returns the entries of the log that are not committed as far as this node knows.
     pub fn undecided(&self) -> impl Iterator<Item = Entry> + use<'_> {
         self.raft.store().undecided()
     }
 
-    /// Returns what this node has promised and knows, as `Begin::Resume` takes it: for a process that goes on
-    /// under a new boot without having ended.
+    /// Returns this node's promises and knowledge, in the form `Begin::Resume` takes: for a process
+    /// that continues under a new boot without having ended.
     pub fn to_saved(&self) -> Saved {
         self.raft.store().to_saved()
     }
 
-    /// Ends this log and begins another, with this node as the only voter and the only member of the
-    /// map: a takeover. Everything in the log counts as decided, for it may have been. Nothing of the
-    /// old log may be sent to this node from here on, nor anything of the new one to the others.
+    /// Performs a takeover: ends this log and begins another, with this node as the only voter and the
+    /// only member of the map. Everything in the log counts as committed, because it may have been.
+    /// From here on, nothing of the old log may be sent to this node, nor anything of the new one to
+    /// the others.
     pub fn take_over(&mut self) {
         let Some(mut map) = self.map().cloned() else { return };
         for entry in self.undecided() {
@@ -218,13 +219,13 @@ impl Consensus {
         *self = Consensus::start(self.me, self.seed, saved, out);
     }
 
-    /// A message to that node was lost.
+    /// Reports that a message to that node was lost.
     pub fn report_unreachable(&mut self, node: NodeId) {
         self.raft.report_unreachable(node.0);
         self.settle();
     }
 
-    /// The last snapshot has reached that node, or has not.
+    /// Reports whether the last snapshot has reached that node.
     pub fn report_snapshot(&mut self, node: NodeId, delivery: Delivery) {
         let status = match delivery {
             Delivery::Arrived => SnapshotStatus::Finish,
@@ -234,7 +235,7 @@ impl Consensus {
         self.settle();
     }
 
-    /// Everything to do now.
+    /// Returns all work to do now.
     pub fn ready(&mut self) -> Ready {
         if self.raft.store().is_long() {
             self.compact();
@@ -242,7 +243,7 @@ impl Consensus {
         std::mem::take(&mut self.out)
     }
 
-    /// Forgets entries that are in the map. `ready` does it now and then.
+    /// Drops entries that the map includes. `ready` does it from time to time.
     pub fn compact(&mut self) {
         self.out.persist.snapshot = self.raft.store().to_snapshot();
         self.raft.mut_store().compact();
@@ -252,7 +253,7 @@ impl Consensus {
         self.me
     }
 
-    /// Whether this node believes to be the leader. Only a read index proves it.
+    /// Returns whether this node believes that it leads. Only a read index proves it.
     pub fn is_leader(&self) -> bool {
         self.raft.raft.state == StateRole::Leader
     }
@@ -266,8 +267,8 @@ impl Consensus {
         Term(self.raft.raft.term)
     }
 
-    /// The map with everything applied that is decided as far as this node knows. None until a node
-    /// that joins has received it.
+    /// Returns the map with everything applied that is committed as far as this node knows. `None`
+    /// until a joining node has received it.
     pub fn map(&self) -> Option<&Map> {
         self.raft.store().map()
     }
@@ -284,12 +285,12 @@ impl Consensus {
         &self.configuration().learners
     }
 
-    /// Whether voters are being replaced, or a change of them is proposed.
+    /// Returns whether voters are being replaced, or a change of them is proposed.
     pub fn is_reconfiguring(&self) -> bool {
         self.configuration().is_joint() || self.has_proposed_voters()
     }
 
-    /// Whether this leader's next decisions may need other voters than `configuration` tells.
+    /// Returns whether this leader's next commits may need other voters than `configuration` names.
     pub fn has_proposed_voters(&self) -> bool {
         self.is_leader() && self.raft.raft.has_pending_conf() && !self.configuration().is_joint()
     }
@@ -306,7 +307,7 @@ impl Consensus {
         LogIndex(self.raft.raft.raft_log.last_index())
     }
 
-    /// Up to where a node is known to have the log, if this is the leader.
+    /// Returns the index up to which a node is known to have the log, if this is the leader.
     pub fn matched(&self, node: NodeId) -> Option<LogIndex> {
         let progress = self.raft.raft.prs().get(node.0)?;
         self.is_leader().then_some(LogIndex(progress.matched))
@@ -331,7 +332,7 @@ impl Consensus {
         }
     }
 
-    /// Takes from the library all that follows from the last input.
+    /// Collects from the library all consequences of the last input.
     fn settle(&mut self) {
         while self.raft.has_ready() {
             let mut ready = self.raft.ready();
@@ -409,24 +410,24 @@ impl Consensus {
     }
 
     fn apply_configuration(&mut self, at: LogPlace, change: &Reconfiguration) {
-        // While it switches, the library may send snapshots: the log still has the configuration
-        // before this entry then, and stands before it.
+        // While it switches, the library may send snapshots: the log still has the configuration before
+        // this entry then, and its position is before it.
         let configuration = match self.raft.apply_conf_change(&change.to_raft()) {
             Ok(state) => Configuration::of_raft(&state),
-            // It makes no sense, for all nodes alike: for all of them nothing changes.
+            // The change is invalid, on all nodes alike: nothing changes on any of them.
             Err(_) => self.configuration().clone(),
         };
         let leads_without_vote = self.is_leader() && !configuration.is_voter(self.me);
         self.raft.mut_store().apply_configuration(at, configuration);
         if leads_without_vote {
-            // An earlier leader had proposed to remove this one. The library would go on, and fall
-            // over the first entry that is decided without it.
+            // An earlier leader had proposed to remove this one. The library would go on, and panic at
+            // the first entry that is committed without it.
             let term = self.raft.raft.term;
             self.raft.raft.become_follower(term, raft::INVALID_ID);
         }
     }
 
-    /// Each voter waits for another time, and in each term for another one.
+    /// Returns the election timeout in ticks: different for each voter, and different in each term.
     pub(super) fn election_timeout(&self) -> usize {
         let (least, end) = ELECTION_TICKS;
         let rank = self.voters().range(..self.me).count() as u64;
@@ -435,7 +436,7 @@ impl Consensus {
     }
 }
 
-/// A log that begins with this map. It is on the disk before anything else is.
+/// Returns a log that begins with this map. It is on disk before anything else is.
 fn begun_with(snapshot: SnapshotData, out: &mut Ready) -> Saved {
     let hard_state = HardState { term: snapshot.at.term, vote: None, commit: snapshot.at.index };
     out.persist.install(snapshot.clone());
@@ -458,7 +459,7 @@ fn change_between(
     }
 }
 
-/// SplitMix64's last step: numbers that differ little become numbers that differ much.
+/// Mixes a number (SplitMix64's finalizer): inputs that differ little give outputs that differ much.
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

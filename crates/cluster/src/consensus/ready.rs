@@ -1,19 +1,19 @@
-//! What one node's part in the log asks for.
+//! The work that one node's part in the log requests.
 
 use super::{Configuration, LogEntry, Persist, RaftMessage};
 use crate::map::{LogIndex, Map, NodeId, Outcome};
 
-/// What is to be done, in this order: `persist` and sync, send `messages`, then act on the rest.
+/// The work to do, in this order: write and sync `persist`, send `messages`, then act on the rest.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Ready {
     pub persist: Persist,
     pub messages: Vec<(NodeId, RaftMessage)>,
-    /// The map begins anew: the node has just started, or has been too far behind for single entries.
+    /// The map as a whole: the node has just started, or was too far behind for single entries.
     pub snapshot: Option<(LogIndex, Map)>,
-    /// What was decided, after the snapshot if there is one.
+    /// The committed entries, after the snapshot if there is one.
     pub committed: Vec<(LogIndex, Committed)>,
-    /// Read indexes that were asked for, by their contexts: at some moment after the question this
-    /// node was the leader, and everything decided by then is at or before the index.
+    /// Requested read indexes, by their contexts: at some moment after the request this node was the
+    /// leader, and everything committed by then is at or before the index.
     pub reads: Vec<(u64, LogIndex)>,
 }
 
@@ -33,11 +33,11 @@ pub enum Committed {
     Nothing,
 }
 
-/// An entry that was decided, and what it did to the map.
+/// A committed entry, and its effect on the map.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Applied {
     pub entry: LogEntry,
     pub outcomes: Vec<Outcome>,
-    /// The map after it.
+    /// The map after the entry.
     pub map: Map,
 }

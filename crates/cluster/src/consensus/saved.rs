@@ -1,4 +1,4 @@
-//! What a node keeps over a restart, and what it has to write for that.
+//! The state of a node that survives a restart, and the writes that keep it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Entry, LogPlace};
 use crate::map::{LogIndex, Map, NodeId};
 
-/// How often a leader was looked for. At most one is found in each.
+/// The number of an election. Each has at most one leader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Term(pub u64);
 
@@ -19,27 +19,27 @@ impl fmt::Display for Term {
     }
 }
 
-/// What a node has promised: forgetting it could elect two leaders.
+/// A node's promises: losing them could elect two leaders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct HardState {
     pub term: Term,
     pub vote: Option<NodeId>,
-    /// May be behind without harm.
+    /// May lag behind without harm.
     pub commit: LogIndex,
 }
 
-/// Who votes and who only listens. While voters are replaced, both the old and the new must agree.
+/// The voters and learners. While voters are replaced, both the old and the new ones must agree.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Configuration {
     pub voters: BTreeSet<NodeId>,
     pub learners: BTreeSet<NodeId>,
-    /// The voters before, while the configuration is joint; else empty.
+    /// The previous voters, while the configuration is joint; else empty.
     pub voters_before: BTreeSet<NodeId>,
-    /// Voters before that will be learners.
+    /// Previous voters that will become learners.
     pub learners_next: BTreeSet<NodeId>,
 }
 
-/// The map at one place of the log: it stands for all entries up to there.
+/// The map at one position of the log: it replaces all entries up to there.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SnapshotData {
     pub at: LogPlace,
@@ -47,18 +47,19 @@ pub struct SnapshotData {
     pub map: Map,
 }
 
-/// What is to be on disk, synced, before anything else of the same `Ready` is done; in this order.
+/// The writes that must be on disk, synced, before anything else of the same `Ready` is done; in this
+/// order.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Persist {
-    /// Entries up to the place of a snapshot are not needed any more.
+    /// Entries up to the position of the snapshot are not needed any more.
     pub snapshot: Option<SnapshotData>,
-    /// Entries from here on are to be forgotten; then `entries` follow.
+    /// Entries from here on are removed; then `entries` follow.
     pub truncate_from: Option<LogIndex>,
     pub entries: Vec<Entry>,
     pub hard_state: Option<HardState>,
 }
 
-/// What a node finds when it starts again: a snapshot, and the entries behind it without a gap.
+/// The state a node finds when it restarts: a snapshot, and the entries after it without a gap.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Saved {
     pub(super) hard_state: HardState,
@@ -66,12 +67,12 @@ pub struct Saved {
     pub(super) entries: Vec<Entry>,
 }
 
-/// What was found does not belong together.
+/// The reason a saved state is inconsistent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inconsistent {
     /// Entries without the snapshot they follow.
     NoSnapshot,
-    /// The entry at this place is missing or older than the one before it.
+    /// The entry at this index is missing or older than the one before it.
     Gap(LogIndex),
     BadConfiguration,
 }
@@ -95,8 +96,8 @@ impl Persist {
         none && entries.is_empty()
     }
 
-    /// Whether anything is lost if it is not written: how far decisions have come is not, for the
-    /// leader says so again.
+    /// Returns whether losing this write would break a promise. The commit index alone is no promise:
+    /// the leader announces it again.
     pub fn is_promise(&self, saved: &Saved) -> bool {
         let Persist { snapshot, truncate_from, entries, hard_state } = self;
         let promised = |state: &HardState| (state.term, state.vote);
@@ -115,7 +116,7 @@ impl Persist {
         }
     }
 
-    /// A snapshot from the leader: whatever was in the log is replaced by it.
+    /// Replaces the whole log by a snapshot from the leader.
     pub(super) fn install(&mut self, snapshot: SnapshotData) {
         self.snapshot = Some(snapshot);
         self.truncate_from = Some(LogIndex(0));
@@ -124,7 +125,8 @@ impl Persist {
 }
 
 impl Saved {
-    /// What a disk had, if it belongs together. A torn end of the entries is no fault.
+    /// Returns the state found on a disk, if it is consistent. A torn end of the entries is not an
+    /// error.
     pub fn new(
         hard_state: HardState,
         snapshot: Option<SnapshotData>,
@@ -151,7 +153,7 @@ impl Saved {
         Ok(Saved { hard_state: HardState { term, vote, commit }, snapshot, entries })
     }
 
-    /// Whether this node has never been part of a cluster.
+    /// Returns whether this node has never been part of a cluster.
     pub fn is_blank(&self) -> bool {
         self.snapshot.is_none()
     }
@@ -168,7 +170,7 @@ impl Saved {
         &self.entries
     }
 
-    /// A disk in memory: what would be found if the node started again after writing this.
+    /// Applies a write in memory: the result is the state a node would find after a restart.
     pub fn write(&mut self, persist: Persist) {
         if let Some(from) = persist.truncate_from {
             self.entries.retain(|entry| entry.index < from);
@@ -208,7 +210,7 @@ impl Configuration {
         !self.voters_before.is_empty()
     }
 
-    /// Whether a node has a vote, be it only until the configuration is joint no longer.
+    /// Returns whether a node has a vote, possibly only until the configuration is joint no longer.
     pub fn is_voter(&self, node: NodeId) -> bool {
         self.voters.contains(&node) || self.voters_before.contains(&node)
     }
@@ -217,7 +219,7 @@ impl Configuration {
         self.is_voter(node) || self.learners.contains(&node)
     }
 
-    /// Whether the library will take it.
+    /// Returns whether the library accepts the configuration.
     pub(super) fn is_valid(&self) -> bool {
         let ids = [&self.voters, &self.learners, &self.voters_before, &self.learners_next];
         !self.voters.is_empty()

@@ -1,8 +1,8 @@
-//! Scenarios of a few nodes on a network in memory (`net.rs`), told as dialogues; then messages from
-//! liars (`liars.rs`) and many histories from seeds (`weather.rs`).
+//! Scenarios of a few nodes on a network in memory (`net.rs`); then invalid messages (`liars.rs`) and
+//! many random histories (`weather.rs`).
 
-mod net; //     A network of nodes that a test can cut, and disks they can restart from.
-mod liars; //   No message makes a node fall over.
+mod net; //     A network of nodes that a test can cut, and disks from which they can restart.
+mod liars; //   No message makes a node panic.
 mod weather; // Loss, delay and restarts, from seeds.
 
 use super::*;

@@ -1,7 +1,7 @@
-//! The balancer inside the node: its timers, its plan, and what becomes of its wishes.
+//! The balancer inside the node: its timers, its plan, and its proposals.
 //!
-//! It decides (`crate::balance`); here its fills are started, its promotions go through a handover
-//! first (`handover.rs`), and the rest goes into the log (`proposals.rs`).
+//! It decides (`crate::balance`); this module starts its fills, sends its promotions through a handover
+//! first (`handover.rs`), and proposes the rest (`proposals.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::balance::{self, Attempt, Balancer, Condition, Part, Plan, Timer, View
 use crate::consensus::LogEntry;
 use crate::map::{Change, DropReason, Epoch, Map, NodeId};
 
-/// How often those who take part in a move make sure that the others still do.
+/// Interval at which participants of a move check that the others still take part.
 const ENGAGED_CHECK: Duration = Duration::from_secs(1);
-/// How often a node tells the leader how large its buckets are.
+/// Interval between a node's reports of bucket sizes to the leader.
 const SIZES_INTERVAL: Duration = Duration::from_secs(5);
 
 pub(super) struct Balancing {
     pub(super) balancer: Balancer,
     timers: BTreeMap<(Duration, u64), Timer>,
     last_timer: u64,
-    /// The map at its basis, as everybody had it: all plan from the same one.
+    /// The map at its basis, the same on all nodes: all plan from it.
     basis: Option<Arc<Map>>,
     plan: Option<Arc<Plan>>,
-    /// Fills from here: which bucket goes where.
+    /// Fills from this node, each with its bucket and taker.
     fills: BTreeMap<Attempt, (Hashmask, NodeId)>,
-    /// The move this node takes part in, and when it asks whether the others still do.
+    /// The move this node takes part in, and the time of its next check of the others.
     engaged: Option<(Attempt, Duration)>,
     sizes_due: Duration,
-    /// This node has more to hand on than buckets.
+    /// True if this node has more to hand on than buckets.
     pub(super) hands_full: bool,
 }
 
@@ -56,15 +56,15 @@ impl Balancing {
         timer.into_iter().chain(self.engaged.map(|(_, at)| at)).min()
     }
 
-    /// Keeps the map if it stands at its own basis.
+    /// Keeps the map if it is at its own basis.
     pub(super) fn follow(&mut self, map: &Arc<Map>) {
         if map.basis() == map.epoch() {
             self.basis = Some(Arc::clone(map));
         }
     }
 
-    /// The plan everybody follows. None if the map came as a whole, and is past its basis: what the
-    /// others planned from is not known then.
+    /// Returns the plan that all nodes follow. `None` if the map came as a whole and is past its basis:
+    /// the map from which the others planned is not known then.
     fn plan(&mut self, map: &Map) -> Option<Arc<Plan>> {
         let basis = self.basis.as_ref().filter(|it| it.basis() == map.basis())?;
         if self.plan.as_ref().is_none_or(|plan| plan.basis() != map.basis()) {
@@ -85,24 +85,24 @@ impl Balancing {
 }
 
 impl Control {
-    /// The plan that this node follows, if it has one.
+    /// Returns the plan that this node follows, if it has one.
     pub fn plan(&self) -> Option<&Plan> {
         let basis = self.map.as_ref()?.basis();
         self.balancing.plan.as_deref().filter(|plan| plan.basis() == basis)
     }
 
-    /// What the other nodes last said of themselves, as far as they were asked.
+    /// Returns the latest load levels of the other nodes, as far as they were asked.
     pub fn heard(&self) -> &BTreeMap<NodeId, balance::LoadLevels> {
         self.balancing.balancer.heard()
     }
 
-    /// The move this node takes part in.
+    /// Returns the move this node takes part in.
     pub fn engagement(&self) -> Option<&balance::Engagement> {
         self.balancing.balancer.engagement()
     }
 
     pub(super) fn feed_balancer(&mut self, input: balance::Input) {
-        // What the map says of an earlier process of this node is not this one's to act on.
+        // The duties of an earlier process of this node are not this one's.
         let Some(map) = self.map.clone().filter(|_| self.is_member()) else { return };
         let Some(plan) = self.balancing.plan(&map) else { return };
         let view = View { map: &map, plan: &plan };
@@ -118,7 +118,7 @@ impl Control {
         if let balance::Message::Offer { attempt, .. } = message
             && self.condition() == Condition::Sick
         {
-            // Who offers may not have asked for load levels.
+            // The giver has possibly not asked for load levels.
             let because = balance::Refused::Busy;
             let refusal = balance::Message::Refuse { attempt, because };
             return self.send(from, Message::Balance(refusal));
@@ -154,7 +154,8 @@ impl Control {
         }
     }
 
-    /// The balancer has handed everything on. It says so again and again, until the node may go.
+    /// Proposes to leave: the balancer has handed everything on. It repeats this until the node may
+    /// leave.
     fn propose_to_go(&mut self, node: NodeId) {
         if self.balancing.hands_full || self.offers.is_bringing {
             return;
@@ -166,7 +167,7 @@ impl Control {
         self.propose(None, vec![change]);
     }
 
-    /// Lets what is due happen.
+    /// Runs the timers that are due.
     pub(super) fn run_balancer(&mut self) {
         while let Some(timer) = self.balancing.take_due(self.now) {
             self.feed_balancer(balance::Input::Timer(timer));
@@ -174,8 +175,8 @@ impl Control {
         self.check_engagement();
     }
 
-    /// A node whose map came as a whole asks everybody to plan anew, from a map that it knows: by
-    /// saying once more that it is there.
+    /// Makes all nodes plan again from a map that this node knows, if its map came as a whole: it
+    /// proposes its own `Join` once more.
     pub(super) fn ask_for_new_basis(&mut self) {
         let Some(map) = &self.map else { return };
         let is_known = self.balancing.basis.as_ref().is_some_and(|it| it.basis() == map.basis());
@@ -223,8 +224,8 @@ impl Control {
         }
     }
 
-    /// Makes sure that a copy is not added any more, or sees in the map that it was: whichever of two
-    /// changes comes first in the log makes the other one stale.
+    /// Makes sure that a copy is not added any more, or finds in the map that it was: the first of two
+    /// changes in the log makes the other one stale.
     fn void_add(&mut self, bucket: Hashmask, node: NodeId) {
         let epoch = self.map.as_ref().and_then(|map| map.bucket(bucket)).map(|it| it.epoch);
         let proposed = self.proposals.adds(bucket, node).or(epoch);
@@ -246,7 +247,7 @@ impl Control {
         self.propose(None, vec![drop]);
     }
 
-    /// Fills that the map shows to be over, one way or the other.
+    /// Forgets fills that the map shows to be over, successful or not.
     pub(super) fn forget_fills(&mut self) {
         let Some(map) = &self.map else { return };
         self.balancing.fills.retain(|_, (bucket, taker)| {
@@ -255,7 +256,7 @@ impl Control {
         });
     }
 
-    // ---- Making sure that a move is not waited for by one side only.
+    // ---- Detecting moves that only one side still waits for.
 
     fn note_engagement(&mut self) {
         let attempt = self.engagement().map(|engagement| engagement.attempt);
@@ -272,7 +273,7 @@ impl Control {
         self.balancing.engaged = Some((attempt, at.max(self.now) + ENGAGED_CHECK));
         let Some(engagement) = self.engagement() else { return };
         let others = match &engagement.part {
-            // Not agreed on yet: whoever asks gives up by itself.
+            // Not agreed on yet: the asking node times out by itself.
             Part::Offering { .. } | Part::Fetching { .. } => return,
             Part::Giving { step, .. } => vec![step.taker, step.source],
             Part::Taking { .. } | Part::Sourcing { .. } => vec![attempt.giver],

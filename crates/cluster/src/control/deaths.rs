@@ -1,10 +1,12 @@
-//! Deaths: when silence has lasted so long that a lease has surely run out.
+//! Failure detection: a node is dead when it has been silent for so long that its lease has surely
+//! expired.
 //!
-//! Only the leader decides it, only by its own clock, and nothing shortens the wait. Those who fell
-//! silent together go in one step, so that none of them is promoted in the place of another. If nobody else
-//! has what they hold, another leader is to judge it first: it may be this one that reaches nobody.
+//! Only the leader decides it, only by its own clock, and nothing shortens the wait. Nodes that fell
+//! silent together are declared dead in one step, so that none of them is promoted in the place of
+//! another. If no other node has their buckets, another leader has to confirm it first: it may be this
+//! leader that is cut off.
 //!
-//! A death takes a node's buckets and its lease. Its vote is another matter (`votes.rs`).
+//! A death takes a node's buckets and its lease. Its vote is a separate matter (`votes.rs`).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,12 +19,12 @@ use crate::consensus::LogEntry;
 use crate::map::{Bucket, Change, NodeId};
 
 impl Control {
-    /// Whether this node leads and has proposed that one as dead.
+    /// Returns whether this node leads and has proposed that one as dead.
     pub fn condemns(&self, node: NodeId) -> bool {
         self.leader.as_ref().is_some_and(|leader| leader.granter.is_condemned(node))
     }
 
-    /// Whether only a moment is missing until a node is surely dead.
+    /// Returns whether a node will surely be dead in a moment.
     pub fn is_about_to_condemn(&self, node: NodeId) -> bool {
         self.silent_until(self.now + Duration::from_millis(100)).contains(&node)
     }
@@ -46,9 +48,10 @@ impl Control {
         }
     }
 
-    /// Whom to ask first whether these are dead, for with them all copies of a bucket would be. Nobody, if
-    /// this leader has never heard them: then it was asked so itself, or they have been silent for long.
-    /// Nor for ever, if nobody takes over.
+    /// Returns the voter that should confirm these deaths first, because with them all copies of a
+    /// bucket would be lost. `None` if this leader has never heard from them: then it was itself asked
+    /// to confirm, or they have been silent for long. Also `None` after a while, if no other node takes
+    /// over.
     fn better_judge(&self, dead: &BTreeSet<NodeId>) -> Option<NodeId> {
         let (map, leader) = (self.map.as_ref()?, self.leader.as_ref()?);
         let is_dead = |node: &NodeId| dead.contains(node);
@@ -74,9 +77,9 @@ impl Control {
         }
     }
 
-    /// Those whose lease will surely have run out by then, if they stay as they are. Whoever has asked
-    /// just now lives: it is this node that is late with its answers. So does one whose next process asks to
-    /// come in: that takes the place of the earlier one without a death.
+    /// Returns the nodes whose lease will surely have expired by then, unless they renew it. A node
+    /// that has asked just now is alive: it is this leader that is late with its answers. So is one
+    /// whose next process asks to join: that takes the place of the earlier one without a death.
     fn silent_until(&self, until: Duration) -> BTreeSet<NodeId> {
         let Some(leader) = &self.leader else { return BTreeSet::new() };
         let is_silent = |node: &NodeId| {
@@ -88,14 +91,14 @@ impl Control {
         self.others().filter(is_silent).collect()
     }
 
-    /// Whether a node has asked for its lease within the time in which everybody does.
+    /// Returns whether a node has asked for its lease within the time in which every node does.
     pub(super) fn was_heard(&self, leader: &Leader, node: NodeId) -> bool {
         let asked = leader.granter.last_ask(node);
         asked.is_some_and(|asked| self.heard_until() <= asked + patience(self.lease()) / 2)
     }
 
-    /// Whether more of those who fell silent at the same time will be sure in a moment. They renew at
-    /// different times, so their leases end up to one renewal apart.
+    /// Returns whether more of the nodes that fell silent at the same time will surely be dead in a
+    /// moment. They renew at different times, so their leases end up to one renewal apart.
     fn waits_for_more(&self, dead: &BTreeSet<NodeId>) -> bool {
         let Some(leader) = &self.leader else { return false };
         let moment = self.lease() / 4;
@@ -107,11 +110,11 @@ impl Control {
         self.heard_until() < first + moment && together.iter().any(|node| !dead.contains(node))
     }
 
-    /// Returns whether a majority of the voters is reached at this moment without these nodes, so that the
-    /// entry that gives them up needs none of their own votes. A voter that was given up earlier and is back
-    /// counts: it has kept its vote. With two voters the one that is left never reaches a majority: it cannot
-    /// tell whether the other is dead or cut off. While other voters are proposed nobody knows yet whose
-    /// majority it takes.
+    /// Returns whether a majority of the voters is reached at this moment without these nodes, so that
+    /// the entry that declares them dead needs none of their own votes. A voter that was declared dead
+    /// earlier and is back counts: it has kept its vote. With two voters the survivor never reaches a
+    /// majority: it cannot tell whether the other is dead or cut off. While other voters are proposed,
+    /// it is not known yet whose majority is needed.
     fn can_decide_without(&self, dead: &BTreeSet<NodeId>) -> bool {
         let Some(leader) = self.leader.as_ref().filter(|_| !self.consensus.has_proposed_voters())
         else {

@@ -1,9 +1,9 @@
-//! Two generations meet: the greater stands, the lesser yields.
+//! Two generations meet: the greater survives, the lesser yields.
 //!
-//! A side that can still decide commits `Yield`, never serves again, hands over what it wrote since
-//! they parted (`Effect::Yield`, then `Input::Merged`; `crate::merge`), and comes back as a new process.
-//! A node that can decide nothing alone has acknowledged nothing that the other side lacks, unless the
-//! founder of that side did not hold all that it holds: then it hands that over, too.
+//! A side that can still decide commits `Yield`, never serves again, hands over its writes since the
+//! split (`Effect::Yield`, then `Input::Merged`; `crate::merge`), and comes back as a new process. A
+//! node that can decide nothing alone has acknowledged nothing that the other side lacks, unless the
+//! founder of that side did not hold all buckets of this node: then it hands those over, too.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,25 +15,26 @@ use crate::consensus::RaftMessage;
 use crate::map::{Bucket, Change, Generation, Map, NodeId};
 use crate::rules::{Rule, holds};
 
-/// How often the nodes of a side that has ended say how far they are.
+/// Interval between progress reports of the nodes of a side that has ended.
 const SAY_EVERY: Duration = Duration::from_millis(500);
-/// Who says nothing for so long is not waited for.
+/// Time after which a silent node is not waited for.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// The end of this process in favour of another generation.
 pub(super) struct Yielding {
     to: Generation,
     handed: Handed,
-    /// When it begins to hand over, if it has not: when no lease of this side runs any more. Until then a
-    /// primary that has not heard of the end may acknowledge a write that its backups would not look at again.
+    /// Time at which it begins to hand over, if it has not: when no lease of this side is valid any
+    /// more. Until then a primary that has not heard of the end may acknowledge a write that its
+    /// backups would no longer hand over.
     begins_at: Option<Duration>,
-    /// What the others of this side have said last, and when.
+    /// The latest report of each other node of this side, and its time.
     heard: BTreeMap<NodeId, (Handed, Duration)>,
     say_at: Duration,
 }
 
 impl Control {
-    /// The generation this node belongs to, if it belongs to one.
+    /// Returns the generation this node belongs to, if any.
     pub fn generation(&self) -> Option<Generation> {
         let by_map = self.consensus.map().map(Map::generation);
         by_map.or(self.welcome.as_ref().map(|welcome| welcome.generation))
@@ -54,7 +55,7 @@ impl Control {
         }
     }
 
-    /// Another generation of this cluster has shown itself, and will again until one has yielded.
+    /// Handles the sight of another generation of this cluster. It repeats until one has yielded.
     pub(super) fn on_met(&mut self, theirs: Generation) {
         let Some(map) = &self.map else { return };
         let mine = map.generation();
@@ -74,22 +75,22 @@ impl Control {
         }
     }
 
-    /// Whether it is sure that this node's lease, and so any of its side, has run out.
+    /// Returns whether this node's lease, and so any of its side, has surely expired.
     fn may_go_alone(&self) -> bool {
         self.hearing.lease_ended().is_some_and(|ended| self.now >= ended + patience(self.lease()))
     }
 
-    /// Whether this process may hold something that the founder of the other side has never had.
+    /// Returns whether this process may hold data that the founder of the other side has never had.
     fn may_lack(&self, founder: NodeId) -> bool {
         let Some(map) = self.map.as_ref().filter(|_| self.since.is_some()) else { return false };
         let only_here = |it: &Bucket| it.is_held_by(self.me.id) && !it.is_held_by(founder);
         map.is_forked() || map.is_awaited(self.me.id) || map.buckets().any(only_here)
     }
 
-    /// By its own log this side has ended.
+    /// Yields if this side has ended by its own log.
     pub(super) fn yield_if_decided(&mut self, map: &Map) {
         if let Some(generation) = map.yielded_to().filter(|_| self.yielding.is_none()) {
-            // Whoever has decided it grants no lease any more, and a lease is counted from its question.
+            // A leader that has decided it grants no lease any more, and a lease runs from its request.
             self.yield_to(generation, self.now + patience(self.lease()));
         }
     }
@@ -111,7 +112,7 @@ impl Control {
         }
     }
 
-    /// What this process has and the other side lacked is with the other one.
+    /// Records that the other side now has all data of this process that it lacked.
     pub(super) fn on_merged(&mut self) {
         let now = self.now;
         if let Some(yielding) = &mut self.yielding {
@@ -121,7 +122,7 @@ impl Control {
         self.go_on_yielding();
     }
 
-    /// Another node of this side says how far it is.
+    /// Records the progress of another node of this side.
     pub(super) fn on_yielding(&mut self, from: NodeId, handed: Handed) {
         let now = self.now;
         if let Some(yielding) = &mut self.yielding {
@@ -129,8 +130,8 @@ impl Control {
         }
     }
 
-    /// A node of a side that has ended together goes when all have handed over: with the first that came
-    /// back the other side would forget where they parted.
+    /// Ends a process of a side that has ended as a whole, once all its nodes have handed over: with
+    /// the first returning node the other side would forget the split point.
     pub(super) fn go_on_yielding(&mut self) {
         self.hand_over_when_leases_are_over();
         let decided = self.map.as_ref().is_some_and(|map| map.yielded_to().is_some());
@@ -152,7 +153,7 @@ impl Control {
         }
     }
 
-    /// The generation that this process ends in favour of, if it does.
+    /// Returns the generation in favour of which this process ends, if it does.
     pub fn yields_to(&self) -> Option<Generation> {
         self.yielding.as_ref().map(|yielding| yielding.to)
     }

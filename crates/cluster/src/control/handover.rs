@@ -1,8 +1,8 @@
 //! Handover: a bucket gets another primary, and at no moment do two serve it.
 //!
-//! The old primary pauses the bucket, reads included; when all it did is acknowledged everywhere, and
-//! only then, it proposes `Promote`. Whatever happens, it serves the bucket again only at a later
-//! epoch. The new one says `Serving`; what waited at the old one is sent there then.
+//! The old primary pauses the bucket, reads included; when all its effects are acknowledged everywhere,
+//! and only then, it proposes `Promote`. Whatever happens, it serves the bucket again only at a later
+//! epoch. The new primary sends `Serving`; the old one then redirects the waiting commands to it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,9 +20,9 @@ pub(super) struct Handovers {
     given: BTreeMap<Hashmask, Given>,
     /// Buckets this node has given away, until their new primary serves or that takes too long.
     awaited: BTreeMap<Hashmask, Awaited>,
-    /// Buckets this node has been given and does not serve yet, for want of a lease.
+    /// Buckets this node has received and does not serve yet, for lack of a lease.
     taken: BTreeMap<Hashmask, Taken>,
-    /// `Serving` may be faster than the log.
+    /// `Serving` messages that arrived before the log entry.
     heard: BTreeMap<Hashmask, LogIndex>,
 }
 
@@ -32,9 +32,9 @@ struct Given {
 }
 
 enum State {
-    /// Acknowledgements are missing. Past this time it is given up.
+    /// Acknowledgements are missing. After this time the handover is given up.
     Draining { promotion: LogEntry, until: Duration },
-    /// Proposed: the promotion, or something void in its place.
+    /// Proposed: the promotion, or a void change in its place.
     Proposed,
 }
 
@@ -70,7 +70,7 @@ impl Control {
             return self.propose(promotion.planned_at, promotion.changes);
         }
         if self.handovers.given.get(&bucket).is_some_and(|given| given.epoch >= epoch) {
-            return; // Under way, or given up at this very epoch.
+            return; // In progress, or given up at this very epoch.
         }
         let until = self.now + self.lease();
         let state = State::Draining { promotion, until };
@@ -79,7 +79,7 @@ impl Control {
         self.out.push(Effect::Pause { bucket, epoch, to });
     }
 
-    /// Whether no handover from here is under way.
+    /// Returns whether no handover from this node is in progress.
     pub(super) fn gives_nothing(&self) -> bool {
         self.handovers.given.is_empty()
     }
@@ -87,7 +87,7 @@ impl Control {
     pub(super) fn on_drained(&mut self, bucket: Hashmask, epoch: Epoch) {
         let Some(given) = self.handovers.given.get_mut(&bucket) else { return };
         if given.epoch != epoch {
-            return; // Of an earlier handover that came to nothing.
+            return; // Belongs to an earlier handover that failed.
         }
         if let State::Draining { promotion, .. } =
             std::mem::replace(&mut given.state, State::Proposed)
@@ -96,7 +96,8 @@ impl Control {
         }
     }
 
-    /// The announced taker: commands for the bucket wait here rather than being sent back.
+    /// Handles the announcement to the taker: commands for the bucket wait here instead of being
+    /// redirected.
     pub(super) fn on_take_over(&mut self, from: NodeId, bucket: Hashmask, epoch: Epoch) {
         let Some(map) = &self.map else { return };
         let fits = map.bucket(bucket).is_some_and(|known| {
@@ -117,8 +118,8 @@ impl Control {
         }
     }
 
-    /// What does not drain is given up: with a change that does nothing but raise the epoch, for only
-    /// that tells for sure that the bucket may be served here again.
+    /// Gives up handovers that do not drain, by a change that only raises the epoch: only that proves
+    /// that this node may serve the bucket again.
     pub(super) fn give_up_handovers(&mut self) {
         let mut void = Vec::new();
         for (bucket, given) in &mut self.handovers.given {
@@ -137,14 +138,14 @@ impl Control {
         }
     }
 
-    /// Forgets what the map shows to be over.
+    /// Forgets handovers that the map shows to be over.
     pub(super) fn forget_handovers(&mut self, map: &Map) {
         self.handovers.given.retain(|bucket, given| {
             map.bucket(*bucket).is_some_and(|bucket| bucket.epoch <= given.epoch)
         });
     }
 
-    /// Looks at an entry that was applied: who serves what now.
+    /// Follows the promotions of an applied entry.
     pub(super) fn follow_handovers(
         &mut self,
         before: &Map,
@@ -172,7 +173,7 @@ impl Control {
         self.handovers.awaited.insert(bucket, Awaited { node, until });
     }
 
-    /// Tells the old primaries of what this node serves now.
+    /// Tells the old primaries which buckets this node serves now.
     pub(super) fn tell_serving(&mut self) {
         if !self.holds_lease() {
             return;

@@ -1,8 +1,8 @@
 //! Sick but alive: a node that is out of memory, out of disk or cut off from most of the others gets
-//! nothing more and hands on what it serves, as long as somebody well holds a copy.
+//! nothing more and hands on the buckets it serves, as long as a healthy node holds a copy.
 //!
-//! The planner knows nothing of it: whoever was handed a bucket would promote it back by the plan, and is
-//! refused as long as the node is sick. When it is well again, all plan anew.
+//! The planner does not know about it: the new primary would promote the sick node again by the plan,
+//! and is refused as long as the node is sick. When it has recovered, all nodes plan again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,21 +12,22 @@ use crate::balance::{self, Condition, Vitals};
 use crate::consensus::LogEntry;
 use crate::map::{Bucket, Change, NodeId};
 
-/// How often a sick node says so. Who has not said so for three times as long is taken for well.
+/// Interval between a sick node's announcements. A node that has announced nothing for three intervals
+/// counts as healthy.
 const SAY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A process whose links are closed and that makes none within this time has ended.
+/// A process whose links are closed and that opens none within this time has ended.
 const NEXT_LIFE_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
 pub(super) struct Health {
     mine: Condition,
-    /// Since when nothing has come from those whose links have broken.
+    /// Time since when nothing has come from nodes whose links have broken.
     unreachable: BTreeMap<NodeId, Duration>,
-    /// Since when the links of these have been closed by their systems: their processes have ended, or go on
-    /// in another life in a moment.
+    /// Time since when the links of these have been closed by their systems: their processes have
+    /// ended, or are about to continue under another boot.
     hung_up: BTreeMap<NodeId, Duration>,
-    /// Until when each of these is taken for sick.
+    /// Time until which each of these counts as sick.
     sick: BTreeMap<NodeId, Duration>,
     was_sick: bool,
     say_at: Duration,
@@ -46,7 +47,7 @@ impl Control {
         self.health.unreachable.entry(node).or_insert(self.now);
     }
 
-    /// Since when the link to a node has been broken.
+    /// Returns the time since when the link to a node has been broken.
     pub(super) fn unreachable_since(&self, node: NodeId) -> Option<Duration> {
         self.health.unreachable.get(&node).copied()
     }
@@ -60,8 +61,8 @@ impl Control {
         self.health.hung_up.entry(node).or_insert(self.now);
     }
 
-    /// Returns whether the node's process has ended, as far as can be told. A paused one keeps its links, and
-    /// one that goes on in another life has made new ones long before.
+    /// Returns whether the node's process has ended, as far as can be told. A paused one keeps its
+    /// links, and one that continues under another boot has opened new ones long before.
     pub(super) fn has_ended(&self, node: NodeId) -> bool {
         let since = self.health.hung_up.get(&node);
         since.is_some_and(|since| self.now >= *since + NEXT_LIFE_WITHIN)
@@ -71,26 +72,28 @@ impl Control {
         self.health.sick.insert(from, self.now + 3 * SAY_INTERVAL);
     }
 
-    /// Whether this node should serve nothing while somebody else can.
+    /// Returns this node's condition. A sick node should serve nothing while another node can.
     pub fn condition(&self) -> Condition {
         let is_cut_off = self.is_cut_off_from_most();
         if is_cut_off { Condition::Sick } else { self.health.mine }
     }
 
-    /// With three members or more: of two, nobody can tell whose link it is.
+    /// Returns whether most others are unreachable. Needs three members: of two, neither can tell whose
+    /// link is broken.
     pub(super) fn is_cut_off_from_most(&self) -> bool {
         let others = self.others().count();
         let lost = self.others().filter(|node| self.is_unreachable(*node)).count();
         others > 1 && 2 * lost > others
     }
 
-    /// Not at once: a link that has broken may be made again.
+    /// Returns whether a node has been unreachable for a lease. Not at once: a broken link may be
+    /// reopened.
     fn is_unreachable(&self, node: NodeId) -> bool {
         let since = self.health.unreachable.get(&node);
         since.is_some_and(|since| self.now >= *since + self.lease())
     }
 
-    /// Two nodes may have nothing to say to each other for long: whoever cannot be reached is asked.
+    /// Pings unreachable nodes: two nodes may have no messages for each other for long.
     pub(super) fn probe_unreachable(&mut self) {
         if self.health.unreachable.is_empty() || self.now < self.health.probe_at {
             return;
@@ -102,7 +105,7 @@ impl Control {
         self.send_all(asked, &Message::Balance(balance::Message::Ping));
     }
 
-    /// Says that this node is sick, and hands on one bucket after the other.
+    /// Announces that this node is sick, and hands on one bucket after the other.
     pub(super) fn shed_if_sick(&mut self) {
         if self.condition() == Condition::Well || !self.is_member() {
             return self.recover();
@@ -119,13 +122,13 @@ impl Control {
         let now = self.now;
         self.health.sick.retain(|_, until| *until > now);
         if let Some(promotion) = self.next_to_shed() {
-            // If it is decided when all have planned anew already, they have to once more.
+            // If all nodes have planned again before it is decided, they have to plan once more.
             let planned_at = self.map.as_ref().map(|map| map.basis());
             self.begin_handover(LogEntry { planned_at, changes: vec![promotion] });
         }
     }
 
-    /// All plan anew, for by their plan this node may be long done.
+    /// Makes all nodes plan again: by the present plan nothing may be left to do for this node.
     fn recover(&mut self) {
         let known = self.map.as_ref().and_then(|map| map.member(self.me.id)).cloned();
         if let (true, Some(member)) = (std::mem::take(&mut self.health.was_sick), known) {

@@ -1,4 +1,4 @@
-//! What has happened lately: changes of the map and decisions, each with its reason, for `status`.
+//! Recent changes of the map and decisions, each with its reason, for `status`.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use crate::balance::Decision;
 use crate::consensus::LogEntry;
 use crate::map::{Change, DropReason, LogIndex, Outcome, Source};
 
-/// How many changes, and how many decisions, are remembered.
+/// Maximum number of changes, and of decisions, that are remembered.
 const REMEMBERED_MAX: usize = 128;
 
 #[derive(Default, Debug)]
@@ -18,10 +18,10 @@ pub struct History {
     decisions: VecDeque<(Duration, Decision)>,
 }
 
-/// An entry of the log that was applied while this node looked on.
+/// A log entry that was applied while this process ran.
 #[derive(Clone, Debug)]
 pub struct PastChange {
-    /// By this node's clock.
+    /// Time of the change, by this node's clock.
     pub at: Duration,
     pub index: LogIndex,
     pub entry: Arc<LogEntry>,
@@ -29,12 +29,12 @@ pub struct PastChange {
 }
 
 impl History {
-    /// The latest first.
+    /// Returns the changes, the latest first.
     pub fn changes(&self) -> impl Iterator<Item = &PastChange> {
         self.changes.iter()
     }
 
-    /// The latest first, each with the time it was made.
+    /// Returns the decisions, the latest first, each with its time.
     pub fn decisions(&self) -> impl Iterator<Item = &(Duration, Decision)> {
         self.decisions.iter()
     }
@@ -51,7 +51,7 @@ impl History {
 }
 
 impl PastChange {
-    /// What was changed, in one line.
+    /// Describes the changes in one line.
     pub fn line(&self) -> String {
         let mut line = String::new();
         for (place, change) in self.entry.changes.iter().enumerate() {
@@ -70,7 +70,7 @@ impl PastChange {
         line
     }
 
-    /// Why it was changed.
+    /// Returns the reason of the change.
     pub fn reason(&self) -> &'static str {
         self.entry.changes.first().map_or("", |change| match change {
             Change::Join(_) => "a node came, or changed what is known of it",

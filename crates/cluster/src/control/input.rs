@@ -1,6 +1,6 @@
-//! Everything that can move a node's control plane, and everything it can ask for.
+//! All inputs of a node's control plane, and all effects it can request.
 //!
-//! `Control::handle` takes an `Input` and leaves `Effect`s, to be carried out in their order.
+//! `Control::handle` takes an `Input` and returns `Effect`s, to be carried out in their order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,11 @@ pub enum Input {
         from: Peer,
         message: Message,
     },
-    /// Time has passed: at the latest when `Control::wake_at` says so.
+    /// Time has passed. Due at `Control::wake_at` at the latest.
     Tick,
     /// The taker is in the wait set and has acknowledged the end of the fill, which named this epoch of
-    /// the bucket. Both stay as they are until the bucket has a later epoch; this node sees to that.
+    /// the bucket. Both remain true until the bucket has a later epoch; this node ensures that it gets
+    /// one.
     FillDone {
         attempt: Attempt,
         epoch: Epoch,
@@ -33,23 +34,23 @@ pub enum Input {
     FillFailed {
         attempt: Attempt,
     },
-    /// Nothing runs on the paused bucket any more, and everything it did is acknowledged.
+    /// Nothing runs on the paused bucket any more, and all its effects are acknowledged.
     Drained {
         bucket: Hashmask,
         epoch: Epoch,
     },
-    /// A member of the wait set lags, is silent or has lost its place: at this epoch of the bucket it
-    /// is to be dropped.
+    /// A member of the wait set lags, is silent or has lost its position: it is to be dropped at this
+    /// epoch of the bucket.
     OutOfSync {
         bucket: Hashmask,
         node: NodeId,
         epoch: Epoch,
     },
-    /// A node acknowledges nothing of what this one sends it.
+    /// A node acknowledges nothing that this one sends.
     Stuck {
         node: NodeId,
     },
-    /// So many bytes for this backup are not acknowledged yet: it is told.
+    /// Number of bytes this backup has not acknowledged yet; to be sent to it.
     Beat {
         to: NodeId,
         left: u64,
@@ -59,41 +60,42 @@ pub enum Input {
         slot: Slot,
         reign: LogIndex,
     },
-    /// A client sent a command for a key, or asked for the topology on a connection that it opened since
-    /// this node lost its lease; or it waits for a timer. Never PING, INFO or our own tools.
+    /// Client demand: a client sent a command for a key, or asked for the topology on a connection that
+    /// it opened after this node lost its lease; or it waits for a timer. Never PING, INFO or our own
+    /// tools.
     ClientTurned,
     /// A node of this cluster, but of another generation, has said hello.
     Met(Generation),
-    /// What this process has that the other side lacks is there now: the answer to `Effect::Yield`.
+    /// The other side now has all data of this process that it lacked: the reply to `Effect::Yield`.
     Merged,
-    /// What this process had kept of these buckets is with those who serve them: the answer to
-    /// `Effect::Bring`, be it that it could be done for none of them.
+    /// The primaries of these buckets now have the data that this process had kept: the reply to
+    /// `Effect::Bring`; may be empty.
     Brought(Vec<Hashmask>),
     /// Copies that this process has loaded from its disk.
     Found(Vec<Offer>),
     Vitals(Vitals),
-    /// Whether this node holds things besides buckets that others have yet to take over: as long as it
-    /// does it does not go.
+    /// True if this node holds data besides buckets (timers) that other nodes have yet to take over:
+    /// until then it does not leave.
     HandsFull(bool),
-    /// The bytes in the buckets that this node serves.
+    /// Sizes in bytes of the buckets that this node serves.
     Sizes(Vec<(Hashmask, u64)>),
-    /// Somebody looks at the cluster through this node: the others are asked how they are.
+    /// A viewer requests the cluster's state from this node: the other members are asked for theirs.
     LookAround,
-    /// What the wall clock shows, once a second.
+    /// The time of the wall clock, once a second.
     Clock(UnixMillis),
     /// The control link to a node has broken.
     Unreachable(NodeId),
-    /// The other end has closed the control link, as a system does for a process that ends. Comes besides
-    /// `Unreachable`.
+    /// The other end has closed the control link, as an operating system does for a process that ends.
+    /// Sent in addition to `Unreachable`.
     HungUp(NodeId),
-    /// Somebody wants something and waits for `Effect::Answer` with the same id.
+    /// A request whose sender waits for `Effect::Answer` with the same id.
     Ask {
         id: u64,
         ask: Ask,
     },
 }
 
-/// What the data plane has done or found.
+/// Converts a report of the data plane.
 impl From<Report> for Input {
     fn from(report: Report) -> Input {
         match report {
@@ -107,87 +109,87 @@ impl From<Report> for Input {
     }
 }
 
-/// What an operator can ask of any node, and a process that wants to join of any member.
+/// A request: of an operator to any node, or of a joining process to any member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
-    /// Hand everything on and go.
+    /// Hand everything on and leave.
     Leave,
-    /// The same, to be back with what it held in so long.
+    /// The same, to return within this time to the buckets it held.
     LeaveFor(Duration),
     /// Split this bucket, or all of the largest.
     Split(Option<Hashmask>),
     Set(Setting),
-    /// More than half of the voters are gone for good: go on with what is here.
+    /// More than half of the voters are gone for good: go on with the data of this node.
     Takeover,
     Join(Box<JoinRequest>),
-    /// The only member has all that can be had of the buckets nobody holds: it holds them again.
+    /// The only member has all available data of the buckets without a holder: it holds them again.
     Recreate(Source),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     Done,
-    /// One clear line. Nothing was changed.
+    /// The reason in one clear line. Nothing was changed.
     Refused(String),
-    /// Nobody could decide it in time; it may still happen.
+    /// No majority decided it in time; it may still happen.
     Unknown(String),
     Join(JoinAnswer),
 }
 
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// To be on the disk before any message behind it leaves.
+    /// Must be on disk before any message after it is sent.
     Persist(Box<Persist>),
     Send {
         to: NodeId,
         message: Message,
     },
-    /// The map this node goes by is another one.
+    /// This node has adopted another map.
     MapChanged(MapChanged),
-    /// This node may serve until then, by its clock. An earlier time than before takes it back.
+    /// This node may serve until then, by its clock. An earlier time than before revokes the lease.
     Lease {
         until: Duration,
     },
-    /// Copy the bucket from here to the taker; then `Input::FillDone` or `FillFailed`.
+    /// Copy the bucket from this node to the taker; then `Input::FillDone` or `FillFailed`.
     StartFill {
         attempt: Attempt,
         bucket: Hashmask,
         taker: NodeId,
     },
-    /// Whatever part this node has in that fill is over.
+    /// This node's part in that fill is over, whatever it was.
     CancelFill {
         attempt: Attempt,
     },
-    /// Run nothing more on the bucket and let it wait; `Input::Drained` when all is acknowledged. It
-    /// is served again here only at a later epoch in which this node is still its primary.
+    /// Stop running commands on the bucket and park them; `Input::Drained` when everything is
+    /// acknowledged. This node serves it again only at a later epoch in which it is still the primary.
     Pause {
         bucket: Hashmask,
         epoch: Epoch,
         to: NodeId,
     },
-    /// This node will be the bucket's primary in a moment: commands for it wait here until the bucket
+    /// This node is about to become the bucket's primary: commands for it wait here until the bucket
     /// has a later epoch.
     TakeOver {
         bucket: Hashmask,
         epoch: Epoch,
         from: NodeId,
     },
-    /// The bucket's new primary serves it: what waited here is sent there.
+    /// The bucket's new primary serves it: redirect the waiting commands to it.
     Serving {
         bucket: Hashmask,
         node: NodeId,
     },
-    /// This process ends in favour of that generation: what the other side lacks is to be handed over
-    /// to it, then `Input::Merged`.
+    /// This process ends in favour of that generation: hand over to it the data that the other side
+    /// lacks, then `Input::Merged`.
     Yield {
         to: Generation,
     },
-    /// These buckets have begun again without what this process has kept of them: that is to be handed
-    /// over to those who serve them, then `Input::Brought`.
+    /// These buckets were recreated without the data that this process has kept: hand that over to
+    /// their present primaries, then `Input::Brought`.
     Bring {
         buckets: Vec<Hashmask>,
     },
-    /// By this primary so many bytes are still to come.
+    /// Number of bytes that this primary has yet to deliver.
     Beat {
         from: NodeId,
         left: u64,
@@ -196,37 +198,37 @@ pub enum Effect {
         id: u64,
         answer: Answer,
     },
-    /// A move has begun, and why.
+    /// A move has begun, for this reason.
     Decided(Decision),
-    /// Something to report about the wall clock of another node.
+    /// A finding about the wall clock of another node.
     Skew(Skew),
-    /// This process is no member any more and never will be again.
+    /// This process is not a member any more and never will be again.
     Gone(Gone),
 }
 
 #[derive(Clone, Debug)]
 pub struct MapChanged {
     pub map: Arc<Map>,
-    /// How far the log is applied.
+    /// Index up to which the log is applied.
     pub index: LogIndex,
-    /// What changed it; nothing if the map came as a whole.
+    /// The entry that changed it; `None` if the map came as a whole.
     pub entry: Option<Arc<LogEntry>>,
-    /// What became of the entry's changes, as far as they were tried.
+    /// Outcomes of the entry's changes, as far as they were tried.
     pub outcomes: Vec<Outcome>,
 }
 
-/// Why a process is no member any more.
+/// The reason a process is not a member any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Gone {
     /// It has handed everything on.
     Left,
-    /// The same, but its places are kept for so long: what it held is worth saving.
+    /// The same, but its places are reserved for this long: its data is worth saving.
     LeftFor(Duration),
-    /// It wants to leave and nobody else is there: what it holds can only be saved.
+    /// It wants to leave and is the only node: its data can only be saved.
     LeftAsTheLast,
-    /// The others have counted it as dead, or another process has its place.
+    /// The others have declared it dead, or another process has its place.
     Outcast,
-    /// Another generation stands: this process holds nothing any more that the others lack.
+    /// Another generation survives: this process holds nothing any more that the others lack.
     Yielded(Generation),
     /// It may not come back, for this reason.
     Refused(String),

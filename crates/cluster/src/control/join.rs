@@ -1,4 +1,4 @@
-//! Whether a process may join: everything that is checked, and what is said to one that may not.
+//! Admission of joining processes: all checks, and the reasons for a refusal.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use super::recreate::reader;
 use super::{JoinRequest, PROTOCOL_VERSION};
 use crate::map::{Ack, ClusterId, Map, Member, NodeId};
 
-/// Clocks further apart than this would let one node's writes pass for the other's future.
+/// Maximum clock difference of a joining node. Beyond it, one node's writes would lie in the other's
+/// future.
 const SKEW_MAX: Duration = Duration::from_secs(60);
 const MEMBERS_MAX: usize = 1000;
 const NAME_BYTES_MAX: usize = 64;
@@ -15,16 +16,16 @@ const WEIGHT_MAX: u32 = 1_000_000;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Admit,
-    /// It is one already: its answer was lost.
+    /// The process is a member already: the answer was lost.
     Member,
-    /// Not yet, and why.
+    /// Not yet, for this reason.
     Wait(String),
-    /// Not ever, and why.
+    /// Never, for this reason.
     Refuse(String),
 }
 
 impl JoinRequest {
-    /// What a process says that finds its id in the map it has kept.
+    /// Returns the request of a process that finds its id in the map it has kept.
     pub(super) fn of_returning(member: Member, cluster: ClusterId) -> JoinRequest {
         JoinRequest {
             version: PROTOCOL_VERSION,
@@ -44,8 +45,8 @@ impl JoinRequest {
     }
 }
 
-/// `renewed` says whether a node has renewed its lease since this process first asked, `is_last` whether this
-/// surely is the last process of its node.
+/// Decides on a join request. `renewed` returns whether a node has renewed its lease since this process
+/// first asked, `is_last` is true if this surely is the latest process of its node.
 pub(super) fn judge(
     map: &Map,
     cluster: ClusterId,
@@ -57,7 +58,7 @@ pub(super) fn judge(
         return Verdict::Refuse(reason);
     }
     if map.yielded_to().is_some() {
-        // In a moment its nodes will be of that one.
+        // Its nodes are about to belong to that one.
         return Verdict::Wait("this side of the cluster has yielded to another".into());
     }
     let joining = &request.member;
@@ -69,7 +70,7 @@ pub(super) fn judge(
         return Verdict::Wait("another process of this node may be the member".into());
     }
     if reader(map).is_some_and(|node| node != joining.id) {
-        // With a second member what is lost would no longer be the first one's to bring back.
+        // With a second member, the first one could no longer bring the lost buckets back.
         return Verdict::Wait("the only node is still reading what it has kept".into());
     }
     let mut others = map.members().iter().filter(|member| member.id != joining.id);
@@ -88,7 +89,7 @@ pub(super) fn judge(
     Verdict::Admit
 }
 
-/// Why a process does not fit this cluster, whoever else is there.
+/// Returns the reason a process does not fit this cluster, whatever its members are.
 fn misfit(map: &Map, cluster: ClusterId, request: &JoinRequest) -> Option<String> {
     let JoinRequest { version, member, cluster: theirs, backups, ack, buckets, skew, .. } = request;
     let settings = map.settings();

@@ -1,6 +1,6 @@
-//! What a node knows only while it leads, and what it does then.
+//! State and duties of a node while it leads.
 //!
-//! Made anew by every election: nothing of it may outlive a term. `lease.rs`, `deaths.rs` and
+//! Every election creates a new `Leader`: none of it may outlive a term. `lease.rs`, `deaths.rs` and
 //! `membership.rs` hold the parts.
 
 use std::collections::BTreeMap;
@@ -18,33 +18,33 @@ use crate::consensus::LogEntry;
 use crate::map::{Change, DropReason, Map, NodeId, Peer, Setting};
 use crate::rules::{Rule, holds};
 
-/// How long a leader that wants to go waits for another to take over before it asks again.
+/// Time a leader that wants to hand over waits for another to take over before it asks again.
 const TRANSFER_WAIT: Duration = Duration::from_millis(600);
 
 #[derive(Default)]
 pub(super) struct Leader {
     pub(super) granter: Granter,
-    /// Whether a majority has confirmed it, and it knows all that was decided before its election.
+    /// True if a majority has confirmed it, and it knows everything committed before its election.
     pub(super) is_settled: bool,
     pub(super) candidates: Candidates,
     pub(super) lost: Lost,
     pub(super) votes: Votes,
-    /// Members that have handed everything on. They are no voters any more before they go.
+    /// Members that have handed everything on. They lose their vote before they leave.
     pub(super) leaving: BTreeMap<NodeId, Wish>,
-    /// Since when the places of a node are kept.
+    /// Time since when the places of a node are reserved.
     pub(super) away_since: BTreeMap<NodeId, Duration>,
-    /// In the log, and not applied yet.
+    /// Entries in the log that are not applied yet.
     in_flight: Vec<LogEntry>,
     sizes: BTreeMap<Hashmask, u64>,
     has_new_sizes: bool,
-    /// A shorter lease that will be the cluster's when every longer one has surely run out.
+    /// A shorter lease that becomes the cluster's when every longer one has surely expired.
     shorter: Option<(Duration, Duration)>,
     transfer_again_at: Duration,
-    /// Since when it has wanted another to judge who is dead.
+    /// Time since when it has wanted another leader to confirm deaths.
     pub(super) in_doubt_since: Option<Duration>,
 }
 
-/// What a member that leaves has told, and when.
+/// The announcement of a leaving member, and its time.
 #[derive(Clone, Copy)]
 pub(super) struct Wish {
     pub(super) stay: Stay,
@@ -52,7 +52,7 @@ pub(super) struct Wish {
 }
 
 impl Leader {
-    /// What a grant is good for: a shorter lease is granted before it is the cluster's.
+    /// Returns the length of a granted lease: a shorter lease is granted before it is the cluster's.
     pub(super) fn lease_to_grant(&self, lease: Duration) -> Duration {
         self.shorter.map_or(lease, |(shorter, _)| lease.min(shorter))
     }
@@ -63,7 +63,7 @@ impl Leader {
         }
     }
 
-    /// Whether every longer lease has run out.
+    /// Returns whether every longer lease has expired.
     pub(super) fn is_shortened(&self, lease: Duration, now: Duration) -> bool {
         self.shorter.is_some_and(|(known, at)| known == lease && now >= at)
     }
@@ -72,7 +72,7 @@ impl Leader {
         self.shorter = self.shorter.filter(|(shorter, _)| *shorter < lease);
     }
 
-    /// Returns whether the log will let this member go in a moment: it must not be given a vote any more.
+    /// Returns whether the log is about to remove this member: it must not get a vote any more.
     pub(super) fn lets_go(&self, leaver: NodeId) -> bool {
         let is_last = |change: &Change| matches!(change, Change::Leave(node) | Change::Away { node, .. } if *node == leaver);
         self.in_flight.iter().any(|entry| entry.changes.iter().any(is_last))
@@ -82,7 +82,7 @@ impl Leader {
         self.in_flight.contains(entry)
     }
 
-    /// Whether somebody is about to lose its weight: not everybody may.
+    /// Returns whether a member is about to lose its weight: not all may.
     fn takes_weight(&self) -> bool {
         let takes = |change: &Change| matches!(change, Change::Join(member) if member.weight == 0);
         self.in_flight.iter().any(|entry| entry.changes.iter().any(takes))
@@ -99,7 +99,8 @@ impl Leader {
         self.has_new_sizes = true;
     }
 
-    /// The split of buckets that have outgrown the rest, once the size of every bucket is known.
+    /// Returns the split of buckets that have outgrown the rest, once the size of every bucket is
+    /// known.
     fn split_by_size(&mut self, map: &Map) -> Option<Change> {
         if !std::mem::take(&mut self.has_new_sizes) {
             return None;
@@ -113,12 +114,12 @@ impl Leader {
 }
 
 impl Control {
-    /// Whether this node leads, as far as it knows.
+    /// Returns whether this node leads, as far as it knows.
     pub fn leads(&self) -> bool {
         self.leader.is_some()
     }
 
-    /// The voter that was heard last of those who could lead in this one's place.
+    /// Returns the most recently heard voter of those that could lead in place of this node.
     pub(super) fn heir_among(&self, is_fit: impl Fn(&NodeId) -> bool) -> Option<NodeId> {
         let leader = self.leader.as_ref()?;
         let voters = self.consensus.voters().iter().copied();
@@ -134,7 +135,7 @@ impl Control {
         }
     }
 
-    /// Begins or ends leading, as the election has it.
+    /// Starts or stops leading, according to the election.
     pub(super) fn follow_election(&mut self) {
         match (self.consensus.is_leader(), self.leader.is_some()) {
             (true, false) => self.become_leader(),
@@ -151,11 +152,11 @@ impl Control {
             leader.granter.begin(map.members(), self.now, lease);
         }
         self.leader = Some(leader);
-        // Its own lease waits for nothing else.
+        // Its own lease depends on nothing else.
         self.ask_for_lease();
     }
 
-    /// Counts everybody as renewed: this leader has not read its sockets.
+    /// Counts all members as renewed: this leader has not read its sockets.
     pub(super) fn renew_after_stall(&mut self, now: Duration) {
         let (lease, notices) = (self.lease(), holds(Rule::StallIsNoticed));
         if let Some(leader) = self.leader.as_mut().filter(|_| notices) {
@@ -163,7 +164,7 @@ impl Control {
         }
     }
 
-    /// Everything a leader looks after; again after whatever has changed.
+    /// Performs all duties of a leader; called again after every change.
     pub(super) fn lead(&mut self) {
         if self.leader.is_none() || self.map.is_none() {
             return;
@@ -178,7 +179,7 @@ impl Control {
         self.forget_the_late();
     }
 
-    /// The leader's own proposals, and those of others once they have been let through.
+    /// Proposes an entry of the leader itself, or of another node once it is permitted.
     pub(super) fn put_into_log(&mut self, entry: LogEntry) -> Proposed {
         let Some(leader) = &mut self.leader else { return Proposed::NotNow };
         if leader.is_in_flight(&entry) {
@@ -202,7 +203,7 @@ impl Control {
         }
     }
 
-    /// What a member wants in the log. It may change only what is its to change.
+    /// Handles a member's proposal. A member may change only what it is responsible for.
     pub(super) fn on_propose(&mut self, from: Peer, entry: LogEntry) {
         if !self.leads() || !self.may_propose(from, &entry) {
             return;
@@ -228,7 +229,8 @@ impl Control {
             map.bucket(*bucket).is_some_and(|bucket| bucket.primary() == Some(from))
         };
         entry.changes.iter().all(|change| match change {
-            // One that reaches hardly anybody would drop backup after backup and end as the only copy.
+            // A node that reaches hardly any other would drop backup after backup and end as the only
+            // copy.
             Change::DropBackup { bucket, because: DropReason::OutOfSync, .. } => {
                 serves(bucket) && !leader.granter.standing(from).is_some_and(|it| it.is_cut_off)
             }
@@ -252,16 +254,16 @@ impl Control {
     }
 }
 
-/// Whether somebody else could hold what a node holds.
+/// Returns whether another node could hold a node's buckets.
 pub(super) fn has_heirs(map: &Map, node: NodeId) -> bool {
     map.members().iter().any(|member| member.id != node && member.weight > 0)
 }
 
-/// What became of the wish to put an entry into the log.
+/// The result of proposing an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Proposed {
     Now,
     Already,
-    /// This node does not lead, or is about to hand that on.
+    /// This node does not lead, or is about to hand leadership over.
     NotNow,
 }

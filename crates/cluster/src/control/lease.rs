@@ -1,9 +1,9 @@
-//! Leases: the right to serve for a second, as it is asked for and as it is granted.
+//! Leases: the right to serve for a second, as requested by a node and as granted by the leader.
 //!
-//! A lease runs from the moment its holder *asked*, noted before the question left, and the leader
-//! answers only after a majority has told it that it still leads. So whatever a holder believes, the
+//! A lease runs from the moment its holder *asked*, noted before the request left, and the leader
+//! answers only after a majority has confirmed that it still leads. So whatever a holder believes, the
 //! leader's patience (`Granter`) ends later than the holder's lease (`Holder`), although their clocks
-//! differ in rate and messages may be held up for as long as they like. `deaths.rs` makes use of it.
+//! differ in rate and messages may be delayed arbitrarily. `deaths.rs` relies on it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -12,31 +12,31 @@ use super::{Control, Effect, Message};
 use crate::map::{LogIndex, Member, NodeId, Peer};
 use crate::rules::{Rule, holds};
 
-/// A lease is renewed so many times before it would end.
+/// Number of renewals within one lease.
 const RENEWALS_PER_LEASE: u32 = 5;
-/// How long the leader waits for its majority before it asks again: the question may have been lost.
+/// Time the leader waits for its majority before it asks again: the question may have been lost.
 const ROUND_WAIT: Duration = Duration::from_millis(150);
-/// Rounds under way at once, at most: on a slow network the answer to one comes when others have begun.
+/// Maximum number of rounds in flight: on a slow network an answer comes when later rounds have begun.
 const ROUNDS_MAX: usize = 16;
-/// Questions that wait for an answer at once, at most. Older ones are forgotten.
+/// Maximum number of unanswered requests. Older ones are forgotten.
 const QUESTIONS_MAX: usize = 64;
-/// A question out of turn comes so many times in a lease, at most: many refused frames are one reason to ask, and
-/// must not push the open questions out.
+/// Maximum number of early requests per lease: many refused frames are one reason to ask, and must not
+/// push out the open requests.
 const EARLY_ASKS_PER_LEASE: u32 = 20;
-/// A member that has never asked gets this many leases to find its way in.
+/// Number of leases that a member that has never asked gets to arrive.
 const LEASES_TO_ARRIVE: u32 = 5;
 
 /// The lease of this node.
 #[derive(Default)]
 pub(super) struct Holder {
     last_number: u64,
-    /// When each open question was asked.
+    /// Time of each open request.
     asked: VecDeque<(u64, Duration)>,
-    /// Granted, but only from this index on.
+    /// Grants that take effect once this index is applied.
     granted: VecDeque<(LogIndex, Duration)>,
     until: Duration,
     next_ask: Duration,
-    /// The last time for which a question out of turn was planned.
+    /// Time for which an early request was last scheduled.
     last_early_ask: Duration,
 }
 
@@ -49,7 +49,7 @@ impl Holder {
         self.next_ask
     }
 
-    /// Notes the clock, before anything leaves, and returns the number of the question.
+    /// Notes the clock, before anything leaves, and returns the number of the request.
     fn ask(&mut self, now: Duration, lease: Duration) -> u64 {
         self.next_ask = now + lease / RENEWALS_PER_LEASE;
         self.last_number += 1;
@@ -60,7 +60,7 @@ impl Holder {
         self.last_number
     }
 
-    /// Asks again as soon as it may.
+    /// Schedules the next request as early as permitted.
     fn hasten(&mut self, now: Duration, lease: Duration) {
         let earliest = now.max(self.last_early_ask + lease / EARLY_ASKS_PER_LEASE);
         if earliest < self.next_ask {
@@ -73,17 +73,17 @@ impl Holder {
             return;
         };
         let (_, asked_at) = self.asked[place];
-        // Questions asked earlier would give a shorter lease than this one.
+        // Earlier requests would give a shorter lease than this one.
         self.asked.drain(..=place);
         self.granted.push_back((index, asked_at + lease));
-        // A shorter lease than this node knows of is to be renewed sooner.
+        // A lease shorter than this node expected has to be renewed sooner.
         self.next_ask = self.next_ask.min(asked_at + lease / RENEWALS_PER_LEASE);
         if self.granted.len() > QUESTIONS_MAX {
             self.granted.pop_front();
         }
     }
 
-    /// Makes those grants count whose index is applied. True if the lease has become longer.
+    /// Applies the grants whose index is applied. Returns true if the lease has become longer.
     fn count(&mut self, applied: LogIndex) -> bool {
         let before = self.until;
         self.granted.retain(|(index, until)| {
@@ -97,22 +97,22 @@ impl Holder {
     }
 }
 
-/// What the leader knows of the leases it has granted.
+/// The leader's knowledge of the leases it has granted.
 #[derive(Default)]
 pub(super) struct Granter {
     standings: BTreeMap<NodeId, Standing>,
-    /// Questions that came since the last round began, the latest of each process.
+    /// Requests that came since the last round began, the latest of each process.
     waiting: BTreeMap<Peer, u64>,
-    /// Those that nobody has confirmed yet, the latest last.
+    /// Rounds that are not confirmed yet, the latest last.
     rounds: VecDeque<Round>,
     /// Confirmed by a majority; to be answered when the leader has applied the index itself.
     confirmed: Vec<(LogIndex, BTreeMap<Peer, u64>)>,
     last_context: u64,
-    /// `Dead` is proposed for these: they get no answer any more.
+    /// Nodes for which `Dead` is proposed: they get no answer any more.
     condemned: BTreeSet<NodeId>,
 }
 
-/// A question to the majority: do I still lead?
+/// A question to the majority: does this node still lead?
 struct Round {
     context: u64,
     since: Duration,
@@ -122,17 +122,17 @@ struct Round {
 #[derive(Clone, Copy)]
 pub(super) struct Standing {
     peer: Peer,
-    /// Whether it has never been granted a lease.
+    /// True if it has never been granted a lease.
     is_new: bool,
-    /// Before this its lease may still run.
+    /// Before this time its lease may still be valid.
     pub(super) may_serve_until: Duration,
     pub(super) last_ask: Option<Duration>,
     pub(super) applied: LogIndex,
-    /// Whether most of the others do not reach it.
+    /// True if most of the others do not reach it.
     pub(super) is_cut_off: bool,
 }
 
-/// A question for a lease, as it came.
+/// A received lease request.
 #[derive(Clone, Copy)]
 pub(super) struct Ask {
     pub(super) number: u64,
@@ -147,7 +147,7 @@ impl Standing {
         Standing { peer, is_new: false, may_serve_until, last_ask, applied, is_cut_off }
     }
 
-    /// A grant leaves now.
+    /// Records that a grant leaves now.
     fn grant(&mut self, now: Duration, lease: Duration) {
         let surely_over = now + patience(lease);
         let before = if self.is_new { Duration::ZERO } else { self.may_serve_until };
@@ -161,7 +161,7 @@ impl Granter {
         self.standings.get(&node)
     }
 
-    /// When a node asked for its lease last, if it ever did.
+    /// Returns the time of a node's last lease request, if there was one.
     pub(super) fn last_ask(&self, node: NodeId) -> Option<Duration> {
         self.standing(node).and_then(|standing| standing.last_ask)
     }
@@ -174,7 +174,7 @@ impl Granter {
         self.condemned.contains(&node)
     }
 
-    /// Counts everybody as renewed at this moment: what was granted before is not known for sure.
+    /// Counts all members as renewed at this moment: earlier grants are not known for sure.
     pub(super) fn renew_all(&mut self, now: Duration, lease: Duration) {
         for standing in self.standings.values_mut() {
             let renewed = now + patience(lease);
@@ -182,14 +182,14 @@ impl Granter {
         }
     }
 
-    /// A new leader knows of no grant, so it counts every member as renewed at this moment.
+    /// Counts every member as renewed at this moment, because a new leader knows of no grant.
     pub(super) fn begin(&mut self, members: &[Member], now: Duration, lease: Duration) {
         for peer in members.iter().map(Member::peer) {
             self.standings.insert(peer.id, Standing::until(peer, now + patience(lease)));
         }
     }
 
-    /// Keeps exactly the members of the map; a new process begins anew.
+    /// Keeps exactly the members of the map; a new process starts afresh.
     pub(super) fn follow(&mut self, members: &[Member], now: Duration, lease: Duration) {
         let known = |node: &NodeId| members.iter().any(|member| member.id == *node);
         self.standings.retain(|node, _| known(node));
@@ -215,13 +215,14 @@ impl Granter {
         *latest = number.max(*latest);
     }
 
-    /// Begins a round for those who wait. The context to ask the majority with, if there is need to.
+    /// Begins a round for the waiting requests. Returns the context to ask the majority with, if
+    /// needed.
     fn begin_round(&mut self, now: Duration) -> Option<u64> {
         let last = self.rounds.back();
         if last.is_some_and(|last| now < last.since + ROUND_WAIT) {
             return None;
         }
-        // What was asked in a round that may be lost is asked again; its answer still counts.
+        // Requests of a round that may be lost are asked again; its answer still counts.
         let mut asks = last.map(|last| last.asks.clone()).unwrap_or_default();
         asks.append(&mut self.waiting);
         if asks.is_empty() {
@@ -241,20 +242,21 @@ impl Granter {
 
     fn confirm(&mut self, context: u64, index: LogIndex) {
         let Some(place) = self.rounds.iter().position(|round| round.context == context) else {
-            return; // Of a round that a later one has answered, or of an earlier term.
+            return; // Belongs to a round that a later one has answered, or to an earlier term.
         };
-        // All that earlier rounds asked, this one asked again; what is answered now, later ones need not.
+        // This round repeated all requests of earlier rounds; later rounds need not repeat what is
+        // answered now.
         let Some(Round { asks, .. }) = self.rounds.drain(..=place).next_back() else { return };
         for round in &mut self.rounds {
             let is_open = |peer: &Peer, ask: &u64| asks.get(peer).is_none_or(|done| ask > done);
             round.asks.retain(|peer, ask| is_open(peer, ask));
         }
-        // One with nothing to ask is not due again.
+        // A round without requests is not due again.
         self.rounds.retain(|round| !round.asks.is_empty());
         self.confirmed.push((index, asks));
     }
 
-    /// The questions that can be answered now.
+    /// Returns the requests that can be answered now.
     fn take_confirmed(&mut self, applied: LogIndex) -> Vec<(LogIndex, BTreeMap<Peer, u64>)> {
         let (ready, later) = std::mem::take(&mut self.confirmed)
             .into_iter()
@@ -264,14 +266,14 @@ impl Granter {
     }
 }
 
-/// How long after an answer the leader waits before it counts a lease as surely over: each clock may
-/// be ten percent off, so the holder's second may take 1.22 of the leader's.
+/// Returns how long after an answer the leader waits before it counts a lease as surely expired: each
+/// clock may be ten percent off, so the holder's second may take 1.22 of the leader's.
 pub(super) fn patience(lease: Duration) -> Duration {
     lease + lease / 4
 }
 
 impl Control {
-    /// How long this node may serve, by its clock.
+    /// Returns the time until which this node may serve, by its clock.
     pub fn lease_until(&self) -> Duration {
         self.holder.until
     }
@@ -280,13 +282,14 @@ impl Control {
         self.now < self.holder.until
     }
 
-    /// The lease by the map. Only the leader grants by it; others take what the grant says.
+    /// Returns the lease length of the map. Only the leader grants by it; others use the length in the
+    /// grant.
     pub(super) fn lease(&self) -> Duration {
         self.map.as_ref().map_or(Duration::from_secs(1), |map| map.settings().lease)
     }
 
-    /// Asks for the next lease: the leader, or everybody if the lease has run out, for then the
-    /// leader this node knows of may be none.
+    /// Asks for the next lease: the leader, or all members if the lease has expired, because then the
+    /// leader this node knows may not lead any more.
     pub(super) fn ask_for_lease(&mut self) {
         if self.yielding.is_some() {
             // This process never serves again.
@@ -302,7 +305,7 @@ impl Control {
             return self.ask_to_come_back();
         }
         if self.holder.until == Duration::MAX {
-            // Nobody else could decide anything until now; from here on somebody may.
+            // No other node could decide anything until now; from here on one may.
             self.set_lease(self.now + self.lease());
         }
         let number = self.holder.ask(self.now, self.lease());
@@ -313,13 +316,13 @@ impl Control {
         let leader = self.consensus.leader();
         let asked: BTreeSet<NodeId> = match leader.filter(|_| self.holds_lease()) {
             Some(leader) => BTreeSet::from([leader]),
-            // A leader may be no member: one that was given up keeps its vote.
+            // The leader is possibly not a member: a node that was declared dead keeps its vote.
             None => self.others().chain(leader).collect(),
         };
         self.send_all(asked, &Message::LeaseAsk { number, applied, is_cut_off });
     }
 
-    /// Asks for the next lease out of turn, now or in a moment.
+    /// Asks for the next lease early, now or in a moment.
     pub(super) fn ask_for_lease_soon(&mut self) {
         let lease = self.lease();
         self.holder.hasten(self.now, lease);
@@ -331,7 +334,7 @@ impl Control {
         if let Some(leader) = &mut self.leader {
             leader.granter.note_ask(now, from, ask);
         } else if self.map.is_some() && known.is_none_or(|member| member.peer() != from) {
-            // The asking node may not even know those who could tell it better.
+            // The asking node may not even know the nodes that know better.
             self.refuse_lease(from.id, self.applied);
         }
     }
@@ -358,7 +361,7 @@ impl Control {
         }
     }
 
-    /// The leader's part: a round with the majority, then the answers.
+    /// Performs the leader's part: a round with the majority, then the answers.
     pub(super) fn grant_leases(&mut self) {
         let (now, applied) = (self.now, self.applied);
         let Some(leader) = &mut self.leader else { return };
@@ -369,7 +372,8 @@ impl Control {
         let Some(leader) = &mut self.leader else { return };
         let confirmed = leader.granter.take_confirmed(applied);
         if !confirmed.is_empty() && !leader.is_settled {
-            // Everything decided before its election is applied now, another lease perhaps too.
+            // Everything committed before its election is applied now, possibly another lease length
+            // too.
             leader.is_settled = true;
             if waits {
                 leader.granter.renew_all(now, lease);
@@ -417,7 +421,7 @@ impl Control {
         }
     }
 
-    /// Whether nobody else could change the map: then nobody has to allow this node to serve.
+    /// Returns whether no other node could change the map: then this node needs no permission to serve.
     pub(super) fn is_alone(&self) -> bool {
         let Some(map) = &self.map else { return false };
         let voters = self.consensus.voters().iter().copied();

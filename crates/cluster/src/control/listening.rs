@@ -1,42 +1,44 @@
-//! The time up to which this node has heard what was sent to it. Whoever judges the silence of others must not take its
-//! own for theirs: what waits in its sockets while it waits for its disk, or is stopped, counts as not sent yet.
+//! The time up to which this node has read the messages sent to it. A node that judges the silence of
+//! others must not mistake its own for theirs: messages in its sockets while it waits for its disk, or
+//! is stopped, count as not sent yet.
 
 use std::time::Duration;
 
 use super::Control;
 use super::takeover::WasStopped;
 
-/// A node that did not come to itself for so long may have missed what was waiting in its sockets.
+/// A node that handled nothing for longer than this may have unread messages in its sockets.
 const STALL: Duration = Duration::from_millis(200);
-/// A wait for the disk that is longer than this is a stall like any other: the others look for a new leader.
+/// A disk wait longer than this counts as any other stall: the others elect a new leader.
 const DISK_WAIT_MAX: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
 pub(super) struct Listening {
-    /// Everything that had come by then has been handled; `None` if whoever runs this says nothing of it.
+    /// Everything received by then has been handled; `None` if the caller does not report it.
     until: Option<Duration>,
     /// Time spent waiting for the disk since the last input.
     disk_wait: Duration,
 }
 
 impl Control {
-    /// Everything that had come by then, on all links, has been handled.
+    /// Records that everything received by then, on all links, has been handled.
     pub fn note_listened(&mut self, until: Duration) {
         self.listening.until = Some(until);
     }
 
-    /// This node has waited so long for its disk, and handled nothing meanwhile.
+    /// Records that this node has waited this long for its disk, and handled nothing meanwhile.
     pub fn note_disk_wait(&mut self, wait: Duration) {
         self.listening.disk_wait += wait;
     }
 
-    /// The moment by which others are judged: what they sent by then has been heard.
+    /// Returns the time by which others are judged: everything they sent by then has been read.
     pub(super) fn heard_until(&self) -> Duration {
         self.listening.until.map_or(self.now, |until| until.min(self.now))
     }
 
-    /// A leader that was stopped knows nothing of what the others asked meanwhile. One whose disk is slow does,
-    /// when it has read its links: or each entry of the log would put off every death.
+    /// Detects a stall. A leader that was stopped does not know what the others asked meanwhile. One
+    /// with a slow disk does, once it has read its links: otherwise each log entry would delay every
+    /// death.
     pub(super) fn notice_stall(&mut self, now: Duration) -> WasStopped {
         let disk_wait = std::mem::take(&mut self.listening.disk_wait).min(DISK_WAIT_MAX);
         if now <= self.now + STALL + disk_wait {

@@ -1,8 +1,8 @@
-//! Membership: coming in and going. `votes.rs` decides who votes.
+//! Membership: joining and leaving. `votes.rs` chooses the voters.
 //!
-//! Whoever wants to join asks any member, which passes the question on to the leader; the answer is one
-//! of three: welcome, wait, no. Whoever wants to leave first hands everything on (`balance`), then is
-//! made a learner, then goes: so nothing that is decided afterwards waits for it.
+//! A joining process asks any member, which passes the request on to the leader; the answer is one of
+//! three: welcome, wait, no. A leaving node first hands everything on (`balance`), then becomes a
+//! learner, then leaves: so no later decision waits for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,34 +15,35 @@ use crate::balance::split::split_by_count;
 use crate::consensus::LogEntry;
 use crate::map::{Change, Generation, LogIndex, Map, Member, NodeId, Outcome, Peer};
 
-/// How long a question to the leader is waited for.
+/// Timeout of a request to the leader.
 const LEADER_WAIT: Duration = Duration::from_secs(2);
-/// Who has not asked again by then has given up.
+/// Time after which a candidate that has not asked again counts as gone.
 const CANDIDATE_WAIT: Duration = Duration::from_secs(10);
-/// A process that wants to join asks at least this often.
+/// Maximum interval between requests of a joining process.
 const ASKS_AGAIN: Duration = Duration::from_secs(1);
-/// A node that leaves and finds nobody to hand anything to waits so long for somebody to come.
+/// Time for which a leaving node without an heir waits for a node to come.
 const HEIR_WAIT: Duration = Duration::from_secs(10);
 
-/// Those who want to join, as the leader knows them.
+/// The processes that want to join, as the leader knows them.
 #[derive(Default)]
 pub(super) struct Candidates {
     first_asked: BTreeMap<Peer, (Duration, Duration)>,
-    /// Their `Join` is in the log; these wait for the answer.
+    /// Candidates whose `Join` is in the log, with the callers that wait for the answer.
     proposed: BTreeMap<Peer, Vec<Asker>>,
 }
 
-/// Who wants to know what became of a request to join.
+/// The recipient of the answer to a join request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asker {
-    /// Somebody at this node, under this id.
+    /// A caller at this node, under this id.
     Here(u64),
     /// Another node, under its number.
     There(NodeId, u64),
 }
 
 impl Candidates {
-    /// When a process asked first. One that was silent for long is taken for new.
+    /// Records a request; returns the time of the process's first one. A process that was silent for
+    /// long counts as new.
     fn note(&mut self, now: Duration, peer: Peer) -> Duration {
         self.first_asked.retain(|_, (_, last)| now < *last + CANDIDATE_WAIT);
         let (first, last) = self.first_asked.entry(peer).or_insert((now, now));
@@ -57,10 +58,10 @@ impl Candidates {
     }
 }
 
-/// The longest that a node's places are kept.
+/// Maximum time for which a node's places are reserved.
 pub(super) const AWAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long a node that leaves stays away.
+/// The time a leaving node stays away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stay {
     ForGood,
@@ -70,13 +71,13 @@ pub(super) enum Stay {
 /// A node's wish to leave.
 pub(super) struct Leaving {
     pub(super) stay: Stay,
-    /// Who asked for it, and is told when it is done.
+    /// The callers that asked for it, answered when it is done.
     askers: Vec<u64>,
-    /// Since when there is nobody to hand anything to.
+    /// Time since when there is no node to hand anything to.
     without_heirs_since: Option<Duration>,
 }
 
-/// Questions that this node has passed on to the leader.
+/// Requests that this node has passed on to the leader.
 #[derive(Default)]
 pub(super) struct PassedOn {
     last_number: u64,
@@ -104,7 +105,7 @@ impl Control {
         if let Some((asker, _)) = self.passed_on.open.remove(&number) {
             return self.answer_join(asker, answer);
         }
-        // Nobody asked through this node: it was its own question, when it came back.
+        // No caller asked through this node: it was its own request to come back.
         if let (JoinAnswer::Refused(reason), false) = (answer, self.is_member()) {
             self.go(Gone::Refused(reason));
         }
@@ -118,9 +119,9 @@ impl Control {
         }
     }
 
-    /// A process that has kept its id comes back: it is another boot, and no member before the map
-    /// says so. It asks everybody: its log may be too old to know a leader, or know one that has gone since,
-    /// and nobody sends the log to who is no member.
+    /// Asks to come back: a process that has kept its id is another boot, and not a member before the
+    /// map says so. It asks all members: its log may be too old to name a leader, or name one that has
+    /// gone since, and no node sends the log to a process that is not a member.
     pub(super) fn ask_to_come_back(&mut self) {
         if self.is_gone || self.is_member() {
             return;
@@ -148,9 +149,9 @@ impl Control {
         let first_asked = leader.candidates.note(now, peer);
         let renewed =
             |node: NodeId| node == self.me.id || leader.granter.last_ask(node) > Some(first_asked);
-        // Nobody can tell the question of an earlier process, come late, from one that is asked now: but the
-        // process that is the member would have been heard meanwhile. The last question of one that has ended may
-        // come late, too, and must not count for ever.
+        // A delayed request of an earlier process looks like a new one: but the process that is the
+        // member would have been heard meanwhile. The last lease request of an ended process may be
+        // delayed, too, and must not count forever.
         let last_ask = leader.granter.last_ask(peer.id).unwrap_or(first_asked);
         let is_quiet = now >= last_ask.max(first_asked) + map.settings().lease / 2;
         let is_last = if peer.id == self.me.id { peer == self.me.peer() } else { is_quiet };
@@ -168,8 +169,9 @@ impl Control {
         }
     }
 
-    /// Returns whether a member may be dead and is not given up yet. A returning process frees its copies of
-    /// buckets that others hold when it is let in, so nobody is let in before those others are known to live.
+    /// Returns whether a member may be dead and is not declared dead yet. A returning process frees its
+    /// copies of buckets that others hold when it is admitted, so none is admitted before those others
+    /// are known to live.
     fn is_someone_in_doubt(&self, map: &Map, returning: Peer) -> bool {
         let Some(leader) = &self.leader else { return true };
         let is_accounted_for = |node: NodeId| {
@@ -193,7 +195,8 @@ impl Control {
             askers.retain(|known| *known != asker);
             return askers.push(asker);
         }
-        // Not while voters change: what the new ones have not heard of could be decided without them.
+        // Not while voters change: the `Join` could be decided without the new voters, which have not heard
+        // of it.
         let entry = LogEntry { planned_at: None, changes };
         if self.consensus.is_reconfiguring() || self.put_into_log(entry) == Proposed::NotNow {
             return self.answer_join(asker, wait("the cluster is changing its voters"));
@@ -202,7 +205,7 @@ impl Control {
         leader.candidates.proposed.insert(peer, vec![asker]);
     }
 
-    /// Those whose `Join` has been applied are told so.
+    /// Welcomes candidates whose `Join` has been applied.
     pub(super) fn welcome_new_members(&mut self, map: &Map) {
         let Some(leader) = &mut self.leader else { return };
         let is_in = |peer: &Peer| map.member(peer.id).is_some_and(|it| it.peer() == *peer);
@@ -245,7 +248,7 @@ impl Control {
         self.leaving.is_some()
     }
 
-    /// Looked at again and again while this node leaves.
+    /// Continues leaving. Called repeatedly while this node leaves.
     pub(super) fn go_on_leaving(&mut self) {
         let (Some(leaving), Some(map)) = (&mut self.leaving, &self.map) else { return };
         let heirless = !has_heirs(map, self.me.id);
@@ -261,8 +264,9 @@ impl Control {
         self.hand_leadership_on();
     }
 
-    /// Only when the map shows that it may go: of two who want to leave one has to stay and lead. And
-    /// not to one who wants to go as well, or leadership would go round while nobody uses it.
+    /// Hands leadership on, but only when the map shows that this node may leave: of two leaving nodes
+    /// one has to stay and lead. Never to a node that leaves as well, or leadership would go round in
+    /// circles unused.
     fn hand_leadership_on(&mut self) {
         let Some(map) = &self.map else { return };
         if map.member(self.me.id).is_none_or(|member| member.weight > 0) {
@@ -274,14 +278,14 @@ impl Control {
         }
     }
 
-    /// The leader hears that a member has handed everything on.
+    /// Records at the leader that a member has handed everything on.
     pub(super) fn on_wants_to_go(&mut self, node: NodeId, stay: Stay) {
         if let Some(leader) = &mut self.leader {
             leader.leaving.entry(node).or_insert(Wish { stay, since: self.now });
         }
     }
 
-    /// What this process is when it has left as it wanted to.
+    /// Returns the reason for the end of a process that has left as it wanted to.
     pub(super) fn gone_by_leaving(&self) -> Gone {
         match self.leaving.as_ref().map(|leaving| leaving.stay) {
             Some(Stay::For(long)) => Gone::LeftFor(long),
@@ -289,8 +293,8 @@ impl Control {
         }
     }
 
-    /// The places of whoever stays away too long are given up, and those of one that is back when all
-    /// that was planned for it is done.
+    /// Releases the reserved places of nodes that stay away too long, and those of a returned node when
+    /// all moves planned for it are done.
     pub(super) fn forget_the_late(&mut self) {
         let (Some(leader), Some(map)) = (&mut self.leader, self.map.clone()) else { return };
         let now = self.now;
@@ -309,7 +313,7 @@ impl Control {
         }
     }
 
-    /// Whoever wants to go and has no vote any more goes.
+    /// Removes members that want to leave and have no vote any more.
     pub(super) fn let_go_who_leaves(&mut self) {
         let (Some(leader), Some(map)) = (&mut self.leader, &self.map) else { return };
         leader.leaving.retain(|node, _| map.member(*node).is_some());
@@ -324,14 +328,14 @@ impl Control {
             };
             let entry = LogEntry { planned_at: None, changes: vec![change] };
             self.put_into_log(entry);
-            // If it could not go after all, it will ask again.
+            // If it could not leave after all, it will ask again.
             if let Some(leader) = &mut self.leader {
                 leader.leaving.remove(&node);
             }
         }
     }
 
-    /// A node that has left need not stay until it hears of it through the log, which no longer is
+    /// Tells a node that it has left. It need not wait to hear that through the log, which is no longer
     /// sent to it.
     pub(super) fn say_farewell(&mut self, change: &PastChange) {
         for (change, outcome) in change.entry.changes.iter().zip(&change.outcomes) {
@@ -342,7 +346,7 @@ impl Control {
         }
     }
 
-    /// The end of this process as a member.
+    /// Ends this process as a member.
     pub(super) fn go(&mut self, gone: Gone) {
         for id in self.leaving.take().map(|leaving| leaving.askers).unwrap_or_default() {
             self.answer(id, Answer::Done);
@@ -351,16 +355,17 @@ impl Control {
         self.is_gone = true;
     }
 
-    /// By another node's map this process is no member.
+    /// Handles another node's notice that this process is not a member by its map.
     pub(super) fn on_lease_refused(&mut self, generation: Generation, index: LogIndex) {
         if self.generation().is_some_and(|mine| !mine.is_one_with(generation)) {
             return self.on_met(generation);
         }
         let welcomed_at = self.welcome.as_ref().map_or(LogIndex(0), |welcome| welcome.index);
         if index < welcomed_at || (self.is_member() && self.applied >= index) {
-            return; // By a map that is older than what this node knows.
+            return; // Refused by an older map than this node knows.
         }
-        // One that was let in and is out again is not on its way back, although its map may be older than both.
+        // A process that was admitted and removed again is not coming back, although its map may be
+        // older than both.
         let is_coming_back = self.welcome.is_none() && self.map.is_some() && self.since.is_none();
         if self.leaving.is_some() {
             self.go(self.gone_by_leaving());

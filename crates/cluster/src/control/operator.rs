@@ -1,4 +1,4 @@
-//! What an operator can ask of any node: leave, split, set. Bad input gets one clear line.
+//! Operator requests to any node: leave, split, set. Bad input gets one clear line.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl Control {
             return self.answer(id, Answer::Refused(text.into()));
         }
         let node = self.me.id;
-        // What others held last they may still bring.
+        // Other nodes may still return with the buckets they held last.
         let mine = map.lost().filter(|(_, last)| last.contains(&node));
         let lost = mine.filter_map(|(hashmask, _)| map.bucket(hashmask));
         let recreate = |Bucket { hashmask, epoch, .. }: &Bucket| Change::Recreate {
@@ -77,9 +77,9 @@ impl Control {
         self.propose_for(id, changes);
     }
 
-    /// The leader hears of another lease. A shorter one is granted from now on, but becomes the
-    /// cluster's only when every longer one has run out: a later leader, who may know of none of the
-    /// longer ones, counts by what the map says.
+    /// Handles a new lease length at the leader. A shorter one is granted from now on, but becomes the
+    /// cluster's only when every longer one has expired: a later leader, which may know of none of the
+    /// longer ones, counts by the map's value.
     pub(super) fn on_set_lease(&mut self, lease: Duration, entry: LogEntry) {
         let (now, current) = (self.now, self.lease());
         let Some(leader) = &mut self.leader else { return };
@@ -107,8 +107,8 @@ fn split_of(map: &Map, bucket: Option<Hashmask>) -> Result<Change, String> {
     Ok(Change::Split(buckets.iter().map(|bucket| (bucket.hashmask, bucket.epoch)).collect()))
 }
 
-/// Why what an operator asks for cannot be done, as far as the map tells. Whoever passes a wish on may
-/// say so at once.
+/// Returns the reason an operator's request cannot be carried out, as far as the map tells. A node that
+/// passes a request on can answer with it at once.
 pub fn objection(map: &Map, ask: &Ask) -> Option<String> {
     match ask {
         Ask::Split(bucket) => split_of(map, *bucket).err(),
@@ -123,7 +123,7 @@ fn objection_to_absence(long: Duration) -> Option<String> {
     (!fits).then(|| "a node's places are kept for 1s to 24h".into())
 }
 
-/// Why a setting cannot have this value.
+/// Returns the reason a setting cannot have this value.
 fn objection_to(map: &Map, setting: &Setting) -> Option<String> {
     let settings = map.settings();
     match setting {

@@ -1,7 +1,7 @@
-//! What this node wants in the log, until the map shows what became of it.
+//! This node's proposals, until the map shows their outcome.
 //!
-//! A proposal may be lost on its way to the leader or with a leader, so it is sent again and again.
-//! That is harmless: a change of a bucket names the epoch it expects, and the second time comes late.
+//! A proposal may be lost on its way to the leader or with a leader, so it is repeated. That is
+//! harmless (idempotent): a change of a bucket names the epoch it expects, and the second one is stale.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::{Answer, Control, Effect, Message};
 use crate::consensus::LogEntry;
 use crate::map::{Change, Epoch, Map};
 
-/// How long to wait for a proposal to be decided before it is sent again.
+/// Time without a decision after which a proposal is sent again.
 const REPEAT: Duration = Duration::from_millis(250);
-/// How long an operator waits for a decision.
+/// Timeout of an operator's request.
 const OPERATOR_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ struct Open {
     asker: Option<Asker>,
 }
 
-/// An operator who waits for the outcome, and until when.
+/// An operator that waits for the outcome, and its timeout.
 struct Asker {
     id: u64,
     until: Duration,
@@ -37,7 +37,7 @@ impl Proposals {
         self.open.iter().map(|open| open.again_at).min()
     }
 
-    /// The oldest proposal that is due, marked as sent.
+    /// Returns the oldest proposal that is due, marked as sent.
     fn take_due(&mut self, now: Duration) -> Option<LogEntry> {
         let open = self.open.iter_mut().find(|open| open.again_at <= now)?;
         open.again_at = now + REPEAT;
@@ -50,7 +50,8 @@ impl Proposals {
         }
     }
 
-    /// Forgets what the map, or the log itself, shows to be decided; returns who waited for it.
+    /// Removes proposals that the map, or the log itself, shows to be decided; returns the operators
+    /// waiting for them.
     fn take_decided(&mut self, map: &Map, applied: Option<&LogEntry>) -> Vec<u64> {
         let mut answered = Vec::new();
         self.open.retain(|open| {
@@ -76,7 +77,7 @@ impl Proposals {
         expired
     }
 
-    /// Whether this node has proposed to add this copy and does not know the outcome.
+    /// Returns the expected epoch of this node's undecided proposal to add this copy, if there is one.
     pub(super) fn adds(
         &self,
         bucket: placement::Hashmask,
@@ -103,7 +104,7 @@ impl Proposals {
     }
 }
 
-/// Whether the map shows that a change can have no effect any more, or has had it.
+/// Returns whether the map shows that a change has taken effect, or no longer can.
 fn is_decided(map: &Map, change: &Change) -> bool {
     let passed = |bucket: &placement::Hashmask, expected: &Epoch| {
         map.bucket(*bucket).is_none_or(|bucket| bucket.epoch > *expected)
@@ -126,20 +127,20 @@ fn is_decided(map: &Map, change: &Change) -> bool {
 }
 
 impl Control {
-    /// Wants this in the log, and does not rest until it is decided.
+    /// Proposes these changes, and repeats that until they are decided.
     pub(super) fn propose(&mut self, planned_at: Option<Epoch>, changes: Vec<Change>) {
         self.proposals.add(LogEntry { planned_at, changes }, self.now);
     }
 
     pub(super) fn propose_for(&mut self, id: u64, changes: Vec<Change>) {
-        // A shorter lease waits for the longer ones to run out.
+        // A shorter lease waits for the longer ones to expire.
         let wait = OPERATOR_WAIT.max(2 * patience(self.lease()));
         let asker = Some(Asker { id, until: self.now + wait });
         let entry = LogEntry { planned_at: None, changes };
         self.proposals.open.push(Open { entry, again_at: self.now, asker });
     }
 
-    /// Sends what is due to the leader, or puts it into the log if that is this node.
+    /// Sends due proposals to the leader, or appends them to the log if this node leads.
     pub(super) fn send_proposals(&mut self) {
         while let Some(entry) = self.proposals.take_due(self.now) {
             match self.consensus.leader() {

@@ -1,5 +1,5 @@
-//! Lost buckets: every holder is gone. They wait for one of the last to come back with its data, and
-//! begin again from the best there is when `lost-after` has passed.
+//! Lost buckets: every holder is gone. They wait for one of the last holders to return with its data,
+//! and are recreated from the best available copy when `lost-after` has passed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,21 +12,23 @@ use super::{Control, Message};
 use crate::consensus::LogEntry;
 use crate::map::{Change, LogIndex, Map, NodeId, Peer, Source};
 
-/// How often a node says what it could bring back.
+/// Interval between a node's offers of copies.
 const OFFER_INTERVAL: Duration = Duration::from_secs(1);
-/// A node that is alone with what it has on its disk gets so many times `lost-after` to read it.
+/// Multiple of `lost-after` that a lone node with data on its disk gets to read it.
 const READING_TIMES: u32 = 20;
-/// A process that loads says so at least this often.
+/// Maximum interval between announcements of a process that is loading.
 const LOADING_HEARD: Duration = Duration::from_secs(10);
-/// Buckets recreated in one step of the log.
+/// Maximum number of buckets recreated in one log entry.
 pub(super) const TOGETHER_MAX: usize = 256;
 
-/// Whoever has not come back for so long with what a bucket had before it began again is not awaited any more.
+/// Time after which a node that has not returned with the former data of a recreated bucket is not
+/// awaited any more.
 pub(super) const AWAITED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often it is looked whether somebody is.
+/// Interval between checks for such nodes.
 const AWAITED_LOOK: Duration = Duration::from_secs(60);
 
-/// A copy of a bucket that a process has found on its disk, or has kept in memory since it was given up.
+/// A copy of a bucket that a process has found on its disk, or has kept in memory since it was declared
+/// dead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Offer {
     pub bucket: Hashmask,
@@ -37,38 +39,38 @@ pub struct Offer {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Kept {
-    /// Everything it held when its last process ended.
+    /// Everything the node held when its last process ended.
     AsItWas,
     Older,
 }
 
-/// What the leader knows of lost buckets.
+/// The leader's knowledge of lost buckets.
 #[derive(Default)]
 pub(super) struct Lost {
     since: BTreeMap<Hashmask, Duration>,
-    /// Since when each node that is away is awaited with each bucket, as far as this leader has seen.
+    /// Time since when each absent node is awaited with each bucket, as far as this leader has seen.
     awaited: BTreeMap<(NodeId, Hashmask), Duration>,
     awaited_due: Duration,
     offers: BTreeMap<Peer, Vec<Offer>>,
-    /// When each of these last said that it is back and still loads what it had.
+    /// Time at which each of these last announced that it is back and still loads its data.
     loading: BTreeMap<NodeId, Duration>,
 }
 
-/// What this node could bring back, and when it says so again.
+/// The copies this node could bring back, and the time of its next offer.
 #[derive(Default)]
 pub(super) struct Offers {
     mine: Vec<Offer>,
     again_at: Duration,
-    /// Whether this process knows what it has.
+    /// True if this process knows which copies it has.
     pub(super) is_told: bool,
-    /// Whether some of it is being handed over.
+    /// True if some of them are being handed over.
     pub(super) is_bringing: bool,
-    /// What was handed over.
+    /// Buckets that were handed over.
     pub(super) brought: Vec<Hashmask>,
 }
 
 impl Offers {
-    /// Whether there is a copy of the bucket that was not handed over.
+    /// Returns whether there is a copy of the bucket that was not handed over.
     pub(super) fn has_left(&self, bucket: Hashmask) -> bool {
         let is_brought = self.brought.iter().any(|it| contains(*it, bucket));
         !is_brought && self.mine.iter().any(|offer| contains(offer.bucket, bucket))
@@ -76,7 +78,7 @@ impl Offers {
 }
 
 impl Lost {
-    /// Keeps to what is lost and who is there.
+    /// Follows the map's lost buckets and members.
     fn follow(&mut self, map: &Map, now: Duration) {
         self.since.retain(|bucket, _| map.lost().any(|(lost, _)| lost == *bucket));
         for (bucket, _) in map.lost() {
@@ -90,12 +92,13 @@ impl Lost {
         self.offers.retain(|peer, _| is_member(peer));
     }
 
-    /// A process of this node is back, and does not hold yet what it had.
+    /// Records that a process of this node is back, and does not hold its data yet.
     pub(super) fn note_loading(&mut self, node: NodeId, now: Duration) {
         self.loading.insert(node, now);
     }
 
-    /// One who is awaited for too long, and what with. Whoever is a member is bringing it.
+    /// Returns the change that ends the waiting for one node that has been awaited too long. Members are
+    /// excluded: they bring their data themselves.
     pub(super) fn given_up(&mut self, map: &Map, now: Duration) -> Option<Change> {
         if now < self.awaited_due {
             return None;
@@ -115,7 +118,7 @@ impl Lost {
         Some(Change::Settled { node, buckets })
     }
 
-    /// Returns the copies of this bucket that are offered, and by whom.
+    /// Returns the offered copies of this bucket, with the nodes that offer them.
     fn offered(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, &Offer)> + use<'_> {
         self.offers.iter().filter_map(move |(peer, offers)| {
             let offer = offers.iter().find(|offer| contains(offer.bucket, bucket))?;
@@ -123,13 +126,13 @@ impl Lost {
         })
     }
 
-    /// Returns whether one of these is back and has yet to load what it had.
+    /// Returns whether one of these is back and has yet to load its data.
     fn is_loaded_by(&self, nodes: &[NodeId], now: Duration) -> bool {
         let said = |node: &NodeId| self.loading.get(node);
         nodes.iter().filter_map(said).any(|last| now < *last + LOADING_HEARD)
     }
 
-    /// What a bucket begins again from, if the time for that has come.
+    /// Returns the node and the data to recreate a bucket from, if it is time for that.
     fn source(&self, map: &Map, bucket: Hashmask, now: Duration) -> Option<(NodeId, Source)> {
         let last = map.lost().find(|(lost, _)| *lost == bucket).map(|(_, holders)| holders)?;
         let is_last =
@@ -148,7 +151,8 @@ impl Lost {
         let best = best(self.offered(bucket));
         let emptiest = || {
             let able = map.members().iter().zip(map.loads()).filter(|(it, _)| it.weight > 0);
-            // One that has yet to bring something forgets what is on its disk when it holds anything.
+            // A node that has yet to bring something would discard the data on its disk as soon as it
+            // holds anything.
             let least = able
                 .min_by_key(|(it, load)| (map.is_awaited(it.id), load.total() / it.weight, it.id));
             least.map(|(member, _)| (member.id, Source::Empty))
@@ -157,25 +161,26 @@ impl Lost {
     }
 }
 
-/// The copy whose history has come farthest.
+/// Returns the copy with the longest history.
 fn best<'a>(offers: impl Iterator<Item = (NodeId, &'a Offer)>) -> Option<(NodeId, &'a Offer)> {
     offers.min_by_key(|(node, offer)| (offer.kept, Reverse(offer.position), *node))
 }
 
-/// Whether a bucket is another one, or a part of it.
+/// Returns whether `part` equals `whole` or is a part of it.
 fn contains(whole: Hashmask, part: Hashmask) -> bool {
     let (whole, part) = (whole.slots(), part.slots());
     whole.start <= part.start && part.end <= whole.end
 }
 
-/// A node that is alone and was the last to hold what is lost: it may be reading its disk.
+/// Returns the node that is alone and was the last to hold the lost buckets: it may be reading its
+/// disk.
 pub(super) fn reader(map: &Map) -> Option<NodeId> {
     let [member] = map.members() else { return None };
     map.lost().any(|(_, holders)| holders.contains(&member.id)).then_some(member.id)
 }
 
 impl Control {
-    /// The leader lets lost buckets begin again, if it can.
+    /// Recreates lost buckets, if this node leads and it is possible.
     pub(super) fn recreate_lost(&mut self) {
         let Some(map) = self.map.clone() else { return };
         let Some(leader) = self.leader.as_mut().filter(|leader| leader.is_settled) else { return };
@@ -187,7 +192,7 @@ impl Control {
         let mut after = Map::clone(&map);
         let mut changes = Vec::new();
         for (bucket, _) in map.lost() {
-            // Each is chosen with those before it in place, so that they spread out.
+            // Each choice takes the ones before it into account, so that the buckets spread out.
             let Some((node, from)) = leader.lost.source(&after, bucket, self.now) else { continue };
             let Some(expected) = map.bucket(bucket).map(|it| it.epoch) else { continue };
             let change = Change::Recreate { bucket, node, from, expected };
@@ -202,7 +207,7 @@ impl Control {
         }
     }
 
-    /// The leader gives up waiting for those who have not come back.
+    /// Stops waiting for nodes that have not come back, if this node leads.
     pub(super) fn give_up_awaited(&mut self) {
         let Some(map) = self.map.clone().filter(|_| self.yielding.is_none()) else { return };
         let Some(leader) = self.leader.as_mut().filter(|leader| leader.is_settled) else { return };
@@ -211,13 +216,15 @@ impl Control {
         }
     }
 
-    /// What this process has found on its disk. It only counts where everybody else has lost it.
+    /// Records the copies that this process has found on its disk. They only count for buckets that all
+    /// others have lost.
     pub(super) fn on_found(&mut self, offers: Vec<Offer>) {
         self.offers =
             Offers { mine: offers, again_at: self.now, is_told: true, ..Offers::default() };
     }
 
-    /// What the map has given a copy of to others, and is kept for nobody, is of no use any more.
+    /// Withdraws offers of buckets that others hold and that are not reserved for this node: they are
+    /// of no use any more.
     pub(super) fn withdraw_offers(&mut self, map: &Map) {
         if self.offers.mine.is_empty() || !self.is_member() {
             return;

@@ -1,7 +1,7 @@
-//! A process that comes back too late with copies of buckets that have begun again without them. It hands
-//! over what it has to those who serve them now, as a side of the cluster does that went on apart
-//! (`merge`), and then nobody waits for it any more. Until then it takes in nothing: what it has kept is the
-//! only copy.
+//! A process that comes back too late with copies of buckets that were recreated without them. It hands
+//! its data over to their present primaries, as a side of the cluster does after a split brain
+//! (`merge`), and then is not awaited any more. Until then it takes in nothing: the data it has kept is
+//! the only copy.
 
 use placement::Hashmask;
 
@@ -10,7 +10,7 @@ use super::{Control, Effect};
 use crate::map::Change;
 
 impl Control {
-    /// What is awaited of this process it brings, or says that it has nothing of it.
+    /// Hands over the awaited data of this process, or reports that it has none.
     pub(super) fn bring_what_is_awaited(&mut self) {
         let Some(map) = self.map.as_ref().filter(|_| self.yielding.is_none()) else { return };
         if !self.offers.is_told || self.offers.is_bringing || !self.is_member() {
@@ -32,7 +32,8 @@ impl Control {
         }
     }
 
-    /// Those who serve these buckets now have what this process had; others are tried again.
+    /// Records that the primaries of these buckets have this process's data; the others are tried
+    /// again.
     pub(super) fn on_brought(&mut self, buckets: Vec<Hashmask>) {
         self.offers.is_bringing = false;
         self.offers.brought.extend(buckets);

@@ -1,6 +1,6 @@
-//! What members tell of themselves to whoever looks at the cluster: how they are, and the move each
-//! takes part in. They are asked only while somebody looks (`Input::LookAround`), and nothing is decided
-//! by it: the console and `status` show it.
+//! Reports of the members about themselves, for viewers of the cluster: their vitals, and the move each
+//! takes part in. Members are asked only while a viewer is active (`Input::LookAround`), and no
+//! decision depends on the reports: the console and `status` show them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::balance::Vitals;
 use crate::map::NodeId;
 use crate::status::MoveStatus;
 
-/// What one member says of itself.
+/// One member's report about itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Sight {
     pub vitals: Vitals,
-    /// It takes part in a move: this one.
+    /// The move it takes part in, if any.
     pub moving: Option<MoveStatus>,
 }
 
@@ -24,17 +24,17 @@ pub struct Sight {
 pub(super) struct Sights {
     mine: Vitals,
     seen: BTreeMap<NodeId, Sight>,
-    /// Since when questions to these have had no answer.
+    /// Time since when questions to these have had no answer.
     unanswered: BTreeMap<NodeId, Duration>,
 }
 
 impl Control {
-    /// What the others said when they were last asked. Empty if nobody has looked.
+    /// Returns the latest reports of the others. Empty if no viewer has asked.
     pub fn sights(&self) -> &BTreeMap<NodeId, Sight> {
         &self.sights.seen
     }
 
-    /// For how long nothing has come from a member that should have spoken; `None` if all is well.
+    /// Returns how long a member that should have spoken has been silent; `None` if all is well.
     pub fn silence_of(&self, node: NodeId) -> Option<Duration> {
         let since = [self.sights.unanswered.get(&node).copied(), self.unreachable_since(node)];
         let silent = self.now.saturating_sub(since.into_iter().flatten().min()?);
@@ -67,12 +67,12 @@ impl Control {
         self.sights.mine = vitals;
     }
 
-    /// Whatever a member says, it is not silent.
+    /// Records any message of a member: it is not silent.
     pub(super) fn note_spoken(&mut self, node: NodeId) {
         self.sights.unanswered.remove(&node);
     }
 
-    /// The move this node takes part in, as far as it is known here.
+    /// Returns the move this node takes part in, as far as it is known here.
     pub fn moving(&self) -> Option<MoveStatus> {
         let (map, engagement) = (self.map.as_ref()?, self.engagement()?);
         let decided = self.history.decisions().map(|(_, decision)| decision);

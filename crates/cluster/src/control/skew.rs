@@ -1,10 +1,10 @@
-//! Wall clocks that differ, noticed and reported for as long as they do.
+//! Wall clocks that differ: detected, and reported for as long as they do.
 //!
-//! No decision of the control plane depends on a wall clock. But times to live do when a bucket moves, and so does
-//! the order in which two sides are merged. So once a second (`Input::Clock`) every node tells the leader its wall
-//! clock, and the leader tells everybody its own.
+//! No decision of the control plane depends on a wall clock. But times to live do when a bucket moves,
+//! and so does the order in which two sides are merged. So once a second (`Input::Clock`) every node
+//! sends the leader its wall clock, and the leader sends its own to all members.
 //!
-//! A reading is the sender's clock minus this node's when the message is handled. A message under way for some time
+//! A reading is the sender's clock minus this node's when the message is handled. A delayed message
 //! makes it smaller, never larger; so the largest of the last seconds is the best one.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,30 +19,30 @@ use crate::map::{NodeId, Peer};
 pub const SKEW_MAX: Duration = Duration::from_secs(1);
 /// Clocks this close agree again.
 const AGREED_MAX: Duration = Duration::from_millis(500);
-/// A skew that lasts is reported again so often.
+/// Interval between reports of a lasting skew.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
-/// Readings count for this long. A message may have been late, or its receiver.
+/// Time for which a reading counts. The message or its receiver may have been late.
 const READINGS_FOR: Duration = Duration::from_secs(5);
-/// An estimate needs so many of them.
+/// Minimum number of readings for an estimate.
 const READINGS_MIN: usize = 3;
 const READINGS_MAX: usize = 8;
 
 /// A finding about the wall clock of another node, compared with this node's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Skew {
-    /// Repeated as long as it is so. Positive: the other clock is ahead.
+    /// Repeated as long as it lasts. Positive: the other clock is ahead.
     Apart { node: NodeId, millis: i64 },
     /// The clocks agree again.
     Agreed { node: NodeId },
 }
 
-/// The wall clocks, as far as this node has heard of them.
+/// The wall clocks, as far as this node knows them.
 #[derive(Default)]
 pub(super) struct Clocks {
-    /// This node's wall clock at a moment of its steady clock.
+    /// This node's wall clock at a moment of its monotonic clock.
     mine: Option<(Duration, UnixMillis)>,
     readings: BTreeMap<NodeId, VecDeque<Reading>>,
-    /// The skews that were reported and last, and when that was last done.
+    /// Reported skews that last, with the time of the latest report.
     reported: BTreeMap<NodeId, Duration>,
 }
 
@@ -53,7 +53,7 @@ struct Reading {
 }
 
 impl Clocks {
-    /// Takes the wall clock as it is now. If it was set meanwhile, earlier readings say nothing any more.
+    /// Sets the present wall clock. If it was adjusted meanwhile, earlier readings are useless.
     fn set(&mut self, now: Duration, wall: UnixMillis) {
         let was_set = self
             .wall(now)
@@ -64,7 +64,7 @@ impl Clocks {
         self.mine = Some((now, wall));
     }
 
-    /// This node's wall clock by its steady one.
+    /// Returns this node's wall clock, derived from its monotonic one.
     fn wall(&self, now: Duration) -> Option<UnixMillis> {
         let (at, wall) = self.mine?;
         let since = u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
@@ -80,7 +80,7 @@ impl Clocks {
         }
     }
 
-    /// Forgets what is too old, and nodes that are no members any more.
+    /// Forgets old readings, and nodes that are not members any more.
     fn tidy(&mut self, now: Duration, is_member: impl Fn(NodeId) -> bool) {
         self.readings.retain(|node, readings| {
             readings.retain(|reading| now < reading.at + READINGS_FOR);
@@ -94,7 +94,7 @@ impl Clocks {
         readings.iter().map(|reading| reading.ahead_millis).max()
     }
 
-    /// The findings that are to be reported now.
+    /// Returns the findings to report now.
     fn report(&mut self, now: Duration) -> Vec<Skew> {
         let nodes: Vec<NodeId> = self.readings.keys().copied().collect();
         nodes.into_iter().filter_map(|node| self.report_on(now, node)).collect()
@@ -124,14 +124,14 @@ fn difference(theirs: UnixMillis, mine: UnixMillis) -> i64 {
 }
 
 impl Control {
-    /// By how many milliseconds the wall clocks of others are ahead of this node's, as far as it knows: the leader's,
-    /// and everybody's if this node leads.
+    /// Returns by how many milliseconds other wall clocks are ahead of this node's, as far as it knows:
+    /// the leader's, and those of all members if this node leads.
     pub fn skews(&self) -> impl Iterator<Item = (NodeId, i64)> + use<'_> {
         let clocks = &self.clocks;
         clocks.readings.keys().filter_map(move |node| Some((*node, clocks.estimate(*node)?)))
     }
 
-    /// A second has passed, and this is the wall clock.
+    /// Handles the wall clock, once a second.
     pub(super) fn on_clock(&mut self, wall: UnixMillis) {
         let others: Vec<NodeId> = self.others().collect();
         self.clocks.set(self.now, wall);
@@ -143,7 +143,7 @@ impl Control {
         self.send_all(told, &Message::Clock { unix_millis: wall.0 });
     }
 
-    /// A member says what its wall clock shows; a process of an earlier time does not count.
+    /// Records the wall clock of a member; a message of an earlier process does not count.
     pub(super) fn on_clock_of(&mut self, from: Peer, theirs: UnixMillis) {
         let known = self.map.as_ref().and_then(|map| map.member(from.id));
         if known.is_some_and(|member| member.peer() == from) {

@@ -1,9 +1,9 @@
 //! Takeover: one of two nodes, or one of a few survivors, goes on alone in a new generation.
 //!
-//! With two members nothing can be decided without both, and the one that is left cannot tell whether
-//! the other is dead or cut off. A client that turns to it is the evidence (`two-node-takeover`); where
-//! a majority is gone for good, the operator's word is. What two sides did apart is brought together
-//! again when they meet (`generations.rs`).
+//! With two members nothing can be decided without both, and the survivor cannot tell whether the other
+//! is dead or cut off. Client demand is the evidence (`two-node-takeover`); if a majority is gone for
+//! good, the operator's request is. When the two sides meet again, their writes are merged
+//! (`generations.rs`).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::consensus::Payload;
 use crate::map::{Change, Map, Member, NodeId};
 use crate::rules::{Rule, holds};
 
-/// When this node last heard from the others.
+/// The time this node last heard from the others, and the time it lost its lease.
 #[derive(Default)]
 pub(super) struct Hearing {
     last: Duration,
@@ -21,14 +21,14 @@ pub(super) struct Hearing {
 }
 
 impl Hearing {
-    /// Since when this node has been without a lease, if it is.
+    /// Returns the time since when this node has been without a lease, if it is.
     pub(super) fn lease_ended(&self) -> Option<Duration> {
         self.lease_ended
     }
 }
 
 impl Control {
-    /// Whether the survivor of two may go on alone, should a client turn to it now.
+    /// Returns whether the survivor of two may go on alone if a client request arrives now.
     pub fn may_take_over(&self) -> bool {
         self.objection_to_takeover().is_none() && self.is_one_of_two() && self.is_allowed()
     }
@@ -38,15 +38,15 @@ impl Control {
         self.map.as_ref().is_some_and(|map| map.settings().two_node_takeover && holds(map))
     }
 
-    /// A client sent a command for a key, or asked where keys are on a connection it opened since
-    /// this node lost its lease, or waits for a timer.
+    /// Handles client demand: a command for a key, a topology query on a connection opened after this
+    /// node lost its lease, or a client that waits for a timer.
     pub(super) fn on_client_turned(&mut self) {
         if self.may_take_over() {
             self.take_over();
         }
     }
 
-    /// The operator says that those who are missing will not come back.
+    /// Handles an operator's request for a takeover: the missing nodes will not come back.
     pub(super) fn on_ask_takeover(&mut self, id: u64) {
         match self.objection_to_takeover() {
             Some(text) => self.answer(id, Answer::Refused(text.into())),
@@ -76,8 +76,8 @@ impl Control {
         (self.now < since + silence).then_some("the last lease has ended only a moment ago")
     }
 
-    /// By everything in its log, decided or not, there are this node and one other, and that one has
-    /// been silent for so long that it cannot hold a lease.
+    /// Returns whether this node and one other are the only members by everything in its log, committed
+    /// or not, and the other has been silent for so long that it cannot hold a lease.
     fn is_one_of_two(&self) -> bool {
         let Some(map) = &self.map else { return false };
         let configuration = self.consensus.configuration();
@@ -107,9 +107,8 @@ impl Control {
         self.consensus.take_over();
     }
 
-    /// Nodes that were members before a takeover and have not come back since: when one is met again,
-    /// the two generations have to be brought together.
-    /// Whoever leads looks for them.
+    /// Returns the nodes that were members before a takeover and have not come back since: when one is
+    /// met again, the two generations have to be merged. The leader looks for them.
     pub fn estranged(&self) -> &[Member] {
         let map = self.map.as_ref().filter(|_| self.leads() && self.yielding.is_none());
         map.map_or(&[], |map| map.estranged())
@@ -121,7 +120,8 @@ impl Control {
         self.hearing.last = self.now;
     }
 
-    /// A node that was stopped itself has not heard what waits in its sockets.
+    /// Updates the silence of the others. A node that was stopped itself has not yet read the messages
+    /// in its sockets.
     pub(super) fn note_silence(&mut self, was_stopped: WasStopped) {
         if was_stopped == WasStopped::Yes {
             self.hearing.last = self.now;

@@ -1,14 +1,15 @@
-//! Stories of a cluster, told with `World`: who comes, who goes, who dies, and who serves meanwhile.
+//! Scenarios of a cluster, run in `World`: nodes join, leave and die, and the tests check which nodes
+//! serve meanwhile.
 
-mod joins; //   Who may come in, and what the others are told.
-mod moves; //   Handovers, splits, fills and proposals that get lost.
+mod joins; //   Admission of joining nodes, and the answers to them.
+mod moves; //   Handovers, splits, fills and lost proposals.
 mod away; //    Leaving for a while, and coming back.
 mod generations; // Going on alone, meeting again, lost buckets.
 mod overlaps; // A pause and a death at about the same time.
 mod slow_disk; // A leader that waits for its disk.
-mod returning; // Processes that were given up, and those that load what they held.
-mod rules; //   What each rule is good for.
-mod random; //  Whatever a seed brings.
+mod returning; // Processes that were declared dead, and those that load their data.
+mod rules; //   The purpose of each rule.
+mod random; //  Random scenarios from seeds.
 mod clocks; //  Wall clocks that differ.
 mod world;
 
@@ -196,7 +197,7 @@ fn a_leader_cut_off_with_one_follower_gets_no_lease_and_gives_none() {
     assert_eq!(t.members().len(), 3);
     let rest: Vec<u64> = t.members();
     assert!(rest.iter().all(|id| t.has_lease(*id)));
-    // When the cut heals, the two learn that they were counted as dead.
+    // When the partition heals, the two learn that they were declared dead.
     t.cut.clear();
     t.run(ms(3_000));
     assert_eq!((t.gone(leader), t.gone(follower)), ("Outcast".into(), "Outcast".into()));
@@ -223,7 +224,7 @@ fn a_leader_that_slept_for_an_hour_declares_nobody_dead() {
 fn a_node_that_is_condemned_gets_no_lease_any_more() {
     let mut t = World::of(3);
     let (leader, victim) = (t.leader().unwrap(), t.follower());
-    // It hears nothing, and at the last moment its question comes through.
+    // It hears nothing, and at the last moment its request comes through.
     t.cut.insert((NodeId(victim), NodeId(leader)));
     t.cut.insert((NodeId(leader), NodeId(victim)));
     t.run_until(|t| t.control(leader).condemns(NodeId(victim)));
@@ -254,7 +255,7 @@ fn a_request_to_join_that_was_under_way_for_long_brings_nobody_back() {
     t.cut_off(&[victim]);
     t.run(ms(5_000));
     assert_eq!(t.members().len(), 2);
-    // What the process asked for when it began arrives only now.
+    // The process's first request arrives only now.
     t.ask(leader, Ask::Join(Box::new(request)));
     t.run(ms(100));
     assert_eq!(t.members().len(), 3);
@@ -273,7 +274,7 @@ fn one_that_was_let_in_and_given_up_before_it_knew_begins_anew_at_once() {
     t.restart_let_in_by(leader, id, 999, disk);
     t.run(ms(2_000));
     assert_eq!(t.gone(id), "", "it may hear of it yet");
-    // Nobody takes a link from one that is no member, but says so.
+    // No member accepts a link from a process that is not a member, but each one says so.
     let (from, generation) = (t.node(leader).me, t.control(leader).generation().unwrap());
     let refused_at = |index: LogIndex| Message::LeaseRefused { generation, index };
     t.give(NodeId(id), Input::Message { from, message: refused_at(LogIndex(index.0 - 1)) });

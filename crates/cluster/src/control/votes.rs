@@ -1,10 +1,10 @@
-//! Voters: their choice, and when a vote is taken away.
+//! Voters: how the leader chooses them, and when it takes a vote away.
 //!
-//! Losing data duties is not losing the vote: `Dead` takes a node's buckets and lease, and leaves its vote
-//! alone. The vote goes by a change of its own, which is proposed only if it can be decided without the nodes
-//! that were given up and leaves voters of which a majority is reached. Until then a process that was given up
-//! answers as a voter (it has kept its id, its log and its vote), so whenever a majority of the voters'
-//! processes run and reach each other there is a leader again.
+//! Losing data duties is not losing the vote: `Dead` takes a node's buckets and lease, and leaves its
+//! vote alone. The vote goes by a change of its own, which is proposed only if it can be decided
+//! without the nodes declared dead and leaves voters of which a majority is reached. Until then a
+//! process that was declared dead answers as a voter (it has kept its id, its log and its vote), so
+//! whenever a majority of the voters' processes run and reach each other there is a leader again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,25 +14,26 @@ use super::leader::Leader;
 use crate::consensus::RaftMessage;
 use crate::map::{LogIndex, Map, Member, NodeId};
 
-/// A member that is so many entries behind gets no vote yet.
+/// A member that is more entries behind than this gets no vote yet.
 const BEHIND_MAX: u64 = 1000;
 /// A voter is reached if it has answered within this time. A leader asks ten times a second.
 const REACHED_WITHIN: Duration = Duration::from_millis(250);
-/// The time a voter that was given up keeps its vote if no living member can take its seat. Two voters decide
-/// nothing without both, so a third vote does no harm, and if its process was only paused it is worth one fault.
+/// Time a voter that was declared dead keeps its vote if no living member can take its seat. Two voters
+/// decide nothing without both, so a third vote does no harm, and if its process was only paused its
+/// vote lets the cluster tolerate one more fault.
 const VOTE_KEPT: Duration = Duration::from_secs(60);
 
 /// A leader's knowledge of the voters besides their leases.
 #[derive(Default)]
 pub(super) struct Votes {
-    /// When each node last answered this leader.
+    /// Time at which each node last answered this leader.
     answered: BTreeMap<NodeId, Duration>,
-    /// Since when each of these has been a voter that is no member.
+    /// Time since when each of these voters has not been a member.
     given_up_since: BTreeMap<NodeId, Duration>,
 }
 
 impl Control {
-    /// Notes who answers this leader.
+    /// Records which nodes answer this leader.
     pub(super) fn note_answer(&mut self, from: NodeId, message: &RaftMessage) {
         let (now, is_of_this_term) = (self.now, message.term == self.consensus.term());
         if let Some(leader) = self.leader.as_mut().filter(|_| is_of_this_term) {
@@ -69,19 +70,20 @@ impl Control {
         }
     }
 
-    /// Returns whether the change to these voters can be decided without the votes of those who were given up
-    /// and lose theirs by it, and whether the new voters can decide what comes next.
+    /// Returns whether the change to these voters can be decided without the votes of nodes that were
+    /// declared dead and lose theirs by it, and whether the new voters can decide the next change.
     fn can_decide_with(&self, map: &Map, wanted: &BTreeSet<NodeId>) -> bool {
         let helps = |node: NodeId| wanted.contains(&node) || map.member(node).is_some();
         is_majority(self.consensus.voters(), |node| helps(node) && self.is_reached(node))
             && is_majority(wanted, |node| self.is_reached(node))
     }
 
-    /// Enough of the living, in as many zones as there are; a voter rather stays one.
+    /// Returns the voters this leader wants: enough of the living, in as many zones as possible,
+    /// preferring present voters.
     fn wanted_voters(&self, map: &Map) -> BTreeSet<NodeId> {
         let now: &BTreeSet<NodeId> = self.consensus.voters();
         let Some(leader) = &self.leader else { return now.clone() };
-        // A leader that leaves needs somebody to lead after it, and votes only until then.
+        // A leaving leader needs a successor, and keeps its vote only until then.
         let i_leave = self.leaving.is_some()
             && map.member(self.me.id).is_some_and(|member| member.weight == 0);
         let is_me = |member: &Member| member.id == self.me.id;
@@ -98,7 +100,8 @@ impl Control {
             .collect();
         let me = map.member(self.me.id);
         let mut chosen: Vec<&Member> = me.filter(|_| !i_leave).into_iter().collect();
-        // An even number of voters can miss no more of them than one less, and needs more to decide.
+        // An even number of voters tolerates no more failures than one voter fewer, and needs a larger
+        // majority.
         let seats = match seats.min(chosen.len() + open.len()) {
             few @ 0..=2 => few,
             more => (more - 1) | 1,
@@ -119,8 +122,8 @@ impl Control {
         wanted
     }
 
-    /// Returns a voter that was given up and is worth a seat beside two others: its process may only have been
-    /// paused or cut off.
+    /// Returns a voter that was declared dead and is worth a seat beside two others: its process may
+    /// only have been paused or cut off.
     fn kept_vote(&self, leader: &Leader) -> Option<NodeId> {
         let is_kept = |(node, since): &(&NodeId, &Duration)| {
             self.is_reached(**node) || !self.has_ended(**node) && self.now < **since + VOTE_KEPT
@@ -129,8 +132,8 @@ impl Control {
         kept.map(|(node, _)| *node).max_by_key(|node| (self.is_reached(*node), *node))
     }
 
-    /// Returns whether a member wants to go and all others that vote have been heard since: if one of
-    /// them has just died, its vote is needed until that is decided.
+    /// Returns whether a member wants to leave and all other voters have been heard since: if one of
+    /// them has just died, the leaver's vote is needed until that is decided.
     fn may_do_without(&self, map: &Map, leader: &Leader, node: NodeId) -> bool {
         let Some(wish) = leader.leaving.get(&node) else { return false };
         let others = self.consensus.voters().iter().filter(|it| !leader.leaving.contains_key(it));
@@ -141,7 +144,7 @@ impl Control {
         })
     }
 
-    /// Returns whether a member is there and has the log, so that decisions need not wait for it.
+    /// Returns whether a member is present and has the log, so that decisions need not wait for it.
     fn is_up_to_date(&self, node: NodeId) -> bool {
         let Some(standing) = self.leader.as_ref().and_then(|it| it.granter.standing(node)) else {
             return false;
@@ -152,7 +155,7 @@ impl Control {
     }
 }
 
-/// Returns the number of voters of a cluster with so many members.
+/// Returns the number of voters of a cluster with this many members.
 fn seats(members: usize) -> usize {
     match members {
         0..=2 => members,
@@ -161,7 +164,7 @@ fn seats(members: usize) -> usize {
     }
 }
 
-/// Returns whether more than half of the voters fit.
+/// Returns whether more than half of the voters are fit.
 pub(super) fn is_majority(voters: &BTreeSet<NodeId>, is_fit: impl Fn(NodeId) -> bool) -> bool {
     2 * voters.iter().filter(|node| is_fit(**node)).count() > voters.len()
 }

@@ -1,5 +1,5 @@
-//! A new map: every slot's duty becomes what it says, bucket by bucket. The control plane hands over
-//! one map after the other; `Intake::follow` does the same for a copy that is coming.
+//! Applies a new map: sets every slot's duty, bucket by bucket. The control plane hands over one map after the
+//! other; `Intake::follow` does the same for an incoming copy.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{Outgoing, Plane, me_in, slots_of};
 use crate::map::{Bucket, Epoch, Map, NodeId};
 use crate::replication::{LinkId, Role};
 
-/// Takes over a map. There must be links to all its members. `before` is the one taken over last.
+/// Applies a map. There must be links to all its members. `before` is the map applied last.
 pub fn follow<P: Plane>(
     plane: &P,
     map: &Arc<Map>,
@@ -21,7 +21,7 @@ pub fn follow<P: Plane>(
     let now = Outlook::of(plane, map);
     let then = before.map(|before| Outlook::of(plane, before));
     plane.with_moves(|outgoing| {
-        // A taker that is no member any more is not waited for, although its bucket has not changed.
+        // Replies must not wait for a taker that has left, even if its bucket has not changed.
         if let Some(abandoned) = outgoing.take_if(|outgoing| plane.is_gone(outgoing.link)) {
             stop_feeding(plane, abandoned.bucket, abandoned.link);
         }
@@ -55,23 +55,23 @@ impl Outlook<'_> {
         Outlook { map, me: me_in(map, plane), leavers: map.leavers() }
     }
 
-    /// Whether what this node is to the bucket may be another than it was. A slot that stays what it is
-    /// must not be touched: it may be paused, or refuse.
+    /// Returns whether this node's role in the bucket may have changed. A slot whose role stays must not be
+    /// touched: it may be paused, or have refusals recorded.
     fn differs(&self, then: &Outlook<'_>, bucket: &Bucket) -> bool {
         then.map.bucket(bucket.hashmask) != Some(bucket) || self.me != then.me
     }
 
-    /// Whether more or less is to be remembered of the bucket than before.
+    /// Returns whether the retention of removals or of a stale copy has changed for the bucket.
     fn recalls_otherwise(&self, then: &Outlook<'_>, bucket: &Bucket) -> bool {
         self.is_missed(bucket) != then.is_missed(bucket) || self.keeps(bucket) != then.keeps(bucket)
     }
 
-    /// Whether removals from the bucket are to be remembered, for a copy that is away.
+    /// Returns whether removals from the bucket must be remembered for a copy that is away.
     fn is_missed(&self, bucket: &Bucket) -> bool {
         self.map.is_missed(bucket, &self.leavers)
     }
 
-    /// Whether what an earlier time has left here of the bucket may still be of use.
+    /// Returns whether a stale copy of the bucket from an earlier membership may still be useful.
     fn keeps(&self, bucket: &Bucket) -> bool {
         let is_lost = bucket.holders.is_empty();
         let is_kept = |me| self.map.keeps_place(me, bucket.hashmask);
@@ -101,8 +101,7 @@ fn follow_bucket<P: Plane>(
     }
 }
 
-/// What is remembered of a slot: its past while a copy is away, and what an earlier time has left here
-/// while that may be of use.
+/// Sets what is retained of a slot: its removals while a copy is away, and a stale copy while that may be useful.
 fn recall<P: Plane>(
     plane: &P,
     slot: Slot,
@@ -120,10 +119,10 @@ fn recall<P: Plane>(
     });
 }
 
-/// As long as another side of the cluster may have gone on, every slot remembers where the histories
-/// parted and what was taken away since. One that came here later and remembers nothing, because its
-/// bucket began anew, has parted at its beginning. So do those of a bucket that began again while one who
-/// held it before may still come back.
+/// Records the divergence of histories. While another side of the cluster may be running (split brain), every
+/// slot remembers the version at which the histories diverged, and the removals since. A slot that arrived here
+/// later and remembers nothing, because its bucket began anew, diverged at its beginning. The slots of a bucket
+/// that began anew also do this, as long as a former holder may still come back.
 fn follow_parting<P: Plane>(
     plane: &P,
     map: &Map,
@@ -154,7 +153,7 @@ fn follow_parting<P: Plane>(
     }
 }
 
-/// True if this node takes the bucket over from a dead primary: it is not served before all agree.
+/// Returns whether this node takes the bucket over from a dead primary: it must not serve before all backups agree.
 fn inherits(plane: &impl Plane, bucket: &Bucket, then: Option<&Outlook<'_>>) -> bool {
     let first = slots_of(bucket.hashmask).next().expect("a bucket has slots");
     let Some(known) = then.map(|then| then.map.bucket_of(first)) else { return false };
@@ -168,7 +167,7 @@ pub(super) fn stop_feeding(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
     }
 }
 
-/// The link of a fill of this bucket that is still under way, or undecided.
+/// Returns the link of a fill of this bucket that is in progress or undecided.
 fn feed_to_keep(bucket: &Bucket, outgoing: Option<Outgoing>) -> Option<LinkId> {
     let outgoing = outgoing.filter(|outgoing| outgoing.bucket == bucket.hashmask)?;
     let undecided = |ended: Epoch| bucket.epoch <= ended;

@@ -1,5 +1,5 @@
-//! What comes from one other node: its frames, applied in their order. Whoever reads the bytes finds the
-//! frames in them (`Inbox::peek`) and calls `Intake::take`.
+//! Incoming frames of one other node, applied in order. The reader of the connection finds the frames in the
+//! bytes (`Inbox::peek`) and calls `Intake::take`.
 
 use core::ops::Range;
 use std::collections::BTreeMap;
@@ -16,30 +16,30 @@ use crate::replication::{
     receive_images, slot_of_unit,
 };
 
-/// From one boot of another node. It outlives a connection.
+/// The intake from one boot of another node. It outlives a connection.
 #[derive(Default)]
 pub struct Intake {
     pub inbox: Inbox,
-    /// Counts the connections: only the latest is read.
+    /// Number of the latest connection; only that one is read.
     pub connection: u64,
-    /// Whether a map has shown the process as a member.
+    /// True if a map has shown the process as a member.
     was_member: bool,
-    /// The fill that is coming, if one is, or has come last.
+    /// The incoming fill, or the last one that has ended.
     taker: Option<Taker>,
-    /// Fills that came to their end before that one. Whoever sent them knows already what the map made of
-    /// them; here they are kept until this node knows.
+    /// Earlier fills that have ended. The sender already knows the map's decision on them; they stay here until
+    /// this node knows it, too.
     undecided: Vec<Taker>,
-    /// The slot that is coming whole, if one is.
+    /// The slot that is being resent whole, if there is one.
     replacement: Option<Replacement>,
-    /// What has come of a long frame.
+    /// Parts received of a long frame.
     parts: Parts,
     refused: Refused,
-    /// Refusals that are not on their way yet.
+    /// Refusals that have not been sent yet.
     unsent: Vec<BackFrame>,
 }
 
-/// What was refused and still stands. An answer may be lost with its connection, and nothing asks for
-/// it again: so a new connection begins with all of this.
+/// Refusals that still stand. An answer may be lost with its connection, and the other end does not ask again:
+/// so a new connection begins with all of them.
 #[derive(Default)]
 struct Refused {
     slots: BTreeMap<Slot, (FrameNumber, LogIndex)>,
@@ -57,30 +57,30 @@ impl Refused {
         slots.chain(self.fill.map(|fill| BackFrame::FillRefused { fill }))
     }
 
-    /// These slots come anew.
+    /// Drops the refusals of these slots, which are sent again from the start.
     fn forget(&mut self, slots: &Range<u16>) {
         self.slots.retain(|slot, _| !slots.contains(&slot.number()));
     }
 }
 
-/// What became of a frame.
+/// The outcome of taking in a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken {
     Done,
-    /// The map here is behind; try again when it has changed.
+    /// The map here is behind; retry after the next map change.
     NotYet,
-    /// It makes no sense: the connection is closed.
+    /// The frame is invalid: the connection is closed.
     Garbled,
-    /// Published elsewhere: for those who listen here.
+    /// A message published on another node, for subscribers here.
     News(Vec<u8>),
 }
 
-/// What taking frames in works with.
+/// The environment for taking in frames.
 pub struct Surface<'a, P, A> {
     pub plane: &'a P,
-    /// What an effect counts as in the book of uses.
+    /// The LRU/LFU update that an applied effect makes to its key.
     pub touch: Touch,
-    /// Told of everything that was done to a table.
+    /// Called for every change of a table.
     pub applied: A,
 }
 
@@ -96,7 +96,7 @@ impl<P: Plane, A: FnMut(Applied)> Surface<'_, P, A> {
 }
 
 impl Intake {
-    /// The process has dialled anew: the number of this connection.
+    /// Starts a new connection of the process, and returns its number.
     pub fn connect(&mut self) -> u64 {
         self.connection += 1;
         self.inbox.acknowledge_anew();
@@ -104,7 +104,7 @@ impl Intake {
         self.connection
     }
 
-    /// Writes what the other end is to be told: refusals, then how far everything has been taken.
+    /// Writes the answers for the other end: refusals first, then the acknowledgement.
     pub fn answer(&mut self, back: &mut Vec<u8>) {
         let ack = self.inbox.ack();
         self.unsent.drain(..).chain(ack).for_each(|answer| answer.write(back));
@@ -201,7 +201,7 @@ impl Intake {
         if taken.is_ok() { Taken::Done } else { Taken::Garbled }
     }
 
-    /// Takes a long frame whose last part has come.
+    /// Takes in a long frame whose last part has arrived.
     fn take_long(
         &mut self,
         number: FrameNumber,
@@ -219,12 +219,12 @@ impl Intake {
         taken
     }
 
-    /// Returns the bytes of a long frame that have come so far.
+    /// Returns the number of bytes received so far of a long frame.
     pub fn gathered_bytes(&self) -> usize {
         self.parts.bytes()
     }
 
-    /// A bucket is coming: it is made room for, or refused.
+    /// Prepares the slots of an incoming bucket, or refuses the fill.
     fn start(
         &mut self,
         fill: FillId,
@@ -239,7 +239,7 @@ impl Intake {
         if bucket.reign < reign {
             return Taken::NotYet;
         }
-        // An end may have come after the map that decides on it.
+        // A `FillEnd` may have arrived after the map that decides on it.
         self.follow_fills(&map, surface);
         if self.is_undecided(hashmask) {
             return Taken::NotYet;
@@ -250,7 +250,7 @@ impl Intake {
             Some(old) => free(&old, surface),
             None => {}
         }
-        // A process that is no member yet by its own map gets nothing before it has caught up.
+        // A process that is not a member yet in its own map takes nothing until it has caught up.
         let Some(me) = me_in(&map, surface.plane) else { return Taken::NotYet };
         if bucket.reign > reign || bucket.is_held_by(me) {
             self.refuse_fill(fill);
@@ -258,7 +258,7 @@ impl Intake {
         }
         let is_held = |slot| surface.plane.with_slot(slot, |state| state.duty.holds());
         if slots_of(hashmask).any(is_held) {
-            self.refuse_fill(fill); // Duties run ahead of the published map for a moment.
+            self.refuse_fill(fill); // Duties are briefly ahead of the published map.
             return Taken::Done;
         }
         let kept_in = surface.plane.kept_in();
@@ -286,7 +286,7 @@ impl Intake {
         frame: &Frame<'_>,
         surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
     ) -> Result<(), DecodeError> {
-        // What is left of a fill that was refused or cancelled means nothing.
+        // Remaining frames of a refused or cancelled fill are ignored.
         let Some(taker) = self.taker.as_mut().filter(|taker| taker.fill == fill) else {
             return Ok(());
         };
@@ -344,13 +344,13 @@ impl Intake {
         }
     }
 
-    /// A fill of this bucket has come to its end, and this node does not know yet what the map made of it.
+    /// Returns whether a fill of this bucket has ended and this node does not know the map's decision on it yet.
     fn is_undecided(&self, bucket: Hashmask) -> bool {
         let ended = self.taker.iter().filter(|taker| taker.has_ended());
         ended.chain(&self.undecided).any(|taker| taker.bucket == bucket)
     }
 
-    /// One that has come to its end only the map can cancel.
+    /// Cancels a fill, unless it has ended: then only the map can cancel it.
     fn cancel(&mut self, fill: FillId, surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>) {
         let is_open = |taker: &mut Taker| taker.fill == fill && !taker.has_ended();
         if let Some(taker) = self.taker.take_if(is_open) {
@@ -358,10 +358,10 @@ impl Intake {
         }
     }
 
-    /// The map has changed: what a fill has brought is a backup now, or is freed, or waits on.
+    /// Applies a map change to the fills: each copy becomes a backup, is freed, or stays undecided.
     ///
-    /// `from` is the sender. What was refused of slots that it goes on serving without a copy here does not
-    /// matter any more: whoever counts there is fed by itself.
+    /// `from` is the sender. Refusals of slots that it still serves without a copy here no longer matter: the
+    /// sender feeds the backups itself.
     pub fn follow(
         &mut self,
         from: NodeId,
@@ -403,15 +403,15 @@ impl Intake {
         }
     }
 
-    /// Whether the process was a member and is none by a new map. One that is none yet may have sent
-    /// something already: the numbers of its frames go on.
+    /// Returns whether the process was a member and the new map no longer has it. A process that is not a
+    /// member yet may already have sent frames: their numbering goes on.
     pub fn is_over(&mut self, member: Option<Peer>) -> bool {
         let is_over = self.was_member && member.is_none();
         self.was_member |= member.is_some();
         is_over
     }
 
-    /// The process at the other end is gone: an unfinished fill comes to nothing.
+    /// Drops an unfinished fill: the process at the other end is gone.
     pub fn end(&mut self, surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>) {
         if let Some(taker) = self.taker.take_if(|taker| !taker.has_ended()) {
             free(&taker, surface);
@@ -429,7 +429,7 @@ fn free(taker: &Taker, surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)
     }
 }
 
-/// The slot that a frame of a fill is about.
+/// Returns the slot that a frame of a fill is about.
 fn slot_of_fill(frame: &Frame<'_>) -> Option<Slot> {
     match *frame {
         Frame::FillSlot { slot, .. }

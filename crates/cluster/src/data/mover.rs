@@ -1,8 +1,8 @@
-//! Buckets that leave this node: fills and handovers; and backups that fall behind. The control plane
-//! orders, and is told what became of it.
+//! Outgoing buckets: fills and handovers; and backups that fall behind. The control plane sends orders and gets
+//! reports of the outcome.
 //!
-//! The server runs it on a thread of its own: `handle` for every order, `go_on` again and again, soon
-//! while it `is_busy`.
+//! The server runs it on a thread of its own: it calls `handle` for every order and `go_on` repeatedly, at
+//! short intervals while it `is_busy`.
 
 use core::ops::ControlFlow;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::map::{Epoch, NodeId};
 use crate::replication::{Duty, FrameNumber, LinkId, Outbox, Position, Role};
 use crate::rules::{Rule, holds};
 
-/// What the control plane wants done, and what else moves the mover.
+/// An order of the control plane, or another event for the mover.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
     Fill {
@@ -33,31 +33,31 @@ pub enum Order {
     Cancel {
         attempt: Attempt,
     },
-    /// Run nothing more on the bucket, and tell when all it did is acknowledged.
+    /// Run nothing more on the bucket, and report when all its writes are acknowledged.
     Pause {
         bucket: Hashmask,
         epoch: Epoch,
     },
-    /// Commands for the bucket wait here: it is about to be promoted.
+    /// Park commands for the bucket: it is about to be promoted here.
     TakeOver {
         bucket: Hashmask,
     },
-    /// A taker has refused.
+    /// The taker has refused the fill.
     FillRefused {
         fill: Attempt,
     },
-    /// A taker has kept a copy of a slot from an earlier time.
+    /// The taker has a stale copy of a slot from an earlier membership.
     Kept {
         fill: Attempt,
         slot: Slot,
         position: Position,
     },
-    /// Something was acknowledged.
+    /// Some frames were acknowledged.
     Acked,
     MapChanged,
 }
 
-/// What the control plane is told.
+/// A report to the control plane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Report {
     FillDone {
@@ -71,41 +71,41 @@ pub enum Report {
         bucket: Hashmask,
         epoch: Epoch,
     },
-    /// So many bytes for this backup are not acknowledged yet.
+    /// Number of bytes this backup has not acknowledged yet.
     Beat {
         to: NodeId,
         left: u64,
     },
-    /// The backup does not follow.
+    /// The backup is out of sync.
     OutOfSync {
         bucket: Hashmask,
         node: NodeId,
         epoch: Epoch,
     },
-    /// The node has acknowledged nothing for a while: it is not filled again at once.
+    /// The node has acknowledged nothing for a while; it must not be filled again at once.
     Stuck {
         node: NodeId,
     },
 }
 
-/// How much of a fill is put together before it is sent and other threads have their turn. On a busy machine a
-/// turn of the others takes milliseconds, so small slots share one.
+/// Number of bytes of a fill that are assembled before they are sent and other threads may run. On a busy
+/// machine a turn of the other threads takes milliseconds, so several small slots share one.
 const TURN_BYTES: u64 = 16 * 1024;
-/// How often backups that fall behind are looked for.
+/// Interval between checks for backups that fall behind.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// An heir whose turn does not come goes on as a backup.
+/// An heir that is not promoted within this time becomes a plain backup again.
 const HEIR_WAIT: Duration = Duration::from_secs(1);
 
 struct Filling {
     attempt: Attempt,
     taker: NodeId,
     source: Source,
-    /// The number of the first frame, until the taker has answered it: then it has told what it has
-    /// kept.
+    /// The number of the first frame, until the taker has acknowledged it. By then the taker has reported its
+    /// kept copies.
     asked: Option<FrameNumber>,
-    /// The number of the last frame, and the epoch that it named.
+    /// The number of the last frame (`FillEnd`), and the epoch it named.
     end: Option<(FrameNumber, Epoch)>,
-    /// Since when the control plane knows that it is done.
+    /// The time at which the fill was reported as done.
     reported: Option<Duration>,
 }
 
@@ -122,12 +122,12 @@ pub struct Mover {
     pending: Pending,
     look_due: Duration,
     window: Window,
-    /// What the bandwidth cap allows: bytes sent since when.
+    /// Accounting for the bandwidth cap: start of the period, and bytes sent since.
     paced: (Duration, u64),
-    /// Bytes of fills since other threads had their turn.
+    /// Bytes of fills sent since other threads had their turn.
     turn: u64,
     tombs: Tombs,
-    /// What all fills have sent.
+    /// Totals of all fills.
     sent: Sent,
 }
 
@@ -148,24 +148,24 @@ impl Mover {
         }
     }
 
-    /// Whether something is at hand that does not wait for the map.
+    /// Returns whether there is work that does not wait for the map.
     pub fn is_busy(&self) -> bool {
         self.is_pausing()
             || !self.settlements.is_empty()
             || self.filling.as_ref().is_some_and(|filling| filling.reported.is_none())
     }
 
-    /// Whether a bucket is being handed over.
+    /// Returns whether a bucket is being handed over.
     pub fn is_pausing(&self) -> bool {
         self.pausing.is_some()
     }
 
-    /// Whether a bucket is about to be promoted here.
+    /// Returns whether a bucket is about to be promoted here.
     pub fn has_heirs(&self) -> bool {
         !self.heirs.is_empty()
     }
 
-    /// What all fills from here have sent.
+    /// Returns the totals of all fills from this node.
     pub fn sent(&self) -> Sent {
         self.sent
     }
@@ -203,7 +203,7 @@ impl Mover {
         }
     }
 
-    /// Does what can be done now.
+    /// Does the work that is possible now.
     pub fn go_on(&mut self, now: Duration, plane: &impl Plane) {
         self.fill_on(now, plane);
         self.look_whether_drained(plane);
@@ -229,11 +229,12 @@ impl Mover {
         plane: &impl Plane,
     ) {
         if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
-            return; // It was ordered already.
+            return; // It was already ordered.
         }
         self.stop_fill(plane);
         if self.filling.is_some() {
-            // One whose end is sent is not decided yet, and has been forgotten: it is to be decided.
+            // The `FillEnd` of the previous fill is sent, but its outcome is unknown and nobody tracks it any
+            // more: force a decision.
             self.doubt_fill(plane);
             return plane.report(Report::FillFailed { attempt });
         }
@@ -268,8 +269,8 @@ impl Mover {
         }
     }
 
-    /// What the taker has kept it tells before it acknowledges the first frame, and its answers come in
-    /// their order.
+    /// Checks whether the taker has acknowledged the first frame. The taker reports its kept copies before
+    /// that, and its answers arrive in order.
     fn look_whether_answered(&mut self, plane: &impl Plane) {
         if let Some(filling) = &mut self.filling {
             let acked = plane.acked(filling.source.link);
@@ -310,8 +311,8 @@ impl Mover {
         sent as f64 <= elapsed.as_secs_f64() * rate as f64
     }
 
-    /// A piece of a large value, or a chunk of a slot, or the end. Breaks if the bucket is no longer
-    /// this node's.
+    /// Sends a piece of a large value, a chunk of a slot, or the end. Breaks if this node is no longer the
+    /// bucket's primary.
     fn send_some(&mut self, now: Duration, plane: &impl Plane) -> ControlFlow<()> {
         let Some(Filling { source, .. }) = &mut self.filling else {
             return ControlFlow::Break(());
@@ -323,7 +324,7 @@ impl Mover {
                 if !state.duty.is_primary() || state.duty.reign() != source.reign {
                     return ControlFlow::Break(());
                 }
-                // Put together without the link's lock: clients' writes wait for that one.
+                // Built without the link's lock: clients' writes wait for that lock.
                 let mut draft = Outbox::default();
                 source.send_chunk(&state.table, &mut state.duty, plane.seed(), &mut draft);
                 plane.with_outbox(link, |outbox| {
@@ -350,7 +351,7 @@ impl Mover {
         ControlFlow::Continue(())
     }
 
-    /// All slots are sent: from here on the taker counts.
+    /// Ends the fill when all slots are sent: from now on replies wait for the taker.
     fn end_fill(&mut self, now: Duration, plane: &impl Plane) -> ControlFlow<()> {
         let Some(filling) = &mut self.filling else { return ControlFlow::Break(()) };
         let source = &filling.source;
@@ -390,8 +391,7 @@ impl Mover {
         }
     }
 
-    /// It comes to nothing. If replies wait for the taker already, the map has to say that they need
-    /// not.
+    /// Fails the fill. If replies already wait for the taker, only a change of the map can end that (`doubt_fill`).
     fn fail_fill(&mut self, plane: &impl Plane) {
         let Some(attempt) = self.filling.as_ref().map(|filling| filling.attempt) else { return };
         self.doubt_fill(plane);
@@ -399,7 +399,8 @@ impl Mover {
         plane.report(Report::FillFailed { attempt });
     }
 
-    /// Replies wait for a taker that will be no backup: the bucket's next epoch ends that.
+    /// Reports the taker as out of sync, if `FillEnd` is sent: replies wait for it although it will not become
+    /// a backup. The bucket's next epoch ends that.
     fn doubt_fill(&self, plane: &impl Plane) {
         if let Some(Filling { taker, source, end: Some((_, epoch)), .. }) = &self.filling {
             let (bucket, node, epoch) = (source.bucket, *taker, *epoch);
@@ -407,24 +408,25 @@ impl Mover {
         }
     }
 
-    /// Forgets the fill, unless its end is sent: then the map decides (`follow_map`).
+    /// Cancels the fill, unless its `FillEnd` is sent: then the map decides (`follow_map`).
     fn stop_fill(&mut self, plane: &impl Plane) {
         let Some(filling) = self.filling.take_if(|filling| filling.end.is_none()) else { return };
         let (bucket, link) = (filling.source.bucket, filling.source.link);
-        // The feeds first: what is shipped behind the cancellation would be refused.
+        // Stop feeding first: frames shipped after the cancellation would be refused.
         forget_feed(plane, bucket, link);
         plane.with_outbox(link, |outbox| filling.source.cancel(outbox));
     }
 
-    /// The taker is no member any more: whatever was sent, nobody waits for it.
+    /// Drops the fill because the taker is no longer a member: nobody waits for its acknowledgement.
     fn abandon_fill(&mut self, plane: &impl Plane) {
         let Some(Filling { attempt, source, .. }) = self.filling.take() else { return };
         forget_feed(plane, source.bucket, source.link);
         plane.report(Report::FillFailed { attempt });
     }
 
-    /// A fill whose end was sent is over when the bucket has a later epoch, whatever that brought; one
-    /// that is under way ends with its bucket. A handover is over with the next epoch.
+    /// Ends fills and handovers that the new map decides. A fill whose `FillEnd` was sent is over when the
+    /// bucket has a later epoch, whatever that changed; an unfinished fill ends with the bucket or its reign. A
+    /// handover is over with the next epoch.
     fn follow_map(&mut self, plane: &impl Plane) {
         let map = plane.map();
         self.pausing.take_if(|pausing| {
@@ -441,7 +443,8 @@ impl Mover {
             let (attempt, taker) = (filling.attempt, filling.taker);
             plane.with_moves(Option::take);
             self.filling = None;
-            // The control plane may wait to hear of a fill that an unlike change of the bucket has ended.
+            // The control plane may still wait for the outcome of a fill that some other change of the bucket
+            // has ended.
             if known.is_none_or(|known| !known.is_held_by(taker)) {
                 plane.report(Report::FillFailed { attempt });
             }
@@ -455,7 +458,7 @@ impl Mover {
     fn pause(&mut self, bucket: Hashmask, epoch: Epoch, plane: &impl Plane) {
         plane.with_moves(|_| {
             let map = plane.map();
-            // If the map has gone on, whoever asked sees it.
+            // If the map has moved on, the requester sees that itself.
             if map.bucket(bucket).is_some_and(|known| known.epoch == epoch) {
                 change_duties(plane, bucket, Duty::pause);
                 self.pausing = Some(Pausing { bucket, epoch });
@@ -472,7 +475,7 @@ impl Mover {
             is_at_hand
                 && slots_of(bucket).all(|slot| {
                     plane.with_slot(slot, |state| {
-                        // A bucket that had to settle when it was asked for is paused when it has.
+                        // A bucket that was settling when the pause was ordered is paused once it has settled.
                         state.duty.pause();
                         let settles = state.duty.role() == Role::Settling;
                         !settles && state.duty.is_drained(|link| plane.acked(link))
@@ -490,15 +493,15 @@ impl Mover {
             let waits = now < *since + HEIR_WAIT;
             if !waits {
                 change_duties(plane, *bucket, Duty::stop_awaiting);
-                plane.disturb(); // Commands may have waited for it.
+                plane.disturb(); // Parked commands may wait for this bucket.
             }
             waits
         });
     }
 
-    // ---- Those who do not follow.
+    // ---- Peers that fall behind.
 
-    /// A fill that is done is decided soon, unless nobody remembers it.
+    /// Forces a decision on a finished fill that nobody has decided on for two leases: it must have been forgotten.
     fn look_for_the_forgotten(&mut self, now: Duration, plane: &impl Plane) {
         let long = 2 * plane.map().settings().lease;
         let reported = self.filling.as_ref().and_then(|filling| filling.reported);
@@ -522,7 +525,7 @@ impl Mover {
             }
             let follows = |bucket: Hashmask| {
                 let slots = bucket.slots();
-                // What differs after a death is sent again, not dropped.
+                // A slot that differs after a failover is sent again; its backup is not dropped.
                 let settles = self.settlements.concerns(bucket);
                 !is_stuck && (settles || refused.iter().all(|slot| !slots.contains(&slot.number())))
             };
@@ -545,7 +548,7 @@ fn forget_feed(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
         outgoing.take();
         stop_feeding(plane, bucket, link);
     });
-    plane.disturb(); // Replies may have waited for it.
+    plane.disturb(); // Held replies may wait for this feed.
 }
 
 fn change_duties(plane: &impl Plane, bucket: Hashmask, change: impl Fn(&mut Duty)) {

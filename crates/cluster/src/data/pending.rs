@@ -1,6 +1,6 @@
-//! Backups that may be behind. A primary tells each node that backs it up how much it has not acknowledged
-//! (`Report::Beat`, over the control link); who hears nothing of its primary for `pending-after`, neither
-//! that nothing is left nor anything of what is left, marks what it holds of it as *pending*.
+//! Backups whose data may be stale. A primary tells each of its backups how many bytes that backup has not
+//! acknowledged (`Report::Beat`, over the control link). A backup that gets neither data nor a report of zero
+//! outstanding bytes from its primary for `pending-after` marks its copies of that primary as *pending*.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use super::{Plane, Report, me_in};
 use crate::map::NodeId;
 
-/// So many times in `pending-after` a primary tells how much is left.
+/// Number of reports (`Report::Beat`) that a primary sends per `pending-after`.
 const BEATS: u32 = 4;
 
 #[derive(Default)]
 pub(super) struct Pending {
     beat_due: Duration,
-    /// Since when this node backs these primaries up.
+    /// The time since when this node backs up each of these primaries.
     since: BTreeMap<NodeId, Duration>,
 }
 

@@ -1,5 +1,5 @@
-//! Slots of which the other end of a link has refused something. Only a list of where to look: what was
-//! refused, and whether it still matters, is in the slot's feed (`replication::Feed`), under its lock.
+//! Slots of which the other end of a link has refused something. This is only an index: the refused frame, and
+//! whether the refusal still matters, is in the slot's feed (`replication::Feed`), under the slot's lock.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ impl Refusals {
     }
 }
 
-/// Slots of which the other end has refused something that still matters. The others are forgotten.
+/// Returns the slots of which the other end has refused something that still matters, and forgets the others.
 pub(super) fn refused_slots(plane: &impl Plane, link: LinkId) -> Vec<Slot> {
     let mut known = plane.refused(link);
     known.retain(|slot| {

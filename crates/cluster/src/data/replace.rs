@@ -1,5 +1,5 @@
-//! A slot that comes whole after a death, to be swapped in at once: until its end is here, the backup
-//! keeps what it had.
+//! A slot that a new primary resends whole after a failover. It is swapped in at once: until its end has
+//! arrived, the backup keeps its old content.
 
 use placement::Slot;
 use store::{Applied, DecodeError, Seed, SlotTable, decode_item};
@@ -23,14 +23,14 @@ impl Replacement {
         let mut rest = items;
         while !rest.is_empty() {
             let (item, behind) = decode_item(rest)?;
-            // Counted as a whole when it is swapped in.
+            // Memory is accounted for as a whole in `swap_in`.
             let _ = self.table.copy_item(&item, seed);
             rest = behind;
         }
         Ok(())
     }
 
-    /// Takes the place of what the backup had, if it is still one of this reign.
+    /// Replaces the backup's content, if this node is still a backup in this reign.
     pub(super) fn swap_in(mut self, to: &mut Receiver<'_>) -> Option<Applied> {
         if !to.duty.is_backup() || to.duty.reign() != self.reign {
             return None;

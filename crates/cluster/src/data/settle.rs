@@ -1,6 +1,6 @@
-//! After a death a new primary makes sure that the other backups have exactly what it has, before it
-//! serves. Some may have got more of the dead one's last writes than others; whatever was acknowledged
-//! all of them have, so what the new primary has is always right.
+//! After a failover the new primary makes sure that the other backups have exactly the same data before it
+//! serves. Some backups may have received more of the dead primary's last writes than others. All of them have
+//! every acknowledged write, so the new primary's data is always right.
 
 use placement::{Hashmask, Slot};
 use store::encode_item;
@@ -11,20 +11,20 @@ use crate::fill::CHUNK_BYTES;
 use crate::map::{Bucket, LogIndex, Map};
 use crate::replication::{Frame, FrameNumber, LinkId, Outbox, Role};
 
-/// Buckets of this node that do not serve yet.
+/// Buckets of which this node is primary but that it does not serve yet.
 #[derive(Default)]
 pub(super) struct Settlements(Vec<Settlement>);
 
 struct Settlement {
     bucket: Hashmask,
     reign: LogIndex,
-    /// What the backups have been asked, or sent: each must have acknowledged up to there.
+    /// The last frame sent to each backup; all of them must be acknowledged.
     asked: Vec<(LinkId, FrameNumber)>,
 }
 
-/// True if a bucket that this node serves from now on must be settled first: not if it was handed over by a
-/// primary that is still there, for then all have acknowledged everything. Where several changes lie between
-/// the two maps, a death may be among them.
+/// Returns whether a bucket that this node starts to serve must be settled first. Not needed if a primary that is
+/// still a holder has handed it over, because then all backups have acknowledged everything. If several changes
+/// lie between the two maps, one of them may be a death.
 pub(super) fn must_settle(before: &Bucket, now: &Bucket) -> bool {
     let is_next = now.epoch == before.epoch.next();
     let handed_over = is_next && before.primary().is_some_and(|primary| now.is_held_by(primary));
@@ -36,7 +36,7 @@ impl Settlements {
         self.0.is_empty()
     }
 
-    /// Begins with the buckets that need it, and forgets those that are no longer this node's to settle.
+    /// Starts with the buckets that need it, and forgets those that this node no longer has to settle.
     pub(super) fn follow(&mut self, map: &Map, plane: &impl Plane) {
         self.0.retain(|known| {
             map.bucket(known.bucket).is_some_and(|bucket| bucket.reign == known.reign)
@@ -51,7 +51,7 @@ impl Settlements {
         }
     }
 
-    /// Serves the buckets that all agree on, and sends what they do not.
+    /// Serves the buckets on which all backups agree, and resends the slots that differ.
     pub(super) fn go_on(&mut self, map: &Map, plane: &impl Plane) {
         self.0.retain_mut(|settlement| {
             let bucket = map.bucket(settlement.bucket).filter(|it| it.reign == settlement.reign);
@@ -95,14 +95,14 @@ impl Settlement {
     }
 }
 
-/// All slots of a bucket settle together, the last one last: to look at each of all buckets whenever the map
-/// changes would keep this core for a millisecond.
+/// Checks only the last slot: all slots of a bucket settle together, the last one last. Checking each slot of
+/// all buckets on every map change would block this core for a millisecond.
 fn is_settling(plane: &impl Plane, bucket: Hashmask) -> bool {
     let last = slots_of(bucket).last().expect("a bucket has slots");
     plane.with_slot(last, |state| state.duty.role() == Role::Settling)
 }
 
-/// Asks all backups where they are, slot by slot.
+/// Sends all backups the position of every slot, to be compared with theirs.
 fn compare(bucket: &Bucket, plane: &impl Plane) -> Vec<(LinkId, FrameNumber)> {
     let links = bucket.backups().iter().filter_map(|node| plane.link_to(*node));
     links
@@ -117,11 +117,11 @@ fn compare(bucket: &Bucket, plane: &impl Plane) -> Vec<(LinkId, FrameNumber)> {
         .collect()
 }
 
-/// Sends a slot as it is here. Nothing changes it meanwhile: it is not served yet.
+/// Sends the whole slot. Nothing changes it meanwhile: it is not served yet.
 fn send_whole(link: LinkId, slot: Slot, reign: LogIndex, plane: &impl Plane) -> FrameNumber {
     plane.with_slot(slot, |state| {
         state.duty.forgive(link, plane.last(link));
-        // Put together without the link's lock: others' writes wait for that one.
+        // Built without the link's lock: writes to other slots wait for that lock.
         let mut draft = Outbox::default();
         draft.push(&Frame::Replace { reign, slot, position: state.position() });
         let mut items = Vec::new();
@@ -149,5 +149,5 @@ fn serve(bucket: Hashmask, plane: &impl Plane) {
             }
         });
     }
-    plane.disturb(); // Commands may have waited for it.
+    plane.disturb(); // Parked commands may wait for this bucket.
 }

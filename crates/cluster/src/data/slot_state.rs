@@ -1,29 +1,30 @@
-//! A slot: its table, and this node's duty to it, under one lock.
+//! A slot: its table and this node's duty to it, under one lock.
 //!
-//! The fields are private to this crate. Outside, a served slot is changed through
-//! `serving::ServedSlots`, a copy by the intake, and a stale copy is loaded by the methods below.
+//! The fields are private to this crate. Outside, a served slot is changed through `serving::ServedSlots`, a
+//! copy by the intake, and a stale copy is loaded by the methods below.
 
 use store::{Applied, DecodeError, DecodedItem, Seed, SlotTable, Version};
 
 use crate::replication::{Duty, FrameNumber, LinkId, Position, Role};
 
-/// Laid out so that a command on a plain slot touches one cache line, together with the lock before it.
+/// A slot's table and duty, laid out so that a command on a plain slot touches one cache line, together with
+/// the lock before it.
 #[repr(C)]
 #[derive(Default)]
 pub struct SlotState {
-    /// This node serves the slot, and nobody else is concerned: nothing to record, nothing to wait for. Kept by
-    /// [`SlotState::refresh`].
+    /// True if this node serves the slot, and its changes need neither be recorded nor acknowledged. Kept up to
+    /// date by [`SlotState::refresh`].
     is_plain: bool,
     pub(crate) table: SlotTable,
     pub(crate) duty: Duty,
 }
 
-/// The first cache line, less the lock that stands before the slot.
+/// The first cache line, less the lock that precedes the slot.
 const FIRST_LINE: usize = 56;
 const _: () = assert!(core::mem::offset_of!(SlotState, table) + SlotTable::HOT_BYTES <= FIRST_LINE);
 
 impl SlotState {
-    /// An empty slot to which the node has this role.
+    /// Creates an empty slot in which the node has this role.
     pub fn with_role(role: Role) -> SlotState {
         SlotState::new(SlotTable::default(), Duty::with_role(role))
     }
@@ -33,13 +34,14 @@ impl SlotState {
         SlotState { is_plain, table, duty }
     }
 
-    /// True if a command may run at once, records nothing and waits for nobody.
+    /// Returns whether a command may run at once, records nothing and waits for no acknowledgement.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// To be called when the duty may have changed, before the lock is let go (`Plane::with_slot` does).
+    /// Updates `is_plain`. Must be called before the lock is released if the duty may have changed
+    /// (`Plane::with_slot` does).
     #[inline]
     pub(crate) fn refresh(&mut self) {
         self.is_plain = self.duty.is_plain();
@@ -59,20 +61,20 @@ impl SlotState {
         self.duty.position(&self.table)
     }
 
-    /// The other end of a link has refused a frame of this slot. False if that is of no consequence.
+    /// Records that the other end of a link has refused a frame of this slot. Returns false if that does not matter.
     pub fn refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
         self.duty.refused(link, frame)
     }
 
-    /// Empties the slot: nothing of it is here any more.
+    /// Empties the slot, when this node no longer holds it.
     pub(crate) fn empty(&mut self, seed: &Seed) -> Applied {
         self.duty.emptied();
         self.table.begin_copy(Version::ZERO, seed)
     }
 
-    // ---- A stale copy, as a process that starts loads it.
+    // ---- A stale copy, loaded when a process starts.
 
-    /// Begins with a stale copy of the slot, which was at this position.
+    /// Starts loading a stale copy of the slot, which was at this position.
     pub fn load_stale(&mut self, at: Position, seed: &Seed) -> Applied {
         self.duty.load_stale(at.reign);
         self.refresh();
@@ -85,18 +87,18 @@ impl SlotState {
         self.table.copy_item(item, seed)
     }
 
-    /// Adds what the slot remembers since its cluster parted.
+    /// Adds a piece of what the slot remembers since the split brain.
     pub fn load_stale_parting(&mut self, piece: &[u8]) -> Result<Applied, DecodeError> {
         self.expect_stale();
         self.table.take_parting(piece)
     }
 
-    /// Throws a stale copy away, if there is one.
+    /// Drops the stale copy, if there is one.
     pub fn drop_stale(&mut self, seed: &Seed) -> Option<Applied> {
         self.duty.drop_stale().then(|| self.empty(seed))
     }
 
-    /// Makes what another process of this node held its stale copy.
+    /// Turns the slot of another process of this node into a stale copy.
     pub fn into_stale(self) -> SlotState {
         let mut duty = Duty::default();
         duty.load_stale(self.duty.written_in());
@@ -110,7 +112,7 @@ impl SlotState {
 
 /// For tests that put a slot into a state.
 impl SlotState {
-    /// Frees a fill that was not decided on, as if it had come to nothing.
+    /// Frees an undecided fill, as if it had failed.
     #[doc(hidden)]
     pub fn abandon_filling(&mut self, seed: &Seed) {
         if self.duty.abandon_filling() {
@@ -118,10 +120,10 @@ impl SlotState {
         }
     }
 
-    /// Whoever changes the duty this way calls nothing that relies on `is_plain`.
+    /// Gives mutable access to table and duty. The caller must not rely on `is_plain` afterwards.
     #[doc(hidden)]
     pub fn parts_for_tests(&mut self) -> (&mut SlotTable, &mut Duty) {
-        self.is_plain = false; // The long way is always right.
+        self.is_plain = false; // The slow path is always correct.
         (&mut self.table, &mut self.duty)
     }
 }

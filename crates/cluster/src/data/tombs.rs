@@ -1,5 +1,5 @@
-//! How much a node remembers of what was taken away since its cluster parted from another side: so many
-//! keys, for so long. What is beyond that is forgotten, and that it is is remembered (`store::Parting`).
+//! Limits on the tombstones a node keeps since the split brain: their number and their age. Tombstones beyond
+//! the limits are dropped, and the slot records that its tombstones are incomplete (`store::Parting`).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub(super) struct Tombs {
     look_due: Duration,
-    /// Since when another side may have gone on, as this process has seen it.
+    /// The time at which this process first saw that another side may be running.
     parted: Option<Duration>,
 }
 
@@ -34,7 +34,7 @@ impl Tombs {
     }
 }
 
-/// Forgets whole slots' tombs, those with most first, until there are few enough.
+/// Drops the tombstones of whole slots, those with most first, until at most `max` are left.
 fn forget_beyond(max: usize, plane: &impl Plane) {
     let count = |slot: Slot| {
         let count = plane.with_slot(slot, |it| it.table.parting().map_or(0, |it| it.tomb_count()));
@@ -44,7 +44,7 @@ fn forget_beyond(max: usize, plane: &impl Plane) {
     let mut all: usize = counts.iter().map(|(count, _)| count).sum();
     counts.sort_unstable();
     while let Some((count, slot)) = counts.pop().filter(|_| all > max) {
-        // The memory gauge asks the allocator often enough to notice.
+        // The memory gauge polls the allocator often enough to notice.
         plane.with_slot(slot, |state| drop(state.table.forget_tombs()));
         all -= count;
     }

@@ -1,19 +1,20 @@
-//! How much of a fill may be under way unacknowledged. What is written meanwhile travels behind it on the
-//! same link, and clients wait until that is acknowledged: where somebody writes, no more goes ahead of
-//! them than a good rate needs; where nobody does, as much as keeps the other end busy.
+//! Maximum number of bytes of a fill in flight (unacknowledged). Clients' writes travel behind the fill on the
+//! same link, and clients wait until those are acknowledged. So while clients write, the window is only as
+//! large as a good rate needs; while nobody writes, it is large enough to keep the other end busy.
 
 use std::time::Duration;
 
 use crate::replication::{FrameNumber, LinkId, Outbox};
 
-/// Some tenths of a millisecond of the other end's time.
+/// Some tenths of a millisecond of work for the other end.
 const NARROW: usize = 8 * 1024;
 const WIDE: usize = 256 * 1024;
-/// Beside somebody's writes a fill may go on at this rate, however far away the other end is.
+/// Rate at which a fill may run beside clients' writes, whatever the round-trip time to the other end.
 const BYTES_PER_MILLISECOND: usize = 64 * 1024;
-/// Whoever has written is expected to write again for so long.
+/// Time after a write during which more writes are expected.
 const MEMORY: Duration = Duration::from_millis(100);
-/// A round that takes longer than the shortest one counts for so little: it may be the fill that is in the way.
+/// A round trip longer than the known one raises the estimate by at most this fraction (1/32): the fill itself
+/// may have caused the delay.
 const PATIENCE: u32 = 32;
 
 #[derive(Default)]
@@ -22,14 +23,14 @@ pub(super) struct Window {
     /// The last frame on the link that the fill has added or seen.
     known: FrameNumber,
     narrow_until: Duration,
-    /// A frame whose answer is waited for, and when it was added.
+    /// A frame whose acknowledgement is awaited, and the time it was added.
     asked: Option<(FrameNumber, Duration)>,
-    /// How long an answer takes when nothing is in the way, once it is known.
+    /// Estimated round-trip time without queueing, once it is known.
     round: Option<Duration>,
 }
 
 impl Window {
-    /// A fill begins: of another link it is not known yet whether somebody writes there, nor how far it goes.
+    /// Starts a fill. On another link than before, neither the clients' writes nor the round-trip time are known yet.
     pub(super) fn turn_to(&mut self, now: Duration, link: LinkId, outbox: &Outbox) {
         if self.link.replace(link) != Some(link) {
             self.known = outbox.last();
@@ -38,7 +39,7 @@ impl Window {
         }
     }
 
-    /// Lets the fill add frames of its own, which do not count as somebody's writes.
+    /// Lets the fill append frames of its own; these do not count as clients' writes.
     pub(super) fn add<R>(
         &mut self,
         now: Duration,

@@ -1,5 +1,5 @@
-//! The source of a fill: the bucket's primary. Slot after slot, chunk after chunk, each taken under the
-//! slot's lock and put on the link before the lock is let go.
+//! The source of a fill: the bucket's primary. It sends slot after slot, chunk after chunk. Each chunk is taken
+//! under the slot's lock and put on the link before the lock is released.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -15,9 +15,9 @@ use crate::replication::{
     Duty, FillId, Frame, FrameNumber, LinkId, Outbox, Position, Stage, write_gone,
 };
 
-/// About so much is taken under one hold of a lock. A value that is larger goes in pieces of this size.
+/// Approximate number of bytes taken per hold of a lock. Larger values are sent in pieces of this size.
 pub const CHUNK_BYTES: usize = 64 * 1024;
-/// Items looked at between two looks at how much has come together.
+/// Number of items scanned between two checks of the chunk's size.
 const STRIDE: usize = 16;
 
 pub struct Source {
@@ -25,29 +25,29 @@ pub struct Source {
     pub bucket: Hashmask,
     pub link: LinkId,
     pub reign: LogIndex,
-    /// Slots that are not all sent; the first is the one at hand.
+    /// Slots that are not fully sent; the first is the current one.
     slots: Range<u16>,
-    /// Where the walk over the slot at hand is.
+    /// Position in the current slot.
     walk: Walk,
-    /// Large values of the slot at hand, to be sent in pieces.
+    /// Large values of the current slot, to be sent in pieces.
     large: VecDeque<Large>,
-    /// What the taker has kept of slots that are not begun.
+    /// Positions of the copies that the taker has kept, for slots that are not begun.
     kept: BTreeMap<Slot, Position>,
-    /// Of the slot at hand, only what is newer than this goes.
+    /// Only items newer than this are sent of the current slot.
     newer_than: Version,
     sent: Sent,
 }
 
-/// What fills have sent.
+/// Totals of what fills have sent.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sent {
     pub bytes: u64,
     pub items: u64,
-    /// Keys that were to be taken away.
+    /// Keys that the taker must remove.
     pub gone: u64,
-    /// Slots of which all was sent.
+    /// Slots that were sent whole.
     pub whole_slots: u64,
-    /// Slots of which only what had changed was sent.
+    /// Slots of which only the changes were sent.
     pub newer_slots: u64,
 }
 
@@ -77,7 +77,7 @@ impl core::ops::AddAssign for Sent {
 
 enum Walk {
     NotBegun,
-    /// At what is remembered of the slot, behind this key.
+    /// Sending the slot's tombstones (`Parting`), after this key.
     Remembered(Option<Box<[u8]>>),
     At(ScanPosition),
     Over,
@@ -106,24 +106,24 @@ impl Source {
         }
     }
 
-    /// Tells the taker that the bucket is coming. Before that every slot of the bucket needs a feed.
-    /// With the acknowledgement of this frame the taker has told what it has kept.
+    /// Announces the bucket to the taker. Every slot of the bucket needs a feed before that. By the time the
+    /// taker acknowledges this frame, it has reported its kept copies.
     pub fn start(&self, outbox: &mut Outbox) -> FrameNumber {
         let (fill, bucket, reign) = (self.fill, self.bucket, self.reign);
         outbox.push(&Frame::FillStart { fill, bucket, reign })
     }
 
-    /// The taker has kept a copy of a slot, which is at this position.
+    /// Records that the taker has kept a copy of a slot, at this position.
     pub fn note_kept(&mut self, slot: Slot, position: Position) {
         self.kept.insert(slot, position);
     }
 
-    /// The slot whose lock is needed for the next chunk. `None` when all are sent.
+    /// Returns the slot whose lock is needed for the next chunk; `None` when all are sent.
     pub fn slot(&self) -> Option<Slot> {
         self.slots.clone().next().and_then(Slot::new)
     }
 
-    /// How many slots are still to be sent.
+    /// Returns the number of slots that are still to be sent.
     pub fn slots_left(&self) -> usize {
         self.slots.len()
     }
@@ -132,7 +132,7 @@ impl Source {
         self.sent
     }
 
-    /// Sends the next piece of a large value; this needs no lock. False if there is none.
+    /// Sends the next piece of a large value; this needs no lock. Returns false if there is none.
     pub fn send_piece(&mut self, outbox: &mut Outbox) -> bool {
         let Some(slot) = self.slot() else { return false };
         let Some(large) = self.large.front_mut() else { return false };
@@ -147,7 +147,7 @@ impl Source {
         true
     }
 
-    /// Sends the next chunk of the slot at hand, whose lock is held.
+    /// Sends the next chunk of the current slot, whose lock is held.
     pub fn send_chunk(
         &mut self,
         table: &SlotTable,
@@ -177,7 +177,7 @@ impl Source {
         }
     }
 
-    /// Tells the taker whether all of a slot comes, or only what has changed since it had it.
+    /// Tells the taker whether the whole slot follows, or only the changes since its kept copy.
     fn begin_slot(
         &mut self,
         slot: Slot,
@@ -214,7 +214,7 @@ impl Source {
         }
     }
 
-    /// The pieces of a large value are all sent: they count if it is still the same.
+    /// Concludes a large value whose pieces are all sent: they are valid only if the value is unchanged.
     fn conclude_large(&mut self, table: &SlotTable, seed: &Seed, slot: Slot, outbox: &mut Outbox) {
         if self.large.front().is_none_or(|large| large.sent < large.value.len()) {
             return;
@@ -238,14 +238,14 @@ impl Source {
             && self.large.is_empty()
         {
             let next = table.scan(from, STRIDE, |found| {
-                // What was written since has travelled already.
+                // Items written since then have already been shipped.
                 let version = found.item.version();
                 if version > self.newer_than && version <= begun_at {
                     self.sent.items += 1;
                     if !self.set_aside(&found) {
                         encode_item(&found, &mut items);
                     }
-                    // Keys may be long, too: of a whole stride they would be too much for a frame.
+                    // Keys may be long, too: those of a whole stride may exceed the size of a frame.
                     if items.len() >= CHUNK_BYTES {
                         self.send_items(slot, &mut items, outbox);
                     }
@@ -264,7 +264,8 @@ impl Source {
         }
     }
 
-    /// A large value is not copied under the lock.
+    /// Queues a large value for sending in pieces, so that it is not copied under the lock. Returns false if it
+    /// is small.
     fn set_aside(&mut self, found: &Found<'_>) -> bool {
         let Value::Shared(shared) = found.value() else { return false };
         if shared.bytes().len() <= CHUNK_BYTES {
@@ -275,7 +276,7 @@ impl Source {
         true
     }
 
-    /// The end. Before it every slot's feed must count (`Feed::count`).
+    /// Ends the fill. Every slot's feed must count (`Feed::count`) before that.
     pub fn end(&self, epoch: Epoch, outbox: &mut Outbox) {
         outbox.push(&Frame::FillEnd { fill: self.fill, epoch });
     }
@@ -285,8 +286,8 @@ impl Source {
     }
 }
 
-/// Sends what is remembered since the cluster parted from another side, before the items: a key that is
-/// back by then is among those.
+/// Sends the slot's tombstones since the split brain. They go before the items: a key that exists again by then
+/// is among the items.
 fn send_remembered(
     table: &SlotTable,
     (fill, slot): (FillId, Slot),

@@ -1,4 +1,4 @@
-//! The taker of a fill: puts the bucket together, and keeps it until the map says what it is.
+//! The taker of a fill: assembles the bucket, and keeps it until the map decides on it.
 
 use placement::{Hashmask, Slot};
 use store::{Applied, DecodeError, NewValue, decode_item};
@@ -10,20 +10,20 @@ pub struct Taker {
     pub fill: FillId,
     pub bucket: Hashmask,
     pub reign: LogIndex,
-    /// Pieces of a large value.
+    /// Pieces received of a large value.
     pieces: Vec<u8>,
-    /// Set when the end has come: the bucket's epoch then.
+    /// The bucket's epoch named in `FillEnd`; set when that has arrived.
     ended_at: Option<Epoch>,
 }
 
-/// What a map change means for a copy that a fill has brought, or is bringing.
+/// The effect of a map change on a copy that a fill has brought or is bringing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kept {
-    /// Nothing is decided yet.
+    /// Undecided: the copy is kept.
     Yes,
-    /// It is a backup now.
+    /// The copy is a backup now.
     AsBackup,
-    /// It came to nothing: to be freed.
+    /// The fill has failed: the copy must be freed.
     No,
 }
 
@@ -36,14 +36,14 @@ impl Taker {
         self.ended_at.is_some()
     }
 
-    /// A slot begins: what may be left there of earlier is thrown away.
+    /// Begins a slot, and drops its previous content.
     pub fn begin_slot(&mut self, receiver: &mut Receiver<'_>, position: Position) -> Applied {
         receiver.duty.begin_filling(self.reign, position.reign);
         receiver.table.begin_copy(position.version, receiver.seed)
     }
 
-    /// A slot begins of which a copy has been kept: only what has changed comes. False if it is not
-    /// there any more as it was.
+    /// Begins a slot of which a copy was kept: only its changes follow. Returns false if the copy is no longer
+    /// there as it was.
     pub fn begin_newer(
         &mut self,
         receiver: &mut Receiver<'_>,
@@ -86,7 +86,7 @@ impl Taker {
         self.pieces.extend_from_slice(bytes);
     }
 
-    /// The pieces are this item's value, if it is still what it was.
+    /// Completes an item: the received pieces are its value. Drops the pieces if the item has changed meanwhile.
     pub fn take_whole(
         &mut self,
         receiver: &mut Receiver<'_>,
@@ -105,8 +105,8 @@ impl Taker {
         self.ended_at = Some(epoch);
     }
 
-    /// What becomes of the copy under this map. Until the end was acknowledged any change of the
-    /// bucket's primary or shape frees it; afterwards it is kept until the bucket's next change.
+    /// Decides about the copy under this map. Until its end was acknowledged, any change of the bucket's
+    /// primary or shape frees it; afterwards it is kept until the bucket's next change.
     pub fn kept(&self, map: &Map, me: NodeId) -> Kept {
         let Some(bucket) = map.bucket(self.bucket) else {
             return self.kept_after_split(map, me);

@@ -1,5 +1,5 @@
-//! A bucket with random writes on it is filled: at the end both ends hold the same, whatever was
-//! written in between, and effects that do not fit are refused.
+//! Fills a bucket under random writes: both ends must hold the same data in the end, whatever was written in
+//! between, and effects that do not fit must be refused.
 
 use placement::{Hashmask, Mask, Slot};
 use store::{
@@ -36,7 +36,7 @@ struct Pair {
     inbox: Inbox,
     wire: Vec<u8>,
     parts: Parts,
-    /// The longest frame that came in parts.
+    /// Length of the longest frame that came in parts.
     largest: usize,
     fill: Option<Taker>,
 }
@@ -65,7 +65,7 @@ impl Pair {
         (self.chance >> 33) % below
     }
 
-    /// A random write to the slot, as a command would make it.
+    /// Makes a random write to the slot, as a command would.
     fn write(&mut self) {
         let name = format!("{{tag}}{}", self.roll(40));
         let (what, size) = (self.roll(8), self.roll(3));
@@ -86,7 +86,7 @@ impl Pair {
         self.apply_all(key.slot(), core::slice::from_ref(effect));
     }
 
-    /// As a transaction would make them: one unit.
+    /// Applies the effects as one unit, as a transaction would.
     fn apply_all(&mut self, slot: Slot, effects: &[Effect<'_>]) {
         self.now += 1;
         let Held { table, duty } = &mut self.primary;
@@ -99,7 +99,7 @@ impl Pair {
         ship(table, duty, &unit, &self.seed, |_, frame| self.outbox.push(frame));
     }
 
-    /// Carries all frames over; what the taker made of the last one that changes the slot.
+    /// Delivers all frames, and returns the taker's result for the last one that changes the slot.
     fn deliver(&mut self) -> Option<Received> {
         while let Some(bytes) = self.outbox.unsent() {
             self.wire.extend_from_slice(bytes);
@@ -172,7 +172,7 @@ fn receive(fill: &mut Option<Taker>, to: &mut Receiver<'_>, frame: &Frame<'_>) -
     None
 }
 
-/// The bucket of just the one slot.
+/// Returns the bucket that has only this slot.
 fn bucket() -> Hashmask {
     Hashmask::of_slot(Mask::M3FFF, Slot::of(b"{tag}"))
 }
@@ -204,7 +204,8 @@ fn fill(pair: &mut Pair, writes_between: u64) -> Sent {
     source.sent()
 }
 
-/// Both have the same; then the copy is away while so many writes are made, and another node reigns.
+/// Fills the copy, then detaches it while `writes` writes are made, changes the reign, and makes as many writes
+/// again.
 fn part(pair: &mut Pair, writes: u64) {
     fill(pair, 0);
     pair.deliver();
@@ -260,7 +261,7 @@ fn a_copy_with_a_write_that_nobody_else_has_comes_whole() {
     let mut pair = Pair::new(5);
     (0..50).for_each(|_| pair.write());
     part(&mut pair, 0);
-    // The taker was primary, and has written once more before it was deposed.
+    // The taker was primary, and made one more write before it was deposed.
     let seed = pair.seed.clone();
     let ghost =
         Effect::Put { key: seed.key(b"{tag}ghost"), value: NewValue::Raw(b"1"), expires_at: None };
@@ -301,14 +302,14 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
         let value = NewValue::Raw(&long);
         pair.apply(key, &Effect::Put { key: *key, value, expires_at: None });
     }
-    // The fill has begun with the slot, and is at its first large value.
+    // The fill has begun the slot, and is at its first large value.
     pair.primary.duty.start_feeding(LINK, pair.outbox.last());
     let mut source = Source::new(FILL, bucket(), LINK, REIGN);
     source.start(&mut pair.outbox);
     let Held { table, duty } = &mut pair.primary;
     source.send_chunk(table, duty, &pair.seed, &mut pair.outbox);
     assert!(matches!(pair.primary.duty.stage(LINK), Some(Stage::Partly { .. })));
-    // Each key many times, some of them gone in the end.
+    // Touch each key many times, and remove some in the end.
     let mut effects = Vec::new();
     for (key, number) in keys.iter().zip(0..).chain(keys.iter().zip(0..)) {
         effects.push(Effect::Append { key: *key, tail: b"tail" });
@@ -343,7 +344,7 @@ fn a_missing_effect_is_noticed_and_a_repeated_one_is_known() {
     let seed = pair.seed.clone();
     let key = seed.key(b"{tag}x");
     let put = Effect::Put { key, value: NewValue::Plain(b"1"), expires_at: None };
-    pair.apply(&key, &put); // Goes nowhere.
+    pair.apply(&key, &put); // This frame goes nowhere.
     assert_ne!(pair.primary.duty, before);
     pair.primary.duty = before;
     pair.apply(&key, &put);

@@ -1,6 +1,6 @@
-//! Buckets that began again without what their last holders had: one of those may still return with it, and
-//! what it has is merged then (`control::returning`). Meanwhile whoever holds such a bucket remembers what is
-//! taken away (`store::Parting`).
+//! Buckets that were recreated without the data of their last holders. One of those may still return
+//! with it; its data is merged then (`control::returning`). Until then the holders of such a bucket
+//! remember what is deleted (`store::Parting`).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use placement::Hashmask;
 use super::{Holders, Map, NodeId, Outcome};
 
 impl Map {
-    /// The buckets that began again, each with those who may still bring what it had before.
+    /// Returns the recreated buckets, each with the nodes that may still return with its former data.
     pub fn begun_anew(&self) -> impl Iterator<Item = (Hashmask, &[NodeId])> {
         self.anew.iter().map(|(bucket, last)| (*bucket, last.as_slice()))
     }
@@ -18,17 +18,17 @@ impl Map {
         self.anew.contains_key(&bucket)
     }
 
-    /// Whether this node may still bring what the bucket had before it began again.
+    /// Returns whether this node may still return with the former data of the bucket.
     pub fn awaits(&self, node: NodeId, bucket: Hashmask) -> bool {
         self.anew.get(&bucket).is_some_and(|last| last.contains(&node))
     }
 
-    /// Whether this node may still bring anything.
+    /// Returns whether this node may still return with any former data.
     pub fn is_awaited(&self, node: NodeId) -> bool {
         self.awaited_of(node).next().is_some()
     }
 
-    /// The buckets of which this node may still bring something.
+    /// Returns the buckets of which this node may still return with former data.
     pub fn awaited_of(&self, node: NodeId) -> impl Iterator<Item = Hashmask> {
         self.begun_anew().filter(move |(_, last)| last.contains(&node)).map(|(bucket, _)| bucket)
     }
@@ -39,7 +39,7 @@ impl Map {
         known.extend(others);
     }
 
-    /// The node has brought what it had of these, or has nothing of them.
+    /// Records that the node has handed over its data of these buckets, or has none.
     pub(super) fn settle(&mut self, node: NodeId, buckets: &[Hashmask]) -> Outcome {
         if buckets.iter().all(|bucket| !self.awaits(node, *bucket)) {
             return Outcome::Void;

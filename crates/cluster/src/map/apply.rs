@@ -1,4 +1,4 @@
-//! What each change does to the map. Deterministic: the same log gives the same map everywhere.
+//! The effect of each change on the map. Deterministic: the same log gives the same map everywhere.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,12 +11,13 @@ use super::{
 };
 
 impl Map {
-    /// Applies the entry that stands at `index` of the log. Its changes build on each other, so the
-    /// first that comes to nothing ends it: a copy that was to be replaced must not be dropped when
-    /// its replacement could not be added.
+    /// Applies the entry at `index` of the log. Its changes build on each other, so the first one
+    /// without effect ends it: a copy that was to be replaced must not be dropped when its replacement
+    /// could not be added.
     ///
     /// A step of balancing names in `planned_at` the basis of the plan it belongs to. If that is no
-    /// longer the map's, the plan everybody follows now knows nothing of it: all have to plan anew.
+    /// longer the map's basis, the present plan does not account for the step: all nodes have to plan
+    /// again.
     pub fn apply_entry(
         &mut self,
         index: LogIndex,
@@ -37,7 +38,7 @@ impl Map {
         outcomes
     }
 
-    /// Applies one change of the entry that stands at `index` of the log.
+    /// Applies one change of the entry at `index` of the log.
     pub fn apply(&mut self, index: LogIndex, change: &Change) -> Outcome {
         if let Some(generation) = self.yielded_to {
             return Outcome::Refused(Refusal::Yielded(generation));
@@ -91,8 +92,8 @@ impl Map {
         }
     }
 
-    /// A takeover, which stands at `index` of a log that begins with it: the next generation, with
-    /// this node as its only member.
+    /// Applies a takeover, at `index` of a log that begins with it: the next generation, with this node
+    /// as its only member.
     pub fn take_over(&mut self, index: LogIndex, founder: NodeId) {
         self.generation = self.generation.taken_over_by(founder);
         let others = self.members.iter().map(|member| member.id).filter(|node| *node != founder);
@@ -157,7 +158,7 @@ impl Map {
         Outcome::Applied
     }
 
-    /// Takes these nodes out of every bucket; the first backup that is left becomes primary.
+    /// Removes these nodes from every bucket; the first remaining backup becomes primary.
     fn remove_holders(&mut self, index: LogIndex, nodes: &BTreeSet<NodeId>) {
         for place in 0..self.buckets.len() {
             if !self.buckets.get(place).holders.iter().any(|holder| nodes.contains(holder)) {
@@ -178,7 +179,7 @@ impl Map {
         self.count_loads();
     }
 
-    /// Compare and set: `change` runs on the bucket at its place if the epoch is the expected one.
+    /// Compare-and-set: runs `change` on the bucket at its place if the epoch is the expected one.
     fn change_bucket(
         &mut self,
         hashmask: Hashmask,
@@ -189,8 +190,8 @@ impl Map {
         if self.buckets.get(place).epoch != expected {
             return Outcome::Stale;
         }
-        // Even if it turns out to change nothing else: so an undecided proposal can be voided by
-        // committing another one with the same expectation.
+        // Raised even if nothing else changes: so an undecided proposal can be voided by committing
+        // another one with the same expectation.
         self.buckets.get_mut(place).epoch = expected.next();
         change(self, place)
     }
@@ -288,7 +289,7 @@ impl Map {
         Outcome::Applied
     }
 
-    /// What else the map remembers of a bucket that is split.
+    /// Splits the other records of the map about a bucket that is split.
     fn split_marks(&mut self, parent: Hashmask) {
         self.split_places(parent);
         self.split_anew(parent);
@@ -309,14 +310,14 @@ impl Map {
     }
 }
 
-/// Keeps the items whose place says so.
+/// Keeps the items whose flag in `stays` is set.
 fn retain<T>(items: &mut Vec<T>, stays: &[bool]) {
     let mut stays = stays.iter();
     items.retain(|_| *stays.next().expect("as many items as members"));
 }
 
 impl Change {
-    /// Whether the planner has to think anew after this change.
+    /// Returns whether all nodes have to plan again after this change.
     fn makes_a_new_basis(&self) -> bool {
         match self {
             Change::Join(_)

@@ -1,8 +1,8 @@
-//! Nodes that are away for a while: what they held is theirs again if they are back in time.
+//! Nodes that are away for a while: they get their buckets back if they return in time.
 //!
-//! A node goes by `Change::Away`, comes back by `Change::Join`, and gets its places again one by one, each
-//! by a fill of what has changed since. Meanwhile the others remember what was removed
-//! (`replication::Past`), and the planner gives it its own buckets first.
+//! A node leaves by `Change::Away`, comes back by `Change::Join`, and gets its places back one by one,
+//! each by a fill of the delta. Meanwhile the others remember what was removed (`replication::Past`),
+//! and the planner gives the node its own buckets first.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bucket, LogIndex, Map, NodeId, Outcome};
 
-/// A node that has gone for a while, or is back and has not got everything again.
+/// A node that has left for a while, or is back and does not hold all its buckets again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Away {
     pub name: String,
-    /// How long its places are kept.
+    /// Time for which its places are reserved.
     pub long: Duration,
-    /// What it held and does not hold again yet.
+    /// Buckets it held and does not hold again yet.
     pub buckets: BTreeSet<Hashmask>,
 }
 
 impl Map {
-    /// All whose places are kept, in the order of their ids.
+    /// Returns all nodes with reserved places, ordered by id.
     pub fn away(&self) -> impl Iterator<Item = (NodeId, &Away)> {
         self.away.iter().map(|(node, away)| (*node, away))
     }
 
-    /// Whether a place in this bucket is kept for the node.
+    /// Returns whether a place in this bucket is reserved for the node.
     pub fn keeps_place(&self, node: NodeId, bucket: Hashmask) -> bool {
         self.away.get(&node).is_some_and(|away| away.buckets.contains(&bucket))
     }
 
-    /// Members that hold something and are about to go.
+    /// Returns the members that hold something and are about to leave.
     pub fn leavers(&self) -> Vec<NodeId> {
         let members = self.members.iter().zip(&self.loads);
         let goes = members.filter(|(member, load)| member.weight == 0 && load.total() > 0);
         goes.map(|(member, _)| member.id).collect()
     }
 
-    /// Whether a copy of the bucket is away, or will be in a moment.
+    /// Returns whether a copy of the bucket is away, or is about to be.
     pub fn is_missed(&self, bucket: &Bucket, leavers: &[NodeId]) -> bool {
         leavers.iter().any(|node| bucket.is_held_by(*node))
             || self.away.values().any(|away| away.buckets.contains(&bucket.hashmask))
@@ -66,7 +66,7 @@ impl Map {
         Outcome::Applied
     }
 
-    /// The node holds the bucket again.
+    /// Releases the node's reserved place in the bucket, because it holds the bucket again.
     pub(super) fn take_place(&mut self, node: NodeId, bucket: Hashmask) {
         if !self.keeps_place(node, bucket) {
             return;

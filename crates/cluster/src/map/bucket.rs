@@ -6,25 +6,25 @@ use smallvec::SmallVec;
 
 use super::{Epoch, LogIndex, NodeId};
 
-/// The nodes with an in-sync copy of a bucket. The first is the primary; a backup further to the
-/// front is promoted before one behind it.
+/// The nodes with an in-sync copy of a bucket. The first is the primary; of the backups, the first is
+/// promoted first.
 pub type Holders = SmallVec<[NodeId; 3]>;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Bucket {
     pub hashmask: Hashmask,
     /// Raised by every change of this bucket whose expected epoch was right, so that of two changes
-    /// that expect the same epoch only the first counts.
+    /// that expect the same epoch only the first takes effect.
     pub epoch: Epoch,
     /// The log index of the change that made the present primary primary: it fences off messages of
-    /// earlier primaries. A split hands it on.
+    /// earlier primaries. A split keeps it.
     pub reign: LogIndex,
     /// Empty if the bucket is lost.
     pub holders: Holders,
 }
 
 impl Bucket {
-    /// The node that serves it. None if it is lost.
+    /// Returns the node that serves the bucket, or `None` if the bucket is lost.
     pub fn primary(&self) -> Option<NodeId> {
         self.holders.first().copied()
     }

@@ -1,4 +1,4 @@
-//! Every change of the map there is. `apply.rs` says what each does.
+//! All possible changes of the map. `apply.rs` defines the effect of each.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,25 +8,26 @@ use serde::{Deserialize, Serialize};
 
 use super::{Epoch, Generation, Member, NodeId, Setting};
 
-/// A change of a bucket names the bucket's epoch it expects; if that is no longer its epoch, it does
-/// nothing. Giving a *primary* away is `AddBackup(to)`, `Promote(to)`, `DropBackup(from)`; giving a
-/// *backup* away is `AddBackup(to)`, `DropBackup(from)`. Only the bucket's primary proposes those.
+/// A change of the map. A change of a bucket names the bucket's epoch it expects; if that is no longer
+/// its epoch, it does nothing. Giving a *primary* away is `AddBackup(to)`, `Promote(to)`,
+/// `DropBackup(from)`; giving a *backup* away is `AddBackup(to)`, `DropBackup(from)`. Only the bucket's
+/// primary proposes those.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Change {
-    /// A node comes in. With a known id and another boot, the old boot is dead by that; with a known
-    /// id and the same boot, the node's name, weight and zone are changed.
+    /// A node joins. With a known id and another boot, the old boot counts as dead; with a known id and
+    /// the same boot, the node's name, weight and zone are changed.
     Join(Member),
-    /// A node that serves nothing any more goes.
+    /// A node that serves nothing any more leaves.
     Leave(NodeId),
-    /// A node that serves nothing any more goes, and wants to be back in so long: what it held is
-    /// remembered.
+    /// A node that serves nothing any more leaves, and wants to return within this time: its buckets
+    /// are remembered.
     Away {
         node: NodeId,
         long: Duration,
     },
-    /// It was away too long, or has got back all it gets: its places are no longer kept.
+    /// The node was away too long, or holds all it will get back: its places are no longer reserved.
     Forget(NodeId),
-    /// These nodes are gone: the first surviving backup of each of their primaries is promoted.
+    /// These nodes are dead: the first surviving backup of each of their primaries is promoted.
     Dead(BTreeSet<NodeId>),
     /// A fill is complete: the node is in sync from here on.
     AddBackup {
@@ -40,16 +41,16 @@ pub enum Change {
         node: NodeId,
         expected: Epoch,
     },
-    /// One copy fewer.
+    /// Removes one copy.
     DropBackup {
         bucket: Hashmask,
         node: NodeId,
         expected: Epoch,
         because: DropReason,
     },
-    /// Each of these buckets becomes the smaller ones of the next mask.
+    /// Splits each of these buckets into the smaller ones of the next mask.
     Split(Vec<(Hashmask, Epoch)>),
-    /// A bucket without a holder begins again on this node.
+    /// Recreates a bucket without a holder on this node.
     Recreate {
         bucket: Hashmask,
         node: NodeId,
@@ -59,24 +60,25 @@ pub enum Change {
     Set(Setting),
     /// This generation ends in favour of a greater one.
     Yield(Generation),
-    /// The node has brought what it had of buckets that began again, or has nothing of them.
+    /// The node has handed over its copies of recreated buckets, or has none of them.
     Settled {
         node: NodeId,
         buckets: Vec<Hashmask>,
     },
 }
 
-/// Why a copy goes.
+/// The reason a copy is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum DropReason {
-    /// Balancing: there are more copies than wanted, be it because another node has taken this one.
-    /// Void if there are not: since it was proposed a holder may have died, or more be wanted.
+    /// Balancing: there are more copies than wanted, for instance because another node has taken this
+    /// one. Void if there are not: a holder may have died since the proposal, or more copies may be
+    /// wanted.
     Balance,
-    /// It fell out of sync: all must plan anew, for a copy is missing now.
+    /// The copy fell out of sync: all nodes must plan again, because a copy is missing now.
     OutOfSync,
 }
 
-/// What a lost bucket is recreated from.
+/// The data a lost bucket is recreated from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Source {
     /// The data of one of its last in-sync holders, which came back.
@@ -86,12 +88,12 @@ pub enum Source {
     Empty,
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Outcome {
     Applied,
-    /// The expected epoch was right and has been raised, but there was nothing to do: the node was
-    /// not there, or already was what it should become.
+    /// The expected epoch was right and has been raised, but there was nothing to do: the node was not
+    /// there, or already was in the target state.
     Void,
     /// The bucket has changed or was split since the change was proposed. Nothing was done.
     Stale,

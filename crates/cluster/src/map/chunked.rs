@@ -1,4 +1,4 @@
-//! A list whose clones share what is equal: changing one element copies its chunk, not the list.
+//! A list whose clones share equal chunks: changing one element copies its chunk, not the list.
 //!
 //! The map of 4,096 buckets is published after every change; copying all of it each time would cost
 //! more than the change.

@@ -1,4 +1,4 @@
-//! Ids, epochs and the like: small types that cannot be mixed up.
+//! Ids, epochs and the like: distinct small types that cannot be confused.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct NodeId(pub u64);
 
-/// One process's life. A member is (id, boot): a restarted process is another boot.
+/// The lifetime of one process. A member is (id, boot): a restarted process is another boot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Boot(pub u64);
 
-/// One process of one node: what leases, acknowledgements and fills belong to.
+/// One process of one node: the owner of leases, acknowledgements and fills.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Peer {
     pub id: NodeId,
     pub boot: Boot,
 }
 
-/// A cluster, drawn by its founder: nodes of different clusters do not talk.
+/// A cluster, drawn at random by its founder: nodes of different clusters do not talk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ClusterId(pub u64);
 
-/// How often something has changed: the map, or one bucket.
+/// The number of changes of the map, or of one bucket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Epoch(pub u64);
 
@@ -36,7 +36,7 @@ impl Epoch {
     }
 }
 
-/// A place in the log of map changes. 0 is before the first.
+/// A position in the log of map changes. 0 is before the first entry.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
 )]
@@ -46,10 +46,10 @@ impl LogIndex {
     pub const FIRST: LogIndex = LogIndex(1);
 }
 
-/// One history of a cluster. The greater one stands when two meet.
+/// One history of a cluster. When two meet, the greater one survives.
 ///
 /// A takeover begins a history with an even counter; the first `Join` after it makes the counter odd:
-/// so one that has grown is greater than one that has stayed alone since the same moment.
+/// so a history that has grown is greater than one that has stayed alone since the same moment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Generation {
     pub counter: u64,
@@ -57,19 +57,19 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// The generation that begins when this node takes over.
+    /// Returns the generation that begins when this node takes over.
     #[must_use]
     pub fn taken_over_by(self, founder: NodeId) -> Generation {
         Generation { counter: (self.counter | 1) + 1, founder }
     }
 
-    /// The generation after somebody has joined.
+    /// Returns the generation after a node has joined.
     #[must_use]
     pub fn joined(self) -> Generation {
         Generation { counter: self.counter | 1, ..self }
     }
 
-    /// Whether both are of one history, and so of one log.
+    /// Returns whether both belong to one history, and so to one log.
     pub fn is_one_with(self, other: Generation) -> bool {
         self.joined() == other.joined()
     }

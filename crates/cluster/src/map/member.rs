@@ -1,4 +1,4 @@
-//! A node as the map knows it, and what it holds.
+//! A member of the map, and its load.
 
 use placement::Hashmask;
 use serde::{Deserialize, Serialize};
@@ -10,27 +10,27 @@ pub struct Member {
     pub id: NodeId,
     pub boot: Boot,
     pub name: String,
-    /// How much it should hold beside the others. A member with 0 votes and holds nothing: a witness,
-    /// or a node that is about to leave.
+    /// The part it should hold relative to the others. A member with weight 0 votes and holds nothing:
+    /// a witness, or a node that is about to leave.
     pub weight: u32,
-    /// Where it stands. Copies of a bucket are kept in different zones as far as shares allow.
+    /// Its location. Copies of a bucket are kept in different zones as far as shares allow.
     pub zone: Zone,
     pub at: Endpoints,
 }
 
 impl Member {
-    /// The process, apart from all earlier and later ones of this node.
+    /// Returns the process, distinct from all earlier and later ones of this node.
     pub fn peer(&self) -> Peer {
         Peer { id: self.id, boot: self.boot }
     }
 
-    /// Whether the other is this node come back, be it under a new id.
+    /// Returns whether the other member is this node after a return, possibly under a new id.
     pub fn is_succeeded_by(&self, other: &Member) -> bool {
         self.id == other.id || self.name == other.name
     }
 }
 
-/// Where a node is reached: one host, a port for each kind of caller.
+/// A node's addresses: one host, one port for each kind of caller.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Endpoints {
     pub host: String,
@@ -40,17 +40,17 @@ pub struct Endpoints {
     pub http: u16,
 }
 
-/// A rack, a room, a data centre. Nodes that were told nothing are all in one, the unnamed.
+/// A rack, a room, a data centre. Nodes without a configured zone are all in the unnamed one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Zone(pub String);
 
-/// What a node holds.
+/// The number of buckets a node holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Load {
     pub primaries: u32,
     pub backups: u32,
     /// The bucket it received last, which it should not give away again. A promotion does not change
-    /// it; a split forgets it.
+    /// it; a split clears it.
     pub last_received: Option<Hashmask>,
 }
 

@@ -1,4 +1,4 @@
-//! What is the same for the whole cluster and may be changed while it runs.
+//! Cluster-wide settings that can change at run time.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Settings {
-    /// How many backups a bucket has, nodes permitting.
+    /// Number of backups of a bucket, if there are enough nodes.
     pub backups: u8,
     pub ack: Ack,
     /// Writes to a bucket with fewer copies than this wait.
@@ -16,32 +16,32 @@ pub struct Settings {
     pub split_larger_than: SplitLargerThan,
     pub lease: Duration,
     pub pending_after: Duration,
-    /// How long a lost bucket waits for one of its last holders; for ever if `None`.
+    /// Time a lost bucket waits for one of its last holders; forever if `None`.
     pub lost_after: Option<Duration>,
-    /// Bytes a second that a node sends for fills at most; as fast as it goes if `None`.
+    /// Maximum bytes per second that a node sends for fills; unlimited if `None`.
     pub fill_rate: Option<u64>,
     pub two_node_takeover: bool,
     pub cross_slot: CrossSlot,
 }
 
-/// When a write is acknowledged.
+/// The point at which a write is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Ack {
-    /// When every backup has it.
+    /// Every backup has the write.
     Backup,
-    /// When the primary has it. Such a write can be lost.
+    /// The primary has the write. Such a write can be lost.
     Primary,
 }
 
-/// Whether a command may name keys of several slots.
+/// Permission for commands with keys of several slots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum CrossSlot {
-    /// While the cluster has one member.
+    /// Allowed while the cluster has one member.
     OneMember,
     Never,
 }
 
-/// A bucket is split alone when it exceeds both.
+/// The size limits of a single bucket: it is split alone when it exceeds both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SplitLargerThan {
     pub times_the_median: u32,

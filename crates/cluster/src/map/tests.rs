@@ -1,4 +1,4 @@
-//! The map and its changes, one claim a test.
+//! The map and its changes, one claim per test.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ fn bucket(text: &str) -> Hashmask {
     text.parse().unwrap()
 }
 
-/// A map that hands out log indices by itself and is checked after every change.
+/// A map that assigns log indices by itself and is checked after every change.
 struct Log {
     map: Map,
     index: LogIndex,
@@ -258,7 +258,8 @@ fn only_a_node_that_serves_nothing_may_leave() {
     assert_eq!(log.commit(&Change::Leave(A)), Outcome::Refused(Refusal::UnknownNode(A)));
 }
 
-/// A, which held and handed on everything, is away for a minute; B and C are there.
+/// Returns a log in which A held and handed on everything and is away for a minute; B and C are
+/// members.
 fn with_a_away() -> Log {
     let mut log = Log::of_three();
     for hashmask in Hashmask::all(Mask::M000F) {
@@ -336,7 +337,7 @@ fn one_bucket_alone_can_be_split() {
     assert_eq!(log.holders("00FF/0024"), [1, 2]);
     assert_eq!(log.holders("000F/0005"), [1]);
     assert_eq!(log.map.load(B).last_received, None, "a split forgets the mark");
-    // The parent no longer exists: what was proposed for it is stale.
+    // The parent no longer exists: a proposal for it is stale.
     let late = Change::AddBackup { bucket: bucket("000F/0004"), node: C, expected: epoch };
     assert_eq!(log.commit(&late), Outcome::Stale);
 }
@@ -426,7 +427,7 @@ fn an_entry_ends_with_the_first_change_that_comes_to_nothing() {
     log.commit(&Change::Dead(BTreeSet::from([C])));
     assert_eq!(log.map.apply_entry(LogIndex(99), None, &give), [Outcome::Void]);
     assert_eq!(log.holders("000F/0000"), [1, 2]);
-    // And if another change came first, the second would otherwise find the epoch it expects.
+    // If another change came first, the second one would otherwise find the epoch it expects.
     assert_eq!(log.map.apply_entry(LogIndex(100), None, &give), [Outcome::Stale]);
     assert_eq!(log.holders("000F/0000"), [1, 2]);
 }

@@ -1,7 +1,7 @@
-//! A map written down: what a snapshot of the log holds, sent to a node that joins and kept on disk.
+//! The serialized map: the content of a log snapshot, sent to joining nodes and kept on disk.
 //!
-//! What can be worked out is not written. What is read may come from anywhere, so it becomes a `Map`
-//! only if it is one: whoever holds a `Map` never has to check it again.
+//! Derived fields are not written. The input may come from anywhere, so it becomes a `Map` only if it
+//! is valid: the owner of a `Map` never has to check it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,7 +23,7 @@ pub(super) struct Written {
     basis: Epoch,
     settings: Settings,
     members: Vec<Member>,
-    /// What each member received last, in the order of `members`.
+    /// The bucket each member received last, in the order of `members`.
     last_received: Vec<Option<Hashmask>>,
     since: Vec<LogIndex>,
     buckets: Vec<Bucket>,
@@ -33,7 +33,7 @@ pub(super) struct Written {
     away: BTreeMap<NodeId, Away>,
 }
 
-/// Why something that was read is no map.
+/// The reason an input is not a valid map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoMap(&'static str);
 
@@ -93,7 +93,8 @@ impl TryFrom<Written> for Map {
 }
 
 impl Written {
-    /// Everything that `Map::check_invariants` asks for and reading does not work out by itself.
+    /// Checks everything that `Map::check_invariants` requires and that reading does not derive by
+    /// itself.
     fn check(&self) -> Result<(), NoMap> {
         let in_order = self.members.is_sorted_by(|a, b| a.id < b.id);
         hold(in_order, "members are out of order")?;
@@ -119,7 +120,7 @@ impl Written {
         hold(lost.eq(self.lost.keys()), "lost buckets are not those without a holder")
     }
 
-    /// Every slot is in exactly one bucket.
+    /// Checks that every slot is in exactly one bucket.
     fn check_cover(&self) -> Result<(), NoMap> {
         let in_order = self.buckets.is_sorted_by(|a, b| a.hashmask < b.hashmask);
         hold(in_order, "buckets are out of order")?;
@@ -154,7 +155,8 @@ mod tests {
         }
     }
 
-    /// Two members, buckets of two sizes, a backup, lost buckets and one that began again.
+    /// Returns a map with two members, buckets of two sizes, a backup, lost buckets and a recreated
+    /// one.
     fn eventful() -> Map {
         let mut map = Map::found(member(1), Mask::M000F, Settings::default());
         let bucket = |value| Hashmask::new(Mask::M000F, value).unwrap();

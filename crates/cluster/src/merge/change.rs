@@ -1,5 +1,5 @@
-//! What was changed in a slot since two sides parted, as bytes: items as they are, keys that are gone, that
-//! the slot was emptied; and large values in pieces. Written by the giver, read by the taker.
+//! Encoding of a slot's changes since the split: items in their current state, removed keys, the emptying of
+//! the slot; and large values in pieces. Written by the giver, read by the taker.
 
 use store::encode_item_without_value;
 use store::{DecodeError, DecodedItem, Found, Version, decode_item, encode_item_as};
@@ -10,7 +10,7 @@ const EMPTIED: u8 = 3;
 const PIECE: u8 = 4;
 const WHOLE: u8 = 5;
 
-/// One change, borrowed from what came.
+/// One change, borrowed from the received bytes.
 #[derive(Debug)]
 pub(super) enum Change<'a> {
     Item(DecodedItem<'a>),
@@ -18,17 +18,17 @@ pub(super) enum Change<'a> {
         key: &'a [u8],
         version: Version,
     },
-    /// All keys of the slot.
+    /// All keys of the slot were removed.
     Emptied {
         version: Version,
     },
     /// The next piece of one large value.
     Piece(&'a [u8]),
-    /// The pieces are the value of this item, which stands here with an empty one.
+    /// Completes an item, encoded here with an empty value: the received pieces are its value.
     Whole(DecodedItem<'a>),
 }
 
-/// Changes of one slot, all of them readable.
+/// Changes of one slot, all of them decoded.
 #[derive(Debug)]
 pub struct Batch<'a>(pub(super) Vec<Change<'a>>);
 
@@ -44,7 +44,7 @@ impl<'a> Batch<'a> {
         Ok(Batch(changes))
     }
 
-    /// The latest of the changes: what is written for them must be later.
+    /// Returns the latest version among the changes: the writes made for them must be later.
     pub fn latest(&self) -> Version {
         let version = |change: &Change<'_>| match change {
             Change::Item(item) | Change::Whole(item) => item.version,

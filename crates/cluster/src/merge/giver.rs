@@ -1,5 +1,5 @@
-//! The side that yields: it goes over the slots it holds, and hands over what it changed in each since the
-//! sides parted. Nobody is served here any more, so nothing changes meanwhile but what ends by itself.
+//! The giver: a node of the losing side that goes over the slots it holds and hands over its changes since the
+//! split. It no longer serves clients, so nothing changes meanwhile except by expiry and eviction.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,13 +16,13 @@ use crate::data::Plane;
 use crate::fill::CHUNK_BYTES;
 use crate::map::{Bucket, Endpoints, Map, NodeId};
 
-/// Items looked at between two looks at how much has come together.
+/// Number of items scanned between two checks of the chunk's size.
 const STRIDE: usize = 16;
 
-/// What a node holds.
+/// The data a node holds.
 pub trait Holdings {
     fn seed(&self) -> &Seed;
-    /// Lets `look` see a slot, which nobody changes meanwhile.
+    /// Runs `look` on a slot's table, which nobody changes meanwhile.
     fn with_table<R>(&self, slot: Slot, look: impl FnOnce(&SlotTable) -> R) -> R;
 }
 
@@ -37,27 +37,28 @@ impl<P: Plane> Holdings for P {
 }
 
 pub struct Giver {
-    /// It hands over within its own history, where every bucket it brings began again.
+    /// True if it hands over within its own history: every bucket it brings has begun anew there.
     brings: bool,
-    /// Slots that are not handed over; the first is the one at hand.
+    /// Slots that are not handed over yet; the first is the current one.
     runs: VecDeque<Range<u16>>,
-    /// From where on the other side knows nothing of the first of them, as far as it has said.
+    /// Versions from which on the other side lacks our changes, for the first of these slots, as far as it has
+    /// answered.
     since: VecDeque<Version>,
     place: Place,
-    /// Large values of the slot at hand.
+    /// Large values of the current slot.
     large: VecDeque<Large>,
-    /// What has changed once the question that was asked last is answered.
+    /// The step to take once the last question is answered.
     then: Option<Then>,
     tally: Tally,
 }
 
-/// How far the slot at hand is handed over.
+/// Progress of handing over the current slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Place {
     Items(ScanPosition),
-    /// Keys that are gone, from behind this one on.
+    /// Removed keys, after this one.
     Gone(Option<Box<[u8]>>),
-    /// That all before was taken away. It comes last: what was written since is there by then, and later.
+    /// The emptying of the slot. It comes last: items written since are there by then, with later versions.
     Emptied,
     End,
 }
@@ -73,25 +74,26 @@ struct Large {
 
 enum Then {
     At(Place),
-    /// So much of the first large value is sent.
+    /// This many bytes of the first large value are sent.
     Sent(usize),
-    /// The first large value is there.
+    /// The first large value is complete.
     Whole,
 }
 
-/// How to go on after an answer.
+/// The way to continue after an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Course {
-    /// With the next question.
+    /// Send the next question.
     On,
-    /// With the same question there.
+    /// Send the same question to that node.
     Elsewhere(Endpoints),
-    /// With the same question in a moment.
+    /// Repeat the same question shortly.
     Later,
 }
 
 impl Giver {
-    /// Everything this node holds by the map, or may have kept: first what it serves.
+    /// Creates a giver of everything this node holds by the map or may have kept, beginning with the buckets it
+    /// serves.
     pub fn new(map: &Map, me: NodeId) -> Giver {
         let is_mine = |it: &&Bucket| it.is_held_by(me) || map.awaits(me, it.hashmask);
         let mine = map.buckets().filter(is_mine);
@@ -99,7 +101,7 @@ impl Giver {
         Giver::over(first.into_iter().chain(second).map(|bucket| bucket.hashmask))
     }
 
-    /// What there is of these buckets, which those who serve them must know to have begun again.
+    /// Creates a giver of these buckets. Their primaries must know that the buckets have begun anew.
     pub fn of(buckets: impl IntoIterator<Item = Hashmask>) -> Giver {
         Giver { brings: true, ..Giver::over(buckets) }
     }
@@ -116,17 +118,17 @@ impl Giver {
         }
     }
 
-    /// How many slots are still to be handed over.
+    /// Returns the number of slots that are still to be handed over.
     pub fn slots_left(&self) -> usize {
         self.runs.iter().map(ExactSizeIterator::len).sum()
     }
 
-    /// What became of what was handed over.
+    /// Returns the outcome of the changes handed over so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// The next question; the same as before if that was not answered. `None` when all is done.
+    /// Returns the next question, or the previous one again if it was not answered. `None` when all is done.
     pub fn question(&mut self, here: &impl Holdings) -> Option<Question> {
         self.then = None;
         while let Some(slot) = self.slot() {
@@ -144,7 +146,7 @@ impl Giver {
 
     pub fn answered(&mut self, reply: Reply) -> Course {
         match reply {
-            // In a moment it has a parting to tell of.
+            // The primary has not recorded the divergence yet, but will shortly.
             Reply::Since(since) if self.brings && since.contains(&u64::MAX) => Course::Later,
             Reply::Since(since) => {
                 self.since = since.into_iter().map(Version).collect();
@@ -163,7 +165,7 @@ impl Giver {
         }
     }
 
-    /// Another node is asked from here on, or the same one anew.
+    /// Restarts the current slot's dialogue, with another node or anew with the same one.
     pub fn interrupted(&mut self) {
         self.since.clear();
         self.large.iter_mut().for_each(|large| large.sent = 0);
@@ -182,7 +184,8 @@ impl Giver {
         self.runs.pop_front_if(|run| run.start >= run.end);
     }
 
-    /// Slots without anything to tell of are passed by.
+    /// Asks for the versions of the next slots. Returns `None` for a slot without items and tombstones, which
+    /// is skipped.
     fn ask_since(&self, slot: Slot, here: &impl Holdings) -> Option<Question> {
         let is_blank = here.with_table(slot, |table| {
             let is_silent = |it: &Parting| it.tomb_count() == 0 && it.emptied_at() == Version::ZERO;
@@ -193,7 +196,7 @@ impl Giver {
         Some(Question::Since { first: slot.number(), count })
     }
 
-    /// The next piece of the slot at hand, if there is one.
+    /// Returns the next piece of the current slot, if there is one.
     fn give(&mut self, slot: Slot, since: Version, here: &impl Holdings) -> Option<Question> {
         let mut changes = Vec::new();
         let parted = here.with_table(slot, |table| {
@@ -211,7 +214,7 @@ impl Giver {
         (!changes.is_empty()).then_some(Question::Changes { slot, parted, changes })
     }
 
-    /// Appends what comes next, and notes where that leads.
+    /// Appends the next changes, and records the step that follows them.
     fn gather(&mut self, table: &SlotTable, seed: &Seed, since: Version, out: &mut Vec<u8>) {
         if let Some(large) = self.large.front() {
             self.then = Some(gather_large(large, table, seed, out));
@@ -257,7 +260,7 @@ impl Giver {
         next.map_or(Place::Gone(None), Place::Items)
     }
 
-    /// What was asked last is done.
+    /// Moves on, when the last question is done.
     fn advance(&mut self) {
         match self.then.take() {
             Some(Then::At(place)) => self.place = place,
@@ -288,7 +291,7 @@ fn gather_gone(
     Place::Emptied
 }
 
-/// A large value is not copied under the lock, and goes in pieces.
+/// Returns the value if it is large: it is not copied under the lock, and goes in pieces.
 fn large(found: &Found<'_>) -> Option<Large> {
     let Value::Shared(shared) = found.value() else { return None };
     let (key, version) = (found.item.key().to_vec(), found.item.version());

@@ -1,4 +1,4 @@
-//! A served slot as the ground on which a merge is judged: what wins is written as a client's write would be.
+//! A served slot, as the ground of a merge: winning changes are written as a client's write would be.
 
 use placement::Slot;
 use store::{Applied, Effect, Key, SlotTable, Touch, UnixMillis, Version};
@@ -10,7 +10,7 @@ use crate::serving::{Change, ServedSlots, ServingPlane};
 pub struct ServedGround<'g, 'a, 'e, P: ServingPlane> {
     slot: Slot,
     slots: &'g mut ServedSlots<'a, 'e, P>,
-    /// The time of what is written: later than what it was made of, and no later than need be.
+    /// Timestamp of the writes: later than the changes they come from, and no later than necessary.
     now: UnixMillis,
     pub applied: Vec<Applied>,
     pub conflicts: Vec<Conflict>,

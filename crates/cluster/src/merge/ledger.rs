@@ -1,31 +1,31 @@
-//! What became of what another side had changed: counts, and every conflict with what lost in it. A node
-//! keeps one; `status`, metrics and whoever asks for the conflicts read it.
+//! The outcome of merges: counts, and every conflict with the versions of both sides. Each node keeps one, for
+//! `status`, metrics and the list of conflicts.
 
 use std::collections::VecDeque;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Conflicts beyond this many push the oldest out.
+/// Maximum number of conflicts kept; beyond that the oldest are dropped.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// Keys that another side had changed.
+/// Counts of keys that another side had changed, by outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Tally {
-    /// Written here, for nobody here had touched them.
+    /// Written here, because nobody here had changed them.
     pub taken: u64,
-    /// Both sides had come to the same.
+    /// Same value on both sides.
     pub same: u64,
-    /// Both sides had changed them, and what was here was older.
+    /// Changed on both sides; the other side's newer change replaced the one here.
     pub lost_here: u64,
-    /// Both sides had changed them, and what was here stands.
+    /// Changed on both sides; the change here won.
     pub lost_there: u64,
-    /// Not here, and nobody remembers whether they were taken away: only reported.
+    /// Missing here, and it is unknown whether they were removed: only reported.
     pub unsure: u64,
 }
 
 impl Tally {
-    /// Keys of which something was lost.
+    /// Returns the number of keys of which a change was lost.
     pub fn conflicts(&self) -> u64 {
         self.lost_here + self.lost_there + self.unsure
     }
@@ -62,11 +62,11 @@ pub struct Conflict {
     pub winner: Winner,
 }
 
-/// What one side had made of a key.
+/// The state of a key on one side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Side {
     pub version: u64,
-    /// Of its value; none if it was taken away.
+    /// Length of the value; `None` if the key was removed.
     pub bytes: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ pub struct Side {
 pub enum Winner {
     Ours,
     Theirs,
-    /// The key is not here and nobody remembers why: what is here stands, and may be wrong.
+    /// The key is missing here for an unknown reason: it stays missing, which may be wrong.
     Unsure,
 }
 
@@ -92,7 +92,7 @@ impl Winner {
 pub struct Ledger {
     pub tally: Tally,
     conflicts: VecDeque<Conflict>,
-    /// Conflicts that are not remembered any more.
+    /// Number of conflicts that are no longer kept.
     forgotten: u64,
 }
 
@@ -106,7 +106,7 @@ impl Ledger {
         }
     }
 
-    /// The oldest first.
+    /// Returns the conflicts, the oldest first.
     pub fn conflicts(&self) -> impl Iterator<Item = &Conflict> {
         self.conflicts.iter()
     }

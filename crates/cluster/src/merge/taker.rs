@@ -1,29 +1,29 @@
-//! The side that stands: key by key it is judged whose change wins. What nobody here has touched since the
-//! sides parted is taken; what both have changed is a conflict, which the later version wins.
+//! The taker: a node of the surviving side that decides key by key whose change wins. It takes keys that nobody
+//! here has changed since the split; a key changed on both sides is a conflict, which the later version wins.
 
 use store::{Cause, Effect, Found, Key, NewValue, Parting, Seed, SlotTable, Version};
 
 use super::change::{Batch, Change};
 use super::ledger::{Conflict, Side, Tally, Winner};
 
-/// No value is longer; pieces that come to more are none of ours.
+/// Maximum length of a value. No peer of ours sends longer ones; pieces beyond it are dropped.
 const VALUE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// A slot of this side's primary, under its lock.
+/// A slot that this side's primary serves, under its lock.
 pub trait Ground {
     fn table(&mut self) -> &SlotTable;
-    /// Carries an effect out as a write of its own, later than anything that came.
+    /// Carries out an effect as a write of its own, later than all received changes.
     fn apply(&mut self, effect: &Effect<'_>);
-    /// What was just carried out had been made at this version.
+    /// Records the version at which the other side had made the change just carried out.
     fn brought(&mut self, key: &Key<'_>, made: Version);
-    /// Both sides have changed a key.
+    /// Records a conflict: both sides have changed a key.
     fn conflict(&mut self, conflict: Conflict);
 }
 
-/// What has come from one node.
+/// The state of the dialogue with one node.
 #[derive(Default, Debug)]
 pub struct Taker {
-    /// Of a large value.
+    /// Pieces received of a large value.
     pieces: Vec<u8>,
 }
 
@@ -31,9 +31,9 @@ pub struct Taker {
 struct Theirs<'a> {
     key: Key<'a>,
     version: Version,
-    /// Where their history parted; the greatest version there is if nobody has noted it.
+    /// The version at which their history diverged; the maximum if nobody has recorded it.
     parted: Version,
-    /// None if the key is gone there.
+    /// `None` if the key was removed there.
     item: Option<NewItem<'a>>,
 }
 
@@ -43,24 +43,24 @@ struct NewItem<'a> {
 }
 
 enum Verdict {
-    /// Both have the same.
+    /// Both sides have the same.
     Same,
-    /// Nobody here has touched it.
+    /// Nobody here has changed it: take theirs.
     Take,
-    /// Both have changed it, differently: this one stands.
+    /// Both sides have changed it, differently; this one wins.
     Conflict(Winner),
-    /// It is not here, and nobody remembers whether it was taken away.
+    /// The key is missing here, and it is unknown whether it was removed.
     Unsure,
 }
 
-/// From where on this side knows nothing of what the other did to a slot.
+/// Returns the version from which on this side lacks the other side's changes to a slot; the maximum if not recorded.
 pub fn parted_at(table: &SlotTable) -> Version {
     table.parting().map_or(Version(u64::MAX), Parting::at)
 }
 
 impl Taker {
-    /// Judges a batch, and writes what wins. Twice does no harm. `parted` is the version at which the
-    /// history of the slot there parted.
+    /// Decides on a batch, and writes the winning changes. Idempotent. `parted` is the version at which the
+    /// giver's history of the slot diverged.
     pub fn take(
         &mut self,
         (parted, batch): (Version, Batch<'_>),
@@ -128,7 +128,7 @@ fn take_one(theirs: Theirs<'_>, ground: &mut impl Ground, tally: &mut Tally) {
     }
 }
 
-/// All keys of the slot are gone there.
+/// Merges the emptying of the slot on the other side.
 fn empty(
     (parted, version): (Version, Version),
     seed: &Seed,
@@ -138,7 +138,7 @@ fn empty(
     let mut keys = Vec::new();
     let at = ground.table().parting().map_or(Version::ZERO, Parting::at);
     ground.table().for_each(|found| {
-        // What is later has nothing to do with it.
+        // Later items are not affected.
         if found.item.version() <= at.max(version) {
             keys.push(found.item.key().to_vec());
         }
@@ -151,7 +151,7 @@ fn empty(
 
 fn judge(table: &SlotTable, theirs: &Theirs<'_>) -> Verdict {
     let parting = table.parting();
-    // What they have only kept says nothing against what was changed here.
+    // A key that they have only kept does not conflict with a change made here.
     let settle = |ours: Version| {
         if theirs.is_changed() { later(theirs.version, ours) } else { Verdict::Same }
     };
@@ -172,30 +172,30 @@ fn judge(table: &SlotTable, theirs: &Theirs<'_>) -> Verdict {
 }
 
 impl Theirs<'_> {
-    /// Whether it was changed there since the histories parted, as far as anybody has noted when that was.
+    /// Returns whether the key was changed there since the split; true if nobody has recorded the time of the split.
     fn is_changed(&self) -> bool {
         self.parted == Version(u64::MAX) || self.version > self.parted
     }
 
-    /// The last version that both had, if the history here parted at `ours`. One that had nothing of the
-    /// slot says nothing about that.
+    /// Returns the last version that both sides had, if the history here diverged at `ours`. A side that had
+    /// nothing of the slot does not limit it.
     fn last_in_common(&self, ours: Version) -> Version {
         if self.parted == Version::ZERO { ours } else { ours.min(self.parted) }
     }
 }
 
-/// When an item was made, be it on another side that has brought it.
+/// Returns the version at which an item was made, possibly on another side that has brought it.
 pub(super) fn made_at(table: &SlotTable, found: &Found<'_>) -> Version {
     let (key, version) = (found.item.key(), found.item.version());
     table.parting().map_or(version, |parting| parting.made_at(key, version))
 }
 
-/// Where versions are alike, what is here stands.
+/// Decides a conflict by version. On equal versions this side wins.
 fn later(theirs: Version, ours: Version) -> Verdict {
     Verdict::Conflict(if theirs > ours { Winner::Theirs } else { Winner::Ours })
 }
 
-/// When somebody here has taken the key away since the sides parted, as far as is remembered.
+/// Returns the version at which a client here removed the key since the split, as far as that is remembered.
 fn taken_away_at(parting: &Parting, key: &Key<'_>) -> Option<Version> {
     let tomb = parting.tomb(key.bytes()).filter(|tomb| !tomb.by_itself).map(|tomb| tomb.version);
     let emptied_at = Some(parting.emptied_at()).filter(|version| *version > Version::ZERO);

@@ -1,5 +1,5 @@
-//! Two sides with random histories of one slot, made one again: what only one of them has touched is as
-//! it left it, and of what both have touched the later stands.
+//! Merges two sides with random histories of one slot. A key that only one side has changed must stay as that
+//! side left it; of a key that both have changed, the later version must win.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ impl Shore {
     }
 }
 
-/// Two sides with the same items, just parted.
+/// Returns two sides with the same items, just split.
 fn parted(names: &[&str]) -> (Shore, Shore) {
     let (mut one, mut two) = (Shore::new(1_000), Shore::new(1_000));
     for name in names {
@@ -96,12 +96,12 @@ fn map_of_one() -> Map {
     Map::found(me, Mask::M000F, Settings::default())
 }
 
-/// Hands over all that the first has to the second; what became of it.
+/// Hands over everything of the first side to the second, and returns the outcome.
 fn hand_over(from: &Shore, to: &mut Shore) -> Tally {
     hand_over_with(from, to, |_| Course::On)
 }
 
-/// `disturb` may say, question by question, that something broke.
+/// Hands over as above; `disturb` may fail each question.
 fn hand_over_with(from: &Shore, to: &mut Shore, mut disturb: impl FnMut(u64) -> Course) -> Tally {
     let mut giver = Giver::new(&map_of_one(), NodeId(1));
     let (mut taker, mut count) = (Taker::default(), 0);
@@ -263,7 +263,7 @@ fn handing_over_twice_changes_nothing() {
     let again = hand_over(&from, &mut to);
     assert_eq!(again, Tally { same: 2, ..Tally::default() });
     assert_eq!((effects, digest), (to.effects, store::digest_of(&to.table)));
-    // Nor does it undo what clients have written since, though their clock is behind.
+    // It does not undo later writes of clients either, even if their clock is behind.
     to.put("{t}a", "since");
     hand_over(&from, &mut to);
     assert_eq!(to.get("{t}a").as_deref(), Some("since"));

@@ -1,7 +1,6 @@
-//! The sending end of a link together with time: when the other end is stuck, and when writers have to
-//! wait for it.
+//! The sending end of a link together with time: detects that the other end is stuck, and makes writers wait for it.
 //!
-//! A backlog is backpressure first: above a limit nobody adds to it until it has shrunk. Only an end that
+//! A backlog is backpressure first: above a limit nobody may add to it until it has shrunk. Only a peer that
 //! acknowledges nothing at all for a while is given up, however few or many bytes are waiting.
 
 use std::time::Duration;
@@ -9,22 +8,20 @@ use std::time::Duration;
 use super::outbox::BadAck;
 use super::{FrameNumber, Outbox};
 
-/// Writers wait while more bytes than this are not acknowledged. One command may exceed it by what it
-/// records.
+/// Writers wait while more bytes than this are unacknowledged. One command may exceed it by the bytes it records.
 pub const BACKLOG_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// They go on when the backlog has shrunk to this.
+/// Writers continue when the backlog has shrunk to this.
 const RELIEVED_BYTES: usize = BACKLOG_BYTES_MAX / 2;
-/// A backup that is busy applies at least so many bytes in a second. One unit is applied as a whole and acknowledged
-/// at its end, so a large one earns patience.
+/// Minimum number of bytes per second that a busy backup applies. A unit is applied as a whole and acknowledged
+/// at its end, so a large one gets more time.
 const APPLIED_BYTES_PER_SECOND: usize = 64 * 1024 * 1024;
 
 pub struct Backlog {
     outbox: Outbox,
-    /// Since when the other end owes an acknowledgement; counted anew with each one that tells of
-    /// progress.
+    /// The time since when the other end owes an acknowledgement; restarted by each one that makes progress.
     waiting_since: Duration,
     is_congested: bool,
-    /// The largest unit that is not acknowledged: its last frame, and its bytes.
+    /// The largest unacknowledged unit: its last frame, and its length in bytes.
     largest: Option<(FrameNumber, usize)>,
 }
 
@@ -42,12 +39,12 @@ impl Backlog {
         &self.outbox
     }
 
-    /// The outbox, to send from; [`Backlog::append`] adds to it.
+    /// Returns the outbox, for sending; [`Backlog::append`] adds to it.
     pub fn outbox_mut(&mut self) -> &mut Outbox {
         &mut self.outbox
     }
 
-    /// Lets `work` append frames. The time is read only if nothing was waiting before.
+    /// Lets `work` append frames. The clock is read only if nothing was outstanding before.
     #[inline]
     pub fn append<R>(
         &mut self,
@@ -69,7 +66,7 @@ impl Backlog {
         result
     }
 
-    /// The other end has applied all frames up to `through`.
+    /// Records that the other end has applied all frames up to `through`.
     pub fn acknowledge(&mut self, now: Duration, through: FrameNumber) -> Result<(), BadAck> {
         let before = self.outbox.acked();
         self.outbox.acknowledge(through)?;
@@ -95,7 +92,7 @@ impl Backlog {
     }
 
     /// Returns whether the other end owes an acknowledgement and has made no progress for longer than
-    /// `patience`, and the time it takes to apply the largest unit it owes.
+    /// `patience` plus the time it takes to apply the largest unit it owes.
     pub fn is_stuck(&self, now: Duration, patience: Duration) -> bool {
         let owes = self.outbox.last() > self.outbox.acked();
         owes && now.saturating_sub(self.waiting_since) > patience + self.applying_takes()
@@ -159,7 +156,7 @@ mod tests {
         push(&mut backlog, Duration::ZERO, 640 << 20);
         send_all(&mut backlog);
         let last = backlog.outbox().last();
-        // Its parts have come; the backup puts them together and applies the whole.
+        // Its parts have arrived; the backup assembles them and applies the whole.
         backlog.acknowledge(LEASE, FrameNumber(last.0 - 1)).unwrap();
         push(&mut backlog, LEASE, 100);
         assert!(!backlog.is_stuck(11 * LEASE, LEASE));

@@ -1,8 +1,8 @@
-//! A node's duty to one slot: its role, the reign it holds it under, and the nodes it feeds.
+//! A node's duty to one slot: its role, the reign it holds the role under, and the nodes it feeds.
 //!
-//! The duty stands beside the slot's table, under the same lock (`data::SlotState`). Its fields are
-//! private: every transition of the role is one of the methods below, and whatever else may change
-//! (feeds, refusals) changes in `feed.rs`.
+//! The duty is stored beside the slot's table, under the same lock (`data::SlotState`). Its fields are private:
+//! every transition of the role is one of the methods below; everything else that changes (feeds, refusals)
+//! changes in `feed.rs`.
 //!
 //! ```text
 //!            begin_filling            follow (AddBackup)        follow (Promote, Dead)
@@ -23,32 +23,31 @@ use crate::rules::{Rule, holds};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Role {
-    /// Nothing of the slot is here.
+    /// The node holds nothing of the slot.
     #[default]
     Absent,
     /// Primary; runs commands.
     Serving,
     /// Primary that hands the bucket over: nothing runs until the map has changed.
     Paused,
-    /// Primary after a death that makes sure the other backups have what it has: nothing runs until they
-    /// agree.
+    /// Primary after a failover that brings the other backups in line with itself: nothing runs until they agree.
     Settling,
     /// In-sync copy.
     Backup,
-    /// Backup that is about to be promoted: commands for the slot wait here.
+    /// Backup that is about to be promoted: commands for the slot are parked here.
     Heir,
-    /// Target of a fill that has not been decided on.
+    /// Target of a fill that is not decided yet.
     Taking,
-    /// Stale copy from an earlier membership. It does not count, but a fill may need only the difference.
+    /// Stale copy from an earlier membership. Not authoritative, but a fill may need to send only the difference.
     Kept,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Duty {
     role: Role,
-    /// The reign under which the role is held.
+    /// The reign under which the node holds the role.
     reign: LogIndex,
-    /// The reign in which the last change was made. With the table's version it is the slot's position.
+    /// The reign in which the last change was made. Together with the table's version it is the slot's position.
     written_in: LogIndex,
     feeds: SmallVec<[Feed; 1]>,
     /// Removals since a copy went away.
@@ -57,8 +56,8 @@ pub struct Duty {
     deposed: Option<Box<Deposed>>,
 }
 
-/// What was acknowledged when a reign of this node ended. Replies of that reign that are still held are
-/// judged by this alone: an acknowledgement that comes later may be one of a refusal.
+/// The acknowledged frames at the end of a reign of this node. Held replies of that reign are judged by these
+/// alone: a later acknowledgement may be one of a refusal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Deposed {
     reign: LogIndex,
@@ -66,7 +65,7 @@ struct Deposed {
 }
 
 impl Duty {
-    /// A duty with this role, for a node that begins.
+    /// Creates a duty with this role, for a node that starts.
     pub fn with_role(role: Role) -> Duty {
         Duty { role, ..Duty::default() }
     }
@@ -104,67 +103,68 @@ impl Duty {
         matches!(self.role, Role::Serving | Role::Paused | Role::Settling)
     }
 
-    /// True while this primary must not run anything on the slot.
+    /// Returns whether this primary must not run anything on the slot.
     pub fn is_still(&self) -> bool {
         matches!(self.role, Role::Paused | Role::Settling)
     }
 
-    /// True for a backup that is about to be promoted.
+    /// Returns whether this node is a backup that is about to be promoted.
     pub fn awaits_promotion(&self) -> bool {
         self.role == Role::Heir
     }
 
-    /// True for an in-sync copy, promoted in a moment or not.
+    /// Returns whether this node has an in-sync copy, about to be promoted or not.
     pub fn is_backup(&self) -> bool {
         matches!(self.role, Role::Backup | Role::Heir)
     }
 
-    /// True if all of the slot is here and in sync.
+    /// Returns whether this node has all of the slot, in sync.
     pub fn holds(&self) -> bool {
         self.is_primary() || self.is_backup()
     }
 
-    /// True if the slot's content was in sync once, and nothing has been done to it since.
+    /// Returns whether the slot's content was in sync once and has not been changed since.
     pub fn has_copy(&self) -> bool {
         self.holds() || self.role == Role::Kept
     }
 
-    /// True if this copy takes in what a primary sends.
+    /// Returns whether this copy accepts frames of a primary.
     pub(crate) fn takes_in(&self) -> bool {
         self.is_backup() || self.role == Role::Taking
     }
 
-    /// The slot's position.
+    /// Returns the slot's position.
     pub fn position(&self, table: &SlotTable) -> Position {
         Position { reign: self.written_in, version: table.version() }
     }
 
-    /// True if the slot was once at this position, and everything that has changed since is known.
+    /// Returns whether the slot was once at this position and all changes since are known.
     pub fn leads_from(&self, then: Position, table: &SlotTable) -> bool {
         let now = self.position(table);
         then == now || self.past.as_ref().is_some_and(|past| past.leads_from(then, now))
     }
 
-    /// True if what a command does to the slot must be recorded: somebody gets it or remembers it. The
-    /// first write of a reign always is, so that the position says whose write it was.
+    /// Returns whether a command's changes to the slot must be recorded, because another node gets them or they
+    /// are remembered. The first write of a reign is always recorded, so that the position names the reign it
+    /// was made in.
     #[inline]
     pub fn wants_effects(&self) -> bool {
         !self.feeds.is_empty() || self.past.is_some() || self.written_in != self.reign
     }
 
-    /// True if this node serves the slot and nobody else is concerned by what happens to it.
+    /// Returns whether this node serves the slot and its changes need no recording.
     pub(crate) fn is_plain(&self) -> bool {
         self.role == Role::Serving && !self.wants_effects()
     }
 
     // ---- Transitions that the map makes.
 
-    /// Takes over what the map says of the slot's bucket.
+    /// Applies the map's entry of the slot's bucket.
     ///
-    /// A feed that is no backup by the map belongs to a fill; `fill_to` is the link of a fill of this
-    /// bucket that goes on or is undecided. A copy that a fill has brought here stays `Taking` until the
-    /// intake decides on it. `inherits` is true if this node takes over from a dead primary and must make
-    /// the other backups agree with it before it serves.
+    /// A feed to a node that is not a backup by the map belongs to a fill; `fill_to` is the link of a fill of
+    /// this bucket that is in progress or undecided. A copy that a fill has brought here stays `Taking` until
+    /// the intake decides on it. `inherits` is true if this node takes over from a dead primary and must bring
+    /// the other backups in line before it serves.
     pub fn follow(
         &mut self,
         bucket: &Bucket,
@@ -198,15 +198,14 @@ impl Duty {
         self.reign = bucket.reign;
     }
 
-    /// Takes over a map in which this process is no member: whatever it was to the slot, it only keeps
-    /// what it held.
+    /// Applies a map in which this process is not a member: whatever its role was, it only keeps the data it held.
     pub fn stand_aside(&mut self, bucket: &Bucket, links: &impl LinkProgress) {
         self.end_reign(links);
         self.role = if self.has_copy() { Role::Kept } else { Role::Absent };
         self.reign = bucket.reign;
     }
 
-    /// Freezes what was acknowledged in the reign that ends, and feeds nobody any more.
+    /// Freezes the acknowledgements of the ending reign, and stops all feeds.
     fn end_reign(&mut self, links: &impl LinkProgress) {
         if self.is_primary() && !self.feeds.is_empty() {
             let acked = self.feeds.iter().filter(|feed| feed.counts());
@@ -228,7 +227,8 @@ impl Duty {
         for link in backups {
             match self.feed_mut(link) {
                 Some(feed) if feed.counts() => {}
-                // Committed before this node saw its fill end: it has proposed it, so it counts.
+                // The backup was committed before this node saw its fill end: it has proposed the taker, so the
+                // taker counts.
                 Some(feed) => *feed = Feed::backup(link, links.last(link)),
                 None => self.feeds.push(Feed::backup(link, links.last(link))),
             }
@@ -237,28 +237,28 @@ impl Duty {
 
     // ---- Transitions of a handover and of a reconciliation, made by the mover.
 
-    /// A bucket that serves is handed over from here on.
+    /// Pauses a slot that is served: its bucket is being handed over.
     pub(crate) fn pause(&mut self) {
         if self.role == Role::Serving {
             self.role = Role::Paused;
         }
     }
 
-    /// A backup that is about to be promoted.
+    /// Marks a backup as about to be promoted.
     pub(crate) fn await_promotion(&mut self) {
         if self.role == Role::Backup {
             self.role = Role::Heir;
         }
     }
 
-    /// The promotion did not come.
+    /// Reverts `await_promotion`: the promotion did not come.
     pub(crate) fn stop_awaiting(&mut self) {
         if self.role == Role::Heir {
             self.role = Role::Backup;
         }
     }
 
-    /// All backups agree: the slot is served. True if it was not before.
+    /// Starts to serve the slot after all backups agree. Returns false if it was not settling.
     pub(crate) fn settled(&mut self) -> bool {
         let settles = self.role == Role::Settling;
         if settles {
@@ -267,15 +267,15 @@ impl Duty {
         settles
     }
 
-    // ---- Transitions of a copy, made by the intake and by whoever loads a stale copy.
+    // ---- Transitions of a copy, made by the intake and by the loader of a stale copy.
 
-    /// A fill of this reign brings the slot, which is at a position written in `written_in`.
+    /// Starts a fill of this reign; the slot's position was written in `written_in`.
     pub(crate) fn begin_filling(&mut self, reign: LogIndex, written_in: LogIndex) {
         debug_assert!(!self.holds(), "a slot that is held is not filled: {self:?}");
         (self.role, self.reign, self.written_in) = (Role::Taking, reign, written_in);
     }
 
-    /// The fill came to nothing. True if there was one.
+    /// Abandons the fill. Returns whether there was one.
     pub(crate) fn abandon_filling(&mut self) -> bool {
         let was_filling = self.role == Role::Taking;
         if was_filling {
@@ -284,13 +284,13 @@ impl Duty {
         was_filling
     }
 
-    /// A stale copy was loaded, written in this reign.
+    /// Starts a stale copy whose last change was made in this reign.
     pub(crate) fn load_stale(&mut self, written_in: LogIndex) {
         debug_assert!(!self.holds(), "a slot that is held is not loaded: {self:?}");
         (self.role, self.written_in) = (Role::Kept, written_in);
     }
 
-    /// The stale copy is of no use any more. True if there was one.
+    /// Drops the stale copy, which is no longer useful. Returns whether there was one.
     pub(crate) fn drop_stale(&mut self) -> bool {
         let was_stale = self.role == Role::Kept;
         if was_stale {
@@ -299,17 +299,17 @@ impl Duty {
         was_stale
     }
 
-    /// Whatever was here is gone from the table.
+    /// Resets the position after the table was emptied.
     pub(crate) fn emptied(&mut self) {
         self.written_in = LogIndex(0);
     }
 
-    /// The last change was made in this reign.
+    /// Records the reign of the last change.
     pub(crate) fn written_by(&mut self, reign: LogIndex) {
         self.written_in = reign;
     }
 
-    /// Remembers removals from this version on, as long as the slot is held; or no more.
+    /// Remembers removals from this version on, as long as the slot is held; `None` stops it.
     pub(crate) fn remember_removals(&mut self, since: Option<Version>) {
         self.past = match since.filter(|_| self.holds()) {
             Some(since) => {
@@ -338,7 +338,7 @@ impl Duty {
         self.feeds.iter_mut().find(|feed| feed.link() == link)
     }
 
-    /// A fill to this link begins; `last` is the last frame on the link so far.
+    /// Starts feeding the taker of a fill; `last` is the last frame on the link so far.
     pub(crate) fn start_feeding(&mut self, link: LinkId, last: FrameNumber) {
         self.stop_feeding(link);
         self.feeds.push(Feed::not_begun(link, last));
@@ -348,41 +348,41 @@ impl Duty {
         self.feeds.retain(|feed| feed.link() != link);
     }
 
-    /// The other end of the link has refused this frame of the slot. False if that is of no consequence:
-    /// nothing is sent there any more, or the frame is older than the feed.
+    /// Records that the other end of the link has refused this frame of the slot. Returns false if that does
+    /// not matter: nothing is sent there any more, or the frame is older than the feed.
     pub fn refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
         holds(Rule::RefusalCheck) && self.feed_mut(link).is_some_and(|feed| feed.refuse(frame))
     }
 
-    /// True if the other end of the link has refused something of the slot that still matters.
+    /// Returns whether the other end of the link has refused something of the slot that still matters.
     pub fn is_refused(&self, link: LinkId) -> bool {
         self.feed(link).is_some_and(|feed| feed.refused().is_some())
     }
 
-    /// The slot is sent again, behind the frame `last`.
+    /// Clears a refusal: the slot is sent again, after the frame `last`.
     pub(crate) fn forgive(&mut self, link: LinkId, last: FrameNumber) {
         if let Some(feed) = self.feed_mut(link) {
             feed.forgive(last);
         }
     }
 
-    /// The links of those whose acknowledgement replies wait for.
+    /// Returns the links whose acknowledgements replies wait for.
     pub fn wait_set(&self) -> impl Iterator<Item = LinkId> {
         self.feeds.iter().filter(|feed| feed.counts()).map(Feed::link)
     }
 
-    /// True if every member of the wait set has acknowledged all of the slot.
+    /// Returns whether every member of the wait set has acknowledged all of the slot.
     pub fn is_drained(&self, acked: impl Fn(LinkId) -> FrameNumber) -> bool {
         self.feeds.iter().all(|feed| !feed.lags(acked(feed.link())))
     }
 
-    /// The number of backups that have acknowledged all of the slot.
+    /// Returns the number of backups that have acknowledged all of the slot.
     pub fn backups_in_sync(&self, acked: impl Fn(LinkId) -> FrameNumber) -> usize {
         let counting = self.feeds.iter().filter(|feed| feed.counts());
         counting.filter(|feed| !feed.lags(acked(feed.link()))).count()
     }
 
-    /// What was acknowledged on a link when this reign ended, if it was this node's last one.
+    /// Returns the last acknowledged frame of a link at the end of this reign, if it was this node's last reign.
     pub(crate) fn acked_in(&self, reign: LogIndex, link: LinkId) -> Option<FrameNumber> {
         let deposed = self.deposed.as_ref().filter(|deposed| deposed.reign == reign)?;
         deposed.acked.iter().find(|(known, _)| *known == link).map(|(_, acked)| *acked)
@@ -396,7 +396,7 @@ impl Duty {
         Duty { role, reign, ..Duty::default() }
     }
 
-    /// Sets role and reign, and leaves everything else.
+    /// Sets role and reign, and nothing else.
     #[doc(hidden)]
     pub fn become_for_tests(&mut self, role: Role, reign: LogIndex) {
         (self.role, self.reign) = (role, reign);

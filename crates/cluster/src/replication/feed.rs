@@ -1,5 +1,4 @@
-//! A feed: another node that gets what is written to a slot, and how far it has come on its way to being a
-//! backup.
+//! A feed: another node that receives the writes to a slot, and its progress towards becoming a backup.
 
 use store::Version;
 
@@ -9,8 +8,8 @@ use super::{FrameNumber, LinkId, Wait};
 pub struct Feed {
     link: LinkId,
     stage: Stage,
-    /// The last frame on the link before this feed began: refusals of that one and of earlier ones are
-    /// about an earlier time.
+    /// The last frame on the link before this feed began. Refusals of that frame or earlier ones belong to an
+    /// earlier feed.
     since: FrameNumber,
     /// The first frame of the slot that the other end has refused: it has nothing from there on.
     refused: Option<FrameNumber>,
@@ -18,24 +17,24 @@ pub struct Feed {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// The fill has not come to this slot: nothing of it is sent.
+    /// The fill has not reached this slot: nothing of it is sent.
     NotBegun,
     /// Some of the slot is sent; its first chunk was taken at this version. Writes follow as whole items.
     Partly { begun_at: Version },
-    /// All of the slot is sent, and every effect follows; no reply waits for it yet.
+    /// All of the slot is sent, and every effect follows. Replies do not wait for it yet.
     Whole,
-    /// It counts: no reply leaves before it has acknowledged `last`, the last frame of this slot.
+    /// In the wait set: no reply leaves before it has acknowledged `last`, the last frame of this slot.
     Backup { last: FrameNumber },
 }
 
 impl Feed {
-    /// A node that is in sync; `last` is the last frame on the link so far.
+    /// Creates a feed to a node that is in sync; `last` is the last frame on the link so far.
     pub(crate) fn backup(link: LinkId, last: FrameNumber) -> Feed {
         let stage = Stage::Backup { last: FrameNumber::default() };
         Feed { link, stage, since: last, refused: None }
     }
 
-    /// The taker of a fill that begins.
+    /// Creates a feed to the taker of a fill that begins.
     pub(crate) fn not_begun(link: LinkId, last: FrameNumber) -> Feed {
         Feed { link, stage: Stage::NotBegun, since: last, refused: None }
     }
@@ -54,13 +53,13 @@ impl Feed {
         self.refused
     }
 
-    /// True if replies wait for it.
+    /// Returns whether replies wait for this feed.
     #[inline]
     pub fn counts(&self) -> bool {
         matches!(self.stage, Stage::Backup { .. })
     }
 
-    /// A frame with something of this slot was sent.
+    /// Records that a frame of this slot was sent.
     #[inline]
     pub(crate) fn sent(&mut self, number: FrameNumber) {
         if let Stage::Backup { last } = &mut self.stage {
@@ -68,22 +67,22 @@ impl Feed {
         }
     }
 
-    /// The slot's first chunk is taken at this version.
+    /// Records that the slot's first chunk is taken at this version.
     pub(crate) fn begin(&mut self, version: Version) {
         self.stage = Stage::Partly { begun_at: version };
     }
 
-    /// All of the slot is sent.
+    /// Records that all of the slot is sent.
     pub(crate) fn complete(&mut self) {
         self.stage = Stage::Whole;
     }
 
-    /// Replies wait for it from here on; all up to this frame it must acknowledge first.
+    /// Puts the feed in the wait set: replies wait until it has acknowledged all frames up to this one.
     pub(crate) fn count(&mut self, last: FrameNumber) {
         self.stage = Stage::Backup { last };
     }
 
-    /// Takes note of a refusal; false if it is about an earlier time.
+    /// Records a refusal. Returns false if it belongs to an earlier feed.
     pub(crate) fn refuse(&mut self, frame: FrameNumber) -> bool {
         let concerns = frame > self.since;
         if concerns {
@@ -92,12 +91,12 @@ impl Feed {
         concerns
     }
 
-    /// The slot is sent again, behind this frame: what was refused before does not matter.
+    /// Clears a refusal: the slot is sent again, after this frame.
     pub(crate) fn forgive(&mut self, last: FrameNumber) {
         (self.since, self.refused) = (last, None);
     }
 
-    /// How far the other end has this slot, if it has acknowledged the link up to `acked`.
+    /// Returns how far the other end has this slot, if it has acknowledged the link up to `acked`.
     #[inline]
     pub(crate) fn acked(&self, acked: FrameNumber) -> FrameNumber {
         match self.refused {
@@ -106,13 +105,13 @@ impl Feed {
         }
     }
 
-    /// True if replies wait for it and it has not acknowledged all of the slot.
+    /// Returns whether replies wait for this feed and it has not acknowledged all of the slot.
     #[inline]
     pub(crate) fn lags(&self, acked: FrameNumber) -> bool {
         self.wait(acked).is_some()
     }
 
-    /// What a reply that depends on the slot has to wait for.
+    /// Returns the acknowledgement that a reply depending on the slot has to wait for.
     #[inline]
     pub(crate) fn wait(&self, acked: FrameNumber) -> Option<Wait> {
         match self.stage {

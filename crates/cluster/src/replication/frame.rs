@@ -1,8 +1,8 @@
-//! What travels on a link from a primary, and what comes back, as bytes: a length, a tag, the fields in
-//! their order, numbers little-endian. A tag once given keeps its meaning.
+//! Wire format of a link, in both directions: a length, a tag, the fields in their order, numbers
+//! little-endian. A tag's meaning never changes.
 //!
-//! Frames name slots, the reign and the position, never a bucket's epoch: a split or a new backup
-//! elsewhere does not touch what is under way.
+//! Frames name slots, the reign and the position, never a bucket's epoch: a split or a new backup elsewhere
+//! does not affect frames in flight.
 
 use placement::{Hashmask, Mask, Slot};
 use store::Version;
@@ -11,17 +11,17 @@ use super::FrameNumber;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 
-/// A fill is known by the attempt that it belongs to.
+/// A fill is identified by the attempt it belongs to.
 pub type FillId = Attempt;
 
-/// A frame with a longer payload travels in parts of this size, each with a number of its own: the
-/// other end acknowledges part by part, and a broken connection costs one part at most.
+/// Frames with a longer payload travel in parts of this size, each with a number of its own: the other end
+/// acknowledges part by part, and a broken connection costs one part at most.
 pub const PART_BYTES: usize = 256 * 1024;
-/// The longest frame on the wire: a part, or a payload of that size behind its fields.
+/// The longest frame on the wire: a part, or a payload of that size after its fields.
 pub const FRAME_BYTES_MAX: usize = PART_BYTES + 64;
 const LENGTH_BYTES: usize = 4;
 
-/// Where a slot's history has come to.
+/// A replica's position in a slot's history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position {
     pub reign: LogIndex,
@@ -30,14 +30,14 @@ pub struct Position {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frame<'a> {
-    /// What one command did to one slot: effects as `store::Recorded` reads them. They build on the
-    /// version named by the first, made in the reign `written_in`.
+    /// Effects of one command on one slot, decoded by `store::Recorded`. They build on the version named by the
+    /// first, made in the reign `written_in`.
     Effects {
         reign: LogIndex,
         written_in: LogIndex,
         unit: &'a [u8],
     },
-    /// What one command did to a slot that is partly sent: the items it touched, as they are now.
+    /// Effects of one command on a slot that is partly sent: the current state of the items it touched.
     Images {
         reign: LogIndex,
         slot: Slot,
@@ -45,33 +45,33 @@ pub enum Frame<'a> {
         to: Version,
         images: &'a [u8],
     },
-    /// A bucket is coming.
+    /// Announces a bucket.
     FillStart {
         fill: FillId,
         bucket: Hashmask,
         reign: LogIndex,
     },
-    /// A slot of it begins, which is at this position.
+    /// Begins a slot of the bucket, which is at this position.
     FillSlot {
         fill: FillId,
         slot: Slot,
         position: Position,
     },
-    /// A piece of what the slot remembers since the cluster parted from another side.
+    /// A piece of the slot's tombstones since the split brain.
     FillParting {
         fill: FillId,
         slot: Slot,
         piece: &'a [u8],
     },
-    /// A slot of it begins that is at this position and was at `from` once: of a copy that has stayed
-    /// there only what has changed comes.
+    /// Begins a slot that is at this position and was once at `from`. A copy that is still at `from` gets only
+    /// the changes.
     FillNewer {
         fill: FillId,
         slot: Slot,
         from: Position,
         position: Position,
     },
-    /// Keys that are gone since then.
+    /// Keys removed since `from`.
     FillGone {
         fill: FillId,
         slot: Slot,
@@ -89,8 +89,8 @@ pub enum Frame<'a> {
         slot: Slot,
         bytes: &'a [u8],
     },
-    /// The pieces are the value of this item, which stands here with an empty one. An empty `item`
-    /// forgets the pieces: the value has changed since.
+    /// Completes an item, encoded here with an empty value: the received pieces are its value. An empty `item`
+    /// drops the pieces: the value has changed since.
     FillWhole {
         fill: FillId,
         slot: Slot,
@@ -100,22 +100,22 @@ pub enum Frame<'a> {
         fill: FillId,
         slot: Slot,
     },
-    /// That was all. The copy counts if the bucket's next change after this epoch says so.
+    /// Ends the fill. The copy counts if the bucket's next change after this epoch says so.
     FillEnd {
         fill: FillId,
         epoch: Epoch,
     },
-    /// It comes to nothing.
+    /// Cancels the fill.
     FillCancel {
         fill: FillId,
     },
-    /// After a death: the slot should be at this position. One that is not refuses, and gets the whole.
+    /// After a failover: the slot should be at this position. A backup that is not refuses, and gets the whole slot.
     Compare {
         reign: LogIndex,
         slot: Slot,
         position: Position,
     },
-    /// The whole slot comes, to be swapped in at once.
+    /// Announces a whole slot, to be swapped in at once.
     Replace {
         reign: LogIndex,
         slot: Slot,
@@ -128,42 +128,41 @@ pub enum Frame<'a> {
     ReplaceEnd {
         slot: Slot,
     },
-    /// Something published, for those who listen there.
+    /// A published message, for the subscribers there.
     News {
         bytes: &'a [u8],
     },
-    /// A part of a frame that is too long to travel as one, but not the last one.
+    /// A part of a frame that is too long to travel as one, but not the last part.
     Part {
         bytes: &'a [u8],
     },
-    /// The last part. All parts together are the frame, which counts from here on.
+    /// The last part. All parts together are the frame, which takes effect now.
     LastPart {
         bytes: &'a [u8],
     },
 }
 
-/// What the other end answers.
+/// An answer of the other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BackFrame {
-    /// All frames up to this one are applied.
+    /// Acknowledges all frames up to this one.
     Ack(FrameNumber),
-    /// This frame was not applied: the slot's reign, as known there, is another, or the copy is out
-    /// of sync.
+    /// The frame was not applied: the other end knows another reign of the slot, or its copy is out of sync.
     Refused { frame: FrameNumber, slot: Slot, reign: LogIndex },
-    /// The fill comes to nothing there.
+    /// The other end refuses the fill.
     FillRefused { fill: FillId },
-    /// Of this slot of the fill a copy has been kept there, which is at this position.
+    /// The other end has kept a copy of this slot of the fill, at this position.
     Kept { fill: FillId, slot: Slot, position: Position },
 }
 
-/// Bytes that nobody of ours has written. The link is closed for it, and nothing else.
+/// Bytes that no peer of ours has written. The link is closed, and nothing else happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BadFrame {
     TooLong(u64),
     Truncated,
     UnknownTag(u8),
     BadNumber,
-    /// An acknowledgement of what was never sent.
+    /// An acknowledgement of a frame that was never sent.
     BadAck,
 }
 
@@ -193,7 +192,7 @@ const REFUSED: u8 = 66;
 const FILL_REFUSED: u8 = 67;
 const KEPT: u8 = 68;
 
-/// Writes a frame: room for the length, the tag and the fields, then the length.
+/// Writes a frame: a placeholder for the length, the tag and the fields, then the length.
 struct Writer<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
@@ -249,7 +248,7 @@ impl<'a> Writer<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Appends the frame, whose payload must fit into a part: [`Frame::split`] one that does not.
+    /// Appends the frame, whose payload must fit into a part; longer ones go through [`Frame::split`].
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
         self.write_fields(out).bytes(self.payload()).end();
@@ -265,7 +264,7 @@ impl<'a> Frame<'a> {
         matches!(self, Frame::Part { .. } | Frame::LastPart { .. })
     }
 
-    /// Gives `push` the parts of a long frame, in their order.
+    /// Calls `push` with the parts of a long frame, in order.
     pub(super) fn split(&self, mut push: impl FnMut(&Frame<'_>)) {
         let mut fields = Vec::new();
         self.write_fields(&mut fields);
@@ -280,7 +279,7 @@ impl<'a> Frame<'a> {
         push(&Frame::LastPart { bytes: rest });
     }
 
-    /// Returns the bytes behind the fields: the only part of a frame that can be long.
+    /// Returns the bytes after the fields: the only part of a frame that can be long.
     #[inline]
     fn payload(&self) -> &'a [u8] {
         match *self {
@@ -354,7 +353,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Reads a frame's tag and fields; the length is off already.
+    /// Reads a frame's tag and fields; the length is already stripped.
     pub fn read(body: &'a [u8]) -> Result<Frame<'a>, BadFrame> {
         let mut reader = Reader(body);
         let tag = reader.u8()?;
@@ -394,7 +393,7 @@ impl<'a> Frame<'a> {
         reader.at_end().map(|()| frame)
     }
 
-    /// A frame of a fill.
+    /// Reads a frame of a fill.
     fn read_fill(tag: u8, reader: &mut Reader<'a>) -> Result<Frame<'a>, BadFrame> {
         Ok(match tag {
             FILL_START => Frame::FillStart {
@@ -476,8 +475,8 @@ impl BackFrame {
     }
 }
 
-/// The body of the first frame in `bytes`, and how many bytes it takes with its length. `None` if not
-/// all of it has come.
+/// Returns the body of the first frame in `bytes`, and its length in bytes with the length prefix. `None` if it
+/// is incomplete.
 pub(super) fn first_frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, BadFrame> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
     let length = u32::from_le_bytes(*length) as usize;
@@ -536,7 +535,7 @@ impl<'a> Reader<'a> {
         core::mem::take(&mut self.0)
     }
 
-    /// Nothing follows that this version does not know.
+    /// Checks that nothing follows, because this version would not know it.
     fn at_end(&self) -> Result<(), BadFrame> {
         if self.0.is_empty() { Ok(()) } else { Err(BadFrame::BadNumber) }
     }

@@ -1,24 +1,24 @@
-//! The receiving end of a link: whole frames out of the bytes that come, counted.
+//! The receiving end of a link: decodes whole frames from the received bytes, and counts them.
 
 use super::FrameNumber;
 use super::frame::{BackFrame, BadFrame, Frame, first_frame};
 
-/// What has come from one boot of another node. It outlives a connection.
+/// The frames received from one boot of another node. It outlives a connection.
 #[derive(Default)]
 pub struct Inbox {
-    /// The last frame that was dealt with.
+    /// The last frame that was processed.
     done: FrameNumber,
     acked: FrameNumber,
 }
 
 impl Inbox {
-    /// The frame wanted next: a new connection begins with it.
+    /// Returns the number of the next frame; a new connection begins with it.
     pub fn next(&self) -> FrameNumber {
         self.done.next()
     }
 
-    /// The first frame in `bytes`, with its number and how many bytes it takes. It is dealt with when
-    /// `Inbox::done` says so, and offered again otherwise.
+    /// Returns the first frame in `bytes`, with its number and its length in bytes. It is offered again until
+    /// `Inbox::done` is called.
     pub fn peek<'a>(
         &self,
         bytes: &'a [u8],
@@ -27,17 +27,17 @@ impl Inbox {
         Ok(Some((self.next(), Frame::read(body)?, length)))
     }
 
-    /// The frame offered last is dealt with.
+    /// Marks the frame offered last as processed.
     pub fn done(&mut self) {
         self.done = self.done.next();
     }
 
-    /// What was acknowledged may never have arrived: it is said again on a new connection.
+    /// Repeats the acknowledgement on a new connection: the previous one may have been lost.
     pub fn acknowledge_anew(&mut self) {
         self.acked = FrameNumber::default();
     }
 
-    /// What is to be acknowledged now, if anything.
+    /// Returns the acknowledgement to send now, if there is one.
     pub fn ack(&mut self) -> Option<BackFrame> {
         if self.acked == self.done {
             return None;
@@ -47,7 +47,7 @@ impl Inbox {
     }
 }
 
-/// The first answer in `bytes`, and how many bytes it takes.
+/// Returns the first answer in `bytes`, and its length in bytes.
 pub fn first_answer(bytes: &[u8]) -> Result<Option<(BackFrame, usize)>, BadFrame> {
     let Some((body, length)) = first_frame(bytes)? else { return Ok(None) };
     Ok(Some((BackFrame::read(body)?, length)))

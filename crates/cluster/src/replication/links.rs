@@ -1,15 +1,15 @@
-//! The links of a node, by id: one to each other member, made and forgotten as the map says.
+//! The links of a node, by id: one to each other member, created and removed as the map says.
 //!
-//! A process that is no member any more keeps its link, as gone, until the next map: by then no slot's
-//! duty names it. Whatever else still does (a ticket, the mover) finds nothing under that id, for ids are
-//! not given twice.
+//! The link of a process that is no longer a member stays, marked as gone, until the next map: by then no
+//! slot's duty refers to it. Anything else that still does (a ticket, the mover) finds nothing under that id,
+//! because ids are never reused.
 
 use super::LinkId;
 use crate::map::{NodeId, Peer};
 
 #[derive(Clone)]
 pub struct LinkTable<L> {
-    /// In the order of their ids.
+    /// Sorted by id.
     links: Vec<Entry<L>>,
     next: LinkId,
 }
@@ -29,9 +29,9 @@ impl<L> Default for LinkTable<L> {
 }
 
 impl<L> LinkTable<L> {
-    /// Takes over the members of a map, and returns the ids of the links made for new ones. Links of those
-    /// who are none any more are given to `part`. To be called before the slots' duties follow the map,
-    /// and only when they have followed the one before.
+    /// Applies the members of a map, and returns the ids of the links made for new ones. Links of former
+    /// members are passed to `part`. Must be called before the slots' duties follow the map, and only after
+    /// they have followed the previous one.
     pub fn follow(
         &mut self,
         members: &[Peer],
@@ -58,7 +58,7 @@ impl<L> LinkTable<L> {
         new
     }
 
-    /// Returns the link, unless it is long gone.
+    /// Returns the link, unless it was removed.
     #[inline]
     pub fn get(&self, id: LinkId) -> Option<&L> {
         self.place(id).map(|place| &self.links[place].link)
@@ -68,7 +68,7 @@ impl<L> LinkTable<L> {
         self.place(id).map(|place| &mut self.links[place].link)
     }
 
-    /// Returns where the link stands: at its number, as long as nobody has gone.
+    /// Returns the index of the link: equal to its number as long as no link was removed.
     #[inline]
     fn place(&self, id: LinkId) -> Option<usize> {
         let first = id.0 as usize;
@@ -78,12 +78,12 @@ impl<L> LinkTable<L> {
         self.links.binary_search_by_key(&id, |entry| entry.id).ok()
     }
 
-    /// Returns whether the process at the other end is no member any more.
+    /// Returns whether the process at the other end is no longer a member.
     pub fn is_gone(&self, id: LinkId) -> bool {
         self.place(id).is_none_or(|place| self.links[place].is_gone)
     }
 
-    /// The links to members.
+    /// Returns the links to members.
     pub fn living(&self) -> impl Iterator<Item = (LinkId, Peer, &L)> {
         let living = self.links.iter().filter(|entry| !entry.is_gone);
         living.map(|entry| (entry.id, entry.peer, &entry.link))
@@ -104,7 +104,7 @@ impl<L> LinkTable<L> {
         self.living().find(|(_, known, _)| *known == peer).map(|(.., link)| link)
     }
 
-    /// Returns how many links are kept, those that are gone among them.
+    /// Returns the number of links, including those that are gone.
     pub fn len(&self) -> usize {
         self.links.len()
     }

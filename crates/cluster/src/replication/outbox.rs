@@ -1,21 +1,21 @@
-//! The sending end of a link: frames are numbered and kept until the other end has acknowledged them,
-//! so that a new connection goes on where the other end says it is.
+//! The sending end of a link: frames are numbered and kept until the other end has acknowledged them, so that a
+//! new connection resumes at the frame the other end asks for.
 
 use std::collections::VecDeque;
 
 use super::FrameNumber;
 use super::frame::{Frame, first_frame};
 
-/// Frames are gathered up to this size before a new chunk is begun.
+/// Frames are collected in a chunk up to this size before a new chunk is begun.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 pub struct Outbox {
-    /// In the order of their frames; the last one grows.
+    /// In the order of their frames; the last chunk grows.
     chunks: VecDeque<Chunk>,
     /// The number of the next frame.
     next: FrameNumber,
     acked: FrameNumber,
-    /// What is written to the connection: whole chunks, and bytes of the one behind them.
+    /// Progress on the connection: number of chunks written completely, and bytes written of the next one.
     sent_chunks: usize,
     sent_bytes: usize,
     kept_bytes: usize,
@@ -28,11 +28,11 @@ struct Chunk {
     frames: u64,
 }
 
-/// The other end acknowledged what was never sent.
+/// The other end acknowledged a frame that was never sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadAck;
 
-/// The other end wants a frame that is no longer kept, or never was: the two have nothing in common.
+/// The other end asks for a frame that is no longer kept or was never sent: the two ends do not match.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Forgotten;
 
@@ -50,7 +50,7 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// Appends a frame, in parts if it is long. It counts with the number of its last part.
+    /// Appends a frame, in parts if it is long. Returns its number, which is that of its last part.
     #[inline]
     pub fn push(&mut self, frame: &Frame<'_>) -> FrameNumber {
         if frame.is_long() {
@@ -68,7 +68,7 @@ impl Outbox {
         self.next = number.next();
         if self.chunks.back().is_none_or(|chunk| chunk.bytes.len() >= CHUNK_BYTES) {
             self.chunks.push_back(Chunk { bytes: Vec::new(), first: number, frames: 0 });
-            self.sent(0); // The one before may be all sent.
+            self.sent(0); // The previous chunk may be completely sent.
         }
         let chunk = self.chunks.back_mut().expect("one was pushed if there was none");
         let before = chunk.bytes.len();
@@ -78,7 +78,7 @@ impl Outbox {
         number
     }
 
-    /// Appends the frames of another one, none of which was sent, and leaves it as new.
+    /// Moves the frames of another outbox here, none of which was sent, and leaves that one as new.
     pub fn append(&mut self, draft: &mut Outbox) {
         for chunk in draft.chunks.drain(..) {
             let first = self.next;
@@ -91,14 +91,14 @@ impl Outbox {
                 }
                 None => {
                     self.chunks.push_back(Chunk { first, ..chunk });
-                    self.sent(0); // The one before may be all sent.
+                    self.sent(0); // The previous chunk may be completely sent.
                 }
             }
         }
         *draft = Outbox::default();
     }
 
-    /// The number of the frame pushed last.
+    /// Returns the number of the frame pushed last.
     pub fn last(&self) -> FrameNumber {
         FrameNumber(self.next.0 - 1)
     }
@@ -107,24 +107,24 @@ impl Outbox {
         self.acked
     }
 
-    /// Bytes that are not acknowledged yet.
+    /// Returns the number of unacknowledged bytes.
     pub fn kept_bytes(&self) -> usize {
         self.kept_bytes
     }
 
-    /// Memory that the frames not acknowledged yet take up: what their chunks were allocated for.
+    /// Returns the memory that unacknowledged frames take up: the allocated size of their chunks.
     pub fn allocated_bytes(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.bytes.capacity()).sum()
     }
 
-    /// The next bytes to write to the connection, possibly not all there are.
+    /// Returns the next bytes to write to the connection, possibly not all there are.
     pub fn unsent(&self) -> Option<&[u8]> {
         let chunk = self.chunks.get(self.sent_chunks)?;
         let bytes = &chunk.bytes[self.sent_bytes..];
         (!bytes.is_empty()).then_some(bytes)
     }
 
-    /// So many of the `unsent` bytes were taken.
+    /// Records that `count` of the `unsent` bytes were written.
     pub fn sent(&mut self, count: usize) {
         self.sent_bytes += count;
         let whole = self.chunks.get(self.sent_chunks).map(|chunk| chunk.bytes.len());
@@ -135,7 +135,7 @@ impl Outbox {
         }
     }
 
-    /// All frames up to `through` have been applied at the other end.
+    /// Records that the other end has applied all frames up to `through`.
     pub fn acknowledge(&mut self, through: FrameNumber) -> Result<(), BadAck> {
         if through >= self.next {
             return Err(BadAck);
@@ -143,7 +143,7 @@ impl Outbox {
         self.acked = self.acked.max(through);
         while let Some(chunk) = self.chunks.front() {
             let last = chunk.first.0 + chunk.frames - 1;
-            // The one that is still written to, or still being sent, stays.
+            // A chunk that is still written to, or still being sent, stays.
             if last > self.acked.0 || self.sent_chunks == 0 && self.is_unsent_in_first() {
                 break;
             }
@@ -157,7 +157,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// The other end is gone for good: nothing is kept for it. Numbers go on.
+    /// Drops all frames: the other end is gone for good. The numbering goes on.
     pub fn forget(&mut self) {
         self.chunks.clear();
         (self.sent_chunks, self.sent_bytes, self.kept_bytes) = (0, 0, 0);
@@ -167,13 +167,13 @@ impl Outbox {
         self.chunks.front().is_some_and(|chunk| self.sent_bytes < chunk.bytes.len())
     }
 
-    /// A new connection: the other end wants `next` first.
+    /// Resumes on a new connection, beginning with frame `next`.
     pub fn resume(&mut self, next: FrameNumber) -> Result<(), Forgotten> {
         let first_kept = self.chunks.front().map_or(self.next, |chunk| chunk.first);
         if next > self.next || next <= self.acked || next < first_kept {
             return Err(Forgotten);
         }
-        // What it has is as good as acknowledged, once its acknowledgement comes.
+        // Frames before `next` are dropped only when their acknowledgement arrives.
         let at = self.chunks.partition_point(|chunk| chunk.first.0 + chunk.frames <= next.0);
         (self.sent_chunks, self.sent_bytes) = (at, 0);
         if let Some(chunk) = self.chunks.get(at) {

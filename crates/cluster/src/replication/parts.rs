@@ -1,9 +1,9 @@
-//! Parts of a long frame, gathered until the last one has come. They outlive a connection, as the
-//! numbers of frames do: a new connection goes on with the part that is missing.
+//! Collects the parts of a long frame until the last one has arrived. Parts outlive a connection, like the
+//! frame numbers: a new connection continues with the part that is missing.
 
 use super::frame::BadFrame;
 
-/// The longest frame that is put together from parts. What one command or EXEC may record is half of it
+/// Maximum length of a frame assembled from parts. One command or EXEC may record half of it
 /// (`commands::EFFECT_BYTES_MAX`); a single item with the longest key and value fits as well.
 pub const GATHERED_BYTES_MAX: usize = 2 << 30;
 
@@ -13,7 +13,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Takes in a part that is not the last one.
+    /// Adds a part that is not the last one.
     pub fn add(&mut self, part: &[u8]) -> Result<(), BadFrame> {
         let length = self.bytes.len().saturating_add(part.len());
         if length > GATHERED_BYTES_MAX {
@@ -23,13 +23,13 @@ impl Parts {
         Ok(())
     }
 
-    /// Takes out the whole frame, which ends with this part.
+    /// Adds the last part, and takes out the whole frame.
     pub fn finish(&mut self, last: &[u8]) -> Result<Vec<u8>, BadFrame> {
         self.add(last)?;
         Ok(core::mem::take(&mut self.bytes))
     }
 
-    /// Puts a frame back that cannot be dealt with yet: its last part will be offered again.
+    /// Puts a frame back that cannot be applied yet: its last part will be offered again.
     pub fn put_back(&mut self, mut whole: Vec<u8>, last: &[u8]) {
         whole.truncate(whole.len() - last.len());
         self.bytes = whole;

@@ -1,9 +1,9 @@
-//! What a slot has been through while a copy of it is away: enough to bring that copy up to date by what
-//! has changed, and to see whether that can be done at all.
+//! The recent history of a slot while a copy of it is away: enough to bring that copy up to date by sending
+//! only the changes, and to see whether that is possible at all.
 //!
-//! Items tell by their version whether they are newer than a copy. What is missing for the difference is
-//! what was removed, and whether the copy stands on this slot's history: it may have had writes that
-//! nobody else ever got, under a reign that ended before them.
+//! An item's version tells whether it is newer than a copy. For the difference two more things are needed: the
+//! removed keys, and whether the copy is on this slot's history. It may have writes that no other node ever
+//! received, made under a reign that had ended before them.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use store::{Effect, Recorded, Seed, SlotTable, Version};
 use super::Position;
 use crate::map::LogIndex;
 
-/// So many removals are remembered of any slot. Of one with more items, as many as it has: with more
-/// than that it is no dearer to send it whole.
+/// Maximum number of removals remembered of a small slot. The limit of a larger slot is its number of items:
+/// beyond that, sending it whole costs no more.
 const GONE_MAX: usize = 64;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Past {
-    /// All that was removed since this version is in `gone`.
+    /// All removals since this version are in `gone`.
     since: Version,
     /// The reigns that have ended since, each with the version of its last change.
     ends: Vec<(LogIndex, Version)>,
-    /// Keys that were removed, and when last.
+    /// Removed keys, each with the version of its last removal.
     gone: BTreeMap<Vec<u8>, Version>,
 }
 
 impl Past {
-    /// Remembers from here on.
+    /// Starts to remember at this version.
     pub fn since(version: Version) -> Past {
         Past { since: version, ends: Vec::new(), gone: BTreeMap::new() }
     }
 
-    /// Whether a slot that is at `now` was once at `then`, and everything since is known.
+    /// Returns whether a slot that is at `now` was once at `then`, and all changes since are known.
     pub fn leads_from(&self, then: Position, now: Position) -> bool {
         let is_within =
             |(reign, end): (LogIndex, Version)| then.reign == reign && then.version <= end;
@@ -40,8 +40,8 @@ impl Past {
         then.version >= self.since && reigns.any(is_within)
     }
 
-    /// Takes note of a unit that the table has just taken in, the first of whose effects was made on a
-    /// change of the reign `before`, in the reign `now`.
+    /// Records a unit that the table has just applied. Its first effect was made in the reign `now` on top of a
+    /// change of the reign `before`.
     pub fn note(
         &mut self,
         (before, now): (LogIndex, LogIndex),
@@ -72,13 +72,13 @@ impl Past {
         }
     }
 
-    /// What is older than this has to be sent whole.
+    /// Forgets everything before this version: older copies must be sent whole.
     fn forget(&mut self, version: Version) {
         self.since = version;
         self.gone.clear();
     }
 
-    /// The keys that were removed after `version` and are not there again.
+    /// Returns the keys that were removed after `version` and do not exist again.
     pub fn gone_since<'a>(
         &'a self,
         version: Version,
@@ -161,11 +161,11 @@ mod tests {
         let mut slot = Slot::new();
         let last = slot.put(1, "a");
         slot.put(7, "b");
-        // The copy has one write more of the first reign, which nobody else ever got.
+        // The copy has one more write of the first reign, which no other node ever received.
         let beyond = Position { version: Version(last.version.0 + 1), ..last };
         assert!(slot.leads_from(last));
         assert!(!slot.leads_from(beyond));
-        // Nor is a copy of a reign that this slot knows nothing of.
+        // A copy of a reign that this slot does not know is not on the history either.
         assert!(!slot.leads_from(Position { reign: LogIndex(3), ..last }));
     }
 

@@ -1,5 +1,5 @@
-//! What a backup does with what its primary sends: it applies an effect only on top of the position it
-//! was made on, in the reign it knows.
+//! Applies a primary's frames on a backup: an effect is applied only on top of the position it was made on, in
+//! the reign known here.
 
 use placement::Slot;
 use store::{Applied, DecodeError, Recorded, Seed, SlotTable, Touch, Version, decode_item};
@@ -9,26 +9,26 @@ use super::frame::Position;
 use crate::map::LogIndex;
 use crate::rules::{Rule, holds};
 
-/// What became of a frame.
+/// The outcome of a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received {
     Applied,
-    /// It is here already.
+    /// Already applied.
     Known,
     /// The map here is behind: neither applied nor refused until it has caught up.
     Early,
-    /// The sender has been deposed, or this is no copy (any more), or one that is out of sync. This is
-    /// the reign known here.
+    /// The sender was deposed, or this node has no copy (any more), or its copy is out of sync. Holds the reign
+    /// known here.
     Refused(LogIndex),
     Garbled(DecodeError),
 }
 
-/// A slot under its lock, for who receives.
+/// A slot under its lock, as the receiving side needs it.
 pub struct Receiver<'a> {
     pub table: &'a mut SlotTable,
     pub duty: &'a mut Duty,
     pub seed: &'a Seed,
-    /// What an effect counts as in the book of uses.
+    /// The LRU/LFU update that an applied effect makes to its key.
     pub touch: Touch,
 }
 
@@ -37,7 +37,7 @@ impl Receiver<'_> {
         self.duty.position(self.table)
     }
 
-    /// Whether something of this reign that builds on `from` may be applied; if not, why.
+    /// Checks whether a change of this reign that builds on `from` may be applied; the error is the reason if not.
     fn judge(&self, reign: LogIndex, from: Position, to: Version) -> Result<(), Received> {
         let known_reign = self.duty.reign();
         if reign > known_reign {
@@ -54,7 +54,7 @@ impl Receiver<'_> {
         Err(if known { Received::Known } else { Received::Refused(known_reign) })
     }
 
-    /// After a death: whether the slot is where the new primary has it.
+    /// Compares the slot with the new primary's position, after a failover.
     pub fn compare(&self, reign: LogIndex, position: Position) -> Received {
         let known_reign = self.duty.reign();
         if reign > known_reign {
@@ -102,13 +102,13 @@ pub fn receive_effects(
     Received::Applied
 }
 
-/// The slot that a unit is about.
+/// Returns the slot that a unit is about.
 pub fn slot_of_unit(unit: &[u8]) -> Option<Slot> {
     let number = unit.first_chunk::<2>()?;
     Slot::new(u16::from_le_bytes(*number))
 }
 
-/// The versions before and after a unit, whose effects must be of one slot and follow each other.
+/// Returns the versions before and after a unit, whose effects must be of one slot and consecutive.
 fn ends(unit: &[u8], seed: &Seed) -> Result<(Version, Version), DecodeError> {
     let (first, mut rest) = Recorded::read(unit, seed)?;
     let mut last = first.version;
@@ -123,11 +123,11 @@ fn ends(unit: &[u8], seed: &Seed) -> Result<(Version, Version), DecodeError> {
     Ok((first.previous, last))
 }
 
-/// An item as it is now, or the key of one that is gone: what `Frame::Images` is made of.
+/// Tags in `Frame::Images`: an item in its current state, or the key of a removed one.
 const PRESENT: u8 = 1;
 const GONE: u8 = 0;
 
-/// Appends what a key is now in this table.
+/// Appends the current state of a key in this table.
 pub fn write_image(table: &SlotTable, key: &store::Key<'_>, out: &mut Vec<u8>) {
     match table.peek(key) {
         Some(found) => {
@@ -141,14 +141,14 @@ pub fn write_image(table: &SlotTable, key: &store::Key<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a key that is gone.
+/// Appends a removed key.
 pub fn write_gone(key: &[u8], out: &mut Vec<u8>) {
     let length = u32::try_from(key.len()).expect("a key is shorter than 4 GiB");
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(key);
 }
 
-/// Takes items of a slot that is partly here as they are at the primary.
+/// Takes in items of a partly sent slot in their current state at the primary.
 pub fn receive_images(
     receiver: &mut Receiver<'_>,
     reign: LogIndex,
@@ -201,13 +201,13 @@ fn take_gone<'a>(
     Ok(rest)
 }
 
-/// Takes keys away that are gone at the primary, written as [`write_gone`] does.
+/// Removes keys that are gone at the primary, encoded by [`write_gone`].
 pub fn receive_gone(
     receiver: &mut Receiver<'_>,
     keys: &[u8],
     mut applied: impl FnMut(Applied),
 ) -> Result<(), DecodeError> {
-    let at = receiver.table.version(); // Where the primary is: nothing says when each went.
+    let at = receiver.table.version(); // The primary's version; the time of each removal is unknown.
     let mut rest = keys;
     while !rest.is_empty() {
         rest = take_gone(receiver, at, rest, &mut applied)?;

@@ -1,4 +1,4 @@
-//! A link as two ends with a wire between them that breaks where the test says so.
+//! Tests a link as two ends with a wire between them that breaks where the test says.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn news(text: &str) -> Frame<'_> {
     Frame::News { bytes: text.as_bytes() }
 }
 
-/// Sends all that is unsent; what arrives before `cut` bytes are through is received.
+/// Sends all unsent bytes; only the first `cut` bytes arrive.
 fn carry(outbox: &mut Outbox, wire: &mut Vec<u8>, mut cut: usize) {
     while let Some(bytes) = outbox.unsent() {
         let count = bytes.len();
@@ -78,7 +78,7 @@ fn a_long_history_is_kept_until_it_is_acknowledged_and_not_longer() {
 
 #[test]
 fn a_draft_that_is_appended_goes_as_if_it_had_been_written_there() {
-    // Some fit into the chunk at hand, some fill it, some begin one.
+    // Some drafts fit into the current chunk, some fill it, some begin a new one.
     for size in [10, 9_000, 40_000, 65_000] {
         let (mut outbox, mut inbox, mut wire) = (Outbox::default(), Inbox::default(), Vec::new());
         let (mut draft, mut texts, mut heard) = (Outbox::default(), Vec::new(), Vec::new());
@@ -103,7 +103,7 @@ fn a_draft_that_is_appended_goes_as_if_it_had_been_written_there() {
     }
 }
 
-/// Takes in what has come, and puts long frames together.
+/// Takes in the received frames, and assembles the long ones.
 fn gather(inbox: &mut Inbox, parts: &mut Parts, wire: &mut Vec<u8>) -> Vec<Vec<u8>> {
     let mut heard = Vec::new();
     let mut at = 0;
@@ -140,7 +140,7 @@ fn a_long_frame_travels_in_parts_and_survives_any_break() {
         }
         assert_eq!(numbers.last(), Some(&outbox.last()), "a frame counts with its last part");
         let mut heard = Vec::new();
-        // The connection breaks again and again; each brings some more.
+        // The connection breaks repeatedly; each new one carries some more bytes.
         let mut cut = first_cut;
         while heard.len() < texts.len() {
             carry(&mut outbox, &mut wire, cut);

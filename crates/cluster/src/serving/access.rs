@@ -1,21 +1,21 @@
-//! Access to one slot: may a command run on it now, must it wait, or is it another node's to run.
+//! Access to one slot: a command may run now, must wait, or is redirected to another node.
 
 use crate::replication::{Duty, LinkId, Role, Stage};
 use crate::rules::{Rule, holds};
 
-/// What a command needs of a slot.
+/// A command's requirements on a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Need {
-    /// Any in-sync copy will do: a read on a READONLY connection.
+    /// True if any in-sync copy will do: a read on a READONLY connection.
     pub reads_copy: bool,
-    /// So many nodes must have a copy (`min-copies`); 1 for a read.
+    /// Number of nodes that must have a copy (`min-copies`); 1 for a read.
     pub copies: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotAccess {
     Run,
-    /// Not now; an event will tell when to try again.
+    /// Park the command; an event wakes it to try again.
     Park(Obstacle),
     /// Another node serves the slot.
     Redirect,
@@ -24,11 +24,11 @@ pub enum SlotAccess {
 /// The obstacle that a parked command waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Obstacle {
-    /// The bucket is between two primaries.
+    /// The bucket is changing its primary.
     Handover,
     /// The bucket has fewer copies than `min-copies`.
     Copies,
-    /// A backup is so far behind that nobody adds to what it has to acknowledge (backpressure).
+    /// A backup is so far behind that nobody may add to its backlog (backpressure).
     Backlog(LinkId),
 }
 
@@ -53,7 +53,7 @@ impl Duty {
         }
     }
 
-    /// A link that is fed and congested.
+    /// Returns a congested link that this slot feeds.
     #[cold]
     pub(super) fn congested_link(&self, is_congested: impl Fn(LinkId) -> bool) -> Option<LinkId> {
         let fed = self.feeds().iter().filter(|feed| feed.stage() != Stage::NotBegun);

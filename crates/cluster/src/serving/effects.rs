@@ -1,5 +1,5 @@
-//! The effects of one command, EXEC or script, until they are shipped: a backup applies all or none of what
-//! was done to a slot.
+//! The effects of one command, EXEC or script, until they are shipped: a backup applies all of a slot's effects
+//! or none.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,15 +13,15 @@ pub struct EffectLog {
     runs: Vec<Run>,
 }
 
-/// Effects of one slot that stand together.
+/// Consecutive effects of one slot.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     slot: Slot,
-    /// Where they begin.
+    /// Offset of the first effect.
     start: usize,
 }
 
-/// Memory that an empty log keeps.
+/// Capacity that an empty log keeps.
 const CAPACITY_KEPT: usize = 64 * 1024;
 
 impl EffectLog {
@@ -43,7 +43,7 @@ impl EffectLog {
         self.runs.len() <= 1
     }
 
-    /// What was recorded, slot by slot: each a unit that `store::Recorded` reads.
+    /// Returns the recorded effects in runs of one slot: each is a unit that `store::Recorded` reads.
     pub fn units(&self) -> impl Iterator<Item = (Slot, &[u8])> {
         self.runs.iter().enumerate().map(|(index, run)| {
             let end = self.runs.get(index + 1).map_or(self.bytes.len(), |next| next.start);
@@ -51,7 +51,7 @@ impl EffectLog {
         })
     }
 
-    /// The same with all that was done to one slot in one unit, also if other slots came in between.
+    /// Returns one unit per slot, even if effects of other slots came in between.
     pub fn units_by_slot(&self) -> BTreeMap<Slot, Cow<'_, [u8]>> {
         let mut units: BTreeMap<Slot, Cow<'_, [u8]>> = BTreeMap::new();
         for (slot, unit) in self.units() {
@@ -63,12 +63,12 @@ impl EffectLog {
         units
     }
 
-    /// All of it.
+    /// Returns all recorded bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Forgets what was recorded.
+    /// Drops the recorded effects.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(CAPACITY_KEPT);

@@ -1,24 +1,24 @@
-//! The gate of one connection: replies leave in their order, each when all its tickets allow it and while
-//! this node holds a lease. A node alone holds nothing back.
+//! The gate of one connection: replies leave in order, each when all its tickets allow it and while this node
+//! holds a lease. A node without a cluster holds nothing back.
 
 use std::collections::VecDeque;
 
 use super::ticket::{Passage, Ticket};
 use crate::rules::{Rule, holds};
 
-/// `P` is a place in the connection's output.
+/// Holds the replies of a connection. `P` is a position in the connection's output.
 pub struct ReplyGate<P> {
-    /// Tickets in the order of their places. A reply that depends on several slots has several at one place.
+    /// Tickets, sorted by position. A reply that depends on several slots has several at one position.
     held: VecDeque<(P, Ticket)>,
-    /// There are replies that are true only if this node holds a lease when they leave.
+    /// True if there are replies that are valid only if this node holds a lease when they leave.
     relies_on_lease: bool,
 }
 
-/// A reply must never be sent: the connection is to be closed without an error.
+/// The verdict that a reply must never be sent: the connection is closed without an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Aborted;
 
-/// Room kept for tickets when there are none.
+/// Capacity kept for tickets when there are none.
 const CAPACITY_KEPT: usize = 1_024;
 
 impl<P> Default for ReplyGate<P> {
@@ -28,7 +28,7 @@ impl<P> Default for ReplyGate<P> {
 }
 
 impl<P: Copy> ReplyGate<P> {
-    /// A command ran on slots of this node: its reply is true only under a lease.
+    /// Records that a command ran on slots of this node: its reply is valid only under a lease.
     #[inline]
     pub fn rely_on_lease(&mut self) {
         self.relies_on_lease = true;
@@ -41,7 +41,7 @@ impl<P: Copy> ReplyGate<P> {
         self.held.extend(tickets.into_iter().take(count).map(|ticket| (from, ticket)));
     }
 
-    /// Opens the gate for whatever may leave by now.
+    /// Releases the replies that may leave by now.
     pub fn release(
         &mut self,
         mut judge: impl FnMut(&mut Ticket) -> Passage,
@@ -59,8 +59,8 @@ impl<P: Copy> ReplyGate<P> {
         Ok(())
     }
 
-    /// Checks the lease, right before anything is sent. Replies that are still held are checked again when
-    /// they leave.
+    /// Checks the lease, right before anything is sent. Replies that are still held are checked again when they
+    /// leave.
     #[inline]
     pub fn check_lease(&mut self, has_lease: bool) -> Result<(), Aborted> {
         if self.relies_on_lease && !has_lease && holds(Rule::LeaseCheck) {
@@ -75,7 +75,7 @@ impl<P: Copy> ReplyGate<P> {
         self.held.is_empty()
     }
 
-    /// Where sending stops for now, of an output that ends at `end`.
+    /// Returns the position up to which an output that ends at `end` may be sent now.
     #[inline]
     pub fn limit(&self, end: P) -> P {
         self.held.front().map_or(end, |(place, _)| *place)

@@ -1,5 +1,5 @@
-//! The slot of a command that needs just one: the same write path as `slots.rs`, as lean as it can be. Nearly
-//! all commands go this way, and on a plain slot (`SlotState::is_plain`) nothing of a cluster costs them anything.
+//! The slot of a command that needs just one: the same write path as `slots.rs`, as lean as possible. Nearly
+//! all commands take it, and on a plain slot (`SlotState::is_plain`) clustering costs them nothing.
 
 use placement::Slot;
 use store::{Applied, At, Effect, SlotTable, Touch};
@@ -15,13 +15,13 @@ pub struct ServedSlot<'a, 'e, P: ServingPlane + 'a> {
     slot: Slot,
     state: P::Guard<'a>,
     effects: &'e mut EffectLog,
-    /// The slot holds other keys than before, or expires at another time.
+    /// True if the slot's keys or expiry times have changed.
     reshaped: bool,
 }
 
 impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
-    /// Lets a command work on the slot, if the gate allows it. Only for what the primary alone may run: a copy is
-    /// read through `ServedSlots`.
+    /// Opens the slot for a command, if the gate allows it. Only for commands that the primary alone may run: a
+    /// copy is read through `ServedSlots`.
     #[inline]
     pub fn open(
         plane: &'a P,
@@ -63,8 +63,8 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
         applied
     }
 
-    /// Ships what was done, lets the lock go, and returns what the reply must wait for. `None` if nothing was done
-    /// and all that was written before is acknowledged, as always on a plain slot.
+    /// Ships the changes, releases the lock, and returns the acknowledgements that the reply must wait for.
+    /// `None` if nothing was done and all earlier writes are acknowledged, as always on a plain slot.
     #[inline]
     pub fn finish(mut self, waits_for_backups: bool) -> Option<Finished> {
         if self.state.is_plain() || self.effects.is_empty() && !self.must_wait(waits_for_backups) {
@@ -92,7 +92,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
         Some(finished)
     }
 
-    /// True if there was something.
+    /// Ships the recorded effects. Returns whether there were any.
     fn ship(&mut self) -> bool {
         if self.effects.is_empty() {
             return false;
@@ -110,7 +110,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
     }
 }
 
-/// Whoever breaks off has shipped what was done all the same.
+/// Ships the changes even if the command breaks off.
 impl<'a, P: ServingPlane + 'a> Drop for ServedSlot<'a, '_, P> {
     #[inline]
     fn drop(&mut self) {

@@ -1,17 +1,17 @@
-//! Shipping a write: the effects go to those who have the slot, the items as they are now to those who have
-//! a part of it, nothing to those who have none yet.
+//! Ships a write: effects go to nodes that have the slot, the current state of the touched items to nodes that
+//! have a part of it, and nothing to nodes that have none of it yet.
 
 use store::{Effect, Key, Recorded, Seed, SlotTable, Version};
 
 use crate::map::LogIndex;
 use crate::replication::{Duty, Frame, FrameNumber, LinkId, Position, Stage, write_image};
 
-/// Images are sent in frames of about this size, each applied by itself: nobody reads a slot that is
-/// partly there, so a command need not come to it as one.
+/// Approximate size of a frame of images. Each frame is applied separately: nobody reads a slot that is partly
+/// there, so a command's images need not arrive as one.
 const IMAGES_BYTES: usize = 1024 * 1024;
 
-/// Sends a unit, the effects of one command on this slot, which the table has just taken in. Called
-/// under the slot's lock. `push` appends a frame to a link.
+/// Sends a unit: the effects of one command on this slot, which the table has just applied. Called under the
+/// slot's lock. `push` appends a frame to a link.
 #[inline]
 pub fn ship(
     table: &SlotTable,
@@ -30,7 +30,7 @@ pub fn ship(
             Stage::Partly { .. } => {
                 let touched = Touched::by(unit, seed);
                 if touched.all {
-                    // It no longer matters what was there.
+                    // The previous content no longer matters.
                     push(feed.link(), &Frame::Effects { reign, written_in, unit })
                 } else {
                     let from = Position { reign: written_in, version: touched.from };
@@ -48,8 +48,8 @@ pub fn ship(
     duty.written_by(reign);
 }
 
-/// Sends items as they are now. A frame that is not the last one leaves the taker at the version it was
-/// at, in this reign; the last one brings it to the table's.
+/// Sends the current state of items. Every frame but the last leaves the taker at its version, in this reign;
+/// the last one brings it to the table's version.
 fn send_images(
     table: &SlotTable,
     (mut from, reign): (Position, LogIndex),
@@ -59,7 +59,7 @@ fn send_images(
     let slot = keys[0].slot();
     keys.sort_unstable_by(|one, other| one.bytes().cmp(other.bytes()));
     keys.dedup_by(|one, other| one.bytes() == other.bytes());
-    // What is gone comes last: it is noted as gone at the version that its frame leads to.
+    // Removed keys come last: the taker records their removal at the version their frame leads to.
     keys.sort_by_key(|key| table.peek(key).is_none());
     let mut images = Vec::new();
     for key in &keys {
@@ -73,10 +73,10 @@ fn send_images(
     push(&Frame::Images { reign, slot, from, to: table.version(), images: &images })
 }
 
-/// What a unit has changed.
+/// The changes of a unit.
 struct Touched<'a> {
     keys: Vec<Key<'a>>,
-    /// The whole slot was emptied.
+    /// True if the whole slot was emptied.
     all: bool,
     from: Version,
 }

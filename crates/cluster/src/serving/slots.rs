@@ -1,8 +1,8 @@
 //! The slots of one command: locked, checked by the gate, recorded. The only way to change a served slot.
 //!
 //! Workers, background expiry, eviction and merges all do the same: lock (`LockedSlots`), ask the gate
-//! (`ServedSlots::open`), change (`ServedSlots::apply`), finish (`ServedSlots::finish`), which ships what was
-//! done to the backups before the locks are let go and yields what the reply must wait for.
+//! (`ServedSlots::open`), change (`ServedSlots::apply`), finish (`ServedSlots::finish`). The last step ships
+//! the changes to the backups before the locks are released, and returns the tickets of the reply.
 
 use core::ops::DerefMut;
 
@@ -18,9 +18,9 @@ use crate::data::SlotState;
 use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress};
 use crate::rules::{Rule, holds};
 
-/// The locks, links and counters that serving stands on.
+/// The locks, links and counters that serving depends on.
 pub trait ServingPlane: LinkProgress {
-    /// A slot while its lock is held.
+    /// A slot whose lock is held.
     type Guard<'a>: DerefMut<Target = SlotState>
     where
         Self: 'a;
@@ -31,19 +31,19 @@ pub trait ServingPlane: LinkProgress {
     fn push_frame(&self, link: LinkId, frame: &Frame<'_>) -> FrameNumber;
     fn ack_epoch(&self) -> AckEpoch;
 
-    /// Publishes what may be known of a slot without its lock. Called under the lock, after a change.
+    /// Publishes the counts that may be read without the slot's lock. Called under the lock, after a change.
     fn publish_counts(&self, slot: Slot, state: &SlotState);
-    /// The first slot at or behind `from` that holds keys, by the published counts.
+    /// Returns the first slot at or after `from` that holds keys, by the published counts.
     fn next_occupied(&self, from: Slot) -> Option<Slot>;
     fn key_count_of(&self, slot: Slot) -> usize;
     fn key_count(&self) -> usize;
 
-    /// True if any link has a backlog that is too long.
+    /// Returns whether any link has a backlog that is too long.
     fn has_congestion(&self) -> bool;
     fn is_congested(&self, link: LinkId) -> bool;
 
-    /// True if the slot is about to be promoted here: by the map it still is another's, who would send the
-    /// client back. Called without its lock.
+    /// Returns whether the slot is about to be promoted here. By the map it still belongs to another node,
+    /// which would redirect the client back. Called without the slot's lock.
     fn awaits_promotion(&self, slot: Slot) -> bool;
 }
 
@@ -56,13 +56,13 @@ pub enum LockSet {
     Several(Vec<Slot>),
     /// One after the other, in a walk over many.
     AsNeeded,
-    /// Every slot: an EXEC with a command on the whole keyspace. These its other commands name.
+    /// Every slot: an EXEC with a command on the whole keyspace. `named` are the slots of its other commands.
     All {
         named: Vec<Slot>,
     },
 }
 
-/// Slots whose locks are held, before the gate was asked.
+/// Slots whose locks are held, before the gate is asked.
 pub struct LockedSlots<'a, P: ServingPlane + 'a> {
     held: Held<'a, P>,
     /// The slots that the command names, if it has locked more than those.
@@ -74,24 +74,24 @@ enum Held<'a, P: ServingPlane + 'a> {
     One(Slot, P::Guard<'a>),
     /// In ascending order.
     Several(Vec<(Slot, P::Guard<'a>)>),
-    /// The slot at hand, of a walk over many.
+    /// The current slot of a walk over many.
     AsNeeded(Option<(Slot, P::Guard<'a>)>),
 }
 
-/// What a command is about to do.
+/// The requirements and properties of a command's access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
     pub need: Need,
-    /// It changes nothing, and so may walk over slots that are being handed over.
+    /// True if it changes nothing, and so may walk over slots that are being handed over.
     pub only_reads: bool,
-    /// Replies wait for backups (`ack = "backup"`).
+    /// True if replies wait for backups (`ack = "backup"`).
     pub waits_for_backups: bool,
-    /// It waits while a backup of its slot is far behind.
+    /// True if it waits while a backup of its slot is far behind.
     pub heeds_backlog: bool,
 }
 
 impl Access {
-    /// Access for whatever the node itself changes: expiry, eviction, a merge.
+    /// Access for the node's own changes: expiry, eviction, a merge.
     pub const WRITE: Access = Access {
         need: Need::PRIMARY,
         only_reads: false,
@@ -100,7 +100,7 @@ impl Access {
     };
 }
 
-/// The gate does not let a command run. Nothing was done.
+/// The gate's refusal to run a command. Nothing was done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Denied {
     Park(Slot, Obstacle),
@@ -108,7 +108,7 @@ pub enum Denied {
     Redirect(Slot),
 }
 
-/// What a change is made with.
+/// The time and LRU/LFU update of a change.
 #[derive(Clone, Copy)]
 pub struct Change {
     pub now: UnixMillis,
@@ -117,23 +117,23 @@ pub struct Change {
 
 pub type Tickets = SmallVec<[Ticket; 1]>;
 
-/// What is left of a command when its locks are let go.
+/// The result of a command when its locks are released.
 #[derive(Default)]
 pub struct Finished {
-    /// What the reply must wait for.
+    /// The acknowledgements that the reply must wait for.
     pub tickets: Tickets,
-    /// Slots of which something was shipped.
+    /// Slots of which changes were shipped.
     pub written: SmallVec<[Slot; 2]>,
 }
 
-/// What a walk does with a slot that is being handed over, which must not change.
+/// A walk's treatment of slots that are being handed over, which must not change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Walk {
-    /// It only reads, and looks at it.
+    /// The walk only reads, and includes them.
     Reads,
-    /// It would change it, and has met none so far.
+    /// The walk changes slots, and has met none that is being handed over.
     Changes,
-    /// It has left this one out.
+    /// The walk has skipped this slot.
     LeftOut(Slot, Obstacle),
 }
 
@@ -142,20 +142,20 @@ pub struct ServedSlots<'a, 'e, P: ServingPlane + 'a> {
     held: Held<'a, P>,
     effects: &'e mut EffectLog,
     walk: Walk,
-    /// What a change needs of a slot.
+    /// Requirements on a slot that is to be changed.
     need: Need,
     waits_for_backups: bool,
-    /// A slot holds other keys than before, or expires at another time.
+    /// True if a slot's keys or expiry times have changed.
     reshaped: bool,
-    /// Shown in place of a slot that another node serves.
+    /// An empty table, shown in place of a slot that another node serves.
     nothing: Option<Box<SlotTable>>,
-    /// Of the slots that a walk has left behind.
+    /// Tickets of the slots that a walk has passed.
     tickets: Tickets,
     written: SmallVec<[Slot; 2]>,
 }
 
 impl<'a, P: ServingPlane> LockedSlots<'a, P> {
-    /// Takes locks in ascending order, so that no two commands wait for each other in a circle.
+    /// Takes locks in ascending order, so that commands cannot deadlock.
     #[inline]
     pub fn lock(plane: &'a P, locks: LockSet) -> LockedSlots<'a, P> {
         let guarded = |slot: Slot| (slot, plane.lock_slot(slot));
@@ -172,13 +172,13 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
         LockedSlots { held, named: None }
     }
 
-    /// A slot whose lock is held already.
+    /// Wraps a slot whose lock is already held.
     #[inline]
     pub fn one(slot: Slot, guard: P::Guard<'a>) -> LockedSlots<'a, P> {
         LockedSlots { held: Held::One(slot, guard), named: None }
     }
 
-    /// The slot and its lock, if it is just one.
+    /// Returns the slot and its lock, if it is just one.
     #[inline]
     pub fn into_one(self) -> Result<(Slot, P::Guard<'a>), LockedSlots<'a, P>> {
         match self.held {
@@ -189,7 +189,7 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
         }
     }
 
-    /// Finds a slot of those that the command names.
+    /// Finds a slot among those that the command names.
     pub fn find_named(&self, is_wanted: impl Fn(Slot, &SlotState) -> bool) -> Option<Slot> {
         let named = self.states().filter(|(slot, _)| self.names(*slot));
         let mut wanted = named.filter(|(slot, state)| is_wanted(*slot, state));
@@ -209,8 +209,8 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
         one.into_iter().chain(several.iter().map(|(slot, state)| (*slot, &**state)))
     }
 
-    /// Asks the gate: of several slots all that the command names must be served here. One that has locked
-    /// every slot also waits while any of them is handed over.
+    /// Asks the gate: all slots that the command names must be served here. A command that has locked every
+    /// slot also waits while any of them is being handed over.
     #[inline]
     fn check(&self, plane: &P, access: &Access) -> Result<(), Denied> {
         if let Held::One(slot, state) = &self.held {
@@ -234,7 +234,7 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
     }
 }
 
-/// A write waits while a backup of its slot is far behind.
+/// Parks a write while a backup of its slot is far behind.
 #[inline]
 pub(super) fn check_backlog<P: ServingPlane>(
     plane: &P,
@@ -248,7 +248,7 @@ pub(super) fn check_backlog<P: ServingPlane>(
     congested.map_or(Ok(()), |link| Err(Denied::Park(slot, Obstacle::Backlog(link))))
 }
 
-/// Slots that other nodes serve are left out, as in a walk.
+/// Checks a slot, but ignores one that another node serves, as a walk does.
 fn check_served(slot: Slot, state: &SlotState, need: Need) -> Result<(), Denied> {
     let checked = check_slot(slot, state, need);
     if let Err(Denied::Redirect(_)) = checked { Ok(()) } else { checked }
@@ -264,7 +264,7 @@ pub(super) fn check_slot(slot: Slot, state: &SlotState, need: Need) -> Result<()
 }
 
 impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
-    /// Lets a command work on the slots, if the gate allows it. `effects` must be empty.
+    /// Opens the slots for a command, if the gate allows it. `effects` must be empty.
     #[inline]
     pub fn open(
         plane: &'a P,
@@ -288,13 +288,13 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         })
     }
 
-    /// True if the command needs no slot.
+    /// Returns whether the command needs no slot.
     #[inline]
     pub fn is_empty(&self) -> bool {
         matches!(self.held, Held::None)
     }
 
-    /// The first slot that a walk had to leave out: it has not done all it should.
+    /// Returns the first slot that a walk had to skip: its work is incomplete.
     pub fn left_out(&self) -> Option<(Slot, Obstacle)> {
         match self.walk {
             Walk::Reads | Walk::Changes => None,
@@ -302,8 +302,8 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         }
     }
 
-    /// The table of a slot, to be read. In a walk the lock is taken here, and the one before let go. What
-    /// another node serves looks empty there, and so does what is being handed over to a walk that changes.
+    /// Returns the table of a slot, for reading. A walk takes the lock here and releases the previous one. A slot
+    /// that another node serves appears empty; for a walk that makes changes, so does one that is being handed over.
     #[inline]
     pub fn table(&mut self, slot: Slot) -> &SlotTable {
         self.walk_to(slot);
@@ -319,7 +319,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         }
     }
 
-    /// Notes the use of an item, for eviction.
+    /// Records the use of an item, for eviction.
     #[inline]
     pub fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
         let state = state_in(&mut self.held, slot);
@@ -328,8 +328,8 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         }
     }
 
-    /// True if the slot may be changed now: this node serves it, it has enough copies, and it is not being
-    /// handed over.
+    /// Returns whether the slot may be changed now: this node serves it, it has enough copies, and it is not
+    /// being handed over.
     #[inline]
     pub fn may_change(&mut self, slot: Slot) -> bool {
         self.walk_to(slot);
@@ -364,25 +364,25 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         applied
     }
 
-    /// Keys of the slot that are due, at most `max`.
+    /// Returns at most `max` keys of the slot that have expired.
     pub fn due(&mut self, slot: Slot, now: UnixMillis, max: usize) -> Expired {
         state_in(&mut self.held, slot).table.due(now, max)
     }
 
-    /// Has the counts published at the end although no key may have changed.
+    /// Forces the counts to be published at the end even if no key has changed.
     pub fn look_again(&mut self) {
         self.reshaped = true;
     }
 
-    /// Notes that a key was written by a merge, and when it was made on the other side.
+    /// Records that a key was written by a merge, and the version at which the other side made it.
     pub fn note_brought(&mut self, key: &Key<'_>, made: Version) {
         state_in(&mut self.held, key.slot()).table.note_brought(key, made);
     }
 
-    /// The first slot at or behind `from` that holds keys.
+    /// Returns the first slot at or after `from` that holds keys.
     pub fn occupied(&mut self, from: Slot) -> Option<Slot> {
         if let Held::Several(states) = &self.held {
-            // What this very command (an EXEC) has done so far is not published yet.
+            // The changes of this very command (an EXEC) are not published yet.
             let behind = &states[states.partition_point(|(slot, _)| *slot < from)..];
             let occupied = |state: &SlotState| state.duty.is_primary() && !state.table.is_empty();
             return behind.iter().find(|(_, state)| occupied(state)).map(|(slot, _)| *slot);
@@ -391,7 +391,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         self.plane.next_occupied(from)
     }
 
-    /// The number of keys in a slot.
+    /// Returns the number of keys in a slot.
     pub fn len(&mut self, slot: Slot) -> usize {
         if let Held::Several(_) = &self.held {
             return self.table(slot).len();
@@ -400,7 +400,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         self.plane.key_count_of(slot)
     }
 
-    /// The number of keys that this node serves.
+    /// Returns the number of keys that this node serves.
     pub fn key_count(&mut self) -> usize {
         if let Held::Several(states) = &self.held {
             let mine = states.iter().filter(|(_, state)| state.duty.is_primary());
@@ -410,7 +410,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         self.plane.key_count()
     }
 
-    /// Ships what was done, lets the locks go, and returns what the reply must wait for.
+    /// Ships the changes, releases the locks, and returns the acknowledgements that the reply must wait for.
     #[inline]
     pub fn finish(mut self) -> Finished {
         self.settle();
@@ -421,7 +421,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         Finished { tickets, written: core::mem::take(&mut self.written) }
     }
 
-    /// In a walk, leaves the slot at hand for another one.
+    /// Moves a walk from its current slot to another one.
     #[inline]
     fn walk_to(&mut self, slot: Slot) {
         if let Held::AsNeeded(current) = &self.held
@@ -436,7 +436,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         if self.waits_for_backups {
             self.collect_tickets();
         }
-        self.held = Held::AsNeeded(None); // Before the next one is waited for.
+        self.held = Held::AsNeeded(None); // Released before waiting for the next lock.
         self.held = Held::AsNeeded(Some((slot, self.plane.lock_slot(slot))));
     }
 
@@ -495,7 +495,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     }
 }
 
-/// Whoever breaks off has shipped what was done all the same.
+/// Ships the changes even if the command breaks off.
 impl<'a, P: ServingPlane + 'a> Drop for ServedSlots<'a, '_, P> {
     #[inline]
     fn drop(&mut self) {

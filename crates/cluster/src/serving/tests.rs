@@ -1,4 +1,4 @@
-//! The gate and the write path on one node with scripted links: what was acknowledged, refused, deposed.
+//! Tests the gate and the write path on one node with scripted links: acknowledgements, refusals, depositions.
 
 use core::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const FIRST: NodeId = NodeId(2);
 const SECOND: NodeId = NodeId(3);
 const REIGN: LogIndex = LogIndex(5);
 
-/// A node whose links the test acknowledges by hand. Node n is behind link n.
+/// A node whose links the test acknowledges by hand. Node n is at the other end of link n.
 struct Desk {
     seed: Seed,
     slots: RefCell<BTreeMap<Slot, &'static RefCell<SlotState>>>,
@@ -109,7 +109,7 @@ impl Desk {
         Desk { seed: Seed::new(3), slots, links, epoch: Cell::new(1), congested }
     }
 
-    /// The map says who holds the key's bucket: the first of them is primary.
+    /// Applies a map in which `holders` hold the key's bucket; the first of them is primary.
     fn map_says(&self, key: &str, reign: LogIndex, holders: &[NodeId]) {
         let bucket = bucket(key, reign, holders);
         self.lock_slot(Slot::of(key.as_bytes())).duty.follow(&bucket, ME, (None, false), self);
@@ -144,7 +144,7 @@ impl Desk {
         self.links.borrow_mut().entry(link(node)).or_default().1 = number;
     }
 
-    /// The other end refuses a frame, and acknowledges it all the same.
+    /// Makes the other end refuse a frame, and acknowledge it nevertheless.
     fn refuse(&self, node: NodeId, key: &str, number: u64) {
         self.lock_slot(Slot::of(key.as_bytes())).duty.refused(link(node), FrameNumber(number));
         self.epoch.set(self.epoch.get() + 1);
@@ -189,7 +189,7 @@ fn a_reply_waits_for_the_backup_and_not_for_one_that_was_dropped() {
     assert_eq!(desk.release(&tickets), Ok(true), "the backup is out of the map");
 }
 
-/// Finding 1: a deposed primary must not take the acknowledgement of a refusal for one of the write.
+/// Finding 1: a deposed primary must not take the acknowledgement of a refused frame for one of the write.
 #[test]
 fn an_acknowledged_refusal_never_releases_a_reply_of_a_deposed_primary() {
     let desk = Desk::new();
@@ -217,7 +217,7 @@ fn what_is_acknowledged_after_the_reign_has_ended_does_not_count() {
     assert_eq!(desk.release(&late), Err(Aborted));
 }
 
-/// Finding 1, second variant: another change of the bucket does not make a refusal undone.
+/// Finding 1, second variant: another change of the bucket does not clear a refusal.
 #[test]
 fn a_refusal_counts_until_the_backup_is_dropped() {
     let desk = Desk::new();
@@ -231,7 +231,7 @@ fn a_refusal_counts_until_the_backup_is_dropped() {
     assert_eq!(desk.release(&tickets), Ok(true));
 }
 
-/// Finding 2: a refusal of a node that is fed no more is of no consequence.
+/// Finding 2: a refusal by a node that is no longer fed does not matter.
 #[test]
 fn a_refusal_that_comes_too_late_changes_nothing() {
     let desk = Desk::new();
@@ -241,7 +241,7 @@ fn a_refusal_that_comes_too_late_changes_nothing() {
     desk.refuse(FIRST, "a", 1);
     let slot = Slot::of(b"a");
     assert!(!desk.lock_slot(slot).duty.is_refused(link(FIRST)));
-    // Nor when a new fill has begun meanwhile.
+    // Nor does it if a new fill has begun meanwhile.
     desk.lock_slot(slot).duty.start_feeding(link(FIRST), FrameNumber(4));
     desk.refuse(FIRST, "a", 3);
     assert!(!desk.lock_slot(slot).duty.is_refused(link(FIRST)));
@@ -329,7 +329,7 @@ fn who_has_locked_all_slots_waits_while_one_is_handed_over() {
     assert_eq!(denied, Some(Denied::Park(Slot::of(b"a"), Obstacle::Handover)));
 }
 
-/// Finding 15: a copy is never changed by whoever reads it.
+/// Finding 15: reading a copy never changes it.
 #[test]
 fn a_copy_stays_as_it_is_whoever_reads_it() {
     let desk = Desk::new();
@@ -387,7 +387,7 @@ fn access_follows_the_role() {
     assert_eq!(alone.duty.access(two_copies), SlotAccess::Park(Obstacle::Copies));
 }
 
-/// Finding 9: a backlog is backpressure, for those who would add to it.
+/// Finding 9: a backlog is backpressure, for writers that would add to it.
 #[test]
 fn who_would_add_to_a_long_backlog_waits_and_nobody_else() {
     let desk = Desk::new();

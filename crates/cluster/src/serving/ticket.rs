@@ -8,15 +8,15 @@ use crate::map::LogIndex;
 use crate::replication::{Duty, FrameNumber, LinkId};
 use crate::rules::{Rule, holds};
 
-/// Made under the slot's lock when a command has run (`Duty::ticket`). A reply that depends on several slots
-/// has one for each.
+/// A reply's wait for one slot, created under the slot's lock when a command has run (`Duty::ticket`). A reply
+/// that depends on several slots has one for each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ticket {
     slot: Slot,
     /// The reign in which the command ran.
     reign: LogIndex,
     waits: SmallVec<[Wait; 1]>,
-    /// While this is the node's, acknowledgements alone decide.
+    /// While the node's epoch equals this, acknowledgements alone decide.
     epoch: AckEpoch,
 }
 
@@ -27,14 +27,14 @@ pub struct Wait {
     pub number: FrameNumber,
 }
 
-/// Counts the events after which an acknowledgement may mean something else than before: a refusal, a new
-/// map. A refusal is counted before the acknowledgement that covers it becomes visible, a new map after all
-/// duties have changed.
+/// Counts the events after which an acknowledgement may mean something else than before: a refusal, a new map.
+/// A refusal is counted before the acknowledgement that covers it becomes visible, a new map after all duties
+/// have changed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct AckEpoch(pub u64);
 
 impl AckEpoch {
-    /// An epoch that is never the node's: the slot must be looked at.
+    /// An epoch that never equals the node's: the slot must be checked.
     const UNKNOWN: AckEpoch = AckEpoch(u64::MAX);
 }
 
@@ -43,20 +43,20 @@ pub enum Passage {
     /// The reply may leave.
     Release,
     Wait,
-    /// This node was deposed before the write was safe. The write may be lost or not: nothing may be said,
+    /// This node was deposed before the write was safe. The write may or may not be lost: no reply may be sent,
     /// and the connection is closed.
     Abort,
 }
 
 impl Duty {
-    /// True if a backup that counts has not acknowledged all that was written.
+    /// Returns whether a backup in the wait set has not acknowledged all writes.
     #[inline]
     pub fn has_unacknowledged(&self, acked: impl Fn(LinkId) -> FrameNumber) -> bool {
         self.feeds().iter().any(|feed| feed.wait(acked(feed.link())).is_some())
     }
 
-    /// What a reply that depends on the slot's content has to wait for; `None` if all that was written is
-    /// acknowledged. `epoch` is the node's, read under the slot's lock.
+    /// Returns the acknowledgements that a reply depending on the slot's content has to wait for; `None` if all
+    /// writes are acknowledged. `epoch` is the node's, read under the slot's lock.
     #[inline]
     pub fn ticket(
         &self,
@@ -65,7 +65,7 @@ impl Duty {
         acked: impl Fn(LinkId) -> FrameNumber,
     ) -> Option<Ticket> {
         if self.feeds().is_empty() || !holds(Rule::BackupWait) {
-            return None; // As always on a node alone.
+            return None; // Always the case on a node without a cluster.
         }
         let waits: SmallVec<[Wait; 1]> =
             self.feeds().iter().filter_map(|feed| feed.wait(acked(feed.link()))).collect();
@@ -80,7 +80,7 @@ impl Ticket {
         self.slot
     }
 
-    /// Judges a reply that waits with this ticket: by acknowledgements alone where that is enough, else under the
+    /// Judges a reply that waits with this ticket: by acknowledgements alone if that is enough, else under the
     /// slot's lock.
     #[inline]
     pub fn judge_on(&mut self, plane: &impl ServingPlane) -> Passage {
@@ -91,8 +91,8 @@ impl Ticket {
         })
     }
 
-    /// Judges by acknowledgements alone. `None` if the slot must be looked at ([`Ticket::judge`]). The epoch is
-    /// read after the acknowledgements: one that covers a refusal then shows it.
+    /// Judges by acknowledgements alone. `None` if the slot must be checked ([`Ticket::judge`]). The epoch is
+    /// read after the acknowledgements: if one of them covers a refusal, the epoch has changed by then.
     #[inline]
     pub fn judge_quickly(
         &self,
@@ -104,10 +104,10 @@ impl Ticket {
         (epoch() == self.epoch).then_some(passage)
     }
 
-    /// Judges by what this node is to the slot now. Called under the slot's lock.
+    /// Judges by this node's current role in the slot. Called under the slot's lock.
     ///
-    /// In the reign in which the command ran, a backup that was dropped from the wait set need not be waited
-    /// for. After it, only what had been acknowledged by its end counts.
+    /// In the reign in which the command ran, a backup that was dropped from the wait set need not acknowledge.
+    /// After that reign, only the acknowledgements made before its end count.
     pub fn judge(
         &mut self,
         duty: &Duty,

@@ -1,15 +1,15 @@
-//! Slots that a connection has written, and how many backups have all of it: the answer to WAIT.
+//! Slots that a connection has written, and the number of backups that have all of it: the answer to WAIT.
 
 use placement::Slot;
 
 use super::slots::ServingPlane;
 
-/// More slots than these are not told apart: every slot of the node counts then.
+/// Maximum number of slots tracked one by one; beyond it every slot of the node counts.
 const SLOTS_MAX: usize = 256;
 
 #[derive(Default)]
 pub struct WrittenSlots {
-    /// In ascending order.
+    /// Sorted.
     slots: Vec<Slot>,
     too_many: bool,
 }
@@ -27,9 +27,10 @@ impl WrittenSlots {
         }
     }
 
-    /// The number of backups that have everything this connection has written to slots that this node still
-    /// serves; what it wrote to others was acknowledged when they were handed over. For a connection that has
-    /// written nothing, the fewest backups of any slot served here. Without a lease nobody can say.
+    /// Returns the number of backups that have everything this connection has written to slots that this node
+    /// still serves; writes to other slots were acknowledged when those were handed over. For a connection that
+    /// has written nothing, it is the smallest number of backups of any slot served here. Without a lease the
+    /// number is unknown: 0.
     pub fn backups(&self, plane: &impl ServingPlane, has_lease: bool) -> usize {
         if !has_lease {
             return 0;
@@ -40,7 +41,7 @@ impl WrittenSlots {
     }
 }
 
-/// The number of backups that have all of a slot, if it is served here.
+/// Returns the number of backups that have all of a slot, if it is served here.
 fn backups_of(plane: &impl ServingPlane, slot: Slot) -> Option<usize> {
     let state = plane.lock_slot(slot);
     state.duty.is_primary().then(|| state.duty.backups_in_sync(|link| plane.acked(link)))

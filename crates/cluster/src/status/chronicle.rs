@@ -1,5 +1,5 @@
-//! What has changed in the map, and why, in words. The reason of a change is read off the map as it
-//! was before, so that every node tells the same, whoever has proposed it.
+//! Past changes of the map and their reasons, in words. The reason of a change is derived from the map
+//! before it, so that every node reports the same, independent of the proposer.
 
 use std::collections::VecDeque;
 
@@ -8,22 +8,22 @@ use placement::Hashmask;
 use super::{ChangeStatus, Going, GoneStatus, name};
 use crate::map::{Change, DropReason, Map, Member, NodeId, Outcome, Source};
 
-/// How many changes a chronicle remembers.
+/// Maximum number of changes in a chronicle.
 pub const CHANGES_KEPT: usize = 256;
-/// How many who are gone it remembers.
+/// Maximum number of departed members in it.
 const GONE_KEPT: usize = 16;
 
 #[derive(Default, Debug)]
 pub struct Chronicle {
     /// The oldest first.
     changes: VecDeque<ChangeStatus>,
-    /// The last one first.
+    /// The latest first.
     gone: VecDeque<GoneStatus>,
 }
 
 impl Chronicle {
-    /// Takes note of the changes of one entry that came into effect. `before` and `after` are the map
-    /// around that entry, `at` is now, in milliseconds since 1970.
+    /// Records the changes of one entry that took effect. `before` and `after` are the map around that
+    /// entry, `at` is now, in milliseconds since 1970.
     pub fn note(
         &mut self,
         (before, after): (&Map, &Map),
@@ -56,21 +56,22 @@ impl Chronicle {
         self.gone.truncate(GONE_KEPT);
     }
 
-    /// Who went since this moment and has not come back, the last one first.
+    /// Returns the members that have left or died since this moment and have not come back, the latest
+    /// first.
     pub fn gone(&self, map: &Map, since: u64) -> Vec<GoneStatus> {
         let is_back =
             |gone: &GoneStatus| map.members().iter().any(|member| member.name == gone.name);
         self.gone.iter().filter(|gone| gone.at >= since && !is_back(gone)).cloned().collect()
     }
 
-    /// What happened last, the newest first.
+    /// Returns the latest changes, the newest first.
     pub fn latest(&self, count: usize) -> Vec<ChangeStatus> {
         self.changes.iter().rev().take(count).cloned().collect()
     }
 }
 
 fn told(before: &Map, after: &Map, change: &Change) -> (String, String) {
-    // Whoever comes is in the later map only, whoever goes in the earlier.
+    // A joining node is only in the later map, a departing one only in the earlier.
     let of = |node: NodeId| {
         let map = if before.member(node).is_some() { before } else { after };
         name(map, node)

@@ -1,6 +1,6 @@
-//! The picture everybody asks for: nodes as columns, buckets as rows, P for primary, S for backup, `s` for
-//! one that is pending on the node that tells, `+` for a copy on its way, `*` on the bucket a node received
-//! last, and totals as `5+6=11`. Drawn by `opencluster status`, `top`, `demo` and `sim grow`.
+//! A table of the cluster: nodes as columns, buckets as rows, P for primary, S for backup, `s` for a
+//! backup that is pending on the reporting node, `+` for a copy in flight, `*` on the bucket a node
+//! received last, and totals as `5+6=11`. Drawn by `opencluster status`, `top`, `demo` and `sim grow`.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use placement::Hashmask;
 
 use super::{BucketStatus, MemberStatus, Status};
 
-/// Beyond this a summary says more.
+/// Maximum number of buckets in a table. Beyond this a summary says more.
 pub const BUCKETS_MAX: usize = 16;
 
-/// The picture of a cluster.
+/// Draws the table of a cluster.
 pub fn picture(status: &Status) -> String {
     let names: Vec<String> = status.members.iter().map(|member| member.name.clone()).collect();
     let total = |member: &MemberStatus| total(member.primaries, member.backups);
@@ -28,7 +28,7 @@ pub fn picture(status: &Status) -> String {
     text + &line(&format!("{:label$}", ""), &totals, width)
 }
 
-/// One line about a cluster that is too large for a picture.
+/// Returns one line about a cluster that is too large for a table.
 pub fn summary(status: &Status) -> String {
     let spread = |numbers: &dyn Fn(&MemberStatus) -> u32| {
         let weighted = status.members.iter().filter(|member| member.weight > 0);
@@ -49,12 +49,13 @@ pub fn summary(status: &Status) -> String {
     )
 }
 
-/// What a node holds: primaries, backups and both.
+/// Formats a node's load: primaries, backups and both.
 pub fn total(primaries: u32, backups: u32) -> String {
     format!("{primaries}+{backups}={}", primaries + backups)
 }
 
-/// With one mask the last digit tells buckets apart; with several the whole name is needed.
+/// Returns a bucket's label. With one mask the last digits distinguish buckets; with several the whole
+/// name is needed.
 fn label(status: &Status, bucket: &BucketStatus) -> String {
     let hashmask: Result<Hashmask, _> = bucket.bucket.parse();
     match hashmask {
@@ -66,7 +67,7 @@ fn label(status: &Status, bucket: &BucketStatus) -> String {
     }
 }
 
-/// What a node is to a bucket, in a letter.
+/// Returns a node's role for a bucket, as a letter.
 pub fn role(status: &Status, bucket: &BucketStatus, member: &MemberStatus) -> char {
     match bucket.holders.iter().position(|holder| *holder == member.name) {
         Some(0) => 'P',
@@ -90,7 +91,7 @@ fn mark(status: &Status, bucket: &BucketStatus, member: &MemberStatus) -> String
 fn line(label: &str, cells: &[String], width: usize) -> String {
     let mut text = label.to_owned();
     for cell in cells {
-        // The `*` beside a mark does not move it out of the middle.
+        // The `*` beside a mark does not shift it from the centre.
         let left = (width + 1 - cell.trim_end_matches('*').len()) / 2;
         let padded = format!("{:left$}{cell}", "");
         let _ = write!(text, "  {padded:width$}");

@@ -1,4 +1,5 @@
-//! The cluster's settings in words, both ways: as `opencluster settings` shows and takes them.
+//! Conversion of the cluster's settings to and from text, as `opencluster settings` shows and accepts
+//! them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 use crate::map::{Ack, CrossSlot, Setting, Settings, SplitLargerThan};
 
-/// All settings by name.
+/// Returns all settings by name.
 pub fn settings(settings: &Settings) -> BTreeMap<String, String> {
     let all = [
         Setting::Backups(settings.backups),
@@ -25,7 +26,7 @@ pub fn settings(settings: &Settings) -> BTreeMap<String, String> {
     shown.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A setting's name and its value.
+/// Returns a setting's name and its value.
 pub(super) fn shown(setting: &Setting) -> (&'static str, String) {
     match setting {
         Setting::Backups(backups) => ("backups", backups.to_string()),
@@ -47,7 +48,7 @@ pub(super) fn shown(setting: &Setting) -> (&'static str, String) {
     }
 }
 
-/// Why a setting cannot be set.
+/// The reason a setting cannot be set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SettingError {
     Unknown(String),
@@ -72,7 +73,7 @@ impl fmt::Display for SettingError {
     }
 }
 
-/// A setting from its name and value.
+/// Parses a setting from its name and value.
 pub fn parse_setting(name: &str, value: &str) -> Result<Setting, SettingError> {
     let lower = value.to_ascii_lowercase();
     let (setting, wanted) = match name.to_ascii_lowercase().as_str() {
@@ -152,7 +153,7 @@ fn between(text: &str, least: u64, most: u64) -> Option<Duration> {
 
 const TIMES: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-/// A time as people write it: 200ms, 90s, 5m, 2h.
+/// Parses a time as people write it: 200ms, 90s, 5m, 2h.
 pub fn duration(text: &str) -> Option<Duration> {
     let (number, millis) = with_unit(text, &TIMES)?;
     number.checked_mul(millis).map(Duration::from_millis)
@@ -164,7 +165,7 @@ fn shown_duration(time: Duration) -> String {
 }
 
 const SIZES: [(&str, u64); 4] = [("", 1), ("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30)];
-/// What people write as well; in this file a thousand is always 1024.
+/// Units that are accepted as well; in this file a thousand is always 1024.
 const SIZES_TOO: [(&str, u64); 3] = [("kb", 1 << 10), ("mb", 1 << 20), ("gb", 1 << 30)];
 
 fn bytes(text: &str) -> Option<u64> {
@@ -183,7 +184,7 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<(u64, u64)> {
     Some((number.parse().ok()?, *factor))
 }
 
-/// In the largest unit that leaves no rest.
+/// Formats a number in the largest unit that divides it.
 fn shown_with_unit(number: u64, units: &[(&str, u64)]) -> String {
     let fits = |(_, factor): &&(&str, u64)| number >= *factor && number.is_multiple_of(*factor);
     let (unit, factor) = units.iter().rev().find(fits).unwrap_or(&units[0]);

@@ -51,7 +51,7 @@ impl Operation {
         }
     }
 
-    /// The number to be written where `old` stands, if the operation writes and the number fits.
+    /// Returns the number to write in place of `old`, if the operation writes and the number fits.
     fn new_number(&self, old: i64) -> Option<i64> {
         match self.action {
             Action::Get => None,
@@ -65,7 +65,7 @@ impl Operation {
     }
 }
 
-/// Returns how long the string may become by the writes among these arguments of BITFIELD.
+/// Returns the length to which the writes among these arguments of BITFIELD may extend the string.
 pub(crate) fn field_end(keys: &Keys<'_>, args: Args<'_>) -> usize {
     let writes =
         |word: &[u8]| word.eq_ignore_ascii_case(b"set") || word.eq_ignore_ascii_case(b"incrby");
@@ -149,8 +149,8 @@ fn write_all(context: &mut Context<'_>, operations: &[Operation]) {
     }
 }
 
-/// Makes the string long enough for all that is to be written; says whether it was too short. It
-/// grows even if no number then fits its place, as it does in Redis.
+/// Extends the string for all writes; returns whether it was too short. It grows even if no number then fits its
+/// place, as in Redis.
 fn grow(keys: &mut Keys<'_>, key: &Key<'_>, operations: &[Operation]) -> bool {
     let writes = operations.iter().filter(|operation| !operation.is_read());
     let last = writes.map(|operation| operation.place.last_byte()).max();

@@ -4,7 +4,7 @@ use super::parse_bit;
 use crate::Error;
 use crate::keys::Keys;
 
-/// Where an integer stands and what kind it is: `i5` or `u12`, at a bit.
+/// The type and position of an integer: `i5` or `u12`, at a bit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     sign: Sign,
@@ -18,7 +18,7 @@ enum Sign {
     Unsigned,
 }
 
-/// What becomes of a number that is too large or too small for its place.
+/// The handling of a number that is too large or too small for its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Overflow {
     Wrap,
@@ -37,15 +37,15 @@ impl Overflow {
     }
 }
 
-/// An integer of 64 bits at an odd place lies in nine bytes.
+/// Size of the window in bytes: a 64-bit integer at an unaligned bit spans nine bytes.
 const WINDOW_BYTES: usize = 9;
 const WINDOW_BITS: u32 = WINDOW_BYTES as u32 * 8;
 
-/// The bytes around an integer; zeros where the string has ended.
+/// The bytes around an integer; zeros beyond the end of the string.
 pub(super) type Window = [u8; WINDOW_BYTES];
 
 impl Place {
-    /// Reads a type and a place, as in `u8 #2`.
+    /// Parses a type and a position, as in `u8 #2`.
     pub(super) fn parse(keys: &Keys<'_>, kind: &[u8], at: &[u8]) -> Result<Place, Error> {
         const BAD: Error = Error::fixed(
             "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported \
@@ -67,7 +67,7 @@ impl Place {
         self.bit / 8
     }
 
-    /// How many bytes it touches.
+    /// Returns the number of bytes it touches.
     pub(super) fn bytes(self) -> usize {
         self.last_byte() - self.first_byte() + 1
     }
@@ -76,7 +76,7 @@ impl Place {
         (self.bit + self.width as usize - 1) / 8
     }
 
-    /// The part of a string that it lies in.
+    /// Returns the part of a string that contains the integer.
     pub(super) fn window(self, string: &[u8]) -> Window {
         let mut window = [0; WINDOW_BYTES];
         let from = string.get(self.first_byte()..).unwrap_or(&[]);
@@ -85,7 +85,7 @@ impl Place {
         window
     }
 
-    /// The number that stands there.
+    /// Returns the number stored there.
     pub(super) fn get(self, window: &Window) -> i64 {
         let raw = wide(window) >> self.shift() & self.mask();
         self.wrapped(raw.cast_signed())
@@ -98,9 +98,9 @@ impl Place {
         window.copy_from_slice(&all.to_be_bytes()[16 - WINDOW_BYTES..]);
     }
 
-    /// What SET makes of its argument: an unsigned place takes a negative number for a huge one. So
-    /// does a signed one, if the number is so low that its distance from the greatest that fits is
-    /// beyond 64 bits: Redis saturates at that end then, and clients get here what they get there.
+    /// Returns SET's argument as Redis interprets it: an unsigned integer treats a negative number as a huge
+    /// positive one. So does a signed one if the number is so low that its distance from the maximum overflows 64
+    /// bits: Redis then saturates at the maximum, and so do we.
     pub(super) fn widened(self, number: i64) -> i128 {
         let is_far_below =
             self.width < 64 && self.max() - i128::from(number) > i128::from(i64::MAX);
@@ -111,7 +111,7 @@ impl Place {
         }
     }
 
-    /// The greatest number that fits.
+    /// Returns the greatest number that fits.
     fn max(self) -> i128 {
         match self.sign {
             Sign::Signed => (1 << (self.width - 1)) - 1,
@@ -119,7 +119,7 @@ impl Place {
         }
     }
 
-    /// The number made to fit; `None` if it does not and that is a failure.
+    /// Returns the number made to fit; `None` if it does not fit and `overflow` is `Fail`.
     pub(super) fn fitted(self, number: i128, overflow: Overflow) -> Option<i64> {
         let max = self.max();
         let min = match self.sign {
@@ -133,7 +133,7 @@ impl Place {
         }
     }
 
-    /// The lowest bits of the number, as this type reads them.
+    /// Returns the lowest bits of the number, interpreted as this type.
     fn wrapped(self, number: i128) -> i64 {
         let unused = i128::BITS - self.width;
         let top = number << unused;
@@ -148,7 +148,7 @@ impl Place {
         (1 << self.width) - 1
     }
 
-    /// How far from the window's end it ends.
+    /// Returns the distance in bits from the integer's end to the window's end.
     fn shift(self) -> u32 {
         WINDOW_BITS - (self.bit % 8) as u32 - self.width
     }

@@ -1,10 +1,10 @@
 //! Strings as arrays of bits. The first bit is the highest of the first byte, as in Redis.
 //!
-//! The table is here, and how a client says which bit; each command is in the file of its noun.
+//! This file has the table and the parsing of bit offsets; each command is in the file of its topic.
 mod one; //   SETBIT, GETBIT.
 mod range; // BITCOUNT, BITPOS.
 mod op; //    BITOP.
-mod field; // BITFIELD, BITFIELD_RO: what the client asks for, and the answers.
+mod field; // BITFIELD, BITFIELD_RO: parsing and replies.
 mod int; //   Integers of any width at any bit.
 
 pub(crate) use field::field_end;
@@ -104,15 +104,15 @@ pub(crate) const SPECS: &[Spec] = &[
     },
 ];
 
-/// Reads the number of a bit; it must lie in the longest string there can be. With `width` given,
-/// `#2` means: behind two integers of that width.
+/// Parses a bit offset; it must lie within the maximum string length. With `width` given, `#2` means: after two
+/// integers of that width.
 fn parse_bit(keys: &Keys<'_>, text: &[u8], width: Option<u32>) -> Result<usize, Error> {
     const BAD: Error = Error::fixed("ERR bit offset is not an integer or out of range");
     let (number, factor) = match (text, width) {
         ([b'#', number @ ..], Some(width)) => (number, i64::from(width)),
         (number, _) => (number, 1),
     };
-    // A product beyond 64 bits wraps around in Redis, and is then most often out of range.
+    // A product beyond 64 bits wraps around as in Redis; it is usually out of range then.
     let bit = resp::parse_integer(number).map(|number| number.wrapping_mul(factor));
     bit.and_then(|bit| usize::try_from(bit).ok())
         .filter(|bit| bit / 8 < keys.around().string_bytes_max)

@@ -1,4 +1,4 @@
-//! One bit.
+//! SETBIT, GETBIT: a single bit.
 
 use store::Effect;
 
@@ -39,7 +39,7 @@ fn byte_at(value: store::Value<'_>, place: usize) -> Option<u8> {
     with_bytes(value, |bytes| bytes.get(place).copied())
 }
 
-/// The bit within its byte.
+/// Returns the mask of the bit within its byte.
 fn mask(bit: usize) -> u8 {
     0x80 >> (bit % 8)
 }

@@ -1,4 +1,4 @@
-//! BITOP: strings combined bit by bit. A shorter one goes on in zeros.
+//! BITOP: combines strings bit by bit. A shorter string is padded with zeros.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Operation {
         named.map(|(_, operation)| *operation).ok_or(Error::SYNTAX)
     }
 
-    /// Takes one more string into the result.
+    /// Combines one more string into the result.
     fn combine(self, result: &mut Vec<u8>, bytes: &[u8]) {
         if result.len() < bytes.len() {
             result.resize(bytes.len(), 0);
@@ -71,7 +71,7 @@ pub(super) fn bitop(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The strings of all source keys, combined; a missing one is empty.
+/// Returns the combined strings of all source keys; a missing one counts as empty.
 fn combined(context: &mut Context<'_>, operation: Operation) -> Vec<u8> {
     let first = context.key(3);
     let mut result = match context.keys.read(&first) {

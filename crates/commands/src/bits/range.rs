@@ -1,4 +1,4 @@
-//! Counting and finding bits, in a string or in a part of it.
+//! BITCOUNT, BITPOS: count and find bits, in a string or in a part of it.
 
 use core::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::strings::{Bounds, clamp, with_bytes};
 use crate::{Args, Error};
 
-/// What the places of a range count.
+/// The unit in which the bounds of a range are given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Unit {
     Byte,
@@ -23,7 +23,7 @@ impl Unit {
         }
     }
 
-    /// The bits that `bounds` mean in a string of so many bytes.
+    /// Returns the bits that `bounds` select in a string of `len` bytes.
     fn bits(self, bounds: Bounds, len: usize) -> Option<Range<usize>> {
         match self {
             Unit::Byte => clamp(bounds, len).map(|bytes| bytes.start * 8..bytes.end * 8),
@@ -35,7 +35,7 @@ impl Unit {
 pub(super) fn bitcount(context: &mut Context<'_>) -> Result<(), Error> {
     let (args, key) = (context.args, context.key(1));
     let Some(found) = context.keys.read(&key) else {
-        // Before a look at the range: a missing key hides its faults.
+        // Checked before the range: for a missing key Redis does not report errors in the range.
         context.reply.integer(0);
         return Ok(());
     };
@@ -47,7 +47,7 @@ pub(super) fn bitcount(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The bits that BITCOUNT is to count among those of `len` bytes.
+/// Returns the bits that BITCOUNT counts in a string of `len` bytes.
 fn count_range(args: Args<'_>, len: usize) -> Result<Option<Range<usize>>, Error> {
     match args.len() {
         2 => Ok(Some(0..len * 8)),
@@ -71,14 +71,14 @@ pub(super) fn bitpos(context: &mut Context<'_>) -> Result<(), Error> {
     let (args, key) = (context.args, context.key(1));
     let place = match context.keys.read(&key) {
         Some(found) => with_bytes(found.value(), |bytes| find_place(args, bytes, sought))?,
-        // As if it were zeros without end.
+        // A missing key counts as an endless string of zeros.
         None => (sought == Sought::Clear).then_some(0),
     };
     context.reply.integer(place.map_or(-1, |place| place.cast_signed() as i64));
     Ok(())
 }
 
-/// The place BITPOS is after, among the bytes of a string that is there.
+/// Returns the position that BITPOS looks for in an existing string.
 fn find_place(args: Args<'_>, bytes: &[u8], sought: Sought) -> Result<Option<usize>, Error> {
     if args.len() > 6 {
         return Err(Error::SYNTAX);
@@ -90,7 +90,7 @@ fn find_place(args: Args<'_>, bytes: &[u8], sought: Sought) -> Result<Option<usi
     let Some(range) = unit.bits(bounds, bytes.len()) else { return Ok(None) };
     let behind = range.end;
     let found = find_bit(bytes, range, sought);
-    // A string goes on in zeros, unless the client said where to stop.
+    // A string is followed by zeros, unless the client gave an end.
     let endless = end.is_none() && sought == Sought::Clear;
     Ok(found.or(endless.then_some(behind)))
 }
@@ -114,7 +114,7 @@ struct Span {
 }
 
 impl Span {
-    /// The range must not be empty.
+    /// Creates the span of a range that must not be empty.
     fn of(bits: &Range<usize>) -> Span {
         let last_bit = bits.end - 1;
         Span {
@@ -125,7 +125,7 @@ impl Span {
         }
     }
 
-    /// What of the byte at `place` is inside.
+    /// Returns the mask of the bits of the byte at `place` that are inside.
     fn mask(&self, place: usize) -> u8 {
         let first = if place == self.first { self.first_mask } else { 0xFF };
         let last = if place == self.last { self.last_mask } else { 0xFF };
@@ -139,7 +139,7 @@ fn count_bits(bytes: &[u8], bits: Range<usize>) -> u64 {
     }
     let span = Span::of(&bits);
     let whole = &bytes[span.first..=span.last];
-    // All bits of all bytes, less those of the first and the last that are outside.
+    // All bits of all bytes, minus those of the first and the last byte that are outside.
     let outside = |place: usize| u64::from((bytes[place] & !span.mask(place)).count_ones());
     let edges = if span.first == span.last {
         outside(span.first)
@@ -157,7 +157,7 @@ fn count_all(bytes: &[u8]) -> u64 {
 
 fn find_bit(bytes: &[u8], bits: Range<usize>, sought: Sought) -> Option<usize> {
     let span = Span::of(&bits);
-    // The byte in which there is nothing to find.
+    // The value of a byte that cannot contain a match.
     let dull: u8 = match sought {
         Sought::Clear => 0xFF,
         Sought::Set => 0,
@@ -173,7 +173,7 @@ fn find_bit(bytes: &[u8], bits: Range<usize>, sought: Sought) -> Option<usize> {
     None
 }
 
-/// How many bytes in front, in whole words, are dull.
+/// Returns the number of leading bytes, in whole words, that equal `dull`.
 fn dull_bytes(bytes: &[u8], dull: u8) -> usize {
     let (words, _) = bytes.as_chunks::<8>();
     8 * words.iter().take_while(|word| **word == [dull; 8]).count()

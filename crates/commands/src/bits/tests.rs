@@ -1,4 +1,4 @@
-//! Bits of strings, as dialogues, with the replies that redis-server gives.
+//! Tests of the bit commands as scripts, with the replies that redis-server gives.
 
 use crate::settings::NotifyClasses;
 use crate::testing::{TestNode, check, check_on};

@@ -1,18 +1,18 @@
-//! CLIENT KILL, in its old form (an address) and its new one (filters, all of which must fit).
+//! CLIENT KILL, in its old form (an address) and its new form (filters, all of which must match).
 
 use super::list::ClientType;
 use crate::context::Context;
 use crate::{ClientFacts, Error};
 
-/// What a connection must be like to be closed.
+/// The conditions a connection must meet to be closed.
 struct Filter {
     id: Option<u64>,
     address: Option<Vec<u8>>,
     local_address: Option<Vec<u8>>,
     client_type: Option<ClientType>,
-    /// Seconds since it connected, at least.
+    /// Minimum age of the connection in seconds.
     age_seconds_min: u64,
-    /// Whether the connection that asks is spared.
+    /// True if the calling connection is not closed.
     skip_this: bool,
 }
 

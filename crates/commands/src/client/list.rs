@@ -1,16 +1,16 @@
-//! CLIENT LIST and CLIENT INFO: connections as lines of `name=value`, and the types they come in.
+//! CLIENT LIST and CLIENT INFO: connections as lines of `name=value`, and the client types.
 
 use std::io::Write as _;
 
 use crate::context::Context;
 use crate::{ClientFacts, Error};
 
-/// What kind of client a connection is, as TYPE filters ask for it.
+/// The type of a client, as in the TYPE filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ClientType {
     Normal,
     PubSub,
-    /// Nodes do not come as clients here, so there are none.
+    /// Always empty: nodes do not connect as clients here.
     Master,
     Replica,
 }
@@ -113,7 +113,7 @@ fn write_line(client: &ClientFacts, to: &mut Vec<u8>) {
     to.push(b'\n');
 }
 
-/// A letter for each thing worth knowing; `N` if there is none.
+/// Returns one letter per flag of the connection; `N` if it has none.
 fn flags(client: &ClientFacts) -> String {
     let letters = [
         (client.is_monitor, 'O'),

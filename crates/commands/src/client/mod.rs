@@ -1,5 +1,5 @@
-//! CLIENT: what a connection says and asks about itself. `list.rs` shows connections, `kill.rs` closes
-//! them; both ask the node through `host/clients.rs`.
+//! CLIENT: settings and queries of a connection about itself. `list.rs` lists connections, `kill.rs` closes them;
+//! both use the node's interface in `host/clients.rs`.
 mod kill;
 mod list;
 
@@ -235,7 +235,7 @@ fn set_name(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Printable and without spaces, so that a line of CLIENT LIST can be taken apart again.
+/// Returns whether the text is printable and has no spaces, so that a line of CLIENT LIST can be parsed again.
 fn is_plain(text: &[u8]) -> bool {
     text.iter().all(|byte| (b'!'..=b'~').contains(byte))
 }
@@ -271,7 +271,7 @@ fn set_info(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The third argument as ON or OFF.
+/// Parses the third argument as ON or OFF.
 fn on_or_off(context: &Context<'_>) -> Result<bool, Error> {
     match context.args.at(2) {
         word if word.eq_ignore_ascii_case(b"on") => Ok(true),
@@ -308,7 +308,7 @@ fn reply(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The arity in the table knows only a least number of arguments.
+/// Checks the maximum number of arguments: the arity in the table is only a minimum.
 fn at_most_four(context: &Context<'_>) -> Result<(), Error> {
     if context.args.len() > 4 {
         return Err(Error::wrong_subcommand_arity("CLIENT", context.args.at(1)));

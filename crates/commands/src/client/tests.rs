@@ -1,4 +1,4 @@
-//! CLIENT and its subcommands, as dialogues.
+//! Tests of CLIENT and its subcommands as scripts.
 
 use crate::testing::{TestNode, check, check_on};
 use crate::{ClientFacts, PauseScope};

@@ -1,5 +1,5 @@
-//! What an operator of a Redis cluster does by hand and nobody does here: each of these commands says
-//! what to do instead.
+//! Commands for manual administration of a Redis cluster, which is not needed here: each replies with an error that
+//! says what to do instead.
 
 use super::CLUSTER;
 use crate::Error;

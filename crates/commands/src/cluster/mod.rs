@@ -1,14 +1,13 @@
-//! CLUSTER: who is in the cluster, which slots are whose, and what an operator wants of it. Clients
-//! that know clusters ask to find out whom to talk to; whoever talks to the wrong node is told the
-//! right one (`route.rs`).
+//! CLUSTER: members, slot ownership, and operator commands. Cluster-aware clients use it to find the right node for
+//! a slot; a client that contacts the wrong node gets a redirect (`route.rs`).
 
-mod view; //     Start here: the map as this node sees it, and whose a slot is.
-mod route; //    May a command run here?
-mod topology; // SLOTS, SHARDS, NODES, INFO: where clients find whom.
+mod view; //     Start here: the map as this node sees it, and the owner of a slot.
+mod route; //    Checks whether a command may run on this node.
+mod topology; // SLOTS, SHARDS, NODES, INFO: the topology for clients.
 mod of_keys; //  KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT.
-mod ours; //     HASHMASKS, LOADLEVELS, WATCH, STATUS: what Redis does not know.
+mod ours; //     HASHMASKS, LOADLEVELS, WATCH, STATUS: commands that Redis does not have.
 mod operate; //  LEAVE, SPLIT, SETTINGS.
-mod instead; //  What nobody does by hand.
+mod instead; //  Redis commands for manual administration.
 #[cfg(test)]
 mod tests;
 

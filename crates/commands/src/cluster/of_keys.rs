@@ -1,5 +1,5 @@
-//! CLUSTER KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT: keys by their slot. A slot that another node serves
-//! looks empty, whether or not a copy of it is here.
+//! CLUSTER KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT: keys by their slot. A slot served by another node appears
+//! empty, even if this node has a copy of it.
 
 use placement::Slot;
 

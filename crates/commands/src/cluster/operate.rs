@@ -1,5 +1,5 @@
-//! What an operator wants of the cluster: LEAVE, TAKEOVER, SPLIT, SETTINGS. The reply says that the nodes have
-//! begun; STATUS shows how far they are.
+//! Operator commands: LEAVE, TAKEOVER, SPLIT, SETTINGS. The reply means that the nodes have started; STATUS shows
+//! their progress.
 
 use cluster::control::Ask;
 use cluster::status::{SettingError, parse_duration, parse_setting, settings};
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::repeated;
 use crate::{Args, Error};
 
-/// For good, or `FOR` a time such as 5m.
+/// Makes the node leave permanently, or `FOR` a duration such as 5m.
 pub(super) fn leave(context: &mut Context<'_>) -> Result<(), Error> {
     match context.args.len() {
         2 => begin(context, Ask::Leave),
@@ -36,7 +36,7 @@ pub(super) fn split(context: &mut Context<'_>) -> Result<(), Error> {
     begin(context, Ask::Split(bucket))
 }
 
-/// A bucket that there is, named by an argument.
+/// Parses the name of an existing bucket.
 fn hashmask(context: &Context<'_>) -> Result<Hashmask, Error> {
     let text = word(context.args, 2);
     let hashmask: Hashmask = text.parse().map_err(|error| Error::new(format!("ERR {error}")))?;
@@ -48,7 +48,7 @@ fn hashmask(context: &Context<'_>) -> Result<Hashmask, Error> {
     }
 }
 
-/// All settings without arguments, one with its name, changed with a name and a value.
+/// Returns all settings without arguments, or the named setting; changes it if a value is given.
 pub(super) fn settings_command(context: &mut Context<'_>) -> Result<(), Error> {
     let all = settings(context.keys.around().cluster.map().settings());
     let args = context.args;

@@ -1,4 +1,4 @@
-//! What Redis does not know: HASHMASKS, LOADLEVELS and WATCH for those who want to know more about the
+//! Commands that Redis does not have: HASHMASKS, LOADLEVELS and WATCH for clients that need details about the
 //! cluster, PEERS for nodes that want to join it, STATUS for people.
 
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::{Error, Kind};
 
 use super::shown_id;
 
-/// Where every change of the map is told, as a message whose payload is the new epoch.
+/// The channel on which every change of the map is published, as a message whose payload is the new epoch.
 pub const MAP_CHANNEL: &str = "__cluster__:map";
 
-/// For each bucket: its hashmask, its first and last slot, its epoch, who holds it by name, the primary
-/// first, and `pending` if this node backs it up and has heard nothing of its primary for a while.
+/// Replies with, for each bucket: its hashmask, its first and last slot, its epoch, its holders by name, the
+/// primary first, and `pending` if this node is a backup and has not heard from the primary for a while.
 pub(super) fn hashmasks(context: &mut Context<'_>) -> Result<(), Error> {
     let pending = context.host.pending();
     let cluster = &context.keys.around().cluster;
@@ -43,7 +43,8 @@ pub(super) fn hashmasks(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// For each member: what the map says it holds and should hold, and what it last said of itself.
+/// Replies with, for each member: the buckets it holds and should hold by the map, and its last report about
+/// itself.
 pub(super) fn load_levels(context: &mut Context<'_>) -> Result<(), Error> {
     let members = context.host.status().members;
     let reply = &mut context.reply;
@@ -71,8 +72,8 @@ pub(super) fn load_levels(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Listens to the changes of the map. Each comes as a push; what has become of the map is asked for
-/// by whoever wants to know.
+/// Subscribes to changes of the map. Each arrives as a push that only announces the change; clients query the new
+/// map themselves.
 pub(super) fn watch(context: &mut Context<'_>) -> Result<(), Error> {
     if context.session.protocol == Protocol::Resp2 {
         return Err(Error::new(format!(
@@ -87,8 +88,8 @@ pub(super) fn watch(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The cluster's id, then host and peer port of each member: what a node needs that was told the
-/// address of one of them.
+/// Replies with the cluster's id, then host and peer port of each member: all that a joining node needs if it knows
+/// the address of one member.
 pub(super) fn peers(context: &mut Context<'_>) -> Result<(), Error> {
     let id = context.host.status().cluster;
     let map = Arc::clone(context.keys.around().cluster.map());
@@ -104,7 +105,7 @@ pub(super) fn peers(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The document behind `opencluster status`, as JSON.
+/// Replies with the document behind `opencluster status`, as JSON.
 pub(super) fn status(context: &mut Context<'_>) -> Result<(), Error> {
     let status = context.host.status();
     let text = serde_json::to_vec(&status).expect("numbers and texts can be written");
@@ -112,7 +113,8 @@ pub(super) fn status(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Keys that two sides had changed, one JSON document each: those that this node serves.
+/// Replies with the keys that were changed on both sides of a split, one JSON document each: those that this node
+/// serves.
 pub(super) fn conflicts(context: &mut Context<'_>) -> Result<(), Error> {
     let conflicts = context.host.conflicts();
     let reply = &mut context.reply;

@@ -1,21 +1,21 @@
-//! May a command run on these slots here? Called by `admit.rs`; whoever holds the slots' locks has the
-//! last word, since the map may have changed meanwhile.
+//! Checks whether a command may run on these slots on this node. Called by `admit.rs`. The final decision is made
+//! under the slots' locks, since the map may have changed in the meantime.
 
 use placement::Slot;
 
 use super::{Held, Route, View};
 use crate::{Error, Locks};
 
-/// What a command needs a slot for.
+/// The kind of access a command needs to a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
-    /// Its primary, and no other node.
+    /// The slot's primary, and no other node.
     Primary,
-    /// Any in-sync copy: a read on a connection that has said READONLY.
+    /// Any in-sync copy: a read on a connection after READONLY.
     Copy,
 }
 
-/// Fails with what the client is to be told if one of the slots is not served here.
+/// Fails with the client's error reply if one of the slots is not served here.
 #[inline]
 pub fn route(view: &View, locks: &Locks, need: Need) -> Result<(), Error> {
     if view.serves_all() {
@@ -24,7 +24,7 @@ pub fn route(view: &View, locks: &Locks, need: Need) -> Result<(), Error> {
     match locks {
         Locks::One(slot) => route_one(view, *slot, need),
         Locks::Several(slots) => slots.iter().try_for_each(|slot| route_one(view, *slot, need)),
-        // Commands on the whole keyspace do what they do to the slots of this node alone.
+        // Commands on the whole keyspace work only on the slots of this node.
         Locks::None | Locks::AsNeeded | Locks::All { .. } => Ok(()),
     }
 }

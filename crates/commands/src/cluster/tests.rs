@@ -1,4 +1,4 @@
-//! CLUSTER, and commands sent to the wrong node, as dialogues: with a node alone, and with three.
+//! Tests of CLUSTER, and of commands sent to the wrong node, as scripts: with a single node, and with three.
 
 use cluster::balance::{LoadLevels, Vitals};
 use cluster::control::Ask;
@@ -10,8 +10,8 @@ use super::{MAP_CHANNEL, shown_id};
 use crate::testing::{TestNode, check_on, member};
 use crate::{LinkDirection, LinkFacts};
 
-/// A, B and C with 16 buckets. Of the slots, A is primary of 0 to 4095 with B as its backup, B of 4096
-/// to 8191 with C, C of 8192 to 12287 without any; the last 4096 slots are lost.
+/// Returns a map of A, B and C with 16 buckets. A is primary of slots 0 to 4095 with B as its backup, B of 4096 to
+/// 8191 with C, C of 8192 to 12287 without a backup; the last 4096 slots are lost.
 fn three() -> Map {
     let mut map = Map::found(member(1), Mask::M000F, Settings::default());
     apply(&mut map, &[2, 3, 4].map(|number| Change::Join(member(number))));
@@ -42,7 +42,7 @@ fn add(map: &mut Map, bucket: Hashmask, to: u64) {
     apply(map, &[Change::AddBackup { bucket, node: NodeId(to), expected }]);
 }
 
-/// From A, who keeps nothing of it.
+/// Moves a bucket from A, which keeps no copy.
 fn hand_over(map: &mut Map, bucket: Hashmask, to: u64) {
     add(map, bucket, to);
     let expected = map.bucket(bucket).unwrap().epoch;
@@ -161,7 +161,7 @@ fn slots_do_not_name_a_backup_that_is_about_to_leave() {
     assert!(of("4097 8191").contains("10.0.0.3"), "who stays is named");
 }
 
-/// Each entry of an array as one line of its words, however deep.
+/// Returns each entry of an array as one line of its words, at any depth.
 fn words(value: &resp::Value) -> Vec<String> {
     fn collect(value: &resp::Value, line: &mut Vec<String>) {
         if let resp::Value::Array(items) = value {

@@ -1,10 +1,9 @@
-//! The questions clients ask to find their way: CLUSTER SLOTS, SHARDS, NODES, INFO, MYID. What the
-//! first three reply depends on the map alone, so it is written once for each map and protocol.
+//! The topology commands for clients: CLUSTER SLOTS, SHARDS, NODES, INFO, MYID. The replies of the first three
+//! depend only on the map, so they are written once for each map and protocol.
 //!
-//! Every node is primary of some buckets and backup of others, and clients know only masters and
-//! replicas: so every node is shown as a master. SLOTS, where clients that read from backups look,
-//! begins with one slot of each primary alone, because some clients (redis-py) keep a node in the
-//! role in which it first occurs.
+//! Every node is primary of some buckets and backup of others, but clients know only masters and replicas: so every
+//! node is shown as a master. SLOTS, which clients that read from backups use, begins with one slot of each primary
+//! alone, because some clients (redis-py) keep a node in the role in which it first occurs.
 
 use core::fmt::Write as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +17,7 @@ use super::View;
 use crate::Error;
 use crate::context::Context;
 
-/// The replies as they were first written.
+/// Cache of the replies, each written on first use.
 #[derive(Default)]
 pub(super) struct Topology {
     slots: Written,
@@ -65,15 +64,15 @@ pub(super) fn info(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A node's id as Redis writes ids: forty hexadecimal digits. The first sixteen are the id itself, the
-/// others follow from it.
+/// Returns a node's id as Redis writes ids: forty hexadecimal digits. The first sixteen are the id itself, the
+/// others are derived from it.
 pub fn shown_id(node: NodeId) -> String {
     let mut state = node.0;
     let (second, third) = (crate::roll(&mut state), crate::roll(&mut state) >> 32);
     format!("{:016x}{second:016x}{third:08x}", node.0)
 }
 
-/// What writes a reply for one node, whose own host is told apart.
+/// A function that writes a reply; the second argument is this node's own host.
 type Write = fn(&View, &str, &mut Reply<'_>);
 
 fn tell(
@@ -84,7 +83,8 @@ fn tell(
     let view = &context.keys.around().cluster;
     let host = view.myself().map_or("", |member| &member.at.host);
     if host.is_empty() {
-        // It was told no name and listens on all addresses: any client is told the one it has used.
+        // The node has no advertised host and listens on all addresses: each client gets the address it connected
+        // to.
         let host = context.host.identity().host;
         write(view, &host, &mut context.reply);
         return Ok(());
@@ -104,14 +104,14 @@ fn tell(
     Ok(())
 }
 
-/// Neighbouring slots with the same holders.
+/// A run of neighbouring slots with the same holders.
 struct Run<'m> {
     first: u16,
     last: u16,
     holders: &'m [NodeId],
 }
 
-/// All runs that somebody holds, in the order of their slots.
+/// Returns all runs that have a holder, in the order of their slots.
 fn runs(map: &Map) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = Vec::new();
     let mut next = Slot::new(0);
@@ -147,8 +147,8 @@ fn write_slots(view: &View, host: &str, reply: &mut Reply<'_>) {
     }
 }
 
-/// The primary, and the backups that stay: a client keeps its connections to all it is told of, and one
-/// to a node that is about to leave would end under a command.
+/// Returns the primary, and the backups that are not about to leave: a client keeps connections to all nodes in the
+/// reply, and a connection to a leaving node would break while a command is in flight.
 fn useful_holders<'m>(map: &'m Map, holders: &[NodeId]) -> Vec<&'m Member> {
     let member = |node: &NodeId| map.member(*node).expect("a holder is a member");
     let (primary, backups) = holders.split_at(1);
@@ -156,8 +156,8 @@ fn useful_holders<'m>(map: &'m Map, holders: &[NodeId]) -> Vec<&'m Member> {
     primary.iter().map(member).chain(staying).collect()
 }
 
-/// One slot of every primary alone, and then all others with their backups. Where nothing has a backup
-/// there is nothing to be misunderstood, and no heads.
+/// Returns one slot of every primary alone (the heads), and then all other slots with their backups. There are no
+/// heads if no slot has a backup, since the roles are unambiguous then.
 fn heads_and_rest(runs: Vec<Run<'_>>) -> (Vec<Run<'_>>, Vec<Run<'_>>) {
     if runs.iter().all(|run| run.holders.len() == 1) {
         return (Vec::new(), runs);
@@ -235,7 +235,7 @@ fn write_nodes(view: &View, host: &str, reply: &mut Reply<'_>) {
     reply.verbatim("txt", text.as_bytes());
 }
 
-/// The slots that each node is primary of, as runs: first and last.
+/// Returns the slots that each node is primary of, as runs: first and last.
 fn ranges(map: &Map) -> BTreeMap<NodeId, Vec<(u16, u16)>> {
     let mut all: BTreeMap<NodeId, Vec<(u16, u16)>> = BTreeMap::new();
     for run in runs(map) {

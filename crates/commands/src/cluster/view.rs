@@ -1,5 +1,5 @@
-//! The map as one node sees it: which slots are its own, and where all others are. Made anew for
-//! every change of the map and shared by all threads, so whatever is written from it is written once.
+//! The map as one node sees it: its own slots, and the owners of all others. Created again for every change of the
+//! map and shared by all threads, so that replies derived from it are written only once.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ const WORDS: usize = Slot::COUNT as usize / 64;
 pub struct View {
     map: Arc<Map>,
     me: NodeId,
-    /// One bit a slot: this node is its primary.
+    /// One bit per slot: set if this node is its primary.
     mine: Box<[u64; WORDS]>,
     serves_all: bool,
     pub(super) topology: Topology,
 }
 
-/// Whose a slot is.
+/// The owner of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route<'a> {
     /// This node is its primary.
     Mine,
-    /// Another is; this node may hold a copy.
+    /// Another node is the primary; this node may hold a copy.
     Elsewhere { primary: &'a Member, held: Held },
-    /// All who held it are gone.
+    /// All its holders are gone.
     Nobody,
 }
 
-/// Whether this node has an in-sync copy of a slot whose primary is another.
+/// The state of this node's copy of a slot whose primary is another node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Held {
     AsBackup,
@@ -60,25 +60,26 @@ impl View {
         self.me
     }
 
-    /// This node, if the map has it: one that is on its way in or out is no member.
+    /// Returns this node, if it is a member: a node that is joining or has left is not in the map.
     pub fn myself(&self) -> Option<&Member> {
         self.map.member(self.me)
     }
 
-    /// Every slot is this node's own: nothing needs to be looked up.
+    /// Returns whether this node serves every slot, so that no lookup is needed.
     #[inline]
     pub fn serves_all(&self) -> bool {
         self.serves_all
     }
 
-    /// Whether this node is the primary of a slot.
+    /// Returns whether this node is the primary of a slot.
     #[inline]
     pub fn is_mine(&self, slot: Slot) -> bool {
         let index = slot.index();
         self.serves_all || self.mine[index / 64] >> (index % 64) & 1 != 0
     }
 
-    /// Keys of one command must share a slot: they may live on different nodes, now or soon.
+    /// Returns whether the keys of one command must share a slot: otherwise they may be on different nodes, now or
+    /// soon.
     pub fn one_slot_only(&self) -> bool {
         match self.map.settings().cross_slot {
             CrossSlot::Never => true,
@@ -86,7 +87,7 @@ impl View {
         }
     }
 
-    /// The log index of the change that made a slot's present primary primary.
+    /// Returns the log index of the change that promoted the slot's present primary.
     pub fn reign(&self, slot: Slot) -> LogIndex {
         self.map.bucket_of(slot).reign
     }
@@ -101,11 +102,11 @@ impl View {
         primary.map_or(Route::Nobody, |primary| Route::Elsewhere { primary, held })
     }
 
-    /// What a client is told whose command does not run here.
+    /// Returns the error reply for a client whose command cannot run here.
     #[cold]
     pub fn redirection(&self, slot: Slot) -> Error {
         match self.route(slot) {
-            // Whoever asks has looked at another map.
+            // The caller decided by another version of the map.
             Route::Mine => Error::fixed("TRYAGAIN the slot is just being handed over"),
             Route::Elsewhere { primary, .. } => {
                 let (host, port) = (&primary.at.host, primary.at.client);

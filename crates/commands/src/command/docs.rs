@@ -1,4 +1,4 @@
-//! COMMAND DOCS: what a command is for and which arguments it takes; redis-cli's hints come from it.
+//! COMMAND DOCS: the purpose and the arguments of commands; redis-cli takes its hints from it.
 
 use resp::Reply;
 
@@ -13,7 +13,7 @@ pub(super) fn docs(context: &mut Context<'_>) -> Result<(), Error> {
     let specs: Vec<&Spec> = if context.args.len() == 2 {
         table.iter().collect()
     } else {
-        // A name that is none is passed over.
+        // Unknown names are skipped.
         context.args.from(2).filter_map(|name| find(&table, name)).collect()
     };
     context.reply.map(specs.len());

@@ -1,10 +1,10 @@
-//! What Redis says about commands beyond arity and flags: names of flags, categories of access
-//! rules, what happens to a key, hints for clients that split commands over nodes.
+//! Redis's facts about commands beyond arity and flags: names of flags, ACL categories, key access flags, hints for
+//! clients that distribute commands over nodes.
 
 use crate::Args;
 use crate::spec::{Flag, Group, Spec};
 
-/// A flag's name and the flag, in the order in which Redis lists them.
+/// Pairs of name and flag, in Redis's order.
 const FLAG_NAMES: &[(&str, Flag)] = &[
     ("write", Flag::Write),
     ("readonly", Flag::ReadOnly),
@@ -29,10 +29,10 @@ pub(super) fn flag_names(spec: &Spec) -> Vec<&'static str> {
     FLAG_NAMES.iter().filter(|(_, flag)| spec.has(*flag)).map(|(name, _)| *name).collect()
 }
 
-/// The categories of access rules, in the order in which Redis lists them, without the `@`.
+/// Returns the ACL categories in Redis's order, without the `@`.
 pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
     if spec.run.is_none() {
-        return vec!["slow"]; // Of a container only its subcommands can be run.
+        return vec!["slow"]; // A container cannot run, only its subcommands can.
     }
     let root = spec.full_name.split('|').next().unwrap_or_default();
     let is_admin = spec.has(Flag::Admin) || root == "role";
@@ -73,7 +73,7 @@ const TAKES: Words = &["RW", "access", "delete"];
 const DEPENDS: Words = &["RW", "access", "update", "variable_flags"];
 const NOT_A_KEY: Words = &["not_key"];
 
-/// What a command does to the key at `number` among its keys. Most follow from the flags.
+/// Returns the access of a command to the key at `number` among its keys. Mostly derived from the flags.
 pub(super) fn key_access(spec: &Spec, number: usize) -> Words {
     match (spec.full_name, number) {
         ("append", _) => EXTENDS,
@@ -94,7 +94,7 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> Words {
     }
 }
 
-/// The same for a command whose arguments are known, and may decide on it.
+/// Same as `key_access`, for a command with known arguments, which may decide the access.
 pub(super) fn key_access_of(spec: &Spec, number: usize, args: Args<'_>) -> Words {
     let has = |words: &[&[u8]]| {
         args.iter().any(|arg| words.iter().any(|word| arg.eq_ignore_ascii_case(word)))
@@ -118,7 +118,7 @@ const SHARDS_SUM: Words = &["request_policy:multi_shard", "response_policy:agg_s
 const VARIES: Words = &["nondeterministic_output"];
 const ORDER_VARIES: Words = &["nondeterministic_output_order"];
 
-/// Hints for clients and proxies that spread commands over nodes.
+/// Returns hints for clients and proxies that distribute commands over nodes.
 pub(super) fn tips(spec: &Spec) -> Words {
     match spec.full_name {
         "ping" | "flushall" | "flushdb" | "memory|purge" | "script|flush" => ALL_SHARDS_SUCCEED,

@@ -56,16 +56,16 @@ fn entry(reply: &mut Reply<'_>, spec: &Spec) {
     }
 }
 
-/// A run of keys with the same thing done to all of them.
+/// A run of keys with the same access to all of them.
 struct KeyRun {
     first: usize,
-    /// Counted from the first, or from the end if negative.
+    /// Relative to the first, or to the end if negative.
     last: i32,
     step: usize,
     access: &'static [&'static str],
 }
 
-/// Where the keys are. Two keys with different things done to them are told one by one.
+/// Returns the positions of the keys. If the first key's access differs from the others', it is a run of its own.
 fn key_runs(spec: &Spec) -> Vec<KeyRun> {
     let KeySpec { first, last, step } = spec.keys;
     if spec.keys.is_none() {
@@ -126,7 +126,7 @@ fn search(reply: &mut Reply<'_>, kind: &str, numbers: &[(&str, i64)]) {
     }
 }
 
-/// Why a command's flags for its key are as they are, where that is not plain.
+/// Returns an explanation of the key flags where they are not obvious.
 fn note(spec: &Spec) -> Option<&'static str> {
     match spec.full_name {
         "set" if spec.has(Flag::Write) => Some("RW and ACCESS due to the optional `GET` argument"),

@@ -1,8 +1,7 @@
-//! COMMAND: the table of commands, told to clients. Everything here comes from [`Table`].
+//! COMMAND: describes the table of commands to clients. Everything here comes from [`Table`].
 //!
-//! `info.rs` has what libraries ask for (arity, flags, keys), `docs.rs` what people read, `syntax.rs`
-//! takes the syntax of a command apart for it, `facts.rs` keeps what Redis says about some commands
-//! and no flag of ours tells.
+//! `info.rs` has the facts for client libraries (arity, flags, keys), `docs.rs` those for people, `syntax.rs`
+//! parses a command's syntax for it, `facts.rs` has Redis's facts about some commands that our flags do not cover.
 mod docs;
 mod facts;
 mod info;
@@ -108,7 +107,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
 ];
 
-/// The command of a name as clients write it here: `get`, or `client|list`.
+/// Returns the command with this name in the form that clients write: `get`, or `client|list`.
 fn find(table: &Table, name: &[u8]) -> Option<&'static Spec> {
     let mut parts = name.splitn(2, |byte| *byte == b'|');
     let spec = table.find(parts.next().unwrap_or_default())?;
@@ -126,7 +125,7 @@ fn count(context: &mut Context<'_>) -> Result<(), Error> {
 fn list(context: &mut Context<'_>) -> Result<(), Error> {
     let fits = list_filter(context.args)?;
     let table = Table::default();
-    // Without a filter only commands are listed, with one their subcommands too.
+    // Without a filter only commands are listed, with a filter also their subcommands.
     let all = context.args.len() == 2;
     let specs = table.specs().iter();
     let names: Vec<&str> = specs
@@ -166,9 +165,9 @@ fn list_filter(args: Args<'_>) -> Result<Fits<'_>, Error> {
     }
 }
 
-/// The command whose keys are asked for, and where they are among all arguments.
+/// Returns the command whose keys are requested, and their indices among all arguments.
 fn keys_of(args: Args<'_>) -> Result<(&'static Spec, Vec<usize>), Error> {
-    /// Where the command begins, behind COMMAND GETKEYS.
+    /// The index of the command, after COMMAND GETKEYS.
     const START: usize = 2;
     let table = Table::default();
     let spec = table.find(args.at(START)).and_then(|spec| {

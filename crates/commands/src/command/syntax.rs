@@ -1,14 +1,13 @@
-//! The syntax of a command, as people write it, taken apart into arguments:
+//! Parses the syntax line of a command into arguments:
 //!
 //! ~~~text
 //! key value [NX | XX] [GET] [EX seconds | KEEPTTL]
 //! key [key ...]
 //! ~~~
 //!
-//! Small words are values, words in capitals are tokens to be typed as they are, and a token right
-//! before a value belongs to it. Brackets enclose what may be left out, `<` and `>` what belongs
-//! together, `|` stands between choices. What may be repeated has `...` right behind it, or is said
-//! again with `...` in brackets.
+//! Words in lower case are values, words in capitals are tokens to be typed literally, and a token right before a
+//! value belongs to it. Brackets enclose optional parts, `<` and `>` enclose groups, `|` separates choices. A
+//! repeatable part has `...` right behind it, or is repeated in brackets together with `...`.
 
 use crate::spec::Spec;
 
@@ -19,7 +18,7 @@ pub(super) struct Argument {
     pub token: Option<String>,
     pub optional: bool,
     pub multiple: bool,
-    /// Which of the command's runs of keys it belongs to.
+    /// The index of the command's run of keys that it belongs to.
     pub key_spec_index: Option<i64>,
     pub is_float: bool,
 }
@@ -41,7 +40,7 @@ impl Shape {
     }
 }
 
-/// The arguments of a command.
+/// Returns the arguments of a command.
 pub(super) fn arguments(spec: &Spec) -> Vec<Argument> {
     let words = words(spec.syntax);
     let mut rest = words.as_slice();
@@ -51,7 +50,7 @@ pub(super) fn arguments(spec: &Spec) -> Vec<Argument> {
     arguments
 }
 
-/// Marks the values that are keys: those named so, if the command has keys at all.
+/// Marks the values that are keys: those with the name of a key, if the command has keys at all.
 fn mark_keys(arguments: &mut [Argument], spec: &Spec) {
     const KEY_NAMES: [&str; 8] =
         ["key", "key1", "key2", "source", "destination", "destkey", "newkey", "shardchannel"];
@@ -62,7 +61,7 @@ fn mark_keys(arguments: &mut [Argument], spec: &Spec) {
     for argument in arguments {
         if argument.shape == Shape::Value && KEY_NAMES.contains(&argument.name.as_str()) {
             argument.key_spec_index = Some(found);
-            // Keys of which the first is treated unlike the others are told as two runs.
+            // If the first key's access differs from the others', they are two runs.
             found +=
                 i64::from(super::facts::key_access(spec, 0) != super::facts::key_access(spec, 1));
         }
@@ -76,7 +75,7 @@ fn mark_keys(arguments: &mut [Argument], spec: &Spec) {
 
 fn words(syntax: &str) -> Vec<String> {
     let mut spaced = String::new();
-    // Dots that touch what they repeat, as opposed to those in brackets of their own.
+    // Dots attached to the part they repeat, as opposed to those in brackets of their own.
     let syntax = [">...", "]..."].iter().fold(syntax.to_owned(), |text, ending| {
         text.replace(ending, &format!("{} +", &ending[..1]))
     });
@@ -96,7 +95,7 @@ fn words(syntax: &str) -> Vec<String> {
     words
 }
 
-/// Reads up to a closing bracket, a `|` or the end.
+/// Parses up to a closing bracket, a `|` or the end.
 fn sequence(rest: &mut &[String]) -> Vec<Argument> {
     let mut arguments: Vec<Argument> = Vec::new();
     while let Some((word, behind)) = rest.split_first() {
@@ -139,7 +138,7 @@ fn one_word(word: &str) -> Argument {
     blank
 }
 
-/// A token right before a value or a group is how that is introduced.
+/// Appends an argument. A token right before a value or a group becomes its prefix.
 fn push(arguments: &mut Vec<Argument>, argument: Argument) {
     let takes = argument.shape != Shape::Token;
     match arguments.pop_if(|last| takes && last.shape == Shape::Token && !last.optional) {
@@ -148,7 +147,7 @@ fn push(arguments: &mut Vec<Argument>, argument: Argument) {
     }
 }
 
-/// One sequence, or several with `|` between them, as one argument.
+/// Parses one sequence, or several separated by `|`, as one argument.
 fn choices(rest: &mut &[String]) -> Argument {
     let mut all = vec![as_one(sequence(rest))];
     while rest.first().is_some_and(|word| word == "|") {
@@ -183,7 +182,7 @@ fn blank(name: String, shape: Shape) -> Argument {
 
 enum Closed {
     Plainly,
-    /// With `...` before the bracket: what was inside says again what stands before it.
+    /// Closed with `...` before the bracket: the inside repeats the arguments before it.
     Repeats,
 }
 
@@ -198,7 +197,7 @@ fn close(rest: &mut &[String]) -> Closed {
     if repeats { Closed::Repeats } else { Closed::Plainly }
 }
 
-/// Makes what stands last, and is said again in `again`, something that may be repeated.
+/// Makes the last arguments, which `again` repeats, one repeatable argument.
 fn repeat(arguments: &mut Vec<Argument>, again: &Argument) {
     let count = match &again.shape {
         Shape::Block(inner) => inner.len(),

@@ -1,4 +1,4 @@
-//! COMMAND and its subcommands, as dialogues.
+//! Tests of COMMAND and its subcommands as scripts.
 
 use crate::Table;
 use crate::testing::{TestNode, check};

@@ -1,4 +1,4 @@
-//! Who is there: AUTH and HELLO. There is one user, `default`, and its password is `requirepass`.
+//! Authentication: AUTH and HELLO. There is one user, `default`, and its password is `requirepass`.
 
 use resp::Protocol;
 use subtle::ConstantTimeEq;
@@ -7,14 +7,14 @@ use crate::Error;
 use crate::client::checked_name;
 use crate::context::Context;
 
-/// The version of Redis whose behaviour ours is, as clients ask for it to know what they may use.
+/// The version of Redis that we are compatible with; clients query it to know which features they may use.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
 
 const USER: &[u8] = b"default";
 const WRONG_PASSWORD: Error =
     Error::fixed("WRONGPASS invalid username-password pair or user is disabled.");
 
-/// What a client says of itself.
+/// The user name and password a client presents.
 struct Credentials<'a> {
     user: &'a [u8],
     password: &'a [u8],
@@ -43,7 +43,7 @@ pub(super) fn auth(context: &mut Context<'_>) -> Result<(), Error> {
 fn log_in(context: &mut Context<'_>, credentials: &Credentials<'_>) -> Result<(), Error> {
     let settings = context.host.settings();
     let wanted = settings.requirepass.expose().as_bytes();
-    // In constant time, so that the time of a refusal does not tell how much of a guess was right.
+    // Compared in constant time, so that the response time does not reveal how much of a guess was right.
     let right = wanted.is_empty() || bool::from(wanted.ct_eq(credentials.password));
     if credentials.user != USER || !right {
         return Err(WRONG_PASSWORD);

@@ -1,5 +1,5 @@
-//! Commands about the connection itself: PING, ECHO, SELECT, QUIT, RESET; `auth.rs` has AUTH and
-//! HELLO. What other connections are is asked with CLIENT, in `client/`.
+//! Commands about the connection itself: PING, ECHO, SELECT, QUIT, RESET; `auth.rs` has AUTH and HELLO. CLIENT, in
+//! `client/`, is about other connections too.
 mod auth;
 
 pub(crate) use auth::REDIS_VERSION;
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::pubsub;
 use crate::spec::{BLANK, Flag, Flags, Group, Spec};
 
-/// At any time, by anybody: what a connection begins and ends with.
+/// Flags of commands that any connection may run at any time, such as at its beginning and end.
 const ANYTIME: Flags = Flags::of(&[
     Flag::NoScript,
     Flag::Loading,

@@ -1,4 +1,4 @@
-//! HELLO, AUTH, SELECT and their kin, as dialogues.
+//! Tests of HELLO, AUTH, SELECT and related commands as scripts.
 
 use crate::settings::Secret;
 use crate::testing::{TestNode, check, check_on};

@@ -1,35 +1,35 @@
-//! The connections of a node, as CLIENT asks for them.
+//! The connections of a node, as CLIENT queries and controls them.
 
 use resp::Protocol;
 use store::UnixMillis;
 
 use crate::{Kind, Session};
 
-/// Whoever keeps the connections.
+/// Access to the connections of the node.
 pub trait Clients {
-    /// The connection that runs this command.
+    /// Returns the connection that runs this command.
     fn this_client(&self, session: &Session) -> ClientFacts;
 
-    /// All connections, the oldest first. This one is described by its session: what the others
-    /// know of it may be a moment old.
+    /// Returns all connections, the oldest first. This one is described by its session, since the shared records
+    /// may be slightly stale.
     fn clients(&self, session: &Session) -> Vec<ClientFacts>;
 
-    /// Closes another connection. False if it is gone already.
+    /// Closes another connection. Returns false if it is already gone.
     fn kill_client(&mut self, id: u64) -> bool;
 
-    /// Stops running commands until then. A second pause only ever lengthens and widens the first.
+    /// Pauses commands until the given time. A second pause only lengthens and widens the first.
     fn pause(&mut self, pause: Pause);
 
     fn unpause(&mut self);
 
-    /// Ends the wait of a connection that is blocked in a command. False if it is not.
+    /// Ends the wait of a connection that is blocked in a command. Returns false if it is not blocked.
     fn unblock(&mut self, id: u64, how: Unblock) -> bool;
 
-    /// From now on this connection is shown every command that runs.
+    /// Makes this connection a monitor, which receives every command that runs.
     fn start_monitor(&mut self, session: &mut Session);
 }
 
-/// For how long commands wait, and which.
+/// A pause: its end, and the commands it affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pause {
     pub until: UnixMillis,
@@ -42,7 +42,7 @@ pub enum PauseScope {
     All,
 }
 
-/// How a blocked command ends.
+/// The way a blocked command ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unblock {
     AsTimeout,
@@ -69,9 +69,9 @@ pub struct ClientFacts {
     /// Commands queued since MULTI.
     pub queued: Option<usize>,
     pub queued_bytes: usize,
-    /// Unfinished requests.
+    /// Bytes of incomplete requests.
     pub input_bytes: usize,
-    /// Replies not taken yet, and the memory they are in.
+    /// Unsent replies, and the memory they take.
     pub output_bytes: usize,
     pub output_capacity: usize,
     pub total_bytes: usize,
@@ -83,7 +83,7 @@ pub struct ClientFacts {
 }
 
 impl ClientFacts {
-    /// What a connection's own state tells.
+    /// Returns the facts known from a connection's own state.
     pub fn of_session(session: &Session) -> ClientFacts {
         ClientFacts {
             id: session.id,

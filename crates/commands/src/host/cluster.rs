@@ -1,4 +1,4 @@
-//! The cluster around a node, as far as the map does not say it.
+//! The state of the cluster beyond the map.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,34 +7,33 @@ use cluster::control::Ask;
 use cluster::map::NodeId;
 use cluster::status::Status;
 
-/// Whoever speaks with the other nodes.
+/// Access to the other nodes and the cluster's state.
 pub trait Cluster {
-    /// All there is to tell about the cluster.
+    /// Returns the complete status of the cluster.
     fn status(&self) -> Status;
 
-    /// Asks for something that the nodes then do together, in their own time. `Err` says in one line
-    /// why it will not be done.
+    /// Requests an operation that the nodes then perform together, asynchronously. `Err` gives the reason for a
+    /// refusal in one line.
     fn ask(&mut self, ask: Ask) -> Result<(), String>;
 
-    /// Primaries that have fallen silent: what this node backs up for them may be old.
+    /// Returns the primaries that are unreachable: this node's backup copies of their slots may be stale.
     fn pending(&self) -> BTreeSet<NodeId>;
 
-    /// The connections to other nodes.
+    /// Returns the connections to other nodes.
     fn links(&self) -> Vec<LinkFacts>;
 
-    /// Keys that two sides of the cluster had changed before they became one again, as JSON, the latest
-    /// last.
+    /// Returns the keys that both sides of a split had changed before they merged, as JSON, the latest last.
     fn conflicts(&self) -> Vec<String>;
 
     /// Counts the backups that have acknowledged everything this connection has written. If they are fewer than
-    /// wanted, and `block` says for how long to wait at most, the command is run again when more have.
+    /// wanted, and `block` allows waiting, the command runs again when more have acknowledged.
     fn acknowledged(&mut self, wanted: i64, block: Block) -> Acknowledged;
 
-    /// Commands that had to wait because their bucket was being handed over.
+    /// Returns statistics about commands that had to wait for a handover of their bucket.
     fn stalls(&self) -> StallFacts;
 }
 
-/// How long a command may wait.
+/// The maximum time a command may wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Block {
     Not,
@@ -42,15 +41,15 @@ pub enum Block {
     ForEver,
 }
 
-/// The answer to [`Cluster::acknowledged`].
+/// The result of [`Cluster::acknowledged`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Acknowledged {
     By(usize),
-    /// Nothing is replied; the command is run again.
+    /// Nothing is replied; the command runs again.
     Waiting,
 }
 
-/// How often and how long commands waited for a handover.
+/// Number and duration of the waits of commands for a handover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StallFacts {
     pub count: u64,
@@ -62,9 +61,9 @@ pub struct StallFacts {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkFacts {
     pub direction: LinkDirection,
-    /// The other end's id.
+    /// The id of the node at the other end.
     pub node: NodeId,
-    /// What was sent and not yet acknowledged, or waits to be sent.
+    /// Bytes sent but not yet acknowledged, or waiting to be sent.
     pub unsent_bytes: u64,
 }
 

@@ -1,30 +1,29 @@
-//! The settings of a running node, as CONFIG and AUTH ask for them.
+//! The settings of a running node, as CONFIG and AUTH access them.
 
 use std::sync::Arc;
 
 use crate::settings::{SettingError, Settings};
 
-/// Whoever keeps the settings.
+/// Access to the settings of the node.
 pub trait Configuration {
     fn settings(&self) -> Arc<Settings>;
 
     /// Changes several settings, all or none of them.
     fn change_settings(&mut self, changes: &[(&str, &str)]) -> Result<(), ChangeError>;
 
-    /// Writes what was changed to the file the node was started with. The error is a whole error
-    /// reply.
+    /// Writes the changed settings to the file the node was started with. The error is a complete error reply.
     fn rewrite_settings(&mut self) -> Result<(), String>;
 }
 
-/// A change that was refused; none of its companions was made either.
+/// A refused change; the other changes of the same call were not made either.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChangeError {
-    /// Which of the changes.
+    /// The index of the refused change.
     pub index: usize,
     pub error: SettingError,
 }
 
-/// The settings after several changes made while the node runs; if one is refused, none is made.
+/// Returns the settings after several changes at run time; if one is refused, none is made.
 pub fn changed_settings(
     settings: &Settings,
     changes: &[(&str, &str)],

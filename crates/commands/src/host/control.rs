@@ -1,7 +1,7 @@
-//! The node's own life: SHUTDOWN.
+//! Control over the node's process: SHUTDOWN.
 
-/// Whoever can end the node.
+/// Access to the node's shutdown.
 pub trait Control {
-    /// Asks the node to stop. It replies to nobody any more.
+    /// Asks the node to stop. It sends no further replies.
     fn shut_down(&mut self);
 }

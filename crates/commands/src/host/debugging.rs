@@ -1,16 +1,16 @@
-//! What DEBUG asks of a node.
+//! The node's interface for DEBUG.
 
 use core::time::Duration;
 
-/// Whoever can wait, and whoever takes expired keys away.
+/// Control over this thread (sleep) and over active expiry.
 pub trait Debugging {
-    /// Serves nobody on this thread for a while.
+    /// Blocks this thread for a while, so that it serves no client.
     fn sleep(&mut self, pause: Duration);
 
     fn set_active_expiry(&mut self, active: ActiveExpiry);
 }
 
-/// Whether expired keys are taken away when they are due, or only when somebody asks for them.
+/// The mode of expiry: expired keys are removed when they are due, or only on access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ActiveExpiry {
     #[default]

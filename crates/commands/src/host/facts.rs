@@ -1,28 +1,27 @@
-//! What a node knows about itself: the numbers behind INFO, CLUSTER and MEMORY. Plain data; how it is
-//! shown is up to the commands.
+//! The node's facts about itself: the numbers behind INFO, CLUSTER and MEMORY. Plain data; the commands format it.
 
 use std::time::Duration;
 
 use super::{Histogram, MemoryFigures};
 use crate::Spec;
 
-/// Whoever counts.
+/// Access to the node's facts and statistics.
 pub trait Facts {
     fn facts(&self) -> NodeFacts;
 
-    /// The same as in the facts, for who needs no more.
+    /// Returns the identity alone, as it is in the facts.
     fn identity(&self) -> Identity;
 
-    /// What each command and subcommand has been asked for, those never asked for left out.
+    /// Returns the statistics of each command and subcommand that was ever called.
     fn command_counts(&self) -> Vec<CommandCounts>;
 
-    /// How often each code of an error was replied, in the order of the codes.
+    /// Returns the number of error replies by error code, in the order of the codes.
     fn error_counts(&self) -> Vec<(String, u64)>;
 
-    /// Begins counting anew.
+    /// Resets all statistics.
     fn reset_statistics(&mut self);
 
-    /// The time of day to the microsecond, since 1970.
+    /// Returns the time of day to the microsecond, since 1970.
     fn time(&self) -> Duration;
 }
 
@@ -33,14 +32,14 @@ pub struct NodeFacts {
     pub uptime: Duration,
     pub clients: ClientNumbers,
     pub memory: MemoryFigures,
-    /// Bytes of physical memory that the machine has.
+    /// Physical memory of the machine in bytes.
     pub machine_bytes: u64,
     pub traffic: Traffic,
     pub keyspace: KeyspaceNumbers,
     pub cpu: CpuTimes,
 }
 
-/// Who the node is and where it listens.
+/// The identity and the addresses of the node.
 #[derive(Clone, Default, Debug)]
 pub struct Identity {
     /// Forty hexadecimal digits, new at each start.
@@ -50,7 +49,7 @@ pub struct Identity {
     pub process: u32,
     pub executable: String,
     pub config_file: String,
-    /// The address clients are told.
+    /// The address announced to clients.
     pub host: String,
     pub port: u16,
     pub peer_port: u16,
@@ -91,7 +90,7 @@ pub struct Traffic {
 pub struct KeyspaceNumbers {
     pub keys: u64,
     pub expiring: u64,
-    /// Milliseconds, estimated from a few keys.
+    /// In milliseconds, estimated from a few keys.
     pub average_ttl: u64,
 }
 
@@ -103,15 +102,15 @@ pub struct CpuTimes {
     pub system_children: Duration,
 }
 
-/// What a command has been asked for, and how long it took.
+/// The calls of a command, and their duration.
 #[derive(Clone)]
 pub struct CommandCounts {
     pub spec: &'static Spec,
-    /// Runs, the failed ones included.
+    /// Number of runs, including the failed ones.
     pub calls: u64,
     pub time: Duration,
     pub failed: u64,
-    /// Refused before they ran.
+    /// Calls refused before they ran.
     pub rejected: u64,
     pub histogram: Histogram,
 }

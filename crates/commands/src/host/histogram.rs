@@ -1,23 +1,23 @@
-//! How long runs took, by duration: steps of a quarter of a doubling, from a nanosecond to hours.
+//! A histogram of durations: four steps per doubling, from a nanosecond to hours.
 
 use std::time::Duration;
 
-/// Steps to a doubling, as a power of two.
+/// Steps per doubling, as a power of two.
 const STEPS_LOG: u32 = 2;
 const STEPS: u64 = 1 << STEPS_LOG;
 
-/// Counts by duration. Which step a duration belongs to is [`Histogram::step`].
+/// Counts by duration. [`Histogram::step`] returns the step of a duration.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub struct Histogram {
     pub counts: Vec<u64>,
 }
 
 impl Histogram {
-    /// Durations of 2^42 ns (more than an hour) and above share the last step.
+    /// Number of steps. Durations of 2^42 ns (more than an hour) and above share the last step.
     pub const STEPS: usize = 41 * STEPS as usize + 1;
 
-    /// The step of a duration: the first few are single nanoseconds, then each is a quarter of its
-    /// doubling wide.
+    /// Returns the step of a duration: the first few are single nanoseconds, then each is a quarter of its doubling
+    /// wide.
     pub fn step(nanos: u64) -> usize {
         if nanos < STEPS {
             return usize::try_from(nanos).unwrap_or(0);
@@ -28,7 +28,7 @@ impl Histogram {
         usize::try_from(step).unwrap_or(usize::MAX).min(Self::STEPS - 1)
     }
 
-    /// The longest duration that belongs to a step.
+    /// Returns the longest duration that belongs to a step.
     fn upper(step: usize) -> Duration {
         let step = step as u64;
         if step < STEPS {
@@ -39,7 +39,7 @@ impl Histogram {
         Duration::from_nanos(((STEPS + within + 1) << doubling) - 1)
     }
 
-    /// Takes over what another has counted.
+    /// Adds the counts of another histogram.
     pub fn add(&mut self, other: &Histogram) {
         self.counts.resize(self.counts.len().max(other.counts.len()), 0);
         for (sum, count) in self.counts.iter_mut().zip(&other.counts) {
@@ -51,7 +51,7 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// The duration that this share of all runs did not exceed, in thousandths.
+    /// Returns the duration that the given share of all runs, in thousandths, did not exceed.
     pub fn percentile(&self, thousandths: u64) -> Duration {
         let total = self.total();
         let wanted = (total * thousandths).div_ceil(1_000).max(1);
@@ -65,14 +65,14 @@ impl Histogram {
         Duration::ZERO
     }
 
-    /// How many runs surely took at most so long.
+    /// Returns the number of runs that certainly took at most `limit`.
     pub fn within(&self, limit: Duration) -> u64 {
         let steps = self.counts.iter().enumerate();
         steps.take_while(|(step, _)| Self::upper(*step) <= limit).map(|(_, count)| count).sum()
     }
 
-    /// How many runs took at most so many microseconds, for each power of two up to the longest run
-    /// at which that number grows.
+    /// Returns pairs of a limit in microseconds and the number of runs within it, for each power of two at which
+    /// that number grows, up to the longest run.
     pub fn cumulative_micros(&self) -> Vec<(u64, u64)> {
         let total = self.total();
         let mut lines = Vec::new();

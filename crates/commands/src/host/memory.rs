@@ -1,6 +1,6 @@
-//! What the node knows of its memory, for MEMORY STATS and MEMORY DOCTOR.
+//! The node's memory figures, for MEMORY STATS and MEMORY DOCTOR.
 
-/// Whoever asks the allocator.
+/// Access to the allocator's figures.
 pub trait Memory {
     fn memory(&self) -> MemoryFigures;
 }
@@ -8,19 +8,19 @@ pub trait Memory {
 /// The node's memory at one moment, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryFigures {
-    /// Handed out by the allocator.
+    /// Bytes allocated from the allocator.
     pub allocated: u64,
-    /// The most that ever was.
+    /// Maximum of `allocated` so far.
     pub peak: u64,
-    /// What was allocated before the first client came.
+    /// Bytes allocated before the first client connected.
     pub startup: u64,
-    /// In pages that hold anything handed out.
+    /// Bytes in pages that contain allocations.
     pub active: u64,
-    /// In physical pages that the allocator holds.
+    /// Bytes in physical pages that the allocator holds.
     pub resident: u64,
-    /// What the system says the process has.
+    /// Resident memory of the process as the operating system reports it.
     pub process: u64,
-    /// What waits for other nodes: no data, and not counted against `maxmemory`.
+    /// Bytes queued for other nodes: not data, and not counted against `maxmemory`.
     pub links: u64,
     /// Buffers of all connections.
     pub clients: u64,

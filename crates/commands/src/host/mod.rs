@@ -1,15 +1,15 @@
-//! What a command may ask of the node around it: everything that is not keys and not its own
-//! connection. One small trait a noun; the server answers them all (`server/src/host/`), tests have a
-//! host of their own (`testing/host.rs`).
+//! The node's interface for commands: everything besides the keys and the command's own connection. One small trait
+//! per topic; the server implements them all (`server/src/host/`), tests have their own implementation
+//! (`testing/host.rs`).
 mod clients; //       The connections: list, close, pause.
 mod configuration; // The settings: read, change, write to the file.
-mod pubsub; //        Who listens to what.
-mod memory; //        What the node takes.
-mod debugging; //     What DEBUG asks for.
+mod pubsub; //        Subscriptions and delivery of messages.
+mod memory; //        Memory use of the node.
+mod debugging; //     Support for DEBUG.
 mod facts; //         The numbers of the node.
-mod histogram; //     How long commands took.
-mod history; //       What was slow.
-mod control; //       The end of the node.
+mod histogram; //     Durations of commands.
+mod history; //       The slow log and the latency monitor.
+mod control; //       Shutdown of the node.
 mod cluster; //       The other nodes.
 mod timers; //        The timers of the cluster.
 

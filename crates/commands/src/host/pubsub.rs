@@ -1,35 +1,35 @@
-//! Who listens to what in a node, as the pub/sub commands ask for it.
+//! Subscriptions and delivery of messages, as the pub/sub commands use them.
 
 use std::sync::Arc;
 
 use crate::{Event, Kind, Session, Space};
 
-/// Whoever brings messages to the connections that listen.
+/// Access to the node's message delivery.
 pub trait PubSub {
-    /// This connection begins to listen to a name it did not listen to before.
+    /// Adds a new subscription of this connection to a name.
     fn subscribe(&mut self, session: &Session, kind: Kind, name: &Arc<[u8]>);
 
-    /// This connection no longer listens to a name it listened to.
+    /// Removes an existing subscription of this connection to a name.
     fn unsubscribe(&mut self, session: &Session, kind: Kind, name: &[u8]);
 
-    /// Sends a message to all who listen, and says how many will get it. A connection that listens
-    /// to the channel and to patterns that match it gets it, and counts, several times.
+    /// Sends a message to all subscribers and returns their number. A connection that is subscribed to the channel
+    /// and to matching patterns receives it, and counts, several times.
     fn publish(&mut self, session: &Session, post: Post<'_>) -> usize;
 
-    /// Publishes what happened to keys so far, before anything that is published later.
+    /// Publishes the keyspace events so far, before any later message.
     fn tell(&mut self, session: &Session, events: &mut Vec<Event>);
 
-    /// The channels somebody listens to, of those whose name matches the pattern.
+    /// Returns the channels with subscribers whose names match the pattern.
     fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>>;
 
-    /// How many connections listen to this channel by its name.
+    /// Returns the number of connections subscribed to this channel by its name.
     fn subscribers(&self, space: Space, channel: &[u8]) -> usize;
 
-    /// How many different patterns somebody listens to.
+    /// Returns the number of different patterns with subscribers.
     fn patterns(&self) -> usize;
 }
 
-/// A message on its way to a channel.
+/// A message to be published on a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Post<'a> {
     pub space: Space,

@@ -1,20 +1,19 @@
-//! The timers of the cluster, as TIMER.* asks for them.
+//! The timers of the cluster, as TIMER.* accesses them.
 
 use timers::{Answer, Wish};
 
-/// Whoever keeps timers.
+/// Access to the timers.
 pub trait TimerKeeper {
-    /// Asks on behalf of this connection, or, if it has asked before and its command is run again,
-    /// gives the answer.
+    /// Sends a request for this connection; if its command runs again after that, returns the answer.
     fn ask_timers(&mut self, wish: Wish) -> Asked;
 }
 
-/// What became of a question.
+/// The state of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// Nothing is replied; the command is run again when the answer is there.
+    /// Nothing is replied; the command runs again when the answer has arrived.
     Waiting,
     Answered(Answer),
-    /// It was not asked at all: callbacks may not go there.
+    /// The request was not sent: its callback target is not allowed.
     Forbidden(String),
 }

@@ -1,5 +1,5 @@
-//! INFO: the node's numbers in sections of `name:value` lines. `sections.rs` writes each section,
-//! `number.rs` sizes as people read them.
+//! INFO: the node's numbers in sections of `name:value` lines. `sections.rs` writes each section, `number.rs`
+//! formats sizes for people.
 mod number;
 mod sections;
 
@@ -37,7 +37,7 @@ enum Section {
 }
 
 impl Section {
-    /// In the order in which they are shown.
+    /// All sections, in the order in which they are shown.
     const ALL: [Section; 13] = [
         Section::Server,
         Section::Clients,
@@ -72,7 +72,7 @@ impl Section {
         }
     }
 
-    /// Shown when no section is named; the others can be long.
+    /// Returns whether the section is shown when none is named; the others can be long.
     fn is_default(self) -> bool {
         !matches!(self, Section::CommandStats | Section::LatencyStats)
     }

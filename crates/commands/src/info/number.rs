@@ -1,6 +1,6 @@
-//! Sizes as people read them.
+//! Formats sizes for people.
 
-/// A number of bytes with a unit and two decimals, as Redis writes it: `919.09K`.
+/// Formats a number of bytes with a unit and two decimals, as Redis does: `919.09K`.
 pub(super) fn human_bytes(bytes: u64) -> String {
     const UNITS: [(u32, char); 5] = [(50, 'P'), (40, 'T'), (30, 'G'), (20, 'M'), (10, 'K')];
     let fits = |(shift, _): &(u32, char)| bytes >= 1 << shift;
@@ -14,7 +14,7 @@ pub(super) fn human_bytes(bytes: u64) -> String {
     }
 }
 
-/// `part / whole`, or 0 if there is nothing to divide by.
+/// Returns `part / whole`, or 0 if `whole` is 0.
 #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }

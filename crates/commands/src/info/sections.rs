@@ -1,5 +1,5 @@
-//! The sections of INFO, each a function that writes its lines. The names are Redis's, since tools
-//! look for them; what has no meaning here (forks, replicas, scripts) is told as none.
+//! The sections of INFO, each a function that writes its lines. The names are Redis's, since tools look for them;
+//! figures that do not apply here (forks, replicas, scripts) are reported as zero or none.
 
 use core::fmt::{Display, Write as _};
 
@@ -9,7 +9,7 @@ use crate::connection::REDIS_VERSION;
 use crate::settings::Settings;
 use crate::{CommandCounts, Host, NodeFacts, Surroundings};
 
-/// The text of INFO as it grows.
+/// The text of INFO while it is written.
 pub(super) struct Page<'a> {
     text: String,
     host: &'a mut dyn Host,
@@ -153,13 +153,13 @@ impl<'a> Page<'a> {
         self.line("lazyfreed_objects", 0);
     }
 
-    /// A size twice: as a number, and for people.
+    /// Writes a size twice: as a number, and for people.
     fn bytes(&mut self, name: &str, bytes: u64) {
         self.line(name, bytes);
         let _ = write!(self.text, "{name}_human:{}\r\n", human_bytes(bytes));
     }
 
-    /// How much larger one size is than another.
+    /// Writes the ratio and the difference of two sizes.
     fn gap(&mut self, name: &str, larger: u64, smaller: u64) {
         let _ = write!(self.text, "{name}_ratio:{:.2}\r\n", ratio(larger, smaller));
         let gap = i128::from(larger) - i128::from(smaller);

@@ -1,4 +1,4 @@
-//! INFO, section by section.
+//! Tests of INFO, section by section.
 
 use crate::testing::TestNode;
 

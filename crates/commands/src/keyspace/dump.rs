@@ -1,4 +1,4 @@
-//! Values in Redis's serialised form: DUMP writes one, RESTORE makes a key of it.
+//! DUMP serialises a value in Redis's format, RESTORE creates a key from it.
 
 use std::borrow::Cow;
 
@@ -101,9 +101,9 @@ fn value_of<'a>(context: &Context<'a>) -> Result<Cow<'a, [u8]>, Error> {
 #[derive(Default)]
 struct Options {
     replace: bool,
-    /// The time to live is a time since 1970.
+    /// True if the time to live is an absolute time since 1970.
     absolute: bool,
-    /// How the key was used before, in the terms of the present eviction policy.
+    /// The access mark of the key, in the terms of the present eviction policy.
     mark: Option<AccessMark>,
 }
 
@@ -147,7 +147,7 @@ impl Options {
         if ttl == 0 {
             return Expiry::Never;
         }
-        // A sum beyond 64 bits counts as past, as it does in Redis.
+        // A sum beyond 64 bits counts as past, as in Redis.
         let base = if self.absolute { 0 } else { now.0.cast_signed() };
         match u64::try_from(ttl.wrapping_add(base)).map(UnixMillis) {
             Ok(at) if at > now => Expiry::At(at),
@@ -156,7 +156,7 @@ impl Options {
     }
 }
 
-/// Idle times have 24 bits.
+/// Maximum of an idle time, which has 24 bits.
 const IDLE_SECONDS_MAX: u32 = (1 << 24) - 1;
 
 fn idle_seconds(number: i64) -> Result<u32, Error> {

@@ -1,4 +1,4 @@
-//! When keys expire: EXPIRE and its kin set it, TTL and its kin tell it, PERSIST takes it back.
+//! Expiry of keys: EXPIRE and its variants set it, TTL and its variants read it, PERSIST removes it.
 
 use store::{Effect, UnixMillis};
 
@@ -8,11 +8,11 @@ use crate::error::repeated;
 use crate::settings::NotifyClasses;
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
 
-/// What EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT have in common.
+/// The common part of EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
 const SETTER: Spec =
     Spec { arity: -3, flags: Flags::of(&[Flag::Write, Flag::Fast]), keys: KeySpec::FIRST, ..BLANK };
 
-/// What TTL, PTTL, EXPIRETIME and PEXPIRETIME have in common.
+/// The common part of TTL, PTTL, EXPIRETIME and PEXPIRETIME.
 const GETTER: Spec = Spec {
     arity: 2,
     flags: Flags::of(&[Flag::ReadOnly, Flag::Fast]),
@@ -109,7 +109,7 @@ enum Unit {
     Millis,
 }
 
-/// What a time in the arguments counts from.
+/// The base of a time in the arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Base {
     Now,
@@ -150,7 +150,7 @@ fn set_expiry(context: &mut Context<'_>, unit: Unit, base: Base) -> Result<(), E
             context.keys.apply(&Effect::Expire { key, at: Some(at) });
             context.keys.notify(NotifyClasses::GENERIC, "expire", key.bytes());
         }
-        // A time in the past is a way to delete, and is told as such.
+        // A time in the past deletes the key, with the event of a deletion.
         Ok(_) | Err(_) => {
             context.keys.remove(&key);
             context.keys.notify(NotifyClasses::GENERIC, "del", key.bytes());
@@ -160,7 +160,7 @@ fn set_expiry(context: &mut Context<'_>, unit: Unit, base: Base) -> Result<(), E
     Ok(())
 }
 
-/// The second argument as milliseconds since 1970; it may lie before that.
+/// Returns the second argument as milliseconds since 1970, possibly negative.
 fn parse_time(
     context: &Context<'_>,
     unit: Unit,
@@ -180,7 +180,7 @@ fn parse_time(
     at.ok_or_else(|| Error::invalid_expire(context.spec.full_name))
 }
 
-/// On what the key's present expiry must be for a new one to be set: NX, XX, GT, LT.
+/// The condition on the key's present expiry for setting a new one: NX, XX, GT, LT.
 #[derive(Default)]
 struct Condition {
     only_without: bool,
@@ -219,7 +219,7 @@ impl Condition {
         Ok(self)
     }
 
-    /// No expiry counts as one that never comes: nothing is later, everything is sooner.
+    /// Checks the condition. No expiry counts as infinite: nothing is later, everything is sooner.
     fn allows(&self, present: Option<UnixMillis>, at: i64) -> bool {
         match present.map(|present| present.0.cast_signed()) {
             None => !self.only_with && !self.only_later,
@@ -252,7 +252,7 @@ fn pexpiretime(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is told instead of a time.
+/// The replies if there is no time to return.
 const NO_KEY: i64 = -2;
 const NO_EXPIRY: i64 = -1;
 
@@ -268,7 +268,7 @@ fn tell_expiry(context: &mut Context<'_>, unit: Unit, base: Base) {
                 Base::Epoch => at.0,
             };
             match unit {
-                // Rounded, as Redis does, so that TTL right after EXPIRE tells the same number.
+                // Rounded as in Redis, so that TTL right after EXPIRE returns the same number.
                 Unit::Seconds => (millis.saturating_add(500) / 1_000).cast_signed(),
                 Unit::Millis => millis.cast_signed(),
             }

@@ -1,4 +1,4 @@
-//! OBJECT: how a value is kept, and how it was used. Looking leaves no trace.
+//! OBJECT: the encoding and the usage of a value. Inspecting a value does not count as a use.
 
 use store::{Access, Found, Value};
 
@@ -90,7 +90,8 @@ fn refcount(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Redis keeps small numbers once for all keys, and says so by the largest count there is.
+/// Returns the reference count that Redis reports. Redis shares small numbers among all keys, and reports the
+/// largest possible count for them.
 pub(super) fn reference_count(found: &Found<'_>) -> i64 {
     match found.value() {
         Value::Integer(0..10_000) => i64::from(i32::MAX),

@@ -1,4 +1,4 @@
-//! Whether keys are there, and taking them away: DEL, UNLINK, EXISTS, TOUCH, TYPE.
+//! Existence and removal of keys: DEL, UNLINK, EXISTS, TOUCH, TYPE.
 
 use crate::Error;
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! The same value under another name: RENAME, RENAMENX, COPY.
+//! Gives a value another name: RENAME, RENAMENX, COPY.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
 ];
 
-/// A value on its way to another key, together with when it expires.
+/// A value on its way to another key, with its expiry.
 struct Moving {
     value: OwnedValue,
     expires_at: Option<UnixMillis>,
@@ -110,7 +110,7 @@ fn source(context: &mut Context<'_>, from: &Key<'_>) -> Result<Moving, Error> {
 }
 
 fn move_to(context: &mut Context<'_>, from: &Key<'_>, to: Key<'_>, moving: &Moving) {
-    // What is due at the target goes first, and is told as expired, not as overwritten.
+    // If the target key is due, it is removed first, with an "expired" event instead of being overwritten.
     context.keys.exists(&to);
     let expires_at = deadline_there(context, moving, from.slot(), to.slot());
     context.keys.put_anew(to, moving.new_value(), expires_at);
@@ -119,7 +119,7 @@ fn move_to(context: &mut Context<'_>, from: &Key<'_>, to: Key<'_>, moving: &Movi
     context.keys.notify(NotifyClasses::GENERIC, "rename_to", to.bytes());
 }
 
-/// Returns the deadline of a key that comes to another slot.
+/// Returns the deadline of a key in its new slot.
 fn deadline_there(
     context: &mut Context<'_>,
     moving: &Moving,
@@ -149,7 +149,7 @@ fn copy(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The options of COPY. There is one database, so `DB` may only name that one.
+/// Parses the options of COPY. There is one database, so `DB` may only name that one.
 fn parse_replace(context: &Context<'_>) -> Result<bool, Error> {
     let args = context.args;
     let mut replace = false;

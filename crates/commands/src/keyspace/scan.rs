@@ -1,8 +1,8 @@
-//! Walking over the names of all keys: KEYS at once, SCAN bit by bit.
+//! Lists the names of all keys: KEYS at once, SCAN in pages.
 //!
-//! A cursor is a place in the order of (slot, hash): `slot << 34 | position`, in decimal. It holds no
-//! state of the node, so it is never too old, and whatever is there during a whole walk is seen in
-//! that walk, however many keys come and go meanwhile.
+//! A cursor is a position in the order of (slot, hash): `slot << 34 | position`, in decimal. It refers to no state
+//! of the node, so it never becomes invalid, and a key that exists during a whole scan is returned by that scan,
+//! however many other keys are added and removed meanwhile.
 
 use placement::Slot;
 use store::{Found, ScanPosition};
@@ -77,7 +77,7 @@ fn scan(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A place in the walk; the start and the end are both number 0.
+/// A position in the scan; the start and the end are both number 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cursor {
     slot: Slot,
@@ -93,7 +93,7 @@ impl Cursor {
         u64::from(self.slot.number()) << ScanPosition::BITS | self.position.number()
     }
 
-    /// Every number is some place: bits that mean nothing are left out, as Redis does it.
+    /// Returns the position for a number. Every number is valid: excess bits are ignored, as in Redis.
     #[expect(clippy::cast_possible_truncation, reason = "the remainder is below COUNT, a u16")]
     fn from_number(number: u64) -> Cursor {
         let slot = (number >> ScanPosition::BITS) % u64::from(Slot::COUNT);
@@ -110,8 +110,8 @@ impl Cursor {
     }
 }
 
-/// A number as C's `strtoul` reads it, which Redis asks: nothing at all is 0, and a minus sign counts
-/// down from 2^64.
+/// Parses a number like C's `strtoul`, which Redis uses: an empty text is 0, and a minus sign counts down from
+/// 2^64.
 fn parse_unsigned(text: &[u8]) -> Option<u64> {
     let (negative, digits) = match text {
         [] => return Some(0),
@@ -125,7 +125,7 @@ fn parse_unsigned(text: &[u8]) -> Option<u64> {
     Some(if negative { number.wrapping_neg() } else { number })
 }
 
-/// What SCAN was asked for besides the cursor.
+/// The options of SCAN besides the cursor.
 struct Options<'a> {
     count: usize,
     pattern: Pattern<'a>,
@@ -163,7 +163,7 @@ fn count(number: i64) -> Result<usize, Error> {
     usize::try_from(number).ok().filter(|count| *count > 0).ok_or(Error::SYNTAX)
 }
 
-/// A pattern of names; a lone star is known from afar, and matches the empty name too.
+/// A pattern of names; a lone star is recognised in advance, and also matches the empty name.
 enum Pattern<'a> {
     Any,
     Glob(&'a [u8]),
@@ -182,18 +182,17 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// What one call of SCAN has found so far.
+/// The results of one call of SCAN so far.
 #[derive(Default)]
 struct Page {
     names: Vec<Vec<u8>>,
-    /// How many keys it has looked at, wanted or not.
+    /// Number of keys examined, whether they match or not.
     seen: usize,
 }
 
 impl Page {
-    /// Looks at keys of the first occupied slot from `from` on, until the page is full or the slot
-    /// has no more, and says where to go on; `None` behind the last slot. Expired keys are taken
-    /// away.
+    /// Examines keys of the first occupied slot from `from` on, until the page is full or the slot has no more.
+    /// Returns the position to continue from; `None` after the last slot. Expired keys are removed.
     fn fill(&mut self, keys: &mut Keys<'_>, from: Cursor, options: &Options<'_>) -> Option<Cursor> {
         let slot = keys.occupied(from.slot)?;
         let start = if slot == from.slot { from.position } else { ScanPosition::START };

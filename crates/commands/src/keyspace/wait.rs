@@ -1,5 +1,5 @@
-//! WAIT: the number of backups that have what this connection has written. Mostly a backup has acknowledged a
-//! write before the client hears of it at all; with `ack = "primary"` this is the way to be sure.
+//! WAIT: the number of backups that have everything this connection has written. By default a backup has
+//! acknowledged a write before the client gets its reply; with `ack = "primary"` WAIT is the way to be sure.
 
 use std::time::Duration;
 

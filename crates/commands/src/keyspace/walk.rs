@@ -1,4 +1,4 @@
-//! From one occupied slot to the next, for commands that look at the whole keyspace.
+//! Iterates over the occupied slots, for commands on the whole keyspace.
 
 use placement::Slot;
 
@@ -6,7 +6,7 @@ use crate::keys::Keys;
 
 /// A walk over the slots that hold keys, in ascending order.
 pub(super) struct Walk {
-    /// The first slot not visited yet; `None` behind the last one.
+    /// The first slot not visited yet; `None` after the last one.
     next: Option<Slot>,
 }
 
@@ -15,7 +15,7 @@ impl Walk {
         Walk { next: Slot::new(0) }
     }
 
-    /// A walk that goes on at this slot, or begins.
+    /// Creates a walk that continues at this slot, or starts at the first slot.
     pub(super) fn starting_at(slot: Option<Slot>) -> Walk {
         Walk { next: slot.or(Slot::new(0)) }
     }

@@ -1,4 +1,4 @@
-//! The keyspace as a whole: how many keys, any one of them, none of them any more.
+//! Commands on the keyspace as a whole: DBSIZE, RANDOMKEY, FLUSHALL, FLUSHDB.
 
 use placement::Slot;
 
@@ -61,14 +61,14 @@ fn dbsize(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn flush(context: &mut Context<'_>) -> Result<(), Error> {
-    // Both ways free in the background: what SYNC asks for would only make others wait.
+    // Both modes free memory in the background: honouring SYNC would only delay other clients.
     match (context.args.len(), context.args.get(1)) {
         (1, None) => {}
         (2, Some(mode)) if mode.eq_ignore_ascii_case(b"sync") => {}
         (2, Some(mode)) if mode.eq_ignore_ascii_case(b"async") => {}
         _ => return Err(Error::SYNTAX),
     }
-    // One that had to stop at a slot goes on from there: each slot is emptied once.
+    // A flush that had to stop at a slot continues there: each slot is emptied once.
     let mut walk = Walk::starting_at(context.session.flush_from.take());
     while let Some(slot) = walk.next(&mut context.keys) {
         context.keys.clear(slot);
@@ -82,7 +82,7 @@ fn flush(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn randomkey(context: &mut Context<'_>) -> Result<(), Error> {
-    // A round that finds an expired key takes it away, if it may.
+    // A round that finds an expired key removes it, if the slot may be changed.
     for _ in 0..ROUNDS_MAX {
         let Some(name) = random_name(&mut context.keys) else { break };
         let key = context.keys.key(&name);
@@ -95,22 +95,22 @@ fn randomkey(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// So many keys that are due are looked at before none is named.
+/// Maximum number of expired keys tried before the reply is null.
 const ROUNDS_MAX: usize = 100_000;
 
-/// Up to this many keys every one has exactly the same chance.
+/// Up to this number of keys, every key has exactly the same chance.
 const COUNTED_MAX: usize = 1_024;
-/// Above, this many slots are looked at, and those with more keys have more of a chance.
+/// Above that number, this many slots are sampled, weighted by their number of keys.
 const SLOTS_TRIED: usize = 8;
 
-/// Some key, expired or not.
+/// Returns the name of some key, expired or not.
 fn random_name(keys: &mut Keys<'_>) -> Option<Vec<u8>> {
     let slot = if keys.key_count() <= COUNTED_MAX { counted_slot(keys) } else { tried_slot(keys) }?;
     let roll = keys.roll();
     keys.table(slot).random(roll).map(|found| found.item.key().to_vec())
 }
 
-/// A slot, with a chance in proportion to its keys.
+/// Returns a slot with a chance in proportion to its keys.
 fn counted_slot(keys: &mut Keys<'_>) -> Option<Slot> {
     let mut slots = Vec::new();
     let mut walk = Walk::new();
@@ -120,13 +120,13 @@ fn counted_slot(keys: &mut Keys<'_>) -> Option<Slot> {
     by_weight(keys, &slots)
 }
 
-/// The same among a few slots, so that millions of keys cost no more than thousands.
+/// Same as `counted_slot`, among a few slots, so that millions of keys cost no more than thousands.
 fn tried_slot(keys: &mut Keys<'_>) -> Option<Slot> {
     let slots: Vec<Slot> = (0..SLOTS_TRIED).filter_map(|_| any_slot(keys)).collect();
     by_weight(keys, &slots)
 }
 
-/// An occupied slot at or behind a random place, going round once.
+/// Returns an occupied slot at or after a random position, wrapping around once.
 #[expect(clippy::cast_possible_truncation, reason = "the remainder is below COUNT, a u16")]
 fn any_slot(keys: &mut Keys<'_>) -> Option<Slot> {
     let number = (keys.roll() % u64::from(Slot::COUNT)) as u16;

@@ -1,11 +1,11 @@
-//! Keyspace notifications: what happened to a key, as messages on the two channels that tell it.
+//! Keyspace notifications: events about keys as messages on the two channels for them.
 
 use crate::settings::NotifyClasses;
 use crate::{Event, Post, Space};
 
 impl Event {
-    /// The messages that tell this event, as far as the settings want them: first on the channel of
-    /// the key, then on that of the event.
+    /// Publishes the messages of this event, as far as the settings enable them: first on the channel of the key,
+    /// then on that of the event.
     pub fn announce(&self, on: NotifyClasses, mut publish: impl FnMut(Post<'_>)) {
         let name = self.name.as_bytes();
         let mut tell = |prefix: &[u8], subject: &[u8], payload: &[u8]| {

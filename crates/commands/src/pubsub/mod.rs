@@ -1,7 +1,7 @@
-//! Publish and subscribe. What a connection listens to is kept in its session, who listens to a name
-//! by the host, which also brings the messages to the connections (`server/src/pubsub`).
-mod subscriptions; // What one connection listens to.
-mod subscribe; //     SUBSCRIBE, UNSUBSCRIBE and their kin.
+//! Publish and subscribe. The session has the subscriptions of a connection; the host has the subscribers of a
+//! name, and delivers the messages to the connections (`server/src/pubsub`).
+mod subscriptions; // The subscriptions of one connection.
+mod subscribe; //     SUBSCRIBE, UNSUBSCRIBE and their variants.
 mod publish; //       PUBLISH, SPUBLISH, PUBSUB.
 mod events; //        Keyspace notifications as messages.
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Sending messages, and asking who would get them: PUBLISH, SPUBLISH, PUBSUB.
+//! Publishing messages, and listing subscriptions: PUBLISH, SPUBLISH, PUBSUB.
 
 use crate::context::Context;
 use crate::host::Post;
@@ -13,7 +13,7 @@ pub(super) fn spublish(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn publish_to(context: &mut Context<'_>, space: Space) -> Result<(), Error> {
-    // Inside EXEC, commands before this one may have left events: they happened first.
+    // Inside EXEC, earlier commands may have left events: publish those first.
     context.host.tell(context.session, context.keys.events());
     let post = Post { space, channel: context.args.at(1), payload: context.args.at(2) };
     let receivers = context.host.publish(context.session, post);
@@ -49,7 +49,7 @@ pub(super) fn shardnumsub(context: &mut Context<'_>) -> Result<(), Error> {
 
 fn count_subscribers(context: &mut Context<'_>, space: Space) -> Result<(), Error> {
     let channels = context.args.from(2);
-    // A flat array in either protocol: Redis never made a map of it.
+    // A flat array in both protocols: Redis never made it a map.
     context.reply.array(channels.len() * 2);
     for channel in channels {
         context.reply.bulk(channel);

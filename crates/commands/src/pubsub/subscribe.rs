@@ -1,4 +1,4 @@
-//! Beginning and ceasing to listen: (P|S)SUBSCRIBE, (P|S)UNSUBSCRIBE.
+//! Starting and ending subscriptions: (P|S)SUBSCRIBE, (P|S)UNSUBSCRIBE.
 
 use resp::Reply;
 
@@ -29,7 +29,7 @@ pub(super) fn sunsubscribe(context: &mut Context<'_>) -> Result<(), Error> {
     remove_all(context, Kind::ShardChannel)
 }
 
-/// Ends all subscriptions of a connection without a word, as RESET does.
+/// Ends all subscriptions of a connection without messages, as RESET does.
 pub(crate) fn silence(session: &mut Session, host: &mut dyn Host) {
     for kind in Kind::ALL {
         for name in session.subscriptions.list(kind) {
@@ -39,8 +39,8 @@ pub(crate) fn silence(session: &mut Session, host: &mut dyn Host) {
     }
 }
 
-/// Ends a connection's subscription to a shard channel whose slot another node serves now, and says so:
-/// the client subscribes anew where it is.
+/// Ends a connection's subscription to a shard channel whose slot another node serves now, and notifies the client,
+/// which then subscribes at the new node.
 pub fn dismiss(session: &mut Session, name: &[u8], reply: &mut Reply<'_>) {
     let kind = Kind::ShardChannel;
     if session.subscriptions.remove(kind, name) {
@@ -61,8 +61,8 @@ fn add_all(context: &mut Context<'_>, kind: Kind) -> Result<(), Error> {
     Ok(())
 }
 
-/// Without names, all subscriptions of the kind end, each with its own confirmation; with none to
-/// end there is one that names nothing.
+/// Ends the named subscriptions. Without names it ends all subscriptions of the kind, each with its own
+/// confirmation; if there are none, it sends one confirmation without a name.
 fn remove_all(context: &mut Context<'_>, kind: Kind) -> Result<(), Error> {
     if context.args.len() > 1 {
         context.args.from(1).for_each(|name| remove(context, kind, name));

@@ -1,10 +1,10 @@
-//! What one connection listens to. The node's side of it (who listens to a given name) is kept by
-//! the host; `subscribe.rs` changes both together.
+//! The subscriptions of one connection. The host keeps the node's side (the subscribers of a name); `subscribe.rs`
+//! changes both together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a subscription names.
+/// The kind of name in a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     Channel,
@@ -14,26 +14,26 @@ pub enum Kind {
     ShardChannel,
 }
 
-/// Channels of the same name in different spaces have nothing to do with each other.
+/// A namespace of channels. Channels of the same name in different spaces are independent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Space {
-    /// Heard on every node.
+    /// Delivered on every node.
     Global,
-    /// Heard where the slot of the channel's name lives.
+    /// Delivered on the node that serves the slot of the channel's name.
     Sharded,
 }
 
-/// The names a connection listens to.
+/// The names a connection is subscribed to.
 #[derive(Default, Debug)]
 pub struct Subscriptions {
     channels: Names,
     patterns: Names,
     shard_channels: Names,
-    /// Of all three: asked at every command.
+    /// Number of all three: read at every command.
     total: usize,
 }
 
-/// A set of names that remembers the order in which they came.
+/// A set of names that keeps the order of insertion.
 #[derive(Default, Debug)]
 struct Names {
     order: BTreeMap<Arc<[u8]>, u64>,
@@ -50,8 +50,8 @@ impl Subscriptions {
         self.names(kind).order.len()
     }
 
-    /// The number that replies to a (un)subscription tell: sharded channels count for themselves,
-    /// channels and patterns together.
+    /// Returns the count in replies to (un)subscriptions: sharded channels are counted separately, channels and
+    /// patterns together.
     pub(crate) fn told_count(&self, kind: Kind) -> usize {
         match kind {
             Kind::Channel | Kind::Pattern => self.count(Kind::Channel) + self.count(Kind::Pattern),
@@ -59,14 +59,14 @@ impl Subscriptions {
         }
     }
 
-    /// The names of one kind, the oldest subscription first.
+    /// Returns the names of one kind, the oldest subscription first.
     pub fn list(&self, kind: Kind) -> Vec<Arc<[u8]>> {
         let mut names: Vec<_> = self.names(kind).order.iter().collect();
         names.sort_unstable_by_key(|(_, order)| **order);
         names.into_iter().map(|(name, _)| Arc::clone(name)).collect()
     }
 
-    /// The name as it is now kept, or `None` if it was there before.
+    /// Adds a name. Returns it as it is stored, or `None` if it was there before.
     pub(crate) fn add(&mut self, kind: Kind, name: &[u8]) -> Option<Arc<[u8]>> {
         let names = self.names_mut(kind);
         if names.order.contains_key(name) {
@@ -79,7 +79,7 @@ impl Subscriptions {
         Some(name)
     }
 
-    /// True if the name was there.
+    /// Removes a name. Returns whether it was there.
     pub(crate) fn remove(&mut self, kind: Kind, name: &[u8]) -> bool {
         let was_there = self.names_mut(kind).order.remove(name).is_some();
         self.total -= usize::from(was_there);
@@ -106,7 +106,7 @@ impl Subscriptions {
 impl Kind {
     pub const ALL: [Kind; 3] = [Kind::Channel, Kind::Pattern, Kind::ShardChannel];
 
-    /// The first word of what a connection is told when it has subscribed.
+    /// Returns the first word of the confirmation of a subscription.
     pub(crate) fn subscribed_word(self) -> &'static str {
         match self {
             Kind::Channel => "subscribe",
@@ -125,7 +125,7 @@ impl Kind {
 }
 
 impl Space {
-    /// The kind of subscription that names a channel of this space.
+    /// Returns the kind of subscription to a channel of this space.
     pub fn kind(self) -> Kind {
         match self {
             Space::Global => Kind::Channel,

@@ -1,4 +1,4 @@
-//! Pub/sub as scripts; the replies are those of redis-server 7.0.15.
+//! Tests of pub/sub as scripts; the replies are those of redis-server 7.0.15.
 
 use resp::Protocol;
 

@@ -1,5 +1,5 @@
-//! The CRC-64 of Redis's payloads: Jones' polynomial, bits reversed, begun with zero. Eight bytes a
-//! step, with eight tables made at compile time.
+//! The CRC-64 of Redis's payloads: Jones' polynomial, bits reversed, initial value zero. Processes eight bytes per
+//! step, with eight tables built at compile time.
 
 /// The polynomial, lowest bit first.
 const POLYNOMIAL: u64 = 0x95AC_9329_AC4B_C9B5;
@@ -24,7 +24,7 @@ fn step_word(crc: u64, word: [u8; 8]) -> u64 {
     terms.fold(0, |sum, (byte, table)| sum ^ table[usize::from(*byte)])
 }
 
-/// `tables()[n][byte]` is what a byte does to the sum once `n` more bytes have followed it.
+/// Builds the tables: `tables()[n][byte]` is the contribution of a byte to the sum after `n` more bytes.
 const fn tables() -> [[u64; 256]; 8] {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0;

@@ -1,5 +1,4 @@
-//! LZF, the compression inside Redis's payloads: runs of literal bytes, and references to what stood
-//! up to 8 KiB before.
+//! LZF, the compression inside Redis's payloads: runs of literal bytes, and references to bytes up to 8 KiB before.
 //!
 //! ~~~text
 //! 000LLLLL literal...                  L + 1 literal bytes
@@ -7,18 +6,17 @@
 //! 111ooooo LLLLLLLL oooooooo           L + 9 bytes from o + 1 bytes before
 //! ~~~
 //!
-//! There are many ways to compress the same bytes. [`compress`] makes the very choices that Redis
-//! makes, so that the payload of DUMP is the same on both, byte for byte.
+//! There are many ways to compress the same bytes. [`compress`] makes exactly the same choices as Redis, so that
+//! the payload of DUMP is the same on both, byte for byte.
 
 const LITERALS_MAX: usize = 32;
 const REACH_BYTES: usize = 1 << 13;
 const REFERENCE_MIN: usize = 3;
 const REFERENCE_MAX: usize = (1 << 8) + (1 << 3);
-/// From here on a reference's length takes a byte of its own.
+/// From this length on, a reference's length takes a byte of its own.
 const LONG_REFERENCE: usize = 7;
 
-/// Where three bytes were last seen, by their hash. 0 stands for nowhere: what begins at the very
-/// first byte is never referred to.
+/// The last positions of byte triples, by their hash. 0 means none: the very first position is never referenced.
 struct Seen(Vec<u32>);
 
 const HASH_BITS: u32 = 16;
@@ -28,7 +26,7 @@ impl Seen {
         Seen(vec![0; 1 << HASH_BITS])
     }
 
-    /// Notes that the three bytes at `at` stand there, and says where they may have stood before.
+    /// Records the three bytes at `at`, and returns a possible earlier position of the same bytes.
     fn note(&mut self, bytes: &[u8], at: usize) -> usize {
         let place = &mut self.0[hash(bytes, at)];
         let before = *place as usize;
@@ -37,7 +35,7 @@ impl Seen {
     }
 }
 
-/// A hash of the three bytes at `at`.
+/// Returns a hash of the three bytes at `at`.
 fn hash(bytes: &[u8], at: usize) -> usize {
     let three =
         u32::from(bytes[at]) << 16 | u32::from(bytes[at + 1]) << 8 | u32::from(bytes[at + 2]);
@@ -45,10 +43,10 @@ fn hash(bytes: &[u8], at: usize) -> usize {
     (mixed & ((1 << HASH_BITS) - 1)) as usize
 }
 
-/// The output of [`compress`]: a run of literals is open all the time, possibly empty.
+/// The output of [`compress`]: a run of literals is always open, possibly empty.
 struct Packed {
     bytes: Vec<u8>,
-    /// How many literals the open run has; its length byte stands right before them.
+    /// Number of literals in the open run; its length byte is right before them.
     literals: usize,
 }
 
@@ -84,7 +82,7 @@ impl Packed {
         self.literals = 0;
     }
 
-    /// Writes the length of the open run, or takes its length byte back if nothing is in it.
+    /// Writes the length of the open run, or removes its length byte if the run is empty.
     fn close_run(&mut self) {
         if self.literals == 0 {
             self.bytes.pop();
@@ -94,7 +92,7 @@ impl Packed {
         }
     }
 
-    /// The room that is taken, without the length byte of an empty run.
+    /// Returns the size of the output, without the length byte of an empty run.
     fn taken(&self) -> usize {
         self.bytes.len() - usize::from(self.literals == 0)
     }
@@ -126,7 +124,7 @@ pub(super) fn compress(bytes: &[u8], room: usize) -> Option<Vec<u8>> {
         }
         packed.reference(len, at - before - 1);
         at += len;
-        // Of the bytes just referred to only the last places are worth noting.
+        // Of the bytes just referenced, only the last positions are worth recording.
         if at + 2 < bytes.len() {
             seen.note(bytes, at - 2);
             seen.note(bytes, at - 1);
@@ -140,8 +138,7 @@ pub(super) fn compress(bytes: &[u8], room: usize) -> Option<Vec<u8>> {
     Some(packed.bytes)
 }
 
-/// How many bytes at `before` and at `at` are the same, if `before` can be referred to and it is
-/// worth it.
+/// Returns the number of equal bytes at `before` and at `at`, if `before` can be referenced and that saves space.
 fn repeated(bytes: &[u8], before: usize, at: usize) -> Option<usize> {
     let in_reach = before > 0 && at - before <= REACH_BYTES;
     if !in_reach || bytes[before..before + 3] != bytes[at..at + 3] {
@@ -155,8 +152,8 @@ fn repeated(bytes: &[u8], before: usize, at: usize) -> Option<usize> {
     Some(len)
 }
 
-/// How long a reference may be when `left` bytes are left. Redis stops two bytes before the end,
-/// except that its unrolled loop runs on to the very end when 19 or 20 are left.
+/// Returns the maximum length of a reference when `left` bytes are left. Redis stops two bytes before the end,
+/// except that its unrolled loop runs to the very end when 19 or 20 are left.
 fn length_limit(left: usize) -> usize {
     match left - 2 {
         0..REFERENCE_MIN => REFERENCE_MIN,
@@ -165,8 +162,8 @@ fn length_limit(left: usize) -> usize {
     }
 }
 
-/// Undoes [`compress`]; `None` if this is not the compressed form of exactly `len` bytes. Memory is
-/// taken as bytes come out, never on the word of `len`.
+/// Reverts [`compress`]; `None` if this is not the compressed form of exactly `len` bytes. Memory is allocated as
+/// bytes are produced, never by trusting `len`.
 pub(super) fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut rest = packed;
@@ -186,7 +183,7 @@ pub(super) fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
     (bytes.len() == len).then_some(bytes)
 }
 
-/// Carries out one reference, and returns what follows it.
+/// Executes one reference, and returns the bytes that follow it.
 fn copy_before<'a>(bytes: &mut Vec<u8>, control: usize, behind: &'a [u8]) -> Option<&'a [u8]> {
     let (long, behind) = match (control >> 5, behind) {
         (LONG_REFERENCE, [long, behind @ ..]) => (usize::from(*long), behind),
@@ -196,7 +193,7 @@ fn copy_before<'a>(bytes: &mut Vec<u8>, control: usize, behind: &'a [u8]) -> Opt
     let (low, behind) = behind.split_first()?;
     let offset = ((control & 0x1F) << 8 | usize::from(*low)) + 1;
     let start = bytes.len().checked_sub(offset)?;
-    // The source may reach into what is being written: a run of one byte refers to itself.
+    // The source may overlap the bytes being written: a run of one byte references itself.
     for at in start..start + (control >> 5) + long + 2 {
         bytes.push(bytes[at]);
     }

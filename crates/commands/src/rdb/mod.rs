@@ -1,8 +1,8 @@
-//! A value in Redis's serialised form, as DUMP writes it and RESTORE reads it: a type, the value as
-//! an RDB file has it, the format's version, a checksum. Strings only, for now.
+//! A value in Redis's serialisation format, as DUMP writes it and RESTORE reads it: a type, the value as in an RDB
+//! file, the format's version, a checksum. Strings only, for now.
 //!
-//! What is written here is byte for byte what Redis 7.0 writes, compression included; what is read may
-//! come from any Redis up to that format's version. Called by `keyspace/dump.rs`.
+//! The output is byte for byte that of Redis 7.0, including compression; the input may come from any Redis up to
+//! that version of the format. Called by `keyspace/dump.rs`.
 mod lzf; //   The compression of strings.
 mod crc64; // The checksum.
 
@@ -10,13 +10,13 @@ use std::borrow::Cow;
 
 use store::Value;
 
-/// The version of the format that Redis 7.0 writes, and the last one that can be read.
+/// The version of the format that Redis 7.0 writes, and the latest that can be read.
 const VERSION: u16 = 10;
 const TYPE_STRING: u8 = 0;
 const CHECKSUM_BYTES: usize = 8;
 const FOOTER_BYTES: usize = 2 + CHECKSUM_BYTES;
 
-/// The two high bits of a length's first byte, and what they say about the rest.
+/// The two high bits of a length's first byte; they define the form of the rest.
 const LENGTH_14_BITS: u8 = 0x40;
 const LENGTH_32_BITS: u8 = 0x80;
 const LENGTH_64_BITS: u8 = 0x81;
@@ -26,23 +26,23 @@ const STRING_INT_16: u8 = 0xC1;
 const STRING_INT_32: u8 = 0xC2;
 const STRING_COMPRESSED: u8 = 0xC3;
 
-/// Longer text is never a number that would be kept in 32 bits.
+/// Maximum length of a text that may be a number of 32 bits.
 const INTEGER_TEXT_BYTES_MAX: usize = 11;
-/// Up to here compression is not tried.
+/// Strings up to this length are not compressed.
 const UNCOMPRESSED_BYTES_MAX: usize = 20;
-/// What compression must gain to be used.
+/// Minimum gain for compression to be used.
 const COMPRESSION_GAIN_BYTES: usize = 4;
 
-/// Why a payload cannot be read.
+/// The reason why a payload cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PayloadError {
-    /// Of a later version, or changed on the way.
+    /// The payload has a later version, or was corrupted.
     WrongChecksum,
-    /// Not a value of a type we have.
+    /// The payload is not a value of a supported type.
     BadFormat,
 }
 
-/// The payload of DUMP.
+/// Returns the payload of DUMP.
 pub(crate) fn dump(value: Value<'_>) -> Vec<u8> {
     let mut payload = vec![TYPE_STRING];
     put_value(&mut payload, value);
@@ -52,13 +52,13 @@ pub(crate) fn dump(value: Value<'_>) -> Vec<u8> {
     payload
 }
 
-/// The string in a payload of DUMP. None longer than `bytes_max` is made.
+/// Returns the string in a payload of DUMP. Never produces a string longer than `bytes_max`.
 pub(crate) fn restore(payload: &[u8], bytes_max: usize) -> Result<Cow<'_, [u8]>, PayloadError> {
     check(payload)?;
     read_string(payload, bytes_max).ok_or(PayloadError::BadFormat)
 }
 
-/// How many bytes the value takes in an RDB file, as `DEBUG OBJECT` tells.
+/// Returns the number of bytes of the value in an RDB file, for `DEBUG OBJECT`.
 pub(crate) fn serialized_len(value: Value<'_>) -> usize {
     let mut bytes = Vec::new();
     put_value(&mut bytes, value);
@@ -108,7 +108,7 @@ fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
     put_plain(out, bytes);
 }
 
-/// Writes a number that fits 32 bits; says whether it does.
+/// Writes the number if it fits 32 bits; returns whether it does.
 fn put_small_integer(out: &mut Vec<u8>, number: i64) -> bool {
     if let Ok(number) = i8::try_from(number) {
         out.push(STRING_INT_8);
@@ -173,7 +173,7 @@ fn decimal(number: impl Into<i64>) -> Cow<'static, [u8]> {
     Cow::Owned(number.into().to_string().into_bytes())
 }
 
-/// What is still to be read.
+/// The unread bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         self.take(LEN)?.try_into().ok()
     }
 
-    /// The bytes behind a tag.
+    /// Reads the bytes after a tag.
     fn tagged<const LEN: usize>(&mut self) -> Option<[u8; LEN]> {
         self.byte()?;
         self.array()

@@ -1,8 +1,8 @@
-//! Payloads of Redis's own, and broken ones.
+//! Tests of the serialisation, with payloads of Redis, and broken ones.
 
 use super::*;
 
-/// Strings, and what DUMP of them gave on redis-server 7.0.15.
+/// Strings, and the output of DUMP for them on redis-server 7.0.15.
 const DUMPED: &[(&[u8], &str)] = &[
     (b"", "00000a005d9b5c400f7fa2da"),
     (b"hello", "000568656c6c6f0a006372df766534200a"),
@@ -31,7 +31,7 @@ fn bytes_of(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
-/// A payload with this body, its version and checksum right.
+/// Returns a payload with this body, and a valid version and checksum.
 fn sealed(body: &[u8]) -> Vec<u8> {
     let mut payload = body.to_vec();
     payload.extend_from_slice(&VERSION.to_le_bytes());
@@ -54,7 +54,7 @@ fn numbers_are_dumped_as_their_text_is() {
     for number in [0, -7, 127, 128, -129, 300, 32_768, -70_000, i64::MAX, i64::MIN] {
         let text = number.to_string();
         let payload = dump(Value::Integer(number));
-        // A number of more digits than this is not tried to be compressed, its text would be.
+        // Longer numbers are not compressed, but their text would be.
         if text.len() <= UNCOMPRESSED_BYTES_MAX {
             assert_eq!(payload, dump(Value::Bytes(text.as_bytes())));
         }

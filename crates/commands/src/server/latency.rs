@@ -1,4 +1,4 @@
-//! LATENCY: events that took longer than `latency-monitor-threshold`, and how long commands take.
+//! LATENCY: events that took longer than `latency-monitor-threshold`, and durations of commands.
 
 use core::fmt::Write as _;
 
@@ -138,7 +138,7 @@ fn histogram(context: &mut Context<'_>) -> Result<(), Error> {
     if context.args.len() > 2 {
         let table = Table::default();
         let names: Vec<&[u8]> = context.args.from(2).collect();
-        // A container stands for all of its subcommands.
+        // A container matches all of its subcommands.
         counts.retain(|counts| {
             let root = counts.spec.full_name.split('|').next().unwrap_or_default();
             names.iter().any(|name| {
@@ -209,7 +209,7 @@ fn advice(event: &str) -> &'static str {
     }
 }
 
-/// How high the drawing is.
+/// Height of the graph in rows.
 const GRAPH_ROWS: u64 = 4;
 
 fn graph(context: &mut Context<'_>) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! LOLWUT: the keyspace as a picture, one cell for each bucket of 64 slots, the darker the more keys.
+//! LOLWUT: the keyspace as a picture, one cell for each bucket of 64 slots; cells with more keys are darker.
 
 use placement::Slot;
 

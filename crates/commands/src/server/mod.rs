@@ -1,5 +1,5 @@
-//! Commands about the node as a whole: TIME, ROLE, MONITOR, SHUTDOWN; `slowlog.rs` and `latency.rs`
-//! tell what was slow, `lolwut.rs` draws. CONFIG and INFO have files of their own beside this folder.
+//! Commands about the node as a whole: TIME, ROLE, MONITOR, SHUTDOWN; `slowlog.rs` and `latency.rs` report slow
+//! operations, `lolwut.rs` draws. CONFIG and INFO have files of their own beside this folder.
 mod latency;
 mod lolwut;
 mod slowlog;
@@ -82,12 +82,12 @@ fn monitor(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What SHUTDOWN was told.
+/// The options of SHUTDOWN.
 #[derive(Default)]
 struct ShutdownOptions {
     save: bool,
     no_save: bool,
-    /// NOW or FORCE, which change nothing here: there is nothing to wait for and nothing to fail.
+    /// NOW or FORCE; both have no effect: there is nothing to wait for and nothing that can fail.
     haste: bool,
     abort: bool,
 }

@@ -1,4 +1,4 @@
-//! SLOWLOG: the commands that took longest, the newest first.
+//! SLOWLOG: the slowest commands, the newest first.
 
 use super::{ADMIN_ALSO_IN_SCRIPTS, LOADING_STALE, SERVER};
 use crate::Error;

@@ -1,4 +1,4 @@
-//! Commands about the node, as dialogues.
+//! Tests of the commands about the node as scripts.
 
 use std::time::Duration;
 

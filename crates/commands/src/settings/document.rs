@@ -1,5 +1,4 @@
-//! The table as documentation: the text of `docs/configuration.md`, which a test of the binary
-//! keeps equal to this.
+//! Generates `docs/configuration.md` from the table; a test of the binary keeps the file equal to this text.
 
 use std::fmt::Write;
 
@@ -36,7 +35,7 @@ requirepass-file = \"/etc/opencluster/password\"
 ```
 ";
 
-/// The whole of `docs/configuration.md`.
+/// Returns the whole text of `docs/configuration.md`.
 pub fn document() -> String {
     let mut page = HEAD.to_owned();
     for section in Section::ALL {

@@ -1,7 +1,7 @@
-//! The configuration file: TOML, one `name = value` a line, and back for `CONFIG REWRITE`.
+//! The configuration file: TOML, one `name = value` per line, and back for `CONFIG REWRITE`.
 //!
-//! Called by `opencluster/src/config` at start and by `CONFIG REWRITE`. Only text goes in and out
-//! of here; whoever calls reads and writes the file.
+//! Called by `opencluster/src/config` at start and by `CONFIG REWRITE`. This module handles only text; the caller
+//! reads and writes the file.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use toml_edit::{Document, DocumentMut, Item, Value};
 
 use super::{Setting, Settings, TABLE, find};
 
-/// One `name = value` of a file, with the line it stands in, counted from 1.
+/// One `name = value` of a file, with its line number, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
     pub name: String,
@@ -17,7 +17,7 @@ pub struct FileEntry {
     pub line: usize,
 }
 
-/// What is wrong with a configuration file, and in which line.
+/// An error in a configuration file, with its line number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     pub line: usize,
@@ -30,7 +30,7 @@ impl fmt::Display for FileError {
     }
 }
 
-/// Reads a file's entries, in order. Whether names and values are right is not looked at yet.
+/// Parses a file's entries, in order. Does not yet check names and values.
 pub fn parse_file(text: &str) -> Result<Vec<FileEntry>, FileError> {
     let document = parse(text)?;
     let mut entries = Vec::new();
@@ -49,7 +49,7 @@ pub fn parse_file(text: &str) -> Result<Vec<FileEntry>, FileError> {
     Ok(entries)
 }
 
-/// Whether the names of settings begin with this and a dot.
+/// Returns whether there are settings whose names begin with `name` and a dot.
 fn is_group(name: &str) -> bool {
     let rest =
         |setting: &Setting| setting.name.strip_prefix(name).map(|rest| rest.starts_with('.'));
@@ -67,8 +67,8 @@ fn entry(text: &str, name: String, item: &Item) -> Result<FileEntry, FileError> 
     }
 }
 
-/// A file with the settings in `changed` at their present values. All else stays as it was
-/// written: order, comments, and what flags and the environment said over it.
+/// Returns the file with the settings in `changed` set to their present values. Everything else stays as it was
+/// written: order, comments, and settings that flags or the environment override.
 pub fn rewrite_file<'a>(
     text: &str,
     settings: &Settings,
@@ -85,7 +85,7 @@ pub fn rewrite_file<'a>(
 
 fn put(document: &mut DocumentMut, name: &str, text: &str) {
     let mut value = match text.parse::<i64>() {
-        // Not a password such as 007, which would lose its zeros.
+        // Not for a password such as 007, which would lose its zeros.
         Ok(number) if number.to_string() == text => Value::from(number),
         Ok(_) | Err(_) => Value::from(text),
     };
@@ -107,7 +107,7 @@ fn parse(text: &str) -> Result<Document<String>, FileError> {
     })
 }
 
-/// The text of a value, as the other layers would give it.
+/// Returns the text of a value in the form that flags and the environment use.
 fn plain_text(item: &Item) -> Option<String> {
     match item.as_value()? {
         Value::String(text) => Some(text.value().clone()),

@@ -1,13 +1,13 @@
-//! What texts a kind of setting takes, and how its value is written out again.
+//! Parses and formats the values of each kind of setting.
 //!
-//! `table.rs` gives each setting its [`Kind`]; the trait [`Value`] joins a kind to the type of the
-//! field it fills. The values with a grammar of their own are in `types.rs`.
+//! `table.rs` gives each setting its [`Kind`]; the trait [`Value`] connects a kind with the type of its field.
+//! Values with a grammar of their own are in `types.rs`.
 
 use core::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a setting's text may be, as data: documentation and error messages come from it.
+/// The valid texts of a setting, as data: documentation and error messages are generated from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     YesNo,
@@ -20,7 +20,7 @@ pub enum Kind {
         min: u64,
         max: u64,
     },
-    /// A number of `unit`, or one with its own: `500ms`, `5m`.
+    /// A number of `unit`, or a number with its own unit: `500ms`, `5m`.
     Duration {
         unit: Unit,
         min: i64,
@@ -30,9 +30,9 @@ pub enum Kind {
     Address,
     HostPort,
     HostPorts,
-    /// A port that is only opened when asked for.
+    /// A port that is opened only if it is configured.
     ExtraPort,
-    /// A port that follows the client port unless it is given: `auto`, `off` or a number.
+    /// A port that is derived from the client port unless it is given: `auto`, `off` or a number.
     SidePort {
         offset: u16,
     },
@@ -41,7 +41,7 @@ pub enum Kind {
     Secret,
     NotifyClasses,
     OutputLimits,
-    /// Networks and addresses between commas.
+    /// Networks and addresses, separated by commas.
     Networks,
 }
 
@@ -72,7 +72,7 @@ impl Unit {
 }
 
 impl Kind {
-    /// What is allowed, to follow "must be".
+    /// Returns a description of the valid values, to follow "must be".
     pub fn allowed(&self) -> String {
         match *self {
             Kind::YesNo => "yes or no".to_owned(),
@@ -117,7 +117,7 @@ impl Kind {
         }
     }
 
-    /// A value for people to read: sizes with their unit, nothing as a word.
+    /// Formats a value for people: sizes with their unit, all other values unchanged.
     pub fn friendly(&self, text: &str) -> String {
         match self {
             Kind::Bytes { .. } => text.parse().map_or_else(|_| text.to_owned(), size),
@@ -141,7 +141,7 @@ impl Kind {
 }
 
 fn range(min: i64, max: i64) -> String {
-    // Nobody needs to read 9223372036854775807.
+    // Omit huge limits such as 9223372036854775807.
     if max >= i64::from(u32::MAX >> 1) {
         format!(", {min} or more")
     } else {
@@ -149,7 +149,7 @@ fn range(min: i64, max: i64) -> String {
     }
 }
 
-/// A number of bytes with the largest unit that divides it.
+/// Formats a number of bytes with the largest unit that divides it.
 fn size(bytes: u64) -> String {
     let units = [(30, "gb"), (20, "mb"), (10, "kb")];
     let fits = |(shift, _): &(u32, &str)| bytes > 0 && bytes.trailing_zeros() >= *shift;
@@ -159,9 +159,9 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// A field's type: takes the texts of its kind, and gives them back.
+/// The type of a field: parses and formats the texts of its kind.
 pub(super) trait Value {
-    /// Takes over `text`. An error holds Redis's words for it, and leaves the value as it was.
+    /// Sets the value from `text`. An error holds Redis's text for it, and leaves the value unchanged.
     fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String>;
     fn show(&self, kind: &Kind) -> String;
 }
@@ -185,7 +185,7 @@ number!(u16);
 number!(u32);
 number!(u64);
 
-/// A count or a size, within the range of its kind.
+/// Parses a count or a size within the range of its kind.
 fn whole_number(text: &str, kind: &Kind) -> Result<i128, String> {
     if let Kind::Bytes { min, max } = *kind {
         let bytes = parse_bytes(text).ok_or("argument must be a memory value")?;
@@ -209,7 +209,7 @@ fn parse_integer(text: &str) -> Result<i128, String> {
     number.map(i128::from).map_err(|_| "argument couldn't be parsed into an integer".to_owned())
 }
 
-/// Reads a size as Redis does: `k`, `m` and `g` are powers of 1000, `kb`, `mb` and `gb` of 1024.
+/// Parses a size as Redis does: `k`, `m` and `g` are powers of 1000, `kb`, `mb` and `gb` of 1024.
 pub(super) fn parse_bytes(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -226,7 +226,7 @@ pub(super) fn parse_bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Reads a duration in microseconds. A number without a unit has that of its kind.
+/// Parses a duration into microseconds. A number without a unit has the unit of its kind.
 fn parse_micros(text: &str, plain: Unit) -> Result<i128, String> {
     let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
     let (number, unit) = text.split_at(digits);
@@ -243,7 +243,7 @@ fn parse_micros(text: &str, plain: Unit) -> Result<i128, String> {
     Ok(parse_integer(number)? * i128::from(factor))
 }
 
-/// `None` for a negative number, which stands for "off".
+/// Parses a duration; `None` for a negative number, which means "off".
 fn duration(text: &str, kind: &Kind) -> Result<Option<Duration>, String> {
     let Kind::Duration { unit, min, max } = *kind else {
         unreachable!("{kind:?} is not a kind of duration")

@@ -1,16 +1,16 @@
-//! The settings of a node: one table, one typed struct, and the texts that go in and out of it.
+//! The settings of a node: one table, one typed struct, and their parsing and formatting.
 //!
-//! Everybody who knows a setting knows it from here: the command line, the environment, the
-//! configuration file, `CONFIG GET`, `SET` and `REWRITE`, and `docs/configuration.md`. Adding one
-//! is a field of [`Settings`], its default, and a row of [`TABLE`]; all of the above follow.
-//! No environment and no files are read here: the binary does that, in `opencluster/src/config`.
+//! This is the only definition of the settings, for the command line, the environment, the configuration file,
+//! `CONFIG GET`, `SET` and `REWRITE`, and `docs/configuration.md`. To add a setting, add a field of [`Settings`],
+//! its default, and a row of [`TABLE`]; all of the above follow. This module reads no environment and no files: the
+//! binary does, in `opencluster/src/config`.
 
 mod table; //    Start here: every setting, as data.
-mod kind; //     What texts a kind of setting takes, and how its value is written out.
-mod types; //    The values that are not plain numbers.
+mod kind; //     Parses and formats the values of each kind of setting.
+mod types; //    Values that are not plain numbers.
 mod file; //     The configuration file: text to settings, and CONFIG REWRITE back.
-mod document; // The table as docs/configuration.md.
-mod suggest; //  What an unknown name was probably meant to be.
+mod document; // Generates docs/configuration.md.
+mod suggest; //  Suggests the intended name for an unknown one.
 
 use core::net::{IpAddr, Ipv4Addr};
 use std::fmt;
@@ -27,63 +27,63 @@ pub use types::{
     JoinAddresses, LogFormat, LogLevel, NotifyClasses, OutputLimit, OutputLimits, Secret, SidePort,
 };
 
-/// What a node was told, typed. The names are those of [`TABLE`] with `_` for `-` and for the dot.
+/// The settings of a node, typed. The names are those of [`TABLE`] with `_` for `-` and for the dot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Where clients connect. Only loopback unless told otherwise.
+    /// The address on which clients connect. Loopback by default.
     pub bind: IpAddr,
-    /// 0 lets the system pick a free one.
+    /// 0 lets the system choose a free port.
     pub port: u16,
     pub http_port: SidePort,
     pub peer_port: SidePort,
     pub any_port: ExtraPort,
-    /// The address given to clients, where it differs from `bind` and `port`.
+    /// The address announced to clients, if it differs from `bind` and `port`.
     pub advertise: Option<Advertise>,
     /// Empty until the binary has filled in the host's name.
     pub name: String,
     pub tcp_backlog: u32,
     /// Zero: no keepalive probes.
     pub tcp_keepalive: Duration,
-    /// Zero: idle clients stay.
+    /// Zero: idle clients are not disconnected.
     pub timeout: Duration,
-    /// 0: one a core, at most eight.
+    /// 0: one per core, at most eight.
     pub io_threads: u16,
     pub cross_slot: CrossSlot,
 
-    /// Empty: this node begins a new cluster.
+    /// Empty: this node starts a new cluster.
     pub join: JoinAddresses,
     pub data_dir: Option<PathBuf>,
     pub weight: u32,
-    /// `None`: the zone of all that were told none.
+    /// `None`: the common zone of all nodes without a configured zone.
     pub zone: Option<String>,
-    /// What the first node says of these three is so for all; `None` takes what there is.
+    /// The first node's values of these three apply to the whole cluster; `None` accepts the cluster's values.
     pub buckets: Option<Buckets>,
     pub backups: Option<u8>,
     pub ack: Option<Ack>,
 
-    /// Bytes; 0 for no limit.
+    /// In bytes; 0 for no limit.
     pub maxmemory: u64,
     pub maxmemory_policy: EvictionPolicy,
     pub maxmemory_samples: u32,
     pub lfu_log_factor: u32,
-    /// Minutes after which a key's counter has lost one.
+    /// Minutes after which a key's counter is decremented by one.
     pub lfu_decay_time: u32,
 
     pub maxclients: u32,
-    /// Bytes of one client's unread requests.
+    /// Maximum bytes of one client's unprocessed requests.
     pub client_query_buffer_limit: u64,
     pub client_output_buffer_limit: OutputLimits,
-    /// Bytes of one argument.
+    /// Maximum bytes of one argument.
     pub proto_max_bulk_len: u64,
 
     /// Empty: clients need no password.
     pub requirepass: Secret,
     pub requirepass_file: Option<PathBuf>,
     pub secret_file: Option<PathBuf>,
-    /// What `secret_file` holds. Not in the table, so that nothing ever shows it.
+    /// The content of `secret_file`. Not in the table, so that nothing ever shows it.
     pub secret: Secret,
     pub admin_token_file: Option<PathBuf>,
-    /// What `admin_token_file` holds; empty if nobody may operate the cluster over HTTP. Not in the table.
+    /// The content of `admin_token_file`; empty if operating the cluster over HTTP is disabled. Not in the table.
     pub admin_token: Secret,
     pub insecure: bool,
     pub timers_allow_callbacks: AllowedCallbacks,
@@ -91,7 +91,7 @@ pub struct Settings {
     pub log_level: LogLevel,
     pub log_format: LogFormat,
     pub notify_keyspace_events: NotifyClasses,
-    /// `None`: the slow log is off. Zero: it takes every command.
+    /// `None`: the slow log is off. Zero: it records every command.
     pub slowlog_log_slower_than: Option<Duration>,
     pub slowlog_max_len: u64,
     /// Zero: the latency monitor is off.
@@ -148,23 +148,23 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The port for HTTP beside a client port: `None` when it is off or there is no room for it.
-    /// A client port that the system picked gives no hint, so the system picks this one too.
+    /// Returns the port for HTTP: `None` if it is off or the derived port would be out of range. If the system
+    /// chooses the client port, it also chooses this one.
     pub fn effective_http_port(&self) -> Option<u16> {
         self.http_port.beside(self.port, SidePort::HTTP_OFFSET)
     }
 
-    /// The port other nodes are told for this one. See [`Settings::http_port`].
+    /// Returns the port announced to other nodes. See [`Settings::http_port`].
     pub fn effective_peer_port(&self) -> Option<u16> {
         self.peer_port.beside(self.port, SidePort::PEER_OFFSET)
     }
 
-    /// The value of a setting as `CONFIG GET` shows it; `None` if there is no such setting.
+    /// Returns the value of a setting as `CONFIG GET` shows it; `None` if there is no such setting.
     pub fn get(&self, name: &str) -> Option<String> {
         Some(find(name)?.read(self))
     }
 
-    /// Sets one from a text, at start. An error changes nothing.
+    /// Sets a setting from a text, at start. An error changes nothing.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
         let Some(setting) = find(name) else {
             let suggestion = nearest(name, TABLE.iter().map(|setting| setting.name));
@@ -173,7 +173,7 @@ impl Settings {
         setting.write(self, text)
     }
 
-    /// Sets one while the node runs, as `CONFIG SET` does: what needs a restart is refused.
+    /// Changes a setting while the node runs, as `CONFIG SET` does: refuses settings that need a restart.
     pub fn change(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
         match find(name).map(|setting| (setting.change(), setting.name)) {
             Some((Change::AtStart, name)) => Err(SettingError::NeedsRestart { name }),
@@ -182,7 +182,7 @@ impl Settings {
     }
 }
 
-/// Why a setting was not set. Nothing was changed.
+/// The reason why a setting was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
     Unknown {
@@ -191,18 +191,18 @@ pub enum SettingError {
     },
     Invalid {
         name: &'static str,
-        /// As it was given; a secret is not repeated.
+        /// The value as it was given; a secret is not repeated.
         value: String,
-        /// "must be ..." for people.
+        /// The valid values for people, "must be ...".
         allowed: String,
-        /// What Redis answers to `CONFIG SET` for the same mistake.
+        /// Redis's reply to `CONFIG SET` for the same mistake.
         redis: String,
     },
-    /// Only known at start: `CONFIG SET` cannot change it.
+    /// The setting is read only at start: `CONFIG SET` cannot change it.
     NeedsRestart {
         name: &'static str,
     },
-    /// One of Redis's settings that has a single value here.
+    /// A setting of Redis that has a fixed value here.
     Fixed {
         name: &'static str,
         value: &'static str,
@@ -210,7 +210,7 @@ pub enum SettingError {
 }
 
 impl SettingError {
-    /// The error line of `CONFIG SET`, as Redis words it, with the name as the client wrote it.
+    /// Returns the error line of `CONFIG SET` in Redis's words, with the name as the client wrote it.
     pub fn redis_error(&self, name: &str) -> String {
         let reason = match self {
             SettingError::Unknown { .. } => {

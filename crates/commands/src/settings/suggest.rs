@@ -1,6 +1,6 @@
-//! What an unknown name was probably meant to be. Called by `Settings::set` and the command line.
+//! Suggests the intended name for an unknown one. Called by `Settings::set` and the command line.
 
-/// The candidate closest to `word`, if one is close enough that a slip explains the difference.
+/// Returns the candidate closest to `word`, if it is close enough for a typing error.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_ascii_lowercase().replace('_', "-");
     let slips_max = (word.len() / 3).clamp(1, 4);
@@ -11,7 +11,7 @@ pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, candidate)| candidate)
 }
 
-/// How many slips turn `a` into `b`: a letter too many, too few, wrong, or two swapped.
+/// Returns the number of typing errors that turn `a` into `b`: a letter too many, too few, wrong, or two swapped.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     // slips[i][j] is the distance between the first i letters of a and the first j of b.

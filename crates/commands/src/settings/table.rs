@@ -1,11 +1,11 @@
-//! Every setting of a node, as data. Called by `Settings::get` and `set`, and walked by whoever
-//! lists settings: flags, `CONFIG GET` patterns, the documentation.
+//! Every setting of a node, as data. Used by `Settings::get` and `set`, and by all code that lists settings: flags,
+//! `CONFIG GET` patterns, the documentation.
 
 use super::kind::{Kind, Unit, Value};
 use super::types::{Ack, Buckets, CrossSlot, EvictionPolicy, LogFormat, LogLevel, SidePort};
 use super::{SettingError, Settings};
 
-/// One row: what the setting is called, what it takes, and where its value is kept.
+/// One row: the setting's name, its valid values, and its field.
 pub struct Setting {
     pub name: &'static str,
     pub section: Section,
@@ -15,7 +15,7 @@ pub struct Setting {
     held: Held,
 }
 
-/// The part of the documentation, and of `--help`, in which a setting stands.
+/// The section of the documentation, and of `--help`, that contains a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     Network,
@@ -24,7 +24,7 @@ pub enum Section {
     Limits,
     Security,
     Watching,
-    /// Redis's own, with one value each: there because clients and tools read them.
+    /// Settings of Redis with a fixed value: present because clients and tools read them.
     Compatibility,
 }
 
@@ -52,25 +52,25 @@ impl Section {
     }
 }
 
-/// When a setting can be given another value.
+/// The time at which a setting can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// At start, and by `CONFIG SET` while the node runs.
     AtRunTime,
     /// Only at start: file, environment, flags.
     AtStart,
-    /// It has one value.
+    /// Never: it has a fixed value.
     Never,
 }
 
-/// Where a setting's value is kept.
+/// The storage of a setting's value.
 enum Held {
     RunTime(Field),
     Start(Field),
     Fixed(&'static str),
 }
 
-/// A field of [`Settings`], as text.
+/// A field of [`Settings`], accessed as text.
 struct Field {
     read: fn(&Settings, &Kind) -> String,
     write: fn(&mut Settings, &str, &Kind) -> Result<(), String>,
@@ -85,18 +85,18 @@ impl Setting {
         }
     }
 
-    /// A secret is taken from a file or the environment, never from an argument, and no message
-    /// repeats it.
+    /// Returns whether the setting is a secret: read from a file or the environment, never from an argument, and
+    /// never repeated in messages.
     pub fn is_secret(&self) -> bool {
         self.kind == Kind::Secret
     }
 
-    /// The environment variable of this setting.
+    /// Returns the name of the setting's environment variable.
     pub fn env_name(&self) -> String {
         format!("OPENCLUSTER_{}", self.name.replace(['-', '.'], "_").to_ascii_uppercase())
     }
 
-    /// The value a node has when nobody says anything, as `CONFIG GET` shows it.
+    /// Returns the default value, as `CONFIG GET` shows it.
     pub fn default_text(&self) -> String {
         self.read(&Settings::default())
     }
@@ -113,7 +113,7 @@ impl Setting {
             Held::RunTime(field) | Held::Start(field) => {
                 (field.write)(settings, text, &self.kind).map_err(|redis| self.invalid(text, redis))
             }
-            // Many a script says `CONFIG SET save ""`: what is so already may be said.
+            // Many scripts send `CONFIG SET save ""`: setting the present value is allowed.
             Held::Fixed(value) if text.eq_ignore_ascii_case(value) => Ok(()),
             Held::Fixed(value) => Err(SettingError::Fixed { name: self.name, value }),
         }
@@ -125,7 +125,7 @@ impl Setting {
     }
 }
 
-/// The setting of that name, in any case.
+/// Returns the setting with this name, case-insensitively.
 pub fn find(name: &str) -> Option<&'static Setting> {
     TABLE.iter().find(|setting| setting.name.eq_ignore_ascii_case(name))
 }
@@ -160,14 +160,14 @@ const COUNT: Kind = Kind::Integer { min: 0, max: INT_MAX };
 const PORT: Kind = Kind::Integer { min: 0, max: u16::MAX as i64 };
 const SECONDS: Kind = Kind::Duration { unit: Unit::Seconds, min: 0, max: INT_MAX };
 const MILLISECONDS: Kind = Kind::Duration { unit: Unit::Milliseconds, min: 0, max: i64::MAX };
-/// Smaller buffers could not hold the requests that Redis's own tools send.
-/// A longer string could not be sent to a backup as one.
+/// Sizes of arguments. Minimum: smaller buffers could not hold the requests that Redis's own tools send. Maximum: a
+/// longer string could not be sent to a backup as one effect.
 const BULK: Kind = Kind::Bytes { min: 1 << 20, max: 512 << 20 };
 const BUFFER: Kind = Kind::Bytes { min: 1 << 20, max: i64::MAX as u64 };
 const ANY_SIZE: Kind = Kind::Bytes { min: 0, max: u64::MAX };
 
 /// All settings, grouped by section.
-#[rustfmt::skip] // One row a line or two: a table is read in columns.
+#[rustfmt::skip] // One row per line or two, so that the table reads in columns.
 pub static TABLE: &[Setting] = &[
     row!(Network "bind" Start bind, Kind::Address,
         "The address to listen on; anything but loopback needs a password and a secret"),

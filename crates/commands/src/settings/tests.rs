@@ -1,4 +1,4 @@
-//! What the table promises to everyone who reads it.
+//! Tests of the guarantees of the table of settings.
 
 use super::*;
 

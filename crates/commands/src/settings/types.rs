@@ -1,12 +1,12 @@
-//! The values of settings that are not plain numbers: choices, classes of events, buffer limits,
-//! addresses and secrets. Each reads and writes the text Redis uses, through `kind::Value`.
+//! Values of settings that are not plain numbers: choices, classes of events, buffer limits, addresses and secrets.
+//! Each parses and formats the text that Redis uses, through `kind::Value`.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::kind::{Kind, Value, parse_bytes};
 
-/// A type with one word for each of its values.
+/// Defines a type with one word for each of its values.
 macro_rules! choice {
     ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -14,7 +14,7 @@ macro_rules! choice {
         pub enum $type { $($(#[$variant_doc])* $variant,)+ }
 
         impl $type {
-            /// Every value in words, in the order Redis lists them.
+            /// The words of all values, in Redis's order.
             pub const WORDS: &'static [&'static str] = &[$($word,)+];
 
             pub fn word(self) -> &'static str {
@@ -40,7 +40,7 @@ macro_rules! choice {
     };
 }
 
-/// A setting that may be left unsaid: the empty text.
+/// Makes a setting optional: the empty text means `None`.
 macro_rules! unsaid {
     ($($type:ty = $first:expr;)+) => {$(
         impl Value for Option<$type> {
@@ -67,7 +67,7 @@ unsaid! {
     Buckets = Buckets::B256;
 }
 
-/// Where timers may call back, as it was said.
+/// The allowed callback targets of timers, with the configured text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedCallbacks {
     text: String,
@@ -99,7 +99,7 @@ impl Value for AllowedCallbacks {
 }
 
 choice! {
-    /// Which keys make room when `maxmemory` is reached.
+    /// The keys to evict when `maxmemory` is reached.
     EvictionPolicy {
         VolatileLru = "volatile-lru",
         VolatileLfu = "volatile-lfu",
@@ -113,33 +113,33 @@ choice! {
 }
 
 choice! {
-    /// Whether one command, or one MULTI, may touch several slots.
+    /// Permission for one command, or one MULTI, to access several slots.
     CrossSlot {
-        /// As long as one node holds them all.
+        /// Allowed while one node holds them all.
         Allowed = "allowed",
-        /// Refused as a cluster of several nodes would refuse it, to find out early.
+        /// Refused as in a cluster of several nodes, to find such commands early.
         Never = "never",
     }
 }
 
 choice! {
-    /// When a write is acknowledged.
+    /// The time at which a write is acknowledged.
     Ack {
-        /// When every backup has it.
+        /// After every backup has it.
         Backup = "backup",
-        /// When the primary has it: it can be lost.
+        /// After the primary has it: the write can be lost.
         Primary = "primary",
     }
 }
 
 choice! {
-    /// How much a node says of what happens.
+    /// The verbosity of the log.
     LogLevel {
-        /// What went wrong here.
+        /// Failures on this node.
         Error = "error",
-        /// What is wrong elsewhere, or may become so.
+        /// Problems elsewhere, or possible problems.
         Warn = "warn",
-        /// Who came and went.
+        /// Members that join and leave.
         Info = "info",
         /// Every change of the map.
         Debug = "debug",
@@ -147,17 +147,17 @@ choice! {
 }
 
 choice! {
-    /// How a line of the log is written.
+    /// The format of a log line.
     LogFormat {
-        /// For people.
+        /// Text for people.
         Text = "text",
-        /// An object a line, for programs.
+        /// One JSON object per line, for programs.
         Json = "json",
     }
 }
 
 choice! {
-    /// How many buckets a new cluster begins with. They are split when there are too few of them.
+    /// The initial number of buckets of a new cluster. Buckets are split when there are too few of them.
     Buckets {
         B16 = "16",
         B256 = "256",
@@ -172,9 +172,9 @@ pub struct NotifyClasses(u16);
 
 impl NotifyClasses {
     pub const NONE: NotifyClasses = NotifyClasses(0);
-    /// Publish on `__keyspace@0__:KEY`.
+    /// Publishes on `__keyspace@0__:KEY`.
     pub const KEYSPACE: NotifyClasses = NotifyClasses(1 << 0);
-    /// Publish on `__keyevent@0__:EVENT`.
+    /// Publishes on `__keyevent@0__:EVENT`.
     pub const KEYEVENT: NotifyClasses = NotifyClasses(1 << 1);
     pub const GENERIC: NotifyClasses = NotifyClasses(1 << 2);
     pub const STRING: NotifyClasses = NotifyClasses(1 << 3);
@@ -188,10 +188,10 @@ impl NotifyClasses {
     pub const MODULE: NotifyClasses = NotifyClasses(1 << 11);
     pub const KEY_MISS: NotifyClasses = NotifyClasses(1 << 12);
     pub const NEW: NotifyClasses = NotifyClasses(1 << 13);
-    /// What `A` stands for: every class but key misses and new keys.
+    /// The meaning of `A`: every class except key misses and new keys.
     pub const ALL: NotifyClasses = NotifyClasses(0b1111_1111_1100);
 
-    /// In the order in which Redis writes them.
+    /// The letters in the order in which Redis writes them.
     const LETTERS: [(char, NotifyClasses); 11] = [
         ('g', Self::GENERIC),
         ('$', Self::STRING),
@@ -208,7 +208,7 @@ impl NotifyClasses {
     const LAST_LETTERS: [(char, NotifyClasses); 3] =
         [('K', Self::KEYSPACE), ('E', Self::KEYEVENT), ('m', Self::KEY_MISS)];
 
-    /// Whether all of `other` is in here.
+    /// Returns whether all classes of `other` are included.
     #[must_use]
     pub fn contains(self, other: NotifyClasses) -> bool {
         self.0 & other.0 == other.0
@@ -219,7 +219,7 @@ impl NotifyClasses {
         NotifyClasses(self.0 | other.0)
     }
 
-    /// Whether an event of `class` is published at all: the class is on, and so is a channel.
+    /// Returns whether events of `class` are published: the class is on, and so is a channel.
     #[must_use]
     pub fn publishes(self, class: NotifyClasses) -> bool {
         self.contains(class) && (self.contains(Self::KEYSPACE) || self.contains(Self::KEYEVENT))
@@ -245,7 +245,7 @@ impl Value for NotifyClasses {
     }
 
     fn show(&self, _: &Kind) -> String {
-        // Redis leaves out `n` after an `A`, though it is on: kept, so that both show the same.
+        // Redis omits `n` after an `A`, although it is on; we show the same.
         let letters: &[_] =
             if self.contains(Self::ALL) { &[('A', Self::ALL)] } else { &Self::LETTERS };
         let on = |(letter, class): &(char, NotifyClasses)| self.contains(*class).then_some(*letter);
@@ -253,12 +253,12 @@ impl Value for NotifyClasses {
     }
 }
 
-/// How much a client may leave unread before it is disconnected. 0 stands for no limit.
+/// Limits on a client's unread output before it is disconnected. 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutputLimit {
-    /// At once.
+    /// Above this size the client is disconnected at once.
     pub hard_bytes: u64,
-    /// After more than this for `soft_for` without a break.
+    /// Above this size the client is disconnected after `soft_for` without interruption.
     pub soft_bytes: u64,
     pub soft_for: Duration,
 }
@@ -283,7 +283,7 @@ impl Default for OutputLimits {
 }
 
 impl Value for OutputLimits {
-    /// Classes that are not named keep their limits.
+    /// Sets the limits of the named classes; the others keep theirs.
     fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         if words.is_empty() || !words.len().is_multiple_of(4) {
@@ -329,13 +329,13 @@ impl fmt::Display for OutputLimit {
     }
 }
 
-/// A port beside the client port: for HTTP, or for other nodes.
+/// A second port of the node: for HTTP, or for other nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SidePort {
-    /// The client port plus a fixed distance.
+    /// The client port plus a fixed offset.
     Offset,
     Off,
-    /// This one; 0 lets the system pick.
+    /// This port; 0 lets the system choose.
     At(u16),
 }
 
@@ -374,11 +374,11 @@ impl Value for SidePort {
     }
 }
 
-/// A port that is only opened when asked for.
+/// A port that is opened only if it is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtraPort {
     Off,
-    /// This one; 0 lets the system pick.
+    /// This port; 0 lets the system choose.
     At(u16),
 }
 
@@ -399,12 +399,12 @@ impl Value for ExtraPort {
     }
 }
 
-/// The address under which clients and other nodes reach this one.
+/// The address under which clients and other nodes reach this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advertise {
-    /// A name or an address; IPv6 without its brackets.
+    /// A name or an address; IPv6 without brackets.
     pub host: String,
-    /// `None`: the port that is listened on.
+    /// `None`: the port on which the node listens.
     pub port: Option<u16>,
 }
 
@@ -454,7 +454,7 @@ pub struct JoinAddresses(pub Vec<JoinAddress>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinAddress {
-    /// A name or an address; IPv6 without its brackets.
+    /// A name or an address; IPv6 without brackets.
     pub host: String,
     pub port: u16,
 }
@@ -484,7 +484,7 @@ impl Value for JoinAddresses {
     }
 }
 
-/// A password or a key. It does not show itself in logs; whoever needs it says `expose`.
+/// A password or a key. Formatting does not reveal it in logs; `expose` returns it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 

@@ -1,4 +1,4 @@
-//! Strings that are numbers: INCR and its kin. They keep the key's expiry.
+//! Strings that are numbers: INCR and its variants. They keep the key's expiry.
 
 use store::{Effect, NewValue, Value};
 
@@ -42,7 +42,7 @@ fn add(context: &mut Context<'_>, amount: i64) -> Result<(), Error> {
     Ok(())
 }
 
-/// A string that some command put together may be a number too.
+/// Returns the value as a number. A string computed by a command may be a number too.
 fn integer_of(value: Value<'_>) -> Result<i64, Error> {
     match value {
         Value::Integer(number) => Ok(number),
@@ -67,7 +67,7 @@ pub(super) fn incrbyfloat(context: &mut Context<'_>) -> Result<(), Error> {
         .filter(|sum| sum.is_finite())
         .ok_or(const { Error::fixed("ERR increment would produce NaN or Infinity") })?;
     let text = sum.to_text();
-    // Never kept as a number, even if it is one: Redis does not either, and OBJECT ENCODING tells.
+    // Never stored as a number, even if it is one: Redis does not either, and OBJECT ENCODING shows it.
     let value = NewValue::Plain(text.as_bytes());
     context.keys.apply(&Effect::Put { key, value, expires_at });
     context.keys.notify(NotifyClasses::STRING, "incrbyfloat", key.bytes());

@@ -1,10 +1,9 @@
-//! The floating-point numbers of INCRBYFLOAT. Redis computes them as C's `long double`, which on
-//! x86-64 has a significand of 64 bits and an exponent of 15; no type of Rust's does, and `f64`
-//! would turn 0.1 + 0.2 into 0.30000000000000004. So they are computed here in integers, with the
-//! same roundings: every digit is the one that Redis prints on x86-64. (On machines where `long
-//! double` is something else, Redis itself prints other last digits than it does there.)
+//! The floating-point numbers of INCRBYFLOAT. Redis computes them as C's `long double`, which on x86-64 has a
+//! significand of 64 bits and an exponent of 15 bits; Rust has no such type, and `f64` would turn 0.1 + 0.2 into
+//! 0.30000000000000004. So this module computes them with integers and the same rounding: every digit is the one
+//! that Redis prints on x86-64. (On machines with another `long double`, Redis itself prints other last digits.)
 
-mod big; // Whole numbers of any size.
+mod big; // Integers of any size.
 
 use big::Big;
 
@@ -17,8 +16,8 @@ pub(super) struct Extended {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Magnitude {
-    /// `mantissa * 2^exponent`. The mantissa's top bit is set, but for the smallest numbers, whose
-    /// exponent is `EXPONENT_MIN`. So of two numbers, comparing exponents first tells the greater.
+    /// `mantissa * 2^exponent`. The mantissa's top bit is set, except for the smallest numbers, whose exponent is
+    /// `EXPONENT_MIN`. So comparing exponents first finds the greater of two numbers.
     Finite {
         exponent: i32,
         mantissa: u64,
@@ -30,22 +29,22 @@ const EXPONENT_MIN: i32 = -16_445;
 const EXPONENT_MAX: i32 = 16_320;
 const MANTISSA_BITS: i32 = 64;
 
-/// Longer texts are not numbers, says Redis.
+/// Maximum length of a number's text, as in Redis.
 const TEXT_BYTES_MAX: usize = 5 * 1024 - 1;
 
-/// Decimal exponents beyond these are surely too large or too small.
+/// Decimal exponents beyond these limits are certainly out of range.
 const DECIMAL_EXPONENT_MAX: i64 = 4_940;
 const DECIMAL_EXPONENT_MIN: i64 = -4_960;
 
-/// Digits behind the point in a text, as Redis prints them.
+/// Maximum number of digits after the decimal point, as in Redis.
 const DECIMALS: usize = 17;
 const DECIMALS_SCALE: u128 = 10u128.pow(17);
 
 impl Extended {
     pub(super) const ZERO: Extended = Extended { negative: false, magnitude: Magnitude::ZERO };
 
-    /// Reads what C's `strtold` reads: decimal and hexadecimal numbers, and infinity by name. `None`
-    /// if it is no number, or one that is too large, or too small to be told from zero.
+    /// Parses the same texts as C's `strtold`: decimal and hexadecimal numbers, and infinity by name. `None` if the
+    /// text is not a number, or the number is too large, or so small that it rounds to zero.
     pub(super) fn parse(text: &[u8]) -> Option<Extended> {
         if text.len() > TEXT_BYTES_MAX {
             return None;
@@ -69,7 +68,7 @@ impl Extended {
         self.magnitude != Magnitude::Infinite
     }
 
-    /// The sum, rounded to the nearest number; `None` if it is undefined.
+    /// Returns the sum, rounded to the nearest number; `None` if it is undefined.
     pub(super) fn plus(self, other: Extended) -> Option<Extended> {
         use Magnitude::{Finite, Infinite};
         match (self.magnitude, other.magnitude) {
@@ -90,7 +89,7 @@ impl Extended {
         }
     }
 
-    /// In decimal, with at most 17 digits behind the point and no zeros at the end. Must be finite.
+    /// Formats the number in decimal, with at most 17 digits after the point and no trailing zeros. Must be finite.
     pub(super) fn to_text(self) -> String {
         let Magnitude::Finite { exponent, mantissa } = self.magnitude else {
             unreachable!("only finite numbers are stored");
@@ -107,15 +106,15 @@ impl Extended {
 impl Magnitude {
     const ZERO: Magnitude = Magnitude::Finite { exponent: EXPONENT_MIN, mantissa: 0 };
 
-    /// What a parser makes of a number that is not zero: if rounding made it zero or infinite, it
-    /// was out of range.
+    /// Returns the parsed magnitude of a number that is not zero: if rounding made it zero or infinite, it was out
+    /// of range.
     fn in_range(self) -> Option<Magnitude> {
         (self != Magnitude::ZERO && self != Magnitude::Infinite).then_some(self)
     }
 }
 
-/// Something between roundings: `significand * 2^exponent`, and a little more if `inexact`. If so,
-/// the significand has at least two bits more than a mantissa.
+/// A number before rounding: `significand * 2^exponent`, and slightly more if `inexact`. In that case the
+/// significand has at least two bits more than a mantissa.
 #[derive(Clone, Copy)]
 struct Unrounded {
     significand: u128,
@@ -124,11 +123,11 @@ struct Unrounded {
 }
 
 impl Unrounded {
-    /// The nearest magnitude; of two equally near ones the even.
+    /// Returns the nearest magnitude; of two equally near ones the even one.
     fn round(self) -> Magnitude {
         let Unrounded { significand, exponent, inexact } = self;
         let bits = (u128::BITS - significand.leading_zeros()).cast_signed();
-        // How many low bits have no place in the mantissa; below zero: how many zeros it gets.
+        // Number of low bits that do not fit the mantissa; if negative: number of zeros appended.
         let excess = (bits - MANTISSA_BITS).max(EXPONENT_MIN - exponent);
         let mut mantissa = if excess <= 0 {
             significand << excess.unsigned_abs()
@@ -150,8 +149,8 @@ impl Unrounded {
     }
 }
 
-/// `number / 2^shift`, rounded to the nearest, of two equally near ones to the even. `inexact`: the
-/// number was a little more.
+/// Returns `number / 2^shift`, rounded to the nearest, of two equally near ones to the even one. `inexact`: the
+/// number was slightly more.
 fn shift_right_to_even(number: u128, shift: u32, inexact: bool) -> u128 {
     if shift > u128::BITS {
         return 0;
@@ -163,7 +162,7 @@ fn shift_right_to_even(number: u128, shift: u32, inexact: bool) -> u128 {
     kept + u128::from(up)
 }
 
-/// Adds two finite numbers, of which the first is not the smaller by magnitude.
+/// Adds two finite numbers; the first must not be the smaller one by magnitude.
 fn add_lesser(greater: Extended, lesser: Extended) -> Extended {
     let (
         Magnitude::Finite { exponent, mantissa },
@@ -172,7 +171,7 @@ fn add_lesser(greater: Extended, lesser: Extended) -> Extended {
     else {
         unreachable!("the caller has told infinities apart");
     };
-    // 63 bits of room below: what is lost beyond them is only good for the last rounding.
+    // 63 extra bits below: bits lost beyond them only matter for the last rounding.
     let room = |mantissa: u64| u128::from(mantissa) << 63;
     let distance = (exponent - lesser_exponent).unsigned_abs();
     let added = room(lesser_mantissa).checked_shr(distance).unwrap_or(0);
@@ -186,7 +185,7 @@ fn add_lesser(greater: Extended, lesser: Extended) -> Extended {
     Extended { negative: greater.negative, magnitude }
 }
 
-/// `mantissa / 2^shift` with [`DECIMALS`] digits behind the point, less the zeros at the end.
+/// Formats `mantissa / 2^shift` with [`DECIMALS`] digits after the point, without trailing zeros.
 fn fixed_point(mantissa: u64, shift: u32) -> String {
     let scaled = shift_right_to_even(u128::from(mantissa) * DECIMALS_SCALE, shift, false);
     let (whole, decimals) = (scaled / DECIMALS_SCALE, scaled % DECIMALS_SCALE);
@@ -198,7 +197,7 @@ fn is_infinity(text: &[u8]) -> bool {
     text.eq_ignore_ascii_case(b"inf") || text.eq_ignore_ascii_case(b"infinity")
 }
 
-/// The digits before and behind the point, and the exponent behind a letter.
+/// The digits before and after the point, and the exponent after a letter.
 struct Parts<'a> {
     whole: &'a [u8],
     fraction: &'a [u8],
@@ -206,7 +205,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Takes a number apart. `None` if there is no digit, or anything that does not belong there.
+    /// Splits a number's text. `None` if it has no digit, or invalid characters.
     fn of(text: &'a [u8], is_digit: fn(&u8) -> bool, letter: u8) -> Option<Parts<'a>> {
         let (number, exponent) =
             match text.iter().position(|byte| byte.eq_ignore_ascii_case(&letter)) {
@@ -222,13 +221,13 @@ impl<'a> Parts<'a> {
         (some && digits().all(is_digit)).then_some(Parts { whole, fraction, exponent })
     }
 
-    /// All digits without the zeros in front.
+    /// Returns all digits without leading zeros.
     fn significant(&self) -> impl Iterator<Item = u8> + Clone {
         self.whole.iter().chain(self.fraction).copied().skip_while(|digit| *digit == b'0')
     }
 }
 
-/// A whole number with or without a sign. One with many digits is as good as any other such.
+/// Parses an integer with or without a sign. All numbers with many digits are equally out of range.
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     const FAR: i64 = 1_000_000;
     let (negative, digits) = match text {
@@ -267,12 +266,12 @@ fn parse_hexadecimal(text: &[u8]) -> Option<Magnitude> {
     let exponent = parts.exponent - 4 * parts.fraction.len() as i64;
     let number = Big::from_hexadecimal(parts.significant());
     let unrounded = leading(&number);
-    // So far away that it stays out of range however many digits there are.
+    // The exponent is limited such that the result stays out of range, however many digits there are.
     let exponent = i32::try_from(exponent).expect("parse_exponent has limited it");
     Unrounded { exponent: unrounded.exponent + exponent, ..unrounded }.round().in_range()
 }
 
-/// The leading bits of a whole number.
+/// Returns the leading bits of an integer.
 fn leading(number: &Big) -> Unrounded {
     let (significand, dropped) = number.leading_bits();
     let exponent = dropped.cast_signed();
@@ -280,13 +279,13 @@ fn leading(number: &Big) -> Unrounded {
     Unrounded { significand, exponent, inexact }
 }
 
-/// Bits of a quotient: two more than a mantissa, one more if the first is zero, one to spare.
+/// Number of bits of a quotient: two more than a mantissa, one more if the first is zero, one spare.
 const QUOTIENT_BITS: i32 = 68;
 
-/// The leading bits of `number / divisor`, by long division.
+/// Returns the leading bits of `number / divisor`, by long division.
 fn quotient(number: Big, divisor: Big) -> Unrounded {
     let shift = number.bits().cast_signed() - divisor.bits().cast_signed();
-    // Both with the same number of bits: the quotient is between a half and two.
+    // Both get the same number of bits, so the quotient is between a half and two.
     let (mut rest, divisor) = if shift < 0 {
         (number.shifted_left(shift.unsigned_abs()), divisor)
     } else {

@@ -1,4 +1,4 @@
-//! GET, and the commands that read a string and then do something to its key.
+//! GET, and the commands that read a string and then change its key.
 
 use store::{Cause, Effect};
 
@@ -43,7 +43,7 @@ pub(super) fn getex(context: &mut Context<'_>) -> Result<(), Error> {
         context.reply.null();
         return Ok(());
     };
-    // Only now, as Redis does: a missing key hides a bad number.
+    // Only now, as in Redis: for a missing key it does not report a bad number.
     let deadline = lifetime.resolve(now, context.spec.full_name)?;
     let expires = found.expires_at.is_some();
     reply_string(&mut context.reply, found.value());
@@ -62,7 +62,7 @@ pub(super) fn getex(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes the key away, which was just read.
+/// Removes the key that was just read.
 fn delete(context: &mut Context<'_>) {
     let key = context.key(1);
     context.keys.apply(&Effect::Remove { key, cause: Cause::Deleted });

@@ -1,8 +1,8 @@
 //! LCS: the longest common subsequence of two strings.
 //!
-//! The usual table is filled row by row, but only one row of lengths is kept, and of every other
-//! cell a single bit: where the way back goes. That is a 32nd of the memory Redis takes, and the
-//! same way, so of several longest subsequences the same one is found.
+//! The usual table is filled row by row, but only one row of lengths is kept, and a single bit for every other
+//! cell: the direction of the way back. This takes a 32nd of Redis's memory and follows the same path, so of
+//! several longest subsequences it finds the same one.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use store::Value;
 use crate::context::Context;
 use crate::{Args, Error};
 
-/// What the client wants to know.
+/// The form of the reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wanted {
     Text,
@@ -19,7 +19,7 @@ enum Wanted {
     Matches { len_min: usize, lengths: Lengths },
 }
 
-/// Whether each match is told with its length.
+/// Option to include the length of each match.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Lengths {
     Told,
@@ -27,7 +27,7 @@ enum Lengths {
 }
 
 pub(super) fn lcs(context: &mut Context<'_>) -> Result<(), Error> {
-    // In this order, so that a miss is told of even if the options are wrong, as Redis does.
+    // In this order, so that a miss is counted even if the options are wrong, as in Redis.
     let (a, b) = (string(context, 1), string(context, 2));
     let wanted = parse(context.args)?;
     check_size(context, &a, &b)?;
@@ -79,7 +79,7 @@ fn parse(args: Args<'_>) -> Result<Wanted, Error> {
     }
 }
 
-/// The string of the key at `index`, out of its slot's hands; a missing one is empty.
+/// Returns the string of the key at `index`, independent of its slot; a missing one is empty.
 fn string(context: &mut Context<'_>, index: usize) -> Arc<Vec<u8>> {
     let key = context.key(index);
     match context.keys.read(&key).map(|found| found.value()) {
@@ -89,7 +89,7 @@ fn string(context: &mut Context<'_>, index: usize) -> Arc<Vec<u8>> {
     }
 }
 
-/// Refuses what Redis refuses. It is a limit on the time, too.
+/// Refuses the same sizes as Redis. This also limits the run time.
 fn check_size(context: &Context<'_>, a: &[u8], b: &[u8]) -> Result<(), Error> {
     let cells = (a.len() + 1).checked_mul(b.len() + 1);
     let bytes = cells.and_then(|cells| cells.checked_mul(size_of::<u32>()));
@@ -101,7 +101,7 @@ fn check_size(context: &Context<'_>, a: &[u8], b: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A run of bytes that both strings have.
+/// A run of bytes that both strings contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Match {
     a: usize,
@@ -131,16 +131,16 @@ fn reply_matches(context: &mut Context<'_>, matches: &[Match], lengths: Lengths)
 struct Table<'a> {
     a: &'a [u8],
     b: &'a [u8],
-    /// Of the longest common subsequence.
+    /// Length of the longest common subsequence.
     length: u32,
-    /// A bit a cell, row by row: the cell above has more than the one to the left.
+    /// One bit per cell, row by row: set if the cell above is greater than the one to the left.
     ups: Vec<u64>,
 }
 
 impl<'a> Table<'a> {
     fn new(a: &'a [u8], b: &'a [u8]) -> Table<'a> {
         let mut ups = vec![0u64; (a.len() * b.len()).div_ceil(64)];
-        // Lengths for the part of `a` so far and each beginning of `b`, the empty one first.
+        // Lengths for the processed part of `a` and each prefix of `b`, the empty one first.
         let mut row = vec![0u32; b.len() + 1];
         let mut cell = 0;
         for byte in a {
@@ -156,7 +156,7 @@ impl<'a> Table<'a> {
         Table { a, b, length: row[b.len()], ups }
     }
 
-    /// The places of common bytes in both strings, the last first.
+    /// Returns the positions of common bytes in both strings, the last first.
     fn way_back(&self) -> impl Iterator<Item = (usize, usize)> {
         let (mut rows, mut columns) = (self.a.len(), self.b.len());
         core::iter::from_fn(move || {
@@ -181,7 +181,7 @@ impl<'a> Table<'a> {
         self.ups[cell / 64] >> (cell % 64) & 1 == 1
     }
 
-    /// The common bytes as runs, the last first.
+    /// Returns the common bytes as runs, the last first.
     fn matches(&self) -> Vec<Match> {
         let mut matches: Vec<Match> = Vec::new();
         for (a, b) in self.way_back() {

@@ -1,4 +1,4 @@
-//! Several keys at once.
+//! MGET, MSET, MSETNX: several keys at once.
 
 use super::{put, reply_string, text_value};
 use crate::Error;
@@ -44,7 +44,7 @@ fn check_pairs(context: &Context<'_>) -> Result<(), Error> {
     if whole { Ok(()) } else { Err(Error::wrong_arity(context.spec.full_name)) }
 }
 
-/// Each as its own effect, one after the other: of a key given twice the last value stays.
+/// Sets each pair by its own effect, in order: if a key is given twice, the last value stays.
 fn set_pairs(context: &mut Context<'_>) {
     for index in (1..context.args.len()).step_by(2) {
         let key = context.key(index);

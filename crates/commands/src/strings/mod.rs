@@ -1,14 +1,14 @@
-//! Strings: SET, GET and their kin. Their bits are in `bits/`.
+//! Strings: SET, GET and the other string commands. Bit commands are in `bits/`.
 //!
-//! The table is here, and what the commands share: how a string is stored, read and told. Each
-//! command is in the file of its noun.
+//! This file has the table and the shared functions for storing, reading and returning strings. Each command is in
+//! the file of its topic.
 mod set; //      SET, SETNX, SETEX, PSETEX, GETSET.
 mod get; //      GET, GETDEL, GETEX, STRLEN.
 mod options; //  The options of SET and GETEX: conditions and lifetimes.
 mod many; //     MGET, MSET, MSETNX.
-mod counters; // INCR and its kin, INCRBYFLOAT.
+mod counters; // INCR and its variants, INCRBYFLOAT.
 mod extended; // The floating-point numbers of INCRBYFLOAT.
-mod ranges; //   APPEND, GETRANGE, SETRANGE; how a range is cut.
+mod ranges; //   APPEND, GETRANGE, SETRANGE; clamping of ranges.
 mod lcs; //      LCS.
 
 use resp::Reply;
@@ -20,7 +20,7 @@ use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
 
 pub(crate) use ranges::{Bounds, clamp};
 
-/// Reads one string, quickly.
+/// The common part of commands that read one string, quickly.
 const READ: Spec = Spec {
     group: Group::String,
     flags: Flags::of(&[Flag::ReadOnly, Flag::Fast]),
@@ -28,7 +28,7 @@ const READ: Spec = Spec {
     ..BLANK
 };
 
-/// Writes one string, and may need memory for it.
+/// The common part of commands that write one string, and may need memory for it.
 const WRITE: Spec = Spec {
     group: Group::String,
     flags: Flags::of(&[Flag::Write, Flag::DenyOom]),
@@ -42,7 +42,7 @@ const BRIEF_WRITE: Spec =
 const FAST_WRITE: Spec =
     Spec { flags: Flags::of(&[Flag::Write, Flag::DenyOom, Flag::Fast]), ..WRITE };
 
-/// A key, its value, the next key, its value...
+/// Alternating keys and values.
 const PAIRS: KeySpec = KeySpec { first: 1, last: -1, step: 2 };
 
 pub(crate) const SPECS: &[Spec] = &[
@@ -277,7 +277,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
 ];
 
-/// A string as a bulk reply; a large one is shared, not copied.
+/// Writes a string as a bulk reply; a large one is shared, not copied.
 #[inline]
 pub(crate) fn reply_string(reply: &mut Reply<'_>, value: Value<'_>) {
     match value {
@@ -287,7 +287,7 @@ pub(crate) fn reply_string(reply: &mut Reply<'_>, value: Value<'_>) {
     }
 }
 
-/// A string as a client sent it: kept as a number if it is one in its shortest form.
+/// Returns a string sent by a client as a value: stored as a number if it is the shortest form of one.
 #[inline]
 pub(crate) fn text_value(bytes: &[u8]) -> NewValue<'_> {
     match resp::parse_integer(bytes) {
@@ -296,7 +296,7 @@ pub(crate) fn text_value(bytes: &[u8]) -> NewValue<'_> {
     }
 }
 
-/// Lends the string's bytes to `read`; a number's digits are formatted on the stack.
+/// Passes the string's bytes to `read`; a number's digits are formatted on the stack.
 pub(crate) fn with_bytes<R>(value: Value<'_>, read: impl FnOnce(&[u8]) -> R) -> R {
     match value {
         Value::Bytes(bytes) => read(bytes),
@@ -305,7 +305,7 @@ pub(crate) fn with_bytes<R>(value: Value<'_>, read: impl FnOnce(&[u8]) -> R) -> 
     }
 }
 
-/// Gives the key this value and this lifetime, whatever it had before.
+/// Sets the key to this value and this expiry, whatever it had before.
 #[inline]
 pub(crate) fn put(
     keys: &mut Keys<'_>,
@@ -313,8 +313,7 @@ pub(crate) fn put(
     value: NewValue<'_>,
     expires_at: Option<UnixMillis>,
 ) {
-    // Whether a key was missing or had just expired makes a difference only to who listens; the
-    // way without listeners does not look.
+    // Only notifications depend on whether the key was missing or had just expired; without them, skip the lookup.
     if keys.around().notify != NotifyClasses::NONE {
         keys.exists(key);
     }

@@ -1,10 +1,10 @@
-//! The options of SET and GETEX: under which condition, and for how long.
+//! The options of SET and GETEX: conditions and lifetimes.
 
 use store::UnixMillis;
 
 use crate::{Args, Error};
 
-/// When SET sets.
+/// The condition under which SET sets the value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Condition {
     Always,
@@ -24,10 +24,10 @@ impl Condition {
     }
 }
 
-/// What is to become of a key's expiry.
+/// The change to a key's expiry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Lifetime<'a> {
-    /// Nothing was said: SET clears it, GETEX leaves it.
+    /// No option was given: SET clears the expiry, GETEX keeps it.
     Unsaid,
     /// `KEEPTTL`
     Keep,
@@ -37,8 +37,8 @@ pub(super) enum Lifetime<'a> {
 }
 
 impl<'a> Lifetime<'a> {
-    /// Takes one more word in. Of the options that set a lifetime only one may be there, though it
-    /// may be repeated: the last counts.
+    /// Adds one option. Only one of the options that set a lifetime is allowed, but it may be repeated: the last
+    /// counts.
     fn set(&mut self, new: Lifetime<'a>) -> Result<(), Error> {
         let agrees = match (&self, &new) {
             (Lifetime::Unsaid, _)
@@ -51,7 +51,7 @@ impl<'a> Lifetime<'a> {
         if agrees { Ok(()) } else { Err(Error::SYNTAX) }
     }
 
-    /// The time it says, if it says one.
+    /// Returns the expiry time, if the option sets one.
     pub(super) fn resolve(
         self,
         now: UnixMillis,
@@ -64,10 +64,10 @@ impl<'a> Lifetime<'a> {
     }
 }
 
-/// How a deadline's number counts.
+/// The unit and base of a deadline's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Clock {
-    /// `EX`: from now on.
+    /// `EX`: relative to now.
     Seconds,
     /// `PX`
     Millis,
@@ -103,8 +103,8 @@ impl Clock {
     }
 }
 
-/// A time of expiry as the client wrote it. Redis looks at the number later than at the words, and
-/// of several faults tells the first, so it is kept as text until [`Deadline::resolve`].
+/// An expiry time as the client wrote it. Redis parses the number after the option words, and reports the first of
+/// several errors, so the number is kept as text until [`Deadline::resolve`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Deadline<'a> {
     pub(super) clock: Clock,
@@ -125,7 +125,7 @@ impl Deadline<'_> {
     }
 }
 
-/// Everything that may stand behind `SET key value`.
+/// All options after `SET key value`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SetOptions<'a> {
     pub(super) condition: Condition,
@@ -160,7 +160,7 @@ impl<'a> SetOptions<'a> {
     }
 }
 
-/// What may stand behind `GETEX key`.
+/// Parses the options after `GETEX key`.
 pub(super) fn getex_lifetime(args: Args<'_>) -> Result<Lifetime<'_>, Error> {
     let mut lifetime = Lifetime::Unsaid;
     let mut words = args.from(2);
@@ -175,7 +175,7 @@ pub(super) fn getex_lifetime(args: Args<'_>) -> Result<Lifetime<'_>, Error> {
     Ok(lifetime)
 }
 
-/// A word that must name a clock, with the number behind it.
+/// Parses a word that must name a clock, with the number after it.
 fn deadline<'a>(
     word: &[u8],
     rest: &mut impl Iterator<Item = &'a [u8]>,

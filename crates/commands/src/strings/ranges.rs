@@ -1,4 +1,4 @@
-//! Parts of strings: APPEND, GETRANGE, SETRANGE. And how Redis cuts a range, for bits too.
+//! Parts of strings: APPEND, GETRANGE, SETRANGE. Also the clamping of ranges as in Redis, used for bits too.
 
 use core::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::Error;
 use crate::context::Context;
 use crate::settings::NotifyClasses;
 
-/// First and last place as a client gave them: both included, from the end if negative.
+/// First and last position as a client gave them: both inclusive, counted from the end if negative.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bounds {
     pub(crate) start: i64,
@@ -17,15 +17,15 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Both from the end, in the wrong order. [`clamp`] alone would take some of these for the
-    /// first place, since it moves what lies before the beginning there.
+    /// Returns whether both are counted from the end, in the wrong order. [`clamp`] alone would select the first
+    /// position for some of these, since it moves positions before the beginning there.
     pub(crate) fn are_crossed_from_end(self) -> bool {
         self.start < 0 && self.end < 0 && self.start > self.end
     }
 }
 
-/// The places of `bounds` that are among `len`; `None` if there are none. What lies before the
-/// beginning is taken for the first place: `GETRANGE abc 0 -9` is `a`, and clients know it.
+/// Returns the positions of `bounds` within `len`; `None` if there are none. A position before the beginning
+/// becomes the first one: `GETRANGE abc 0 -9` is `a`, and clients rely on it.
 pub(crate) fn clamp(bounds: Bounds, len: usize) -> Option<Range<usize>> {
     let len = len.cast_signed() as i64;
     let from_front = |place: i64| if place < 0 { (place + len).max(0) } else { place };
@@ -92,7 +92,7 @@ pub(super) fn append(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The length of a string of `len` bytes and `more` behind them, if a string may be that long.
+/// Returns the length of a string of `len` bytes with `more` bytes appended, if a string may be that long.
 fn string_len(context: &Context<'_>, len: usize, more: usize) -> Result<usize, Error> {
     let bytes_max = context.keys.around().string_bytes_max;
     len.checked_add(more).filter(|sum| *sum <= bytes_max).ok_or(Error::STRING_TOO_LONG)

@@ -1,4 +1,4 @@
-//! SET in all its forms.
+//! SET, SETNX, SETEX, PSETEX, GETSET.
 
 use store::Effect;
 
@@ -27,7 +27,7 @@ fn set_with_options(context: &mut Context<'_>) -> Result<(), Error> {
     if options.returns_old {
         reply_old(context);
     }
-    // Whether it is there, and if so, whether it expires.
+    // `Some` if the key exists; inside, its expiry if it has one.
     let present = context.keys.find(&key).map(|found| found.expires_at);
     if !options.condition.allows(present.is_some()) {
         if !options.returns_old {
@@ -72,7 +72,7 @@ pub(super) fn psetex(context: &mut Context<'_>) -> Result<(), Error> {
     set_for(context, Clock::Millis)
 }
 
-/// `SETEX key lifetime value`
+/// Runs `SETEX key lifetime value`.
 fn set_for(context: &mut Context<'_>, clock: Clock) -> Result<(), Error> {
     let deadline = Deadline { clock, number: context.args.at(2) };
     let key = context.key(1);

@@ -1,9 +1,9 @@
-//! Strings, as dialogues, with the replies that redis-server gives.
+//! Tests of the string commands as scripts, with the replies that redis-server gives.
 
 use crate::settings::NotifyClasses;
 use crate::testing::{TestNode, check, check_on};
 
-/// Runs lines on a node that tells of everything, and returns what it told: `event key`.
+/// Runs lines on a node with all notifications enabled, and returns the events: `event key`.
 fn events(lines: &[&str]) -> Vec<String> {
     let mut node = TestNode::default();
     node.around.notify = NotifyClasses::ALL

@@ -1,4 +1,4 @@
-//! Who listens to what in a node without sockets, and what they heard. Everything is heard at once.
+//! Subscriptions and received messages in a node without sockets. Messages are delivered at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use crate::{Event, Kind, Post, PubSub, Session, Space, glob_matches};
 
 #[derive(Default)]
 pub struct Bus {
-    /// Which events are told by `PUBLISH` (in a server, and after each command, all are).
+    /// The events that `PUBLISH` announces before its own message (a server announces all, and also after each
+    /// command).
     pub notify: NotifyClasses,
     listeners: BTreeMap<(Kind, Arc<[u8]>), BTreeSet<u64>>,
     heard: BTreeMap<u64, Vec<String>>,

@@ -1,4 +1,4 @@
-//! The node around a command, as far as tests need one: what it is told is kept for them to look at.
+//! The node's interface for commands in tests: it records the calls for inspection.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -31,23 +31,23 @@ pub struct TestHost {
     pub active_expiry: ActiveExpiry,
     pub facts: NodeFacts,
     pub statistics_reset: usize,
-    /// The oldest first.
+    /// Entries of the slow log, the oldest first.
     pub slow_commands: Vec<SlowCommand>,
     pub latency_events: Vec<LatencyEvent>,
     pub is_shut_down: bool,
-    /// What the cluster's status is told to be.
+    /// The cluster's status to return.
     pub status: Option<Status>,
     pub links: Vec<LinkFacts>,
     pub pending: BTreeSet<NodeId>,
-    /// The backups that have acknowledged everything.
+    /// Number of backups that have acknowledged everything.
     pub backups: usize,
-    /// What was asked of the cluster; all of it is granted, unless there is an objection.
+    /// The requests to the cluster; all of them are accepted, unless there is an objection.
     pub asked: Vec<Ask>,
     pub objection: Option<String>,
-    /// What was asked of the timers, and what they answer; nothing: the asking goes on.
+    /// The requests to the timers, and their answer; `None`: the answer is still pending.
     pub wishes: Vec<timers::Wish>,
     pub timers_answer: Option<timers::Answer>,
-    /// Where callbacks may not go.
+    /// The reason for refusing callback targets.
     pub callback_objection: Option<String>,
 }
 

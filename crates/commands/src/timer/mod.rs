@@ -1,11 +1,11 @@
-//! TIMER.SET, TIMER.DEL, TIMER.GET, TIMER.LIST: the timers of the cluster, for those who have no HTTP at
-//! hand. `crates/timers` decides everything; docs/timers.md tells what is promised.
+//! TIMER.SET, TIMER.DEL, TIMER.GET, TIMER.LIST: the timers of the cluster, for clients that do not use HTTP.
+//! `crates/timers` decides everything; docs/timers.md describes the guarantees.
 //!
-//! A timer's replicas are other nodes, so an answer takes its time: the command is run once to ask and
-//! once more when the answer is there (`host/timers.rs`). Nothing of the store is touched.
+//! A timer's replicas are on other nodes, so an answer takes time: the command runs once to send the request and
+//! once more when the answer has arrived (`host/timers.rs`). It does not access the store.
 
-mod wish; //  Arguments to wishes.
-mod shown; // Answers to replies.
+mod wish; //  Parses arguments into requests.
+mod shown; // Writes answers as replies.
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::spec::{BLANK, Flag, Flags, Group, Spec};
 use crate::{Asked, Error};
 
-/// They wait for other nodes: not in a script, not between MULTI and EXEC.
+/// Flags of these commands. They wait for other nodes: not in a script, not between MULTI and EXEC.
 const FLAGS: Flags = Flags::of(&[Flag::NoScript, Flag::NoMulti, Flag::Blocking]);
 
 const TIMER: Spec = Spec { group: Group::Timers, since: "7.2.0", flags: FLAGS, ..BLANK };
@@ -104,7 +104,7 @@ fn list(context: &mut Context<'_>) -> Result<(), Error> {
     otherwise(context, &answer)
 }
 
-/// `None`: it is to be run again when the answer is there.
+/// Sends the request to the timers. `None`: the command runs again when the answer has arrived.
 fn asked(context: &mut Context<'_>, wish: Wish) -> Result<Option<Answer>, Error> {
     match context.host.ask_timers(wish) {
         Asked::Waiting => Ok(None),
@@ -113,7 +113,8 @@ fn asked(context: &mut Context<'_>, wish: Wish) -> Result<Option<Answer>, Error>
     }
 }
 
-/// Nothing was changed, which is an error; or nobody knows, and then there is nothing to say.
+/// Handles a refusal: an error if nothing was changed. If the outcome is unknown, it closes the connection without
+/// a reply.
 fn otherwise(context: &mut Context<'_>, answer: &Answer) -> Result<(), Error> {
     match answer {
         Answer::Refused(Refusal::Unknown) => {

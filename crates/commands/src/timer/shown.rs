@@ -1,9 +1,9 @@
-//! Answers about timers, as replies: in the words in which TIMER.SET takes them.
+//! Writes answers about timers as replies, in the words that TIMER.SET accepts.
 
 use resp::Reply;
 use timers::{Callback, Life, Page, Record, Span};
 
-/// A map, or null if there is none or it has ended.
+/// Writes a timer as a map, or null if there is none or it has ended.
 pub(super) fn timer(record: Option<&Record>, reply: &mut Reply<'_>) {
     let Some((record, Life::Pending { spec, left, due_in, .. })) =
         record.map(|record| (record, &record.life))
@@ -23,7 +23,7 @@ pub(super) fn timer(record: Option<&Record>, reply: &mut Reply<'_>) {
     words(&callback(&spec.callback), reply);
 }
 
-/// Where the next page begins, null at the end, and the ids of this one.
+/// Writes the start of the next page, null at the end, and the ids of this page.
 pub(super) fn page(page: &Page, reply: &mut Reply<'_>) {
     let ids: Vec<String> = page.timers.iter().map(|record| record.id.to_string()).collect();
     reply.array(2);

@@ -1,4 +1,4 @@
-//! What TIMER.* asks for and replies, without a cluster: the host answers what it is told to.
+//! Tests of the requests and replies of TIMER.*, without a cluster: the host returns prepared answers.
 
 use timers::{
     Answer, Callback, HttpTarget, Life, Page, Record, Refusal, ReplicationFactor, Retry, Seen,

@@ -1,12 +1,12 @@
-//! The arguments of TIMER.* as wishes. A timer's description becomes the JSON that HTTP takes, and is
-//! judged by the same code: what is wrong there is wrong here, in the same words.
+//! Parses the arguments of TIMER.* into requests. A timer's description is converted to the JSON of the HTTP
+//! interface and checked by the same code: both report the same errors in the same words.
 
 use serde_json::{Map, Value, json};
 use timers::{ReplicationFactor, TimerId, Wish};
 
 use crate::{Args, Error};
 
-/// Stands for an id that the node is to choose.
+/// Placeholder for an id that the node chooses.
 const NEW: &[u8] = b"*";
 const LIMIT_DEFAULT: u32 = 100;
 const LIMIT_MAX: u32 = 1000;
@@ -16,7 +16,7 @@ pub(super) fn id(argument: &[u8]) -> Result<TimerId, Error> {
     id.ok_or(Error::fixed("ERR an id is 16 hexadecimal digits, a dash and the replication factor"))
 }
 
-/// `id seconds [options ...] callback`.
+/// Parses `id seconds [options ...] callback`.
 pub(super) fn to_set(args: Args<'_>) -> Result<Wish, Error> {
     let body = Value::Object(described(args)?).to_string();
     let parsed = timers::json::parse(body.as_bytes()).map_err(|bad| wrong(&bad.0))?;
@@ -29,7 +29,7 @@ pub(super) fn to_set(args: Args<'_>) -> Result<Wish, Error> {
     Ok(Wish::Put { id, spec: parsed.spec })
 }
 
-/// The JSON that says the same.
+/// Returns the equivalent JSON.
 fn described(args: Args<'_>) -> Result<Map<String, Value>, Error> {
     let mut root = Map::new();
     let mut timing = json!({ "interval": seconds(args, 2)? });
@@ -67,7 +67,7 @@ fn described(args: Args<'_>) -> Result<Map<String, Value>, Error> {
     Ok(root)
 }
 
-/// The callback of this kind, whose words begin at `at` and are the last.
+/// Parses the callback of this kind, whose words begin at `at` and are the last ones.
 fn callback(kind: &str, args: Args<'_>, at: usize) -> Result<Value, Error> {
     let words: Result<Vec<&str>, Error> = (at..args.len()).map(|index| word(args, index)).collect();
     let words = words?;
@@ -91,7 +91,7 @@ fn with_timeout(mut callback: Value, timeout: Option<Value>) -> Result<Value, Er
     Ok(callback)
 }
 
-/// `[AFTER id] [LIMIT count]`.
+/// Parses `[AFTER id] [LIMIT count]`.
 pub(super) fn page(args: Args<'_>) -> Result<(Option<TimerId>, u32), Error> {
     let (mut after, mut limit) = (None, LIMIT_DEFAULT);
     for at in (1..args.len()).step_by(2) {

@@ -1,8 +1,8 @@
-//! How much a transaction may record for the backups, found out before its first command runs: a
-//! transaction reaches every copy as one unit, so one that is too large must not begin.
+//! Limits the amount of data a transaction may record for the backups, checked before its first command runs: a
+//! transaction reaches every copy as one unit, so one that is too large must not start.
 //!
-//! Most commands record what they were given. Those that record values which are there already, or their
-//! key again and again, are named in `Bound::add`; a new one of that kind belongs there, too.
+//! Most commands record their arguments. Commands that record existing values, or their key repeatedly, are listed
+//! in `Bound::add`; a new command of that kind must be added there, too.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::keys::Keys;
 use crate::session::{Queue, Queued};
 use crate::{Args, Spec};
 
-/// The most that one command or transaction may record. A backup gathers up to twice as much.
+/// Maximum number of bytes that one command or transaction may record. A backup buffers up to twice as much.
 pub(crate) const EFFECT_BYTES_MAX: usize = 1 << 30;
-/// An effect's bytes beside its key and its value, and more than that.
+/// Upper bound of an effect's bytes besides its key and its value.
 const RECORD_BYTES: usize = 96;
-/// What a number or a counter may add to a value besides the bytes that were given.
+/// Upper bound of the bytes that a number or a counter adds to a value besides the given bytes.
 const NUMBER_BYTES: usize = 64;
-/// A compressed payload becomes at most so many times as long.
+/// Maximum expansion factor of a compressed payload.
 const EXPANSION_MAX: usize = 100;
 /// Transactions of fewer bytes are within the limit if no command [`multiplies`].
 const SMALL_BYTES: usize = EFFECT_BYTES_MAX / 64;
@@ -27,7 +27,7 @@ pub(crate) fn multiplies(spec: &Spec) -> bool {
     matches!(spec.full_name, "copy" | "rename" | "renamenx" | "bitop" | "restore" | "bitfield")
 }
 
-/// Returns what so many effects on one key take beside their values.
+/// Returns the bytes of `effects` effects on one key, without their values.
 pub(crate) fn repeated_bytes(key: &[u8], effects: usize) -> usize {
     effects.saturating_mul(key.len() + RECORD_BYTES)
 }
@@ -38,7 +38,7 @@ pub(super) fn is_too_large(queue: &Queue, keys: &mut Keys<'_>) -> bool {
     !is_small && bound(queue, keys) > EFFECT_BYTES_MAX
 }
 
-/// Returns an upper bound of what the transaction records.
+/// Returns an upper bound of the bytes that the transaction records.
 pub(super) fn bound(queue: &Queue, keys: &mut Keys<'_>) -> usize {
     let mut bound = Bound { keys: keys.reborrow(), lengths: BTreeMap::new(), bytes: 0 };
     for command in &queue.commands {
@@ -52,7 +52,7 @@ pub(super) fn bound(queue: &Queue, keys: &mut Keys<'_>) -> usize {
 
 struct Bound<'q, 'k> {
     keys: Keys<'k>,
-    /// Upper bounds of how long values have become by now.
+    /// Upper bounds of the present lengths of values.
     lengths: BTreeMap<&'q [u8], usize>,
     bytes: usize,
 }
@@ -62,7 +62,7 @@ impl<'q> Bound<'q, '_> {
         let (spec, args) = (command.spec, command.args.args());
         let given: usize = args.iter().map(<[u8]>::len).sum();
         let named = spec.keys.indices(args.len());
-        // A key that is due is taken away first, by an effect of its own.
+        // A key that is due is removed first, by an effect of its own.
         let named: usize = named.map(|index| args.at(index).len() + RECORD_BYTES).sum();
         let recorded = match spec.full_name {
             "copy" | "rename" | "renamenx" => self.spread(args, 1..3),
@@ -98,8 +98,8 @@ impl<'q> Bound<'q, '_> {
         self.bytes = self.bytes.saturating_add(all);
     }
 
-    /// One of these keys gets the value of another, or a mixture: any of them may be as long as the
-    /// longest then, which is what is recorded.
+    /// Handles a command that sets one of these keys to the value of another, or to a combination: afterwards any
+    /// of them may be as long as the longest, which is the length recorded.
     fn spread(&mut self, args: Args<'q>, keys: core::ops::Range<usize>) -> usize {
         let longest = keys.clone().map(|index| self.length(args.at(index))).max().unwrap_or(0);
         for index in keys {
@@ -122,7 +122,7 @@ impl<'q> Bound<'q, '_> {
     }
 }
 
-/// A number that a command takes for an offset. What is none makes it fail, and it records nothing.
+/// Parses an offset. An invalid one makes the command fail, so that it records nothing.
 fn number(text: &[u8]) -> usize {
     resp::parse_integer(text).and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! What runs together, what aborts it, and what a watched key is.
+//! Tests of transactions: atomicity, aborts, watched keys.
 
 use crate::testing::{TestNode, check, check_on};
 use store::{Recorded, Seed};
@@ -126,7 +126,7 @@ fn what_is_discarded_never_runs() {
     );
 }
 
-/// Runs `between` between WATCH and EXEC, and says whether EXEC ran.
+/// Runs `between` between WATCH and EXEC, and returns whether EXEC ran.
 fn runs_after(before: &str, between: &str) -> bool {
     let mut node = TestNode::default();
     check_on(&mut node, before);
@@ -286,7 +286,7 @@ fn where_slots_may_not_be_crossed_a_transaction_stays_in_one() {
     );
 }
 
-/// Runs a transaction of these commands, and returns what EXEC replied.
+/// Runs a transaction of these commands, and returns the reply of EXEC.
 fn transact(node: &mut TestNode, commands: impl IntoIterator<Item = String>) -> String {
     assert_eq!(node.run("MULTI"), "OK");
     for command in commands {
@@ -308,7 +308,7 @@ fn a_transaction_that_would_record_too_much_changes_nothing() {
         |from: &'static str| (0..1_100).map(move |number| format!("COPY {from} {{t}}{number}"));
     assert_eq!(transact(&mut node, copies("{t}v")), TOO_LARGE);
     assert_eq!(node.run("GET {t}0"), "(nil)");
-    // The value is made by the same transaction, in every way there is.
+    // The same transaction creates the value, in every possible way.
     for maker in ["SETRANGE {t}w 1048576 x", "SETBIT {t}w 8388608 1", "BITOP NOT {t}w {t}v"] {
         let commands = [maker.to_owned()].into_iter().chain(copies("{t}w"));
         assert_eq!(transact(&mut node, commands), TOO_LARGE, "{maker}");
@@ -338,7 +338,7 @@ fn what_was_given_counts_once_and_small_values_may_be_copied_often() {
     node.run("SET {t}small 1");
     let copies = (0..5_000).map(|number| format!("COPY {{t}}small {{t}}s{number}"));
     assert!(transact(&mut node, copies).ends_with("5000) (integer) 1"));
-    // A field at the beginning makes no long string.
+    // A field at the beginning does not create a long string.
     let field = ["BITFIELD {t}f SET u32 0 4000000000 INCRBY u8 #3 1".to_owned()].into_iter();
     let copies = (0..9).map(|number| format!("COPY {{t}}f {{t}}f{number}"));
     assert!(transact(&mut node, field.chain(copies)).ends_with("10) (integer) 1"));

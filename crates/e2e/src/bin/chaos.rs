@@ -1,5 +1,5 @@
-//! `cargo xtask chaos`: breaks a cluster of real processes at random for some minutes, or measures how fast
-//! it recovers. Ends with 1 if any anomaly was found (`e2e::chaos::anomalies`).
+//! `cargo xtask chaos`: breaks a cluster of real processes at random for some minutes, or measures
+//! how fast it recovers. Exits with 1 if it finds any anomaly (`e2e::chaos::anomalies`).
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -18,34 +18,34 @@ use load::recovery::Recovery;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Set for the program that has a network namespace of its own.
+/// Environment variable of the re-executed program, which has a network namespace of its own.
 const INSIDE: &str = "OPENCLUSTER_CHAOS_INSIDE";
-/// Whether all that is needed for namespaces is there and allowed.
+/// Shell command that succeeds if the tools for namespaces are installed and allowed.
 const TRIAL: &str = "ip link add br0 type bridge && ip link add v0 type veth peer name v1 && \
                      command -v nsenter";
 
 #[derive(Parser)]
 #[command(about = "Breaks a cluster of real processes, and looks whether it keeps its promises")]
 struct Arguments {
-    /// How long faults go on striking.
+    /// Minutes during which faults are injected.
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
-    /// Which faults strike; drawn if it is not given.
+    /// Seed that the faults are drawn from; random if not given.
     #[arg(long)]
     seed: Option<u64>,
-    /// Nodes at first; later there may be two more.
+    /// Number of nodes at the start; up to two more may join later.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(3..=9))]
     nodes: u64,
-    /// Where nodes stand: namespaces where that is possible, else loopback.
+    /// Environment of the nodes: network namespaces if possible, else loopback addresses.
     #[arg(long, value_enum)]
     ground: Option<Where>,
-    /// Measure how fast the cluster recovers; all, or one of the parts.
+    /// Measure how fast the cluster recovers: all parts, or one of them.
     #[arg(long, num_args = 0..=1, default_missing_value = "all", value_enum)]
     figures: Option<Figures>,
-    /// Keep the results for docs/benchmarks.md, in docs/bench.
+    /// Save the results for docs/benchmarks.md in docs/bench.
     #[arg(long)]
     report: bool,
-    /// Values of at most 5 MB and transactions of 40 copies, for a machine with little memory.
+    /// Limit values to 5 MB and transactions to 40 copies, for a machine with little memory.
     #[arg(long)]
     small: bool,
 }
@@ -93,8 +93,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Finds the ground to stand on. For namespaces this program begins again in one of its own, so that it
-/// touches nothing of the machine's network and leaves nothing behind.
+/// Determines where the nodes run. For namespaces, this program re-executes itself in a network namespace of its own,
+/// so that it touches nothing of the machine's network and leaves nothing behind.
 fn place(arguments: &Arguments) -> io::Result<Ground> {
     if std::env::var_os(INSIDE).is_some() {
         Ground::Namespaces.prepare()?;
@@ -150,7 +150,7 @@ fn chaos(arguments: &Arguments, ground: Ground) -> io::Result<bool> {
     Ok(report.is_clean())
 }
 
-/// Keeps the figures of a run beside those of other seeds at the same commit.
+/// Saves the figures of a run beside those of other seeds at the same commit.
 fn keep(run: Run) -> io::Result<()> {
     let path = bench_file("chaos.json");
     let mut kept: Kept<Availability> = Kept::begin()?;
@@ -166,7 +166,7 @@ fn bench_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench").join(name)
 }
 
-/// The results that were kept last, if any.
+/// Returns the results saved last, if any.
 fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
     std::fs::read(path).ok().and_then(|json| serde_json::from_slice(&json).ok())
 }
@@ -180,7 +180,7 @@ fn write<T: Serialize>(path: &Path, kept: &Kept<T>) -> io::Result<()> {
 fn measure(arguments: &Arguments, wanted: Figures, ground: Ground) -> io::Result<bool> {
     let path = bench_file("recovery.json");
     let mut kept = Kept::begin()?;
-    // The parts take minutes each and can be run one by one; the others are kept.
+    // Each part takes minutes and can be run alone; the results of the other parts are kept.
     let before: Option<Kept<Recovery>> = last(&path);
     let mut recovery = before.map(|kept| kept.results).unwrap_or_default();
     let mut rng = Rng::new(arguments.seed.unwrap_or(1));

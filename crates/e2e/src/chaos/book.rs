@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::anomalies::{Anomaly, Class};
 use super::history::{Act, Breach, History, Number};
 
-/// Number of leading words that tell one error from another.
+/// Number of leading words by which errors are grouped.
 const ERROR_WORDS: usize = 5;
 
 /// The client that a key belongs to. No other client writes to it.
@@ -31,7 +31,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The key of a place in the book. A place gets a new life when the fate of a write to it is unknown.
+/// The key of a place in the book. A place gets a new life, and so a new key, when the fate of a write is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Key {
     pub owner: Owner,
@@ -56,7 +56,7 @@ pub struct Book {
     pub reads: AtomicU64,
     /// Writes that may or may not have been carried out.
     pub unknown: AtomicU64,
-    /// Commands that walk over a node's keys and were answered.
+    /// Answered commands that walk over all keys of a node.
     pub walks: AtomicU64,
     /// Transactions whose effect was checked.
     pub transactions: AtomicU64,
@@ -79,7 +79,7 @@ impl Book {
         self.with(key, |history| history.refuse(number));
     }
 
-    /// The oldest state that a read of this key that begins now may show.
+    /// Returns the oldest state that a read of this key may show if it begins now.
     pub fn floor(&self, key: Key) -> Number {
         self.with(key, |history| history.floor())
     }
@@ -96,7 +96,7 @@ impl Book {
         lock(&self.keys).remove(&key);
     }
 
-    /// Counts an error that reached a client and was not followed (as MOVED is).
+    /// Counts an error that a client got, other than a redirect (MOVED), which clients follow.
     pub fn error(&self, text: &str) {
         let words: Vec<&str> = text.split(' ').take(ERROR_WORDS).collect();
         *lock(&self.errors).entry(words.join(" ")).or_default() += 1;
@@ -106,8 +106,8 @@ impl Book {
         lock(&self.anomalies).push(Anomaly { class, details });
     }
 
-    /// Reads every key of the book through `read`, when all clients have ended. `read` returns None if there
-    /// is no answer.
+    /// Reads every key of the book through `read`, after all clients have ended. `read` returns
+    /// None if it gets no answer.
     pub fn settle(&self, mut read: impl FnMut(Key) -> Option<Option<Number>>) {
         for key in self.keys() {
             let Some(found) = read(key) else {
@@ -127,12 +127,12 @@ impl Book {
         lock(&self.keys).keys().copied().collect()
     }
 
-    /// True if the last operation on the key was a SET and is acknowledged.
+    /// Returns whether the last operation on the key was a SET and is acknowledged.
     pub fn is_set(&self, key: Key) -> bool {
         self.with(key, |history| history.is_set())
     }
 
-    /// Every anomaly found so far.
+    /// Returns every anomaly found so far.
     pub fn anomalies(&self) -> Vec<Anomaly> {
         lock(&self.anomalies).clone()
     }
@@ -158,7 +158,7 @@ fn class(breach: &Breach) -> Class {
     }
 }
 
-/// The class of a breach that the last read of a key shows: nothing newer will come.
+/// Returns the class of a breach found by the last read of a key, after which nothing newer arrives.
 fn class_at_end(history: &History, breach: &Breach) -> Class {
     let is_below = |found: Number| found < history.acknowledged();
     match breach {

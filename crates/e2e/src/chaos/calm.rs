@@ -1,13 +1,13 @@
-//! The clock of calm time: it stands still while a fault is under way. Deadlines of requests run by it, so
-//! that a reply is overdue only if the cluster had that long to give it.
+//! A clock that counts calm time: it is paused while a fault is under way. Request deadlines use
+//! it, so that a reply is overdue only if the cluster had that much time without a fault.
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// A fault closes links: TCP then waits longer and longer before it sends again, up to this long after a
+/// Allowance after a network fault. TCP backs off before it retransmits, up to this long after a
 /// cut of 10 s.
 const RETRANSMISSION: Duration = Duration::from_secs(15);
 
-/// A moment by this clock.
+/// A point in time on this clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moment {
     calm: Duration,
@@ -34,7 +34,7 @@ impl Default for Calm {
 }
 
 impl Calm {
-    /// Stops the clock: a fault strikes.
+    /// Pauses the clock: a fault begins.
     pub fn end(&self, disturbs_network: bool) {
         let mut state = self.0.lock().expect("nothing panics with the clock in hand");
         let running = state.since.take().map_or(Duration::ZERO, |since| since.elapsed());
@@ -42,7 +42,7 @@ impl Calm {
         state.disturbances += u64::from(disturbs_network);
     }
 
-    /// Starts the clock again: the fault is over.
+    /// Resumes the clock: the fault is over.
     pub fn begin(&self) {
         let mut state = self.0.lock().expect("nothing panics with the clock in hand");
         state.since.get_or_insert_with(Instant::now);
@@ -56,7 +56,7 @@ impl Calm {
 }
 
 impl Moment {
-    /// True if a reply that was due within `deadline` of `self` is overdue at `now`.
+    /// Returns whether a reply that was due within `deadline` of `self` is overdue at `now`.
     pub fn is_overdue(self, now: Moment, deadline: Duration) -> bool {
         let is_disturbed = now.disturbances > self.disturbances;
         let allowance = if is_disturbed { RETRANSMISSION } else { Duration::ZERO };

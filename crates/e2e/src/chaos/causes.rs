@@ -11,7 +11,7 @@ use super::outages::Outage;
 /// The cause of an outage before the first fault.
 const NO_CAUSE: &str = "none";
 
-/// The rank of a cause: where two explain an outage equally well, it is the fault's.
+/// Rank of a cause. Of two causes that explain an outage equally well, the fault is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rank {
     LargeRequest,
@@ -23,14 +23,14 @@ struct Entry {
     cause: String,
     rank: Rank,
     begun: Instant,
-    /// None while it lasts.
+    /// None while the cause lasts.
     ended: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
 pub struct Journal(Mutex<Vec<Entry>>);
 
-/// An entry of the journal that has not ended.
+/// Identifies an entry of the journal that has not ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryId(usize);
 
@@ -64,7 +64,7 @@ impl Journal {
     }
 }
 
-/// The cause that lasted for the most of the outage; else the last fault before it.
+/// Returns the cause that overlaps most with the outage, or else the last fault before it.
 fn cause_of(entries: &[Entry], outage: &Outage) -> String {
     let most = entries.iter().max_by_key(|entry| (entry.overlap(outage), entry.rank));
     let is_before = |entry: &&Entry| entry.rank == Rank::Fault && entry.begun <= outage.since;
@@ -75,7 +75,7 @@ fn cause_of(entries: &[Entry], outage: &Outage) -> String {
 }
 
 impl Entry {
-    /// The time for which both it and the outage lasted.
+    /// Returns how long the entry and the outage overlap.
     fn overlap(&self, outage: &Outage) -> Duration {
         let ended = self.ended.map_or(outage.until, |ended| ended.min(outage.until));
         ended.saturating_duration_since(self.begun.max(outage.since))

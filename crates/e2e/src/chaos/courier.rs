@@ -17,26 +17,26 @@ use super::load::Desk;
 use super::silences::Silence;
 use crate::{Client, Rng};
 
-/// A reply that takes longer is not waited for. A primary whose backup dies answers after about a lease.
+/// Timeout for a reply. A primary whose backup dies answers after about a lease.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// The time over which a command that was surely not done is retried, and that a patient client waits.
+/// Time over which a command that was surely not done is retried, and for which a patient client waits.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A request is hung if it stays without reply and end for this long in calm time.
+/// A request counts as hung after this long in calm time with neither a reply nor the end of its connection.
 const HUNG_AFTER: Duration = Duration::from_secs(30);
-/// The pause after an error or a refused connection.
+/// Pause after an error or a refused connection.
 const AGAIN_AFTER: Duration = Duration::from_millis(10);
-/// The shortest time between two reads of the map of slots.
+/// Minimum interval between two reads of the slot map.
 const REFRESH_EVERY: Duration = Duration::from_millis(200);
-/// The time for which a node that did not answer is avoided, if there are others.
+/// Time for which a node that did not answer is avoided, if there are others.
 const SUSPECT_FOR: Duration = Duration::from_secs(2);
 
 /// The outcome of a command, as far as the client can know it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fate {
     Answered(Value),
-    /// Every node that was asked said that it was not done.
+    /// Every node that was asked replied that the command was not done.
     NotDone,
-    /// It was sent, and no reply came.
+    /// The command was sent, and no reply arrived.
     Unknown,
 }
 
@@ -47,7 +47,7 @@ pub struct Courier {
     /// The node at which each slot was last found.
     places: Vec<Option<SocketAddr>>,
     lines: BTreeMap<SocketAddr, Client>,
-    /// Nodes that did not answer, and when.
+    /// Nodes that did not answer, with the time of the failure.
     suspects: BTreeMap<SocketAddr, Instant>,
     refreshed: Option<Instant>,
     connect_within: Duration,
@@ -83,18 +83,18 @@ impl Courier {
         }
     }
 
-    /// Waits for a reply rather than asks again, and not long for a machine that is gone: so it measures
-    /// when there is a reply.
+    /// Makes the client wait long for a reply instead of asking again, and give up soon on
+    /// connecting to a machine that is gone. So it measures the time until the reply.
     pub fn patient(self) -> Courier {
         Courier { connect_within: REFRESH_EVERY, answer_within: PATIENCE, ..self }
     }
 
-    /// Sends no command again later than this after the first attempt.
+    /// Limits retries: no command is sent again later than this after its first attempt.
     pub fn retrying_for(self, retry_for: Duration) -> Courier {
         Courier { retry_for, ..self }
     }
 
-    /// Sends a command on `key` once, at most: it is tried again only where it was surely not done.
+    /// Sends a command on `key`. It takes effect at most once: it is retried only if it was surely not done.
     pub fn send(&mut self, key: &str, words: &[&[u8]]) -> Fate {
         self.deliver(key, &label(words), &|line| line.send(words))
     }
@@ -138,7 +138,7 @@ impl Courier {
         Fate::NotDone
     }
 
-    /// Sends a command that may be carried out twice, until it is answered.
+    /// Sends an idempotent command until it is answered.
     pub fn ask(&mut self, key: &str, words: &[&[u8]]) -> Option<Value> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
@@ -149,8 +149,8 @@ impl Courier {
         None
     }
 
-    /// Sends all commands to one node without waiting in between; returns the fate of each. None is sent
-    /// again: those answered with `MOVED` are not done.
+    /// Sends all commands to one node without waiting in between; returns the fate of each. None is
+    /// retried: those answered with `MOVED` are not done.
     pub fn pipeline(&mut self, at: SocketAddr, commands: &[Command]) -> Vec<Fate> {
         let mut bytes = Vec::new();
         for command in commands {
@@ -190,7 +190,7 @@ impl Courier {
                 fates.push(Fate::Answered(reply));
             }
         }
-        // One is enough to read the map of slots again.
+        // One error is enough to read the slot map again.
         if let Some((slot, text)) = first_error {
             self.on_error(slot, &String::from_utf8_lossy(&text), 1);
         }
@@ -198,7 +198,7 @@ impl Courier {
         fates
     }
 
-    /// The node that should have a slot, or any of those that answer.
+    /// Returns the node that should serve a slot, or else any of those that answer.
     pub fn place(&mut self, slot: Slot) -> Option<SocketAddr> {
         if let Some(at) = self.places[slot.index()] {
             return Some(at);
@@ -214,7 +214,7 @@ impl Courier {
         self.suspects.get(&at).is_some_and(|since| since.elapsed() < SUSPECT_FOR)
     }
 
-    /// A connection that the other end has not closed.
+    /// Returns a connection that the other end has not closed; opens one if necessary.
     fn line(&mut self, at: SocketAddr) -> io::Result<&mut Client> {
         if self.lines.get(&at).is_some_and(|line| !line.is_open()) {
             self.lines.remove(&at);
@@ -227,7 +227,7 @@ impl Courier {
         }
     }
 
-    /// Ends the wait for a reply. A connection that is silent but open is watched further.
+    /// Ends the wait for a reply. A connection that is silent but open remains watched.
     fn give_up(
         &mut self,
         at: SocketAddr,
@@ -264,13 +264,13 @@ impl Courier {
             return;
         };
         if self.is_suspect(at) {
-            self.places[slot.index()] = None; // The others will know better in a moment.
+            self.places[slot.index()] = None; // Other nodes will soon know the new primary.
             thread::sleep(AGAIN_AFTER);
             return;
         }
         self.places[slot.index()] = Some(at);
         if hops > 3 {
-            thread::sleep(AGAIN_AFTER); // Two nodes do not agree yet.
+            thread::sleep(AGAIN_AFTER); // Two nodes disagree for now.
         }
         if self.refreshed.is_none_or(|then| then.elapsed() > REFRESH_EVERY) {
             self.refreshed = Some(Instant::now());
@@ -278,7 +278,7 @@ impl Courier {
         }
     }
 
-    /// Reads the whole map of slots, as clients do after a `MOVED`.
+    /// Reads the whole slot map, as clients do after a `MOVED`.
     fn refresh(&mut self, at: SocketAddr) {
         let Ok(line) = self.line(at) else { return };
         let asked = line.send(&["CLUSTER", "SLOTS"]).and_then(|()| line.receive());
@@ -297,7 +297,7 @@ pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// The command and its key.
+/// Returns the command and its key.
 fn label(words: &[&[u8]]) -> String {
     let words = words.iter().take(2).map(|word| String::from_utf8_lossy(word));
     words.collect::<Vec<_>>().join(" ")

@@ -1,10 +1,10 @@
-//! Faults: their kinds, the choice of one that may strike now, and how each is brought about. Drawn from a
-//! seed; how nodes and clients interleave is the machine's affair, so a seed repeats the faults and not the
-//! run.
+//! Faults: their kinds, the choice of one that is allowed now, and the code that injects it. Faults
+//! are drawn from a seed. The interleaving of nodes and clients is not, so a seed repeats the
+//! faults but not the run.
 //!
-//! No fault takes more than the cluster promises to bear (docs/failures.md): overlapping ones stop nodes or
-//! cut them off, which then come back with all they have; a kill overlaps only with a stop that begins at the
-//! same moment.
+//! No fault takes more from the cluster than it promises to tolerate (docs/failures.md).
+//! Overlapping faults stop nodes or cut them off, and these nodes come back with all their data; a
+//! kill overlaps only with a stop that begins at the same moment.
 use std::fmt;
 use std::io;
 use std::thread;
@@ -19,38 +19,38 @@ use crate::Rng;
 pub enum Kind {
     /// kill -9.
     Kill,
-    /// kill -9, and started again at once.
+    /// kill -9, and an immediate restart.
     Restart,
     /// SIGSTOP, and SIGCONT after a while.
     Stop,
-    /// The node's cable is pulled out for a while.
+    /// The node's network cable is unplugged for a while.
     Cut,
-    /// The same for 1.3 to 3 s: about as long as it takes to declare the node dead.
+    /// Like `Cut`, for 1.3 to 3 s: about as long as it takes to declare the node dead.
     BriefCut,
-    /// Everything the node sends is lost for a while; what is sent to it arrives.
+    /// Everything the node sends is lost for a while; everything sent to it arrives.
     Mute,
-    /// Everything sent to the node is lost for a while; what it sends arrives.
+    /// Everything sent to the node is lost for a while; everything it sends arrives.
     Deaf,
-    /// The node and another do not reach each other for a while; all others reach both.
+    /// The node and another cannot reach each other for a while; all others reach both.
     Part,
-    /// Everything to and from the node is late for a while, and some of it is lost.
+    /// All traffic of the node is delayed for a while, and some of it is lost.
     Slow,
     /// All connections of the node are closed once.
     Break,
-    /// The node leaves as it should.
+    /// The node leaves gracefully.
     Leave,
     /// A node is added.
     Join,
     /// All holders of a bucket are stopped at the same time.
     StopHolders,
-    /// A node is stopped while another one is.
+    /// A node is stopped while another one is stopped.
     TwoStops,
     /// A node is cut off while another one is stopped.
     StopAndCut,
-    /// A node is cut off while another one is.
+    /// A node is cut off while another one is cut off.
     TwoCuts,
-    /// A node is killed at the moment at which another one is stopped. Not later: then the killed one could
-    /// have acknowledged writes alone, which are lost with it.
+    /// A node is killed at the moment another one is stopped. Not later: the killed node could then
+    /// have acknowledged writes alone, which would be lost with it.
     StopAndKill,
 }
 
@@ -75,7 +75,7 @@ impl Kind {
         Kind::StopAndKill,
     ];
 
-    /// True if it can be brought about on these nodes. Not every ground has every way.
+    /// Returns whether the fault can be injected on these nodes. Not every ground supports every fault.
     fn fits(self, ground: Ground, node: &Node, other: &Node) -> bool {
         let is_in_namespace = ground == Ground::Namespaces;
         match self {
@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// True if links are closed or slow meanwhile.
+    /// Returns whether links are closed or slow during the fault.
     pub fn disturbs_network(self) -> bool {
         match self {
             Kind::Cut | Kind::BriefCut | Kind::Mute | Kind::Deaf | Kind::Part | Kind::Slow => true,
@@ -100,21 +100,21 @@ impl Kind {
     }
 }
 
-/// A fault to come, with the nodes it strikes and its times.
+/// A fault to inject, with the nodes it hits and its times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
     pub kind: Kind,
     pub victim: usize,
-    /// The second node that some kinds strike.
+    /// The second node, for kinds that hit two.
     other: usize,
     pub lasts: Duration,
-    /// From the beginning of a first fault to that of a second one.
+    /// Time from the beginning of the first disruption to that of the second.
     lag: Duration,
-    /// The duration of the second one.
+    /// Duration of the second disruption.
     other_lasts: Duration,
 }
 
-/// How many nodes there may be, and how long a node may be out.
+/// Limits for the number of nodes, and for the time a node may be out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     pub nodes_min: usize,
@@ -123,7 +123,7 @@ pub struct Bounds {
 }
 
 impl Fault {
-    /// A fault that this cluster, which is whole, can bear.
+    /// Draws a fault that this cluster, which is whole, can tolerate.
     pub fn draw(field: &Field, bounds: Bounds, rng: &mut Rng) -> Fault {
         let count = field.nodes.len();
         let victim = rng.index(count);
@@ -150,7 +150,7 @@ impl Fault {
         Fault { kind, victim, other, lasts, lag, other_lasts: other_brief }
     }
 
-    /// Describes it with the names of its nodes.
+    /// Describes the fault with the names of its nodes.
     pub fn describe(&self, field: &Field) -> String {
         let lasts = format!("{:.1} s", self.lasts.as_secs_f64());
         let name = field.nodes[self.victim].name();
@@ -184,7 +184,7 @@ impl Fault {
         }
     }
 
-    /// Brings it about, and ends it. The cluster is then on its way to be whole.
+    /// Injects the fault, and ends it. Afterwards the cluster is on its way to become whole.
     pub fn strike(&self, field: &mut Field) -> io::Result<()> {
         match self.kind {
             Kind::Kill => drop(field.take(self.victim).kill()),
@@ -281,7 +281,7 @@ impl Fault {
     }
 }
 
-/// The part of an overlapping fault that strikes one node.
+/// The part of an overlapping fault that hits one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Disruption {
     Stop,
@@ -308,7 +308,7 @@ fn between(min_millis: u64, max_millis: u64, rng: &mut Rng) -> Duration {
     Duration::from_millis(min_millis + rng.below(max_millis - min_millis))
 }
 
-/// Returns the places of two holders of a bucket, which are all holders it has.
+/// Returns the positions of the two nodes that are all holders of a bucket.
 fn two_holders(field: &Field, chance: u64) -> Option<(usize, usize)> {
     let holders = field.holders(chance);
     let [first, second] = &holders[..] else { return None };

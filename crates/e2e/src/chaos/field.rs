@@ -1,5 +1,5 @@
-//! The cluster under test: its nodes, wherever they stand (`ground.rs`), and whether it is whole, which is
-//! when a fault may strike: never more is taken from it than it promises to bear.
+//! The cluster under test: its nodes, on whichever ground they run (`ground.rs`), and the check that it is whole.
+//! Faults hit only a whole cluster, so that they never take more than it promises to tolerate.
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,17 +13,17 @@ use super::ground::{Ground, Node, Plan};
 use super::town::{Resident, Town};
 use crate::Rng;
 
-/// How long a cluster may take to be whole again.
+/// Time limit for a cluster to become whole again.
 const WHOLE_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How often it is told what is still missing.
+/// Interval between messages about what is still missing.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 const COPIES: usize = 2;
 
-/// What kinds of nodes there are.
+/// The kinds of nodes in a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mix {
-    /// All alike: reached directly, with nothing on a disk.
+    /// All alike: reached directly, with nothing on disk.
     Plain,
     /// Some behind a relay, some with a data directory.
     Mixed,
@@ -35,14 +35,14 @@ pub struct Field {
     pub town: Town,
     ground: Ground,
     mix: Mix,
-    /// Where nodes keep what they print, and what they save.
+    /// Directory of the nodes' logs and saved data.
     dir: PathBuf,
     rng: Rng,
     started: u16,
 }
 
 impl Field {
-    /// So many nodes, whole, with these settings of the cluster.
+    /// Starts a cluster of `count` nodes with these settings, and waits until it is whole.
     pub fn of(
         ground: Ground,
         mix: Mix,
@@ -68,7 +68,7 @@ impl Field {
         Ok(field)
     }
 
-    /// One more node.
+    /// Starts one more node.
     pub fn join(&mut self) -> io::Result<()> {
         self.started += 1;
         // On loopback, only a relay can cut a node off.
@@ -94,7 +94,7 @@ impl Field {
         Ok(())
     }
 
-    /// Takes a node out, for whatever is to happen to it.
+    /// Removes a node from the cluster under test, and returns it.
     pub fn take(&mut self, index: usize) -> Node {
         let node = self.nodes.remove(index);
         self.tell();
@@ -107,12 +107,12 @@ impl Field {
         self.town.set(self.nodes.iter().map(resident).collect());
     }
 
-    /// The place of a node in `nodes`, by its name.
+    /// Returns the position in `nodes` of the node with this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.name() == name)
     }
 
-    /// Names of the holders of some bucket, drawn by `chance`.
+    /// Returns the names of the holders of some bucket, drawn by `chance`.
     pub fn holders(&self, chance: u64) -> Vec<String> {
         let status = self.nodes.first().and_then(status).unwrap_or_default();
         let buckets = status["buckets"].as_array().map_or(&[][..], Vec::as_slice);
@@ -133,7 +133,7 @@ impl Field {
         all.filter(|(place, _)| *place != index).map(|(_, node)| node).collect()
     }
 
-    /// Waits until every node says the same: all are members, and every bucket has all its copies.
+    /// Waits until all nodes agree that all are members and that every bucket has all its copies.
     pub fn wait_until_whole(&mut self) -> io::Result<Duration> {
         let begun = Instant::now();
         let mut told = begun;
@@ -163,7 +163,7 @@ impl Field {
         agree && all.first().is_some_and(|status| is_whole(status, self.nodes.len()))
     }
 
-    /// What each node says of the members, for a message.
+    /// Describes the members as each node sees them, for a message.
     fn shown(&self) -> String {
         let told = self.nodes.iter().map(|node| {
             let Some(status) = status(node) else { return format!("{}: no answer", node.name()) };
@@ -192,7 +192,7 @@ impl Field {
         told.collect::<Vec<_>>().join("; ")
     }
 
-    /// Buckets that began again empty, as the nodes tell: what was in them is lost, and reported.
+    /// Returns the buckets that started again empty, as the nodes report. Their data is lost, and the loss reported.
     pub fn begun_again(&self) -> Vec<String> {
         let told = |node: &Node| {
             let changes = status(node).map(|status| status["changes"].clone());
@@ -207,19 +207,19 @@ impl Field {
         found
     }
 
-    /// The end: what nodes printed is thrown away unless it is needed.
+    /// Ends the cluster and deletes the logs of its nodes. Not to be called while they are needed.
     pub fn clear_away(self) {
         drop(self.nodes);
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 
-    /// Where the nodes keep what they print.
+    /// Returns the directory of the nodes' logs.
     pub fn dir(&self) -> &std::path::Path {
         &self.dir
     }
 }
 
-/// What a node says, if it does at once.
+/// Returns a node's status, or None if it does not answer in time.
 pub fn status(node: &Node) -> Option<Json> {
     let mut client = node.client().ok()?;
     client.send(&["CLUSTER", "STATUS"]).ok()?;

@@ -1,5 +1,5 @@
-//! How long it takes to recover, measured: after a kill, when one of two is left, when a node leaves, when
-//! one was stopped. `cargo xtask chaos --figures` runs these; `load::recovery` is what is kept of them.
+//! Measurements of recovery: after a kill, when one of two nodes remains, when a node leaves, when one was stopped.
+//! `cargo xtask chaos --figures` runs these; `load::recovery` holds the results that are kept.
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,14 +19,14 @@ use super::read_all;
 use super::town::Town;
 use crate::Rng;
 
-/// Threads that try to write to the buckets of a node that is gone.
+/// Number of threads that try to write to the buckets of a dead node.
 const PROBES: usize = 4;
 const PAUSE: Duration = Duration::from_millis(500);
-/// In half of the rounds, clients come to the survivor of two only after this.
+/// Delay, in half of the rounds, before clients arrive at the survivor of two.
 const CLIENTS_COME_AFTER: Duration = Duration::from_secs(3);
 const STOPPED_FOR: Duration = Duration::from_secs(10);
 
-/// Which figures are wanted.
+/// A group of measurements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     Kills,
@@ -39,7 +39,7 @@ impl Part {
     pub const ALL: [Part; 4] = [Part::Kills, Part::Survivors, Part::Leaves, Part::Stops];
 }
 
-/// Measures one part, and puts it where it belongs.
+/// Measures one part, and stores the results in `into`.
 pub fn measure(part: Part, ground: Ground, rng: &mut Rng, into: &mut Recovery) -> io::Result<()> {
     match part {
         Part::Kills => into.kills = Some(kills(ground, 20, rng)?),
@@ -74,7 +74,7 @@ impl Scene {
     }
 }
 
-/// Kills one of three nodes, again and again, and looks when all that it served can be written again.
+/// Kills one of three nodes, again and again, and measures when everything it served is writable again.
 fn kills(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Kills> {
     let mut scene = Scene::set(ground, 3, rng)?;
     let mut seconds = Vec::new();
@@ -97,7 +97,7 @@ fn kills(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Kills> {
     Ok(Kills { seconds, lost: book.count(Class::Lost), stale: stale(&book), writes: writes(&book) })
 }
 
-/// Kills one of two, and looks how long after the first client has come the other serves everything.
+/// Kills one of two, and measures how long after the first client's arrival the other serves everything.
 fn survivors(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Survivors> {
     let (mut at_once, mut later) = (Vec::new(), Vec::new());
     for round in 0..rounds {
@@ -118,7 +118,7 @@ fn survivors(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Survivo
     Ok(Survivors { at_once, later })
 }
 
-/// Nodes leave a cluster under load as they should.
+/// Has nodes leave a cluster under load gracefully, and measures how long that takes.
 fn leaves(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Leaves> {
     let mut scene = Scene::set(ground, 4, rng)?;
     let mut seconds = Vec::new();
@@ -126,7 +126,7 @@ fn leaves(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Leaves> {
         thread::sleep(PAUSE);
         let victim = rng.index(scene.field.nodes.len());
         let begun = Instant::now();
-        // Clients go on using it until it tells them to go elsewhere.
+        // Clients keep using the node until it redirects them.
         scene.field.nodes.remove(victim).leave()?;
         seconds.push(begun.elapsed().as_secs_f64());
         println!("leave {round}: {:.3} s", begun.elapsed().as_secs_f64());
@@ -142,7 +142,7 @@ fn leaves(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Leaves> {
     Ok(Leaves { seconds, errors: book.errors().values().sum(), lost, stale, writes: writes(&book) })
 }
 
-/// A node sleeps, wakes, and must not answer from its old life.
+/// Stops a node and resumes it. It must not answer with its state from before the stop.
 fn stops(ground: Ground, rounds: usize, rng: &mut Rng) -> io::Result<Stops> {
     let mut scene = Scene::set(ground, 3, rng)?;
     for round in 0..rounds {
@@ -169,12 +169,12 @@ fn reads(book: &Book) -> u64 {
     book.reads.load(Ordering::Relaxed)
 }
 
-/// Everything found broken but losses.
+/// Returns the number of anomalies other than losses.
 fn stale(book: &Book) -> usize {
     book.anomalies().len() - book.count(Class::Lost)
 }
 
-/// A key of every bucket whose primary is this node.
+/// Returns a key of every bucket whose primary is this node.
 fn keys_served_by(field: &Field, index: usize) -> Vec<String> {
     let node = &field.nodes[index];
     let status = status(node).unwrap_or_default();
@@ -185,13 +185,13 @@ fn keys_served_by(field: &Field, index: usize) -> Vec<String> {
     buckets.iter().filter(is_its).filter_map(first).map(key_in).collect()
 }
 
-/// A key in this slot.
+/// Returns a key in this slot.
 fn key_in(slot: u64) -> String {
     let is_there = |key: &String| u64::from(Slot::of(key.as_bytes()).number()) == slot;
     (0_u64..).map(|number| format!("probe:{number}")).find(is_there).expect("every slot has keys")
 }
 
-/// The seconds since `begun` after which all these keys have been written to.
+/// Returns the seconds from `begun` until all these keys have been written to.
 fn until_written(town: &Town, keys: &[String], begun: Instant, rng: &mut Rng) -> f64 {
     let share = keys.len().div_ceil(PROBES).max(1);
     let threads: Vec<_> = keys

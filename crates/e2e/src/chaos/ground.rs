@@ -1,8 +1,8 @@
-//! Where nodes stand: each in a network namespace of its own, joined by a bridge, if we are root; else on
-//! loopback addresses. Starts them, and cuts their connections.
+//! The ground that nodes run on: each in a network namespace of its own, connected by a bridge, if
+//! we are root; else on loopback addresses. Starts nodes, and cuts their connections.
 //!
-//! The namespaces have no names and need no cleaning up: each lives and dies with its node, and all of them
-//! with the program, which has moved into one of its own first (`bin/chaos.rs`).
+//! The namespaces have no names and need no cleanup: each ends with its node, and all of them with
+//! the program, which has moved into one of its own first (`bin/chaos.rs`).
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,9 +16,9 @@ use rustix::process::Signal;
 use super::relay::{Relay, Way, Weather};
 use crate::{Client, free_ports, node_binary};
 
-/// How long a node may take until it answers: it joins first.
+/// Time limit until a started node answers: it joins first.
 const START_WITHIN: Duration = Duration::from_secs(60);
-/// How long a node that leaves may take to hand everything on.
+/// Time limit for a leaving node to hand over everything.
 const LEAVE_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// In a namespace, all ports are free.
@@ -26,9 +26,9 @@ const PORT: u16 = 7000;
 const PEER_PORT: u16 = 17_000;
 const BRIDGE: &str = "br0";
 const BRIDGE_CARD: &str = "02:ff:ff:ff:ff:01";
-/// A machine that is not there: what is sent to it is lost without a word.
+/// Address of a machine that does not exist: frames sent to it are lost silently.
 const NOBODY: &str = "02:ff:ff:ff:ff:ff";
-/// A node starts when its namespace has an address.
+/// Shell script that starts a node once its namespace has an address.
 const WAIT_FOR_ADDRESS: &str = "until ip -o addr show dev eth0 2>/dev/null | grep -q 'inet '; do sleep 0.01; done; exec \"$@\"";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,10 +37,10 @@ pub enum Ground {
     Loopback,
 }
 
-/// How a node is to be started.
+/// The options for starting a node.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Its place on the ground, never given twice.
+    /// The node's number on the ground, never used twice.
     pub number: u16,
     pub is_relayed: bool,
     pub keeps_data: bool,
@@ -50,27 +50,27 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Node {
     pub plan: Plan,
-    /// Where clients reach it.
+    /// The address at which clients reach the node.
     pub address: SocketAddr,
     ground: Ground,
     dir: PathBuf,
     ports: [u16; 2],
     child: Child,
-    /// When this process was started.
+    /// Start time of this process.
     pub started: Instant,
-    /// The bridge's end of its cable.
+    /// The bridge's end of the node's cable.
     cable: String,
     relay: Option<Relay>,
 }
 
 impl Ground {
-    /// Lays out the ground. In a namespace of our own only.
+    /// Sets up the bridge. Call it only in a network namespace of our own.
     pub fn prepare(self) -> io::Result<()> {
         if self == Ground::Loopback {
             return Ok(());
         }
         ip(&["link", "set", "lo", "up"])?;
-        // With an address of its own: else it takes one of its ports', and another one when that node dies.
+        // With an address of its own: else the bridge takes that of a port, and another when that node dies.
         ip(&["link", "add", BRIDGE, "address", BRIDGE_CARD, "type", "bridge"])?;
         ip(&["addr", "add", "10.77.255.1/8", "dev", BRIDGE])?;
         ip(&["link", "set", BRIDGE, "up"])
@@ -92,13 +92,13 @@ impl Ground {
         }
     }
 
-    /// Two runs at a time on one machine keep out of each other's way.
+    /// Returns a number for this run, so that two runs at a time on one machine use different addresses.
     fn run() -> u8 {
         u8::try_from(std::process::id() % 64).expect("less than 64")
     }
 
-    /// Starts a node that joins at `join`, or begins a cluster if nobody is there, and waits until it
-    /// answers. `dir` is its own.
+    /// Starts a node that joins at `join`, or begins a cluster if that is empty, and waits until
+    /// the node answers. No other node uses `dir`.
     pub fn start(self, plan: Plan, join: &[SocketAddr], dir: PathBuf) -> io::Result<Node> {
         std::fs::create_dir_all(&dir)?;
         let ports = match self {
@@ -177,18 +177,18 @@ impl Node {
         Client::connect(self.address, Duration::from_secs(2))
     }
 
-    /// What it has printed so far.
+    /// Returns the node's log so far.
     pub fn log(&self) -> String {
         let bytes = std::fs::read(self.dir.join("log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Whether the process has ended, which nobody asked it to.
+    /// Returns whether the process has ended, which is unexpected.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
-    /// Kills it, and says how to start it again.
+    /// Kills the node, and returns the plan and directory to start it again with.
     pub fn kill(mut self) -> (Plan, PathBuf) {
         self.relay = None;
         let _ = self.child.kill();
@@ -204,7 +204,7 @@ impl Node {
         self.signal(Signal::CONT)
     }
 
-    /// Asks it to leave, and waits until it has.
+    /// Asks the node to leave, and waits until it has left.
     pub fn leave(mut self) -> io::Result<()> {
         self.signal(Signal::TERM)?;
         let begun = Instant::now();
@@ -223,7 +223,7 @@ impl Node {
         Ok(rustix::process::kill_process(pid, signal)?)
     }
 
-    /// Pulls the cable out, or has the relay close both ways.
+    /// Takes the node's link down, or has the relay close both directions.
     pub fn cut(&self) -> io::Result<()> {
         match self.ground {
             Ground::Namespaces => ip(&["link", "set", &self.cable, "down"]),
@@ -234,25 +234,25 @@ impl Node {
         }
     }
 
-    /// True if this ground has a way to cut it off.
+    /// Returns whether this ground has a way to cut the node off.
     pub fn can_be_cut(&self) -> bool {
         self.ground == Ground::Namespaces || self.is_relayed()
     }
 
-    /// What it says to `other` is lost; what `other` says to it arrives. In namespaces only.
+    /// Drops everything this node sends to `other`; the other direction still works. In namespaces only.
     pub fn lose_what_it_says_to(&self, other: &Node) -> io::Result<()> {
         let to = other.address.ip().to_string();
         self.inside(&format!("ip neigh replace {to} lladdr {NOBODY} dev eth0 nud permanent"))
     }
 
-    /// Everything is as it should be again.
+    /// Ends all network faults of this node.
     pub fn heal(&self, others: &[&Node]) -> io::Result<()> {
         self.weather(Weather::default());
         if self.ground == Ground::Namespaces {
             ip(&["link", "set", &self.cable, "up"])?;
             for other in others {
                 let to = other.address.ip();
-                // There may be none.
+                // There may be no such entry.
                 let _ = self.inside(&format!("ip neigh del {to} dev eth0 2>/dev/null"));
             }
         }
@@ -271,7 +271,7 @@ impl Node {
         }
     }
 
-    /// Joins its namespace to the bridge, and gives it an address.
+    /// Connects the node's namespace to the bridge, and gives it an address.
     fn lay_cable(&mut self) -> io::Result<()> {
         let pid = self.child.id().to_string();
         let ours = std::fs::read_link("/proc/self/ns/net")?;
@@ -283,7 +283,7 @@ impl Node {
             thread::sleep(LOOK_EVERY);
         }
         let [high, low] = self.plan.number.to_be_bytes();
-        // The process that a node is restarted as has the same card: others know it by that.
+        // A restarted node keeps its hardware address: the other nodes have it in their neighbour tables.
         let card = format!("02:00:00:00:{high:02x}:{low:02x}");
         self.cable = format!("c{pid}");
         let far_end = ["type", "veth", "peer", "name", "eth0", "address", &card, "netns", &pid];
@@ -302,7 +302,7 @@ impl Node {
         let (at, own) =
             (self.ground.relay_ip(self.plan.number), self.ground.own_ip(self.plan.number));
         if self.ground == Ground::Namespaces {
-            // It is there already if the node was restarted.
+            // The address exists already if the node was restarted.
             let _ = ip(&["addr", "add", &format!("{at}/8"), "dev", BRIDGE]);
         }
         self.relay = Some(Relay::start(at, own, &self.ports)?);

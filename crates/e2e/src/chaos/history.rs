@@ -1,8 +1,8 @@
 //! The history of one key: the operations sent to it, numbered, and what their replies prove.
 //!
-//! One writer has a key to itself and sends one operation at a time, so the numbers order all changes of
-//! it. A write whose fate is unknown may still be carried out much later; its writer leaves the key alone
-//! from then on (`clients/`), and reads of it are judged as before. `book.rs` keeps histories of all keys.
+//! Only one writer uses a key, and it sends one operation at a time, so the numbers order all changes of the key. A
+//! write whose fate is unknown may still be carried out much later; its writer does not use the key from then on
+//! (`clients/`), and reads of it are judged as before. `book.rs` keeps the histories of all keys.
 
 /// An operation on a key, by its place in the key's history; 0 is the state before the first.
 pub type Number = u32;
@@ -29,10 +29,10 @@ pub enum Breach {
 pub struct History {
     issued: Number,
     acknowledged: Number,
-    /// Nothing older than this may be read any more.
+    /// The oldest state that may still be read.
     floor: Number,
     deletes: Vec<Number>,
-    /// Answered with an error: never done.
+    /// Operations that were answered with an error: never done.
     refused: Vec<Number>,
 }
 
@@ -56,7 +56,7 @@ impl History {
         self.refused.push(number);
     }
 
-    /// The oldest state that a read that begins now may show.
+    /// Returns the oldest state that a read may show if it begins now.
     pub fn floor(&self) -> Number {
         self.floor
     }
@@ -77,17 +77,17 @@ impl History {
         Ok(())
     }
 
-    /// True if the last acknowledged operation is a delete.
+    /// Returns whether the last acknowledged operation is a delete.
     pub fn ends_deleted(&self) -> bool {
         self.deletes.contains(&self.acknowledged)
     }
 
-    /// True if the last operation was a SET and is acknowledged.
+    /// Returns whether the last operation was a SET and is acknowledged.
     pub fn is_set(&self) -> bool {
         self.acknowledged == self.issued && self.was_written(self.issued)
     }
 
-    /// The breach of a read that shows `found` although nothing older than `floor` may be read.
+    /// Returns the breach of a read that shows `found` although nothing older than `floor` may be read.
     fn older(&self, found: Number, floor: Number) -> Breach {
         let is_between =
             |delete: &&Number| (found..=floor.min(self.acknowledged)).contains(*delete);
@@ -97,8 +97,8 @@ impl History {
         }
     }
 
-    /// The earliest state from `floor` on in which the key does not exist. The earliest, because a later
-    /// one would be claimed without proof.
+    /// Returns the earliest state from `floor` on in which the key does not exist. The earliest,
+    /// because a later one would be claimed without proof.
     fn nothing_at(&self, floor: Number) -> Option<Number> {
         if floor == 0 {
             return Some(0);
@@ -116,7 +116,7 @@ impl History {
 mod tests {
     use super::*;
 
-    /// Sets 1 to 3, all acknowledged.
+    /// Returns a history of SETs 1 to 3, all acknowledged.
     fn three() -> History {
         let mut history = History::default();
         for _ in 0..3 {

@@ -1,8 +1,8 @@
 //! The times during which clients surely held a lock, and the search for two holders at once.
 //!
-//! A client that gets `OK` for `SET lock token NX PX ttl` holds the lock from the reply until the ttl has
-//! passed since it *sent* the request, less a margin; or until it sends the `DEL` that releases it. A release
-//! whose fate is unknown may be carried out at any later time: from then on nothing is certain for that lock.
+//! A client that gets `OK` for `SET lock token NX PX ttl` holds the lock from the reply until the ttl has passed
+//! since it *sent* the request, less a margin; or until it sends the `DEL` that releases it. A release of unknown
+//! fate may be carried out at any later time: from then on nothing is certain for that lock.
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -18,7 +18,7 @@ pub struct Hold {
 #[derive(Debug, Default)]
 pub struct Holds {
     all: Mutex<Vec<Hold>>,
-    /// When a release of unknown fate was sent, by lock.
+    /// The time at which the first release of unknown fate was sent, by lock.
     uncertain: Mutex<BTreeMap<String, Instant>>,
 }
 
@@ -27,7 +27,7 @@ impl Holds {
         self.all.lock().expect("it is only read and written").push(hold);
     }
 
-    /// Nothing is certain for this lock from `at` on.
+    /// Marks this lock as uncertain from `at` on.
     pub fn doubt(&self, lock: &str, at: Instant) {
         let mut uncertain = self.uncertain.lock().expect("it is only read and written");
         let first = uncertain.entry(lock.to_owned()).or_insert(at);
@@ -38,7 +38,7 @@ impl Holds {
         self.all.lock().expect("it is only read and written").len()
     }
 
-    /// Every pair of neighbours in time that held one lock at the same time.
+    /// Returns every pair of neighbours in time that held one lock at the same time.
     pub fn overlaps(&self) -> Vec<String> {
         let mut holds = self.certain();
         holds.sort_by(|a, b| (&a.lock, a.from).cmp(&(&b.lock, b.from)));

@@ -1,4 +1,4 @@
-//! Lies: untrue entries, one for each class of anomaly. A run that is told one must find it out.
+//! Lies: false entries, one for each class of anomaly. A run with a false entry must detect it.
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use super::load::Desk;
 use super::silences::Silence;
 use crate::Client;
 
-/// Tells the book and the others what makes them find one anomaly of this class.
+/// Makes false entries that let the book and the other checkers find one anomaly of this class.
 ///
 /// # Panics
-/// If nothing was written before.
+/// Panics if nothing was written before.
 pub fn tell(class: Class, desk: &Desk) {
     match class {
         Class::Lost => acknowledge(desk, key(desk, 0), Act::Set),
@@ -35,7 +35,7 @@ pub fn tell(class: Class, desk: &Desk) {
     }
 }
 
-/// A key that exists, another one for each lie.
+/// Returns an existing key, a different one for each lie.
 fn key(desk: &Desk, index: usize) -> Key {
     let mut keys = desk.book.keys().into_iter().filter(|key| desk.book.is_set(*key));
     keys.nth(index).expect("the load has written several keys")
@@ -46,7 +46,7 @@ fn acknowledge(desk: &Desk, key: Key, act: Act) {
     desk.book.acknowledge(key, number);
 }
 
-/// Waits for a reply that never comes, from an address that counts as one of a running node.
+/// Registers a wait for a reply that never comes, from an address that counts as that of a running node.
 fn hang(desk: &Desk) {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let connected = silent.local_addr().and_then(|at| Client::connect(at, Duration::from_secs(1)));

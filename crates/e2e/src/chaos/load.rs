@@ -1,5 +1,5 @@
-//! The load of a run: every client (`clients/`) on a thread of its own, each with chance of its own from the
-//! seed, so that one client more changes nothing for the others.
+//! The load of a run: every client (`clients/`) on a thread of its own, each with random numbers of
+//! its own from the seed, so that adding a client changes nothing for the others.
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -34,7 +34,7 @@ pub struct Desk {
     pub silences: Arc<Silences>,
     pub holds: Arc<Holds>,
     pub journal: Arc<Journal>,
-    /// Held by the one client that has a request of more than 20 MB under way.
+    /// Lock held by the client that has a request of more than 20 MB in flight; at most one at a time.
     pub lane: Arc<Mutex<()>>,
 }
 
@@ -58,7 +58,7 @@ impl Desk {
 pub struct Sizes {
     pub value_bytes_max: usize,
     pub large_every: Duration,
-    /// COPYs of 1 MiB in a transaction.
+    /// Number of COPYs of 1 MiB in a transaction.
     pub copies: usize,
     pub transaction_every: Duration,
 }

@@ -1,26 +1,26 @@
-//! Chaos: a cluster of real processes loses nodes, links and time at random while clients use it, and what
-//! they see is held against what was promised (`history.rs`), by code that knows nothing of clusters.
+//! Chaos tests: nodes of a cluster of real processes are killed, paused and cut off at random while clients use it.
+//! Code that knows nothing of clusters compares what the clients see with what was promised (`history.rs`).
 //!
 //! `cargo xtask chaos` runs it for minutes (`bin/chaos.rs`), `tests/chaos.rs` for seconds. Start at `run`.
 pub mod anomalies; // Classes of broken promises.
 pub mod history; //   The history of one key.
 pub mod book; //      All keys, and the anomalies that were found.
 pub mod holds; //     Times during which a lock was held.
-pub mod calm; //      The time without a fault under way.
+pub mod calm; //      The time without a fault in progress.
 pub mod silences; //  Requests without a reply.
 pub mod outages; //   Times during which a bucket could not be written to.
 pub mod causes; //    The fault or large request behind each outage.
 pub mod town; //      The nodes that clients may use.
 pub mod courier; //   A client that knows the fate of every command.
-pub mod clients; //   Writers, readers, walkers, holders of locks.
-pub mod load; //      All clients, each on its thread.
-pub mod lies; //      Untrue entries that must be found out.
+pub mod clients; //   Writers, readers, walkers, lock holders.
+pub mod load; //      All clients, each on its own thread.
+pub mod lies; //      False entries that must be detected.
 pub mod relay; //     Slow, lossy and closed links.
-pub mod ground; //    Namespaces or loopback: nodes are started and cut off.
-pub mod field; //     The cluster, and whether it is whole.
-pub mod faults; //    Everything that can happen to it.
+pub mod ground; //    Namespaces or loopback: starts nodes and cuts them off.
+pub mod field; //     The cluster, and the check that it is whole.
+pub mod faults; //    Every fault that can hit it.
 pub mod report; //    The results.
-pub mod figures; //   How long it takes to recover, measured.
+pub mod figures; //   Measurements of recovery times.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -38,7 +38,7 @@ use ground::Ground;
 use load::{Desk, Load, Sizes};
 use report::{Report, Struck};
 
-/// The longest pause between two faults.
+/// Maximum pause between two faults.
 const PAUSE_MAX_MILLIS: u64 = 2_000;
 /// Interval at which silent connections are checked at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -48,17 +48,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub struct Options {
     pub seed: u64,
     pub lasts: Duration,
-    /// At first; later there may be two more.
+    /// Number of nodes at the start; up to two more may join later.
     pub nodes: usize,
     pub ground: Ground,
-    /// How long a node may be stopped or cut off.
+    /// Maximum time for which a node is stopped or cut off.
     pub fault_lasts_max: Duration,
     /// The cluster's `lease` in seconds.
     pub lease_seconds: u64,
     pub sizes: Sizes,
-    /// Anomalies that are made up, to see that they are found.
+    /// Anomalies to fake, to verify that they are detected.
     pub lies: Vec<Class>,
-    /// On if faults are printed as they strike.
+    /// On if faults are printed as they are injected.
     pub echo: Echo,
 }
 
@@ -68,11 +68,11 @@ pub enum Echo {
     On,
 }
 
-/// Runs until the time is over and the cluster is whole again, then reads everything once more. An error
-/// means that the cluster did not come to rest, or that the run could not be made.
+/// Runs until the time is over and the cluster is whole again, then reads everything once more. An
+/// error means that the cluster did not become whole, or that the run could not be set up.
 pub fn run(options: &Options) -> io::Result<Report> {
-    // The survivor of two that takes over does so at the price of what is checked here; it has tests of
-    // its own.
+    // The takeover by the survivor of two gives up the guarantees that are checked here; it has
+    // tests of its own.
     let lease = format!("{}s", options.lease_seconds);
     let settings = [("two-node-takeover", "no"), ("lease", lease.as_str())];
     let rng = Rng::named(options.seed, "nodes");
@@ -148,7 +148,7 @@ pub(crate) fn read_all(desk: &Desk, rng: &mut Rng) {
     });
 }
 
-/// Waits until no connection is silent any more, and notes hung requests and locks with two holders.
+/// Waits until no connection is silent any more, and records hung requests and locks with two holders.
 fn settle(desk: &Desk) {
     while desk.silences.look() > 0 {
         thread::sleep(LOOK_EVERY);

@@ -1,17 +1,17 @@
-//! Outages of buckets, as their writers saw them: from when the first operation was sent that did not come
-//! through until the next that did, or until the last that did not if nobody tried again soon. `causes.rs` tells
-//! which fault each belongs to.
+//! Outages of buckets, as their writers saw them: from the moment the first failed operation was
+//! sent until the next success, or until the last failure if nobody tried again soon. `causes.rs`
+//! finds the fault that each belongs to.
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use placement::{Hashmask, Mask, Slot};
 
-/// Buckets as a cluster begins with them; a later split does not change what is counted together.
+/// Buckets as a cluster begins with them; a later split does not change this grouping.
 const MASK: Mask = Mask::M00FF;
-/// A shorter wait is no outage.
+/// Minimum duration of an outage; a shorter wait is not counted.
 const OUTAGE_MIN: Duration = Duration::from_millis(100);
-/// After so long without an attempt nobody knows whether the bucket is out. A key whose fate is unknown gets
-/// another name, and its bucket may have no other key.
+/// Maximum time without an attempt: after it nobody knows whether the bucket is still out. A key
+/// whose fate is unknown gets another name, and its bucket may have no other key.
 const UNTRIED_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -23,16 +23,16 @@ pub struct Outages {
 #[derive(Clone, Copy, Default, Debug)]
 struct Bucket {
     out: Option<Out>,
-    /// When a write last came through: whoever waited longer waited for something else.
+    /// Time of the last successful write: a write that waited since before then had another reason to wait.
     answered: Option<Instant>,
 }
 
-/// An outage that has not ended as far as anybody knows.
+/// An outage that is not known to have ended.
 #[derive(Clone, Copy, Debug)]
 struct Out {
-    /// When the first write was sent that did not come through.
+    /// Time at which the first failed write was sent.
     since: Instant,
-    /// When the last write failed.
+    /// Time of the last failure.
     failed: Instant,
 }
 
@@ -58,7 +58,7 @@ impl Default for Outages {
 }
 
 impl Outages {
-    /// Records that a write that was begun at `begun` has come through now.
+    /// Records that a write begun at `begun` has succeeded at `now`.
     pub fn came_through(&self, slot: Slot, begun: Instant, now: Instant) {
         self.forget_untried(slot, begun);
         let since = self.with(slot, |bucket| {
@@ -69,7 +69,7 @@ impl Outages {
         self.record(slot, since, now);
     }
 
-    /// Records that a write that was begun at `begun` has failed now.
+    /// Records that a write begun at `begun` has failed at `now`.
     pub fn failed(&self, slot: Slot, begun: Instant, now: Instant) {
         self.forget_untried(slot, begun);
         self.with(slot, |bucket| {
@@ -78,7 +78,7 @@ impl Outages {
         });
     }
 
-    /// Returns all outages, those included that have not ended.
+    /// Returns all outages, including those that have not ended.
     pub fn all(&self) -> Vec<Outage> {
         let mut all = self.all.lock().expect("nothing panics while counting").clone();
         for (value, bucket) in (0..).zip(&self.buckets) {
@@ -110,13 +110,13 @@ impl Outages {
     }
 }
 
-/// The bucket with this value of the mask.
+/// Returns the bucket with this value of the mask.
 fn bucket_of(value: u16) -> Hashmask {
     Hashmask::new(MASK, value).expect("there is one for each value of the mask")
 }
 
 impl Bucket {
-    /// The beginning of the time without an answer, for a write begun at `begun`.
+    /// Returns the beginning of the time without an answer, for a write begun at `begun`.
     fn without_answer_since(&self, begun: Instant) -> Instant {
         let since = self.out.map_or(begun, |out| out.since.min(begun));
         self.answered.map_or(since, |answered| since.max(answered))

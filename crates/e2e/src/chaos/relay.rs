@@ -1,6 +1,6 @@
-//! A small relay in front of a node: whoever dials the node's address reaches the relay, which passes bytes
-//! on as its weather says: at once, late, not at all in one direction or in both. It is how links become slow
-//! and lossy here: the kernels we run on have no netem, and what TCP makes of a lost packet is a delay anyway.
+//! A small relay in front of a node. Connections to the node's address reach the relay, which forwards bytes as its
+//! `Weather` says: at once, late, or not at all in one or both directions. It makes links slow and lossy: the kernels
+//! we run on have no netem, and TCP turns a lost packet into a delay anyway.
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,24 +10,24 @@ use std::time::{Duration, Instant};
 
 use crate::Rng;
 
-/// How long a lost packet holds up those behind it, as TCP does at least.
+/// Time for which a lost packet delays those behind it; TCP takes at least this long.
 const LOST_FOR: Duration = Duration::from_millis(200);
-/// How often a thread that has nothing to do looks whether anything has changed.
+/// Interval at which an idle thread checks for changes.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const READ_WITHIN: Duration = Duration::from_millis(100);
-/// A node that is cut off is not waited for: whoever dialed will dial again.
+/// Timeout for connecting to the node. One that is cut off is not waited for: the client connects again.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 const LET_GO_WITHIN: Duration = Duration::from_secs(2);
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// What happens to bytes in one direction.
+/// Treatment of the bytes in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Way {
     #[default]
     Clear,
-    /// Everything is late, and one packet in so many is lost.
+    /// All bytes are delayed, and one packet in `loses_one_in` is lost.
     Slow { delay: Duration, loses_one_in: u64 },
-    /// Nothing comes through; it waits, as it would to be sent again.
+    /// Nothing gets through; bytes wait, as they would for their retransmission.
     Closed,
 }
 
@@ -46,7 +46,7 @@ enum Direction {
 #[derive(Debug, Default)]
 struct State {
     weather: Mutex<Weather>,
-    /// How often all connections were broken.
+    /// Number of times that all connections were broken.
     breaks: AtomicU64,
     stop: AtomicBool,
 }
@@ -57,7 +57,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Listens at `at` on these ports, and passes on to the same ports at `node`.
+    /// Listens at `at` on these ports, and forwards to the same ports at `node`.
     pub fn start(at: IpAddr, node: IpAddr, ports: &[u16]) -> io::Result<Relay> {
         let state = Arc::new(State::default());
         for port in ports {
@@ -72,7 +72,7 @@ impl Relay {
         *self.state.weather.lock().expect("it is only read and written") = weather;
     }
 
-    /// Closes every connection there is; new ones are taken.
+    /// Closes all present connections; new ones are accepted.
     pub fn break_all(&self) {
         self.state.breaks.fetch_add(1, Ordering::Relaxed);
     }
@@ -93,13 +93,13 @@ impl State {
         }
     }
 
-    /// Whether a connection made after so many breaks still stands.
+    /// Returns whether a connection is still valid that was made after `breaks` breaks.
     fn stands(&self, breaks: u64) -> bool {
         !self.stop.load(Ordering::Relaxed) && self.breaks.load(Ordering::Relaxed) == breaks
     }
 }
 
-/// The relay of the process that stood here before may be about to let go.
+/// Binds the listener, and retries for a while: the relay of the previous process may still hold the port.
 fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     let until = Instant::now() + LET_GO_WITHIN;
     loop {
@@ -119,9 +119,9 @@ fn accept(listener: &TcpListener, node: SocketAddr, state: &Arc<State>) {
         match listener.accept() {
             Ok((outside, _)) => {
                 let state = Arc::clone(state);
-                // A break from here on is one of this connection, too.
+                // A break from here on also applies to this connection.
                 let breaks = state.breaks.load(Ordering::Relaxed);
-                // Without its node a connection ends, as the node's own would.
+                // If the node cannot be reached, the connection is closed, as a direct one would be.
                 thread::spawn(move || connect(outside, node, &state, breaks));
             }
             Err(_) => thread::sleep(LOOK_EVERY),
@@ -149,7 +149,7 @@ fn connect(
         let state = Arc::clone(state);
         thread::spawn(move || {
             let pump = Pump { from, to, direction, state, breaks };
-            // However it ended, both ends learn that it has.
+            // In any case, close both ends.
             let _ = pump.run();
             let _ = pump.from.shutdown(Shutdown::Both);
             let _ = pump.to.shutdown(Shutdown::Both);
@@ -206,7 +206,7 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const RELAY: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 91));
 
-    /// Both ends of a connection through a relay.
+    /// Returns a relay and both ends of a connection through it.
     fn through() -> (Relay, TcpStream, TcpStream) {
         let node = TcpListener::bind((HERE, 0)).unwrap();
         let port = node.local_addr().unwrap().port();

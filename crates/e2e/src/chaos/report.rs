@@ -7,23 +7,23 @@ use load::availability::{CauseRow, Run, seconds};
 use super::anomalies::{Anomaly, summary};
 use super::outages::Outage;
 
-/// Entries of a long list that are shown.
+/// Maximum number of entries shown of a long list.
 const SHOWN: usize = 10;
 
-/// A fault that has struck.
+/// A fault that was injected.
 #[derive(Clone, Debug)]
 pub struct Struck {
-    /// Since the beginning of the run.
+    /// Time since the beginning of the run.
     pub at: Duration,
     pub what: String,
-    /// From its end until the cluster was whole again.
+    /// Time from the end of the fault until the cluster was whole again.
     pub whole_after: Duration,
 }
 
 #[derive(Clone, Debug)]
 pub struct Report {
     pub seed: u64,
-    /// Nodes at first.
+    /// Number of nodes at the start.
     pub nodes: usize,
     pub begun: Instant,
     pub lasted: Duration,
@@ -34,10 +34,10 @@ pub struct Report {
     pub locks: usize,
     pub transactions: u64,
     pub large_values: u64,
-    /// Errors that clients saw, by their first words, with how often.
+    /// Errors that clients saw, by their first words, with their counts.
     pub errors: Vec<(String, u64)>,
     pub anomalies: Vec<Anomaly>,
-    /// Buckets that the cluster itself reports as begun again empty.
+    /// Buckets that the cluster itself reports as restarted empty.
     pub begun_again: Vec<String>,
     pub faults: Vec<Struck>,
     /// All outages of 0.1 s or more, the longest first.
@@ -46,12 +46,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// True if every promise was kept.
+    /// Returns whether every promise was kept.
     pub fn is_clean(&self) -> bool {
         self.anomalies.is_empty() && self.begun_again.is_empty()
     }
 
-    /// The figures that docs/benchmarks.md keeps.
+    /// Returns the figures that docs/benchmarks.md keeps.
     pub fn figures(&self) -> Run {
         Run {
             seed: self.seed,

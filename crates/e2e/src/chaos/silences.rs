@@ -10,7 +10,7 @@ use super::calm::{Calm, Moment};
 use super::town::Town;
 use crate::Client;
 
-/// Time limit for one look at a connection.
+/// Time limit for one check of a connection.
 const LOOK_WITHIN: Duration = Duration::from_millis(1);
 
 /// A request, or several in a pipeline, without all of its replies.
@@ -36,7 +36,7 @@ pub struct Silences {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     Waiting,
-    /// All replies have come, or the connection or the process has ended.
+    /// All replies have arrived, or the connection or the process has ended.
     Over,
     Hung,
 }
@@ -55,7 +55,7 @@ impl Silences {
         self.open.lock().expect("nothing panics while looking").push(entry);
     }
 
-    /// Looks at every connection once; returns how many are still silent.
+    /// Checks every connection once; returns how many are still silent.
     pub fn look(&self) -> usize {
         let mut open = self.open.lock().expect("nothing panics while looking");
         open.retain_mut(|(silence, since)| match self.judge(silence, *since) {
@@ -70,7 +70,7 @@ impl Silences {
         open.len()
     }
 
-    /// Requests that were hung so far.
+    /// Returns the requests that were hung so far.
     pub fn hung(&self) -> Vec<String> {
         self.hung.lock().expect("it is only read and written").clone()
     }
@@ -89,7 +89,7 @@ impl Silences {
 }
 
 impl Silence {
-    /// Takes the replies that have come.
+    /// Reads the replies that have arrived.
     fn read(&mut self) -> io::Result<()> {
         while self.replies_due > 0 {
             match self.line.receive_within(LOOK_WITHIN)? {
@@ -109,7 +109,7 @@ mod tests {
     use super::super::town::Resident;
     use super::*;
 
-    /// A request to a node that answers as the test wants it to.
+    /// Returns a request to a node whose answers the test controls.
     fn silent(deadline: Duration) -> (Silences, TcpStream) {
         let node = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = node.local_addr().unwrap();

@@ -22,7 +22,7 @@ impl Town {
         self.residents().iter().map(|resident| resident.address).collect()
     }
 
-    /// True if the process that had this address at `then` still runs.
+    /// Returns whether the process that had this address at `then` still runs.
     pub fn has_stood_since(&self, address: SocketAddr, then: Instant) -> bool {
         let is_same = |resident: &Resident| resident.address == address && resident.started <= then;
         self.residents().iter().any(is_same)

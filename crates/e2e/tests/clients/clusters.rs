@@ -1,4 +1,4 @@
-//! Clients that know clusters, and three nodes: they find every key, whichever node they first ask.
+//! Cluster-aware clients and three nodes: the clients find every key, whichever node they ask first.
 use e2e::{Cluster, NODE, PYTHON, REDIS_BENCHMARK, REDIS_CLI};
 
 use crate::run;

@@ -1,5 +1,5 @@
-//! The clients that people have: each connects to a node and does something real with it.
-mod clusters; // The same clients, and a cluster of three.
+//! The clients in common use: each connects to a node and does some realistic work.
+mod clusters; // The same clients against a cluster of three.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ const REDIS_PY_STORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients
 const HINTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/hints.py");
 const IOREDIS_STORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/ioredis.js");
 
-/// What `tool` prints when it is pointed at `server`.
+/// Returns the output of `tool` run against `server`.
 fn run(server: &Server, tool: Tool, args: &[&str]) -> String {
     feed(server, tool, args, b"")
 }
@@ -75,12 +75,12 @@ fn redis_cli_measures_latency() {
 fn redis_cli_shows_statistics() {
     let node = Server::node();
     fill(&node);
-    // Line by line, although nobody is watching.
+    // Line by line, although its output is not a terminal.
     let mut command = Command::new("stdbuf");
     command.arg("-oL").arg(REDIS_CLI.command().get_program());
     command.args(["-p", &node.port().to_string(), "--stat", "-i", "0.1"]);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("redis-cli can be started");
-    // It goes on for ever.
+    // It never ends by itself.
     std::thread::sleep(Duration::from_secs(1));
     child.kill().expect("it is still running");
     let mut shown = String::new();

@@ -1,8 +1,8 @@
-//! The any-port answers a batch as it answers one request at a time, also while buckets move.
+//! The any-port answers a batch just like single requests, even while buckets move.
 use e2e::{Client, Cluster, Server, free_ports};
 use resp::Value;
 
-/// A cluster of three, one of which has an any-port, and that port.
+/// Returns a cluster of three, one of which has an any-port, and that port.
 fn three_with_any_port() -> (Cluster, u16) {
     let mut cluster = Cluster::of(2, &["--buckets", "16"]);
     let [port] = free_ports();
@@ -13,7 +13,7 @@ fn three_with_any_port() -> (Cluster, u16) {
     (cluster, port)
 }
 
-/// Sends all requests in one packet, and takes their answers.
+/// Sends all requests in one packet, and returns their answers.
 fn in_one_packet(client: &mut Client, requests: &[&str]) -> Vec<Value> {
     let mut bytes = Vec::new();
     for request in requests {
@@ -36,7 +36,7 @@ fn a_transaction_in_a_batch_takes_no_answer_of_another_command() {
     let (_cluster, port) = three_with_any_port();
     let mut client = Client::try_connect(port).expect("it listens");
     let ok = Value::Simple(b"OK".to_vec());
-    // Some of these keys are on each of the nodes.
+    // The keys are spread over all nodes.
     for key in ["a", "b", "c", "d", "e", "f"] {
         assert_eq!(client.run(&format!("SET {key} old")), ok);
         let (get, set) = (format!("GET {key}"), format!("SET {key} 1"));
@@ -71,7 +71,7 @@ fn a_name_in_a_batch_loses_no_answer() {
         "PING",
     ];
     let hides_id = |answers: Vec<Value>| -> Vec<Value> {
-        // HELLO tells the connection's number.
+        // HELLO contains the connection's id.
         answers.into_iter().enumerate().filter(|(at, _)| *at != 9).map(|(_, value)| value).collect()
     };
     let one_by_one = requests.iter().map(|request| single.run(request)).collect();

@@ -1,4 +1,4 @@
-//! Messages and key events reach a subscriber on any node, whoever is primary, while buckets move.
+//! Messages and key events reach a subscriber on any node, whichever node is primary, while buckets move.
 use std::time::Duration;
 
 use e2e::{Client, Cluster};
@@ -6,7 +6,7 @@ use resp::Value;
 
 use crate::load::client;
 
-/// The payloads of the messages that come until `count` have, or nothing comes any more.
+/// Returns the payloads of the next `count` messages; fewer if no more arrive.
 fn heard(subscriber: &mut Client, count: usize) -> Vec<String> {
     let mut heard = Vec::new();
     while heard.len() < count {
@@ -51,7 +51,7 @@ fn a_message_is_heard_on_every_node_and_a_shard_channel_follows_its_slot() {
     for listener in &mut listeners {
         listener.run("SUBSCRIBE news");
     }
-    // Until the other nodes know, a message may pass them by.
+    // Until the other nodes know the subscription, a message may be missed.
     std::thread::sleep(Duration::from_millis(200));
     for (number, node) in cluster.nodes.iter().enumerate() {
         node.client().call(&["PUBLISH", "news", &number.to_string()]);

@@ -1,4 +1,4 @@
-//! Nodes that die and nodes that sleep, under load.
+//! Nodes that die and nodes that are paused, under load.
 use std::thread;
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Sizes and backlogs: a large transaction reaches the backup or is refused, one that is far behind slows
-//! writers down instead of being dropped, and no key is evicted for what waits to be sent.
+//! Sizes and backlogs: a large transaction reaches the backup or is refused; a backup that lags far behind slows
+//! writers down instead of being dropped; and no key is evicted because of data waiting to be sent.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::losses::soon;
 
 const MIB: usize = 1024 * 1024;
 
-/// The node that serves the slot of `{t}`, and the other one.
+/// Returns the node that serves the slot of `{t}`, and the other one.
 fn nodes(cluster: &Cluster) -> (&Server, &Server) {
     let serves = |node: &&Server| !matches!(node.client().run("GET {t}"), Value::Error(_));
     let primary = cluster.nodes.iter().find(serves).expect("one of them serves it");
@@ -19,7 +19,7 @@ fn nodes(cluster: &Cluster) -> (&Server, &Server) {
     (primary, backup.expect("there are two"))
 }
 
-/// Queues so many copies of `{t}v`, and runs them.
+/// Queues `count` copies of `{t}v` in a transaction, and runs it.
 fn copy_in_one(client: &mut Client, count: usize) -> Value {
     assert_eq!(client.run("MULTI"), Value::Simple(b"OK".to_vec()));
     for number in 0..count {
@@ -31,7 +31,7 @@ fn copy_in_one(client: &mut Client, count: usize) -> Value {
     client.run("EXEC")
 }
 
-/// Buckets with a single copy.
+/// Returns the number of buckets with a single copy.
 fn without_backup(node: &Server) -> usize {
     let status = node.client().status();
     let buckets = status["buckets"].as_array().cloned().unwrap_or_default();
@@ -40,7 +40,7 @@ fn without_backup(node: &Server) -> usize {
     buckets.iter().filter(alone).count()
 }
 
-/// Whether a copy was dropped that could not follow.
+/// Returns whether a copy was dropped because it could not keep up.
 fn has_dropped(node: &Server) -> bool {
     node.client().status().to_string().contains("out of sync")
 }
@@ -91,7 +91,7 @@ fn one_large_value_costs_no_bucket_its_backup() {
         let answer = client.call(&[b"SET".as_slice(), b"{t}v", &large]).value;
         assert_eq!(answer, Value::Simple(b"OK".to_vec()));
     }
-    thread::sleep(Duration::from_millis(300)); // Three looks at who is behind.
+    thread::sleep(Duration::from_millis(300)); // Long enough for three checks for lagging backups.
     assert!(!has_dropped(primary), "it was acknowledged part by part");
     assert_eq!(without_backup(primary), 0);
 }
@@ -125,8 +125,8 @@ fn no_key_is_evicted_for_what_waits_for_a_backup() {
     write_all(&mut client);
     read_all(&mut client);
     assert_eq!(info(&mut client, "evicted_keys"), 0);
-    // The backup stands still for less than a lease; meanwhile everything is written anew, twice. More
-    // than it may be behind by stays in the sockets.
+    // The backup is stopped for less than a lease; meanwhile everything is rewritten twice. What
+    // exceeds the backup's maximum backlog stays in the sockets.
     backup.stop();
     let buffered = thread::scope(|scope| {
         let mut other = primary.client();

@@ -1,4 +1,4 @@
-//! A steady load from a real cluster client that remembers what was acknowledged.
+//! A steady load from a real cluster client that remembers the acknowledged writes.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 
-/// Clients that write and read at the same time.
+/// Number of clients that write and read concurrently.
 const CLIENTS: usize = 4;
-/// Keys of each client.
+/// Number of keys of each client.
 const KEYS: u64 = 500;
 
 pub(crate) struct Load {
@@ -18,10 +18,10 @@ pub(crate) struct Load {
     clients: Vec<JoinHandle<Report>>,
 }
 
-/// What one client has seen.
+/// The observations of one client.
 #[derive(Default)]
 struct Report {
-    /// The last value of each key that was acknowledged.
+    /// The last acknowledged value of each key.
     acknowledged: BTreeMap<String, u64>,
     errors: Vec<String>,
     /// Reads that did not return the last acknowledged value.
@@ -45,7 +45,7 @@ impl Load {
         Load { clients: clients.collect(), stop, writes }
     }
 
-    /// Waits until so many more writes were acknowledged.
+    /// Waits until `writes` more writes are acknowledged.
     pub(crate) fn go_on_for(&self, writes: u64) {
         let until = self.writes.load(Ordering::Relaxed) + writes;
         while self.writes.load(Ordering::Relaxed) < until {
@@ -54,14 +54,14 @@ impl Load {
         }
     }
 
-    /// Ends the load; every acknowledged write must be there, and no client may have seen an error.
+    /// Ends the load; every acknowledged write must be present, and no client may have seen an error.
     pub(crate) fn end_with_nothing_lost(self, urls: &[String]) {
         let errors = self.end_with_nothing_acknowledged_lost(urls);
         assert!(errors.is_empty(), "{} errors: {:?}", errors.len(), &errors[..errors.len().min(5)]);
     }
 
-    /// Ends the load; every acknowledged write must be there, and no read may have been old. Returns
-    /// the errors that clients have seen.
+    /// Ends the load; every acknowledged write must be present, and no read may have been stale.
+    /// Returns the errors that clients saw.
     pub(crate) fn end_with_nothing_acknowledged_lost(self, urls: &[String]) -> Vec<String> {
         self.stop.store(true, Ordering::Relaxed);
         let reports: Vec<Report> =
@@ -85,7 +85,7 @@ impl Load {
 fn work(number: usize, client: &ClusterClient, stop: &AtomicBool, writes: &AtomicU64) -> Report {
     let mut report = Report::default();
     let mut connection = client.get_connection().expect("a node answers");
-    // A node that sleeps is not waited for: the client asks the others.
+    // The client does not wait long for a paused node: it asks the others.
     connection.set_read_timeout(Some(Duration::from_secs(3))).expect("a time to wait");
     for round in 1.. {
         for place in 0..KEYS {

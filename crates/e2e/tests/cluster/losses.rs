@@ -1,5 +1,5 @@
-//! More is gone than a cluster can make good, or as much as it just can: a witness, lost buckets, two nodes
-//! that may not go on alone.
+//! Losses beyond what a cluster can repair, or just within it: a witness, lost buckets, two nodes
+//! that may not continue alone.
 use std::thread;
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use resp::Value;
 use crate::load::client;
 
 const KEYS: u64 = 300;
-/// Generous: the machine may be busy.
+/// Generous timeout: the machine may be busy.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) fn soon(claim: &str, holds: impl FnMut() -> bool) {
     e2e::wait_until(claim, SOON, holds);
 }
@@ -26,7 +26,7 @@ pub(crate) fn fill(cluster: &Cluster) {
     }
 }
 
-/// What `node` itself says of a key: its value, "" for none, or the error.
+/// Returns the answer of `node` itself to a GET of a key: its value, "" for none, or the error.
 fn told(node: &Server, number: u64) -> String {
     let Ok(mut client) = Client::try_connect(node.port()) else { return "unreachable".to_owned() };
     let asked = client.send(&["GET", &number.to_string()]).and_then(|()| client.receive());
@@ -37,12 +37,12 @@ fn told(node: &Server, number: u64) -> String {
     }
 }
 
-/// Whether every key is answered as it was written, by one of these nodes.
+/// Returns whether one of these nodes answers each key with the value written.
 pub(crate) fn has_all(nodes: &[Server]) -> bool {
     (0..KEYS).all(|number| nodes.iter().any(|node| told(node, number) == number.to_string()))
 }
 
-/// How many keys these nodes report that were changed on two sides.
+/// Returns the number of keys that these nodes report as changed on both sides.
 pub(crate) fn conflicts<'a>(nodes: impl IntoIterator<Item = &'a Server>) -> usize {
     let told = nodes.into_iter().map(|node| {
         let Value::Array(all) = node.client().run("CLUSTER CONFLICTS") else { panic!("a list") };
@@ -51,7 +51,7 @@ pub(crate) fn conflicts<'a>(nodes: impl IntoIterator<Item = &'a Server>) -> usiz
     told.sum()
 }
 
-/// Whether a node serves nothing: what is its own it refuses, for the rest it names the other.
+/// Returns whether a node serves nothing: it refuses its own keys, and redirects to the other for the rest.
 fn is_down(node: &Server) -> bool {
     let answers: Vec<String> = (0..KEYS).map(|number| told(node, number)).collect();
     let is_refused = |answer: &String| answer.starts_with("CLUSTERDOWN this node is cut off");
@@ -91,7 +91,7 @@ fn a_bucket_that_lost_both_holders_is_refused_then_begun_again_and_reported() {
     let mut cluster = Cluster::of(5, &["--buckets", "16"]);
     fill(&cluster);
     set(&cluster.nodes[0], "lost-after", "never");
-    // Both holders of one bucket, whoever they are.
+    // Both holders of one bucket, whichever nodes they are.
     let status = cluster.nodes[0].client().status();
     let key = 7_u64;
     let slot = u64::from(Slot::of(key.to_string().as_bytes()).number());
@@ -181,7 +181,7 @@ fn the_only_holder_that_is_back_too_late_is_merged_and_reported() {
     sleeper.stop();
     let serves = |number: u64| rest.iter().find(|node| told(node, number).is_empty());
     soon("its buckets begin again", || own.iter().all(|number| serves(*number).is_some()));
-    // Of three of its keys the first is written, the second is written and taken away.
+    // Of three of its keys, the first is written, the second is written and deleted.
     let [written, removed, untouched, ..] = own[..] else { panic!("it had few keys: {own:?}") };
     let server = |number| serves(number).expect("somebody serves it").client();
     server(removed).run(&format!("SET {removed} again"));

@@ -1,5 +1,6 @@
-//! Two sides of a cluster that went on apart meet again: the lesser yields, what it wrote is merged, and
-//! there is one cluster. Sides are made apart by stopping processes in turn, so that none hears another.
+//! Two sides of a cluster that continued separately meet again: the lesser side yields, its writes are merged, and
+//! there is one cluster. The tests separate the sides by stopping processes in turn, so that no side reaches the
+//! other.
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,10 +11,10 @@ use serde_json::Value as Json;
 use crate::load::client;
 use crate::losses::conflicts;
 
-/// For everything that happens by itself, on a busy machine.
+/// Timeout for everything that happens by itself, on a busy machine.
 const WITHIN: Duration = Duration::from_secs(90);
 
-/// What a node says of the cluster, if it answers.
+/// Returns a node's status of the cluster, if it answers.
 fn status(node: &Server) -> Option<Json> {
     let mut client = Client::try_connect(node.port()).ok()?;
     client.send(&["CLUSTER", "STATUS"]).ok()?;
@@ -25,7 +26,7 @@ fn members(status: &Json) -> usize {
     status["members"].as_array().map_or(0, Vec::len)
 }
 
-/// What matters of a node's status, in a line.
+/// Summarizes a node's status in a line.
 fn brief(node: &Server) -> String {
     let Some(told) = status(node) else { return "no answer".to_owned() };
     let names = told["members"].as_array().into_iter().flatten().map(|it| it["name"].to_string());
@@ -51,7 +52,7 @@ fn eventually(claim: &str, nodes: &[&Server], mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Asks the survivor until it has gone on alone.
+/// Sends requests to the survivor until it has taken over alone.
 fn goes_on_alone(node: &Server) {
     eventually("it takes over", &[node], || {
         let mut client = node.client();
@@ -69,7 +70,7 @@ fn delete(node: &Server, key: &str) {
     assert_eq!(node.client().call(&["DEL", key]).value, Value::Integer(1), "DEL {key}");
 }
 
-/// All of these are members of one cluster, and every bucket has its copies.
+/// Returns whether all of these are members of one cluster, and every bucket has its copies.
 fn is_whole(nodes: &[&Server]) -> bool {
     let told: Vec<Option<Json>> = nodes.iter().map(|node| status(node)).collect();
     let full = |it: &Json| {
@@ -88,7 +89,7 @@ fn get(connection: &mut redis::cluster::ClusterConnection, key: &str) -> Option<
     redis::cmd("GET").arg(key).query(connection).expect("an answer")
 }
 
-/// How many keys the nodes have merged in this way.
+/// Returns the number of keys that the nodes have merged in this way.
 fn merged(nodes: &[&Server], what: &str) -> u64 {
     let of = |node: &&Server| status(node).and_then(|told| told["merged"][what].as_u64());
     nodes.iter().filter_map(of).sum()
@@ -171,7 +172,7 @@ fn if_both_went_on_alone_everything_either_wrote_is_there_and_conflicts_are_told
     assert_eq!(get(&mut connection, "only one").as_deref(), Some("one"));
     assert_eq!(get(&mut connection, "large of one"), Some(format!("one{large}")));
     assert_eq!(get(&mut connection, "large of two"), Some(format!("two{large}")));
-    // Both have written 50 to 99 and 299, and of these something is lost on one side.
+    // Both sides wrote 50 to 99 and 299; for each of these, one side's write is lost.
     let lost = merged(&[one, two], "lost_here") + merged(&[one, two], "lost_there");
     assert_eq!((lost, merged(&[one, two], "unsure")), (51, 0));
     conflicts_are_told(&[one, two], &paths, 51);
@@ -198,7 +199,7 @@ fn what_a_side_has_taken_away_it_still_knows_after_a_restart() {
     one.wait_until_it_ends();
     two.go_on();
     goes_on_alone(&two);
-    // A side that has grown is the greater: the other one yields, and tells what it has changed.
+    // The side that has grown is the greater: the other one yields, and reports what it has changed.
     let three = Server::node_with(&["--join", &join(&two)]);
     eventually("they are even", &[&two, &three], || is_whole(&[&two, &three]));
     let one = one.start_again();
@@ -211,7 +212,7 @@ fn what_a_side_has_taken_away_it_still_knows_after_a_restart() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
-/// So many, in the files and by command, each with both versions and who won.
+/// Checks that `count` conflicts are in the files and in the command's answer, with both versions and the winner.
 fn conflicts_are_told(nodes: &[&Server], paths: &[String], count: usize) {
     let reports = paths.iter().filter_map(|path| {
         std::fs::read_to_string(std::path::Path::new(path).join("conflicts")).ok()
@@ -230,7 +231,7 @@ fn conflicts_are_told(nodes: &[&Server], paths: &[String], count: usize) {
     assert_eq!(conflicts(nodes.iter().copied()), count);
 }
 
-/// The operator's word for a node that has lost the majority.
+/// Has a node that has lost the majority take over, by the operator's command.
 fn takes_over_by_word(node: &Server) {
     let address = format!("127.0.0.1:{}", node.port());
     eventually("it takes over by the operator's word", &[node], || {
@@ -240,7 +241,7 @@ fn takes_over_by_word(node: &Server) {
     });
 }
 
-/// Those of four who vote first.
+/// Returns the four nodes with the voters first.
 fn voters_first(nodes: &[Server]) -> Vec<&Server> {
     let told = status(&nodes[0]).expect("it answers");
     let all = told["members"].as_array().expect("members are a list");
@@ -267,7 +268,7 @@ fn both_halves_of_four_that_went_on_by_the_operators_word_become_one() {
     });
     let order = voters_first(&cluster.nodes);
     let (first, second) = ([order[0], order[3]], [order[1], order[2]]);
-    // One voter of three is left: only the operator can say that it shall go on.
+    // One voter of three is left: only the operator can let it continue.
     second.iter().for_each(|node| node.stop());
     takes_over_by_word(first[0]);
     eventually("its neighbour follows", &first, || is_whole(&first));

@@ -1,4 +1,4 @@
-//! What is large moves in pieces, while it is being written to; and clients that know nothing of clusters.
+//! Large data moves in pieces while it is being written to; and clients that know nothing of clusters.
 use std::net::TcpListener;
 
 use e2e::Cluster;
@@ -29,7 +29,7 @@ fn a_large_value_and_a_large_slot_move_whole_while_they_are_written_to() {
     cluster.join();
     cluster.wait_until_even();
     writer.join().unwrap();
-    // The first node goes: everything is read from copies.
+    // The first node leaves: everything is read from copies.
     let rest = cluster.nodes.split_off(1);
     cluster.leave(0);
     cluster.nodes = rest;

@@ -1,4 +1,4 @@
-//! What an operator does with a cluster: look at it, change its settings, split it, take a node out.
+//! An operator's actions on a cluster: inspect it, change its settings, split its buckets, remove a node.
 use std::time::Duration;
 
 use e2e::{Cluster, Server, http, opencluster};
@@ -8,7 +8,7 @@ fn address(node: &Server) -> String {
     format!("127.0.0.1:{}", node.port())
 }
 
-/// What our binary prints when it is asked about `node`, which it is not to refuse.
+/// Returns what our binary prints when run against `node`; it must succeed.
 fn told(node: &Server, args: &[&str]) -> String {
     let node = address(node);
     let output = opencluster(&[args, &["--node", &node]].concat());
@@ -22,7 +22,7 @@ fn refused(args: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Waits for what will be true soon.
+/// Waits for a condition that becomes true soon.
 fn soon(claim: &str, holds: impl FnMut() -> bool) {
     e2e::wait_until(claim, Duration::from_secs(20), holds);
 }
@@ -31,7 +31,7 @@ fn soon(claim: &str, holds: impl FnMut() -> bool) {
 fn the_cluster_is_shown_as_tables_and_as_a_document() {
     let cluster = Cluster::of(3, &["--buckets", "16"]);
     let node = &cluster.nodes[1];
-    // Even it may be, and yet a move be about to end.
+    // The shares may be even while a move is still about to end.
     let mut text = told(node, &["status"]);
     for _ in 0..100 {
         if text.contains("moves in flight\n  none") {

@@ -1,4 +1,4 @@
-//! Clients whose command has to wait cost the node nothing meanwhile.
+//! Parked commands cost the node no CPU while they wait.
 
 use std::thread;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use e2e::{Client, Cluster, Effort, Server, raise_fd_limit};
 use resp::Value;
 
 const OK: &[u8] = b"OK";
-/// The time over which the node's CPU is measured.
+/// The time over which the node's CPU time is measured.
 const WATCHED: Duration = Duration::from_secs(3);
-/// A node that tries ten thousand requests again every millisecond uses all of a processor.
+/// A node that retries ten thousand requests every millisecond uses a whole processor.
 const CPU_MAX: Duration = Duration::from_millis(600);
 
 /// Returns a key that this node serves.
@@ -26,7 +26,7 @@ fn write_without_reading(node: &Server, key: &str) -> Client {
     client
 }
 
-/// Returns the CPU time that the node uses while nothing is asked of it.
+/// Returns the CPU time that the node uses while it gets no requests.
 fn cpu_at_rest(node: &Server) -> Duration {
     let before = node.cpu_time();
     thread::sleep(WATCHED);

@@ -1,10 +1,10 @@
-//! A backup whose primary has fallen silent says so, and reads nothing to anybody.
+//! A backup whose primary has fallen silent reports its buckets as pending, and serves no reads from its copy.
 use std::time::Duration;
 
 use e2e::{Client, Cluster};
 use resp::Value;
 
-/// A key that the first node serves and the second backs up.
+/// Returns a key that the first node serves and the second backs up.
 fn shared_key(cluster: &Cluster) -> String {
     let name = |node: usize| cluster.nodes[node].client().status()["node"].clone();
     let holders = [name(0), name(1)];
@@ -35,7 +35,7 @@ fn a_backup_whose_primary_is_silent_is_pending_and_is_not_read() {
         let answer = cluster.nodes[1].client().run(&format!("CLUSTER SETTINGS {line}"));
         assert!(!matches!(answer, Value::Error(_)), "{answer:?}");
     };
-    // So that there is time to look between the silence and the death.
+    // Leaves time to look between the primary's silence and its death.
     set("lease 30s");
     set("pending-after 500ms");
     let is_set = |name: &str, value: &str| {

@@ -1,4 +1,4 @@
-//! Nodes that leave for a while and come back with what they held.
+//! Nodes that leave for a while and come back with the data they held.
 use std::collections::BTreeMap;
 
 use e2e::{Cluster, Server, opencluster};
@@ -6,10 +6,10 @@ use redis::cluster::{ClusterConnection, cluster_pipe};
 
 use crate::load::{Load, client};
 
-/// Keys that nobody changes while a node is away.
+/// Number of keys that nobody changes while a node is away.
 const STILL: usize = 20_000;
 
-/// What fills from a node have sent.
+/// The amount of data that fills from a node have sent.
 #[derive(Clone, Copy, Default, Debug)]
 struct Sent {
     items: u64,
@@ -64,8 +64,8 @@ fn a_rolling_restart_loses_nothing_and_copies_only_what_has_changed() {
         let whole = after.whole_slots - before.whole_slots;
         let items = after.items - before.items;
         println!("back by {newer} slots' difference and {whole} whole slots, {items} items");
-        // Two thirds of all slots come back, with two thirds of all keys; slots that never held a key
-        // count as whole. What the load has written again meanwhile are 2,000 keys.
+        // Two thirds of all slots come back, with two thirds of all keys; slots that never held a
+        // key count as whole. The load has rewritten 2,000 keys meanwhile.
         assert!(newer > 6_000, "{newer} slots by the difference, {whole} whole");
         assert!(items < STILL as u64 / 4, "{items} items for {newer} slots, {whole} whole");
         load.go_on_for(500);

@@ -1,4 +1,4 @@
-//! `steady.py`: a load from redis-py, which does not wait for a node that sleeps.
+//! `steady.py`: a load from redis-py, which does not wait for a paused node.
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
@@ -25,8 +25,8 @@ impl Steady {
         Steady { child, output }
     }
 
-    /// Ends the load: nothing acknowledged may be lost, nothing old may have been read. Returns the
-    /// errors that clients have seen.
+    /// Ends the load: no acknowledged write may be lost, no stale value may have been read. Returns
+    /// the errors that clients saw.
     pub(crate) fn end(mut self) -> Vec<Value> {
         drop(self.child.stdin.take());
         let mut text = String::new();

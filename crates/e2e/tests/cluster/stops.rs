@@ -1,4 +1,4 @@
-//! A cluster that is stopped as a whole, and started again.
+//! A whole cluster that is stopped and started again.
 use std::thread;
 
 use e2e::{Cluster, Server};

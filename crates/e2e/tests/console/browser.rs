@@ -1,5 +1,5 @@
-//! A real browser, through `driver.js`. One for all tests of this file's crate: they take turns, which is
-//! kinder to a small machine than several at once.
+//! A real browser, driven through `driver.js`. All tests of this crate share one and take turns:
+//! that loads a small machine less than several at once.
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -9,7 +9,7 @@ use e2e::{CHROMIUM, NODE};
 use serde_json::{Value, json};
 
 const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/console/driver.js");
-/// What is not so by then will not be: long, for the machine may be busy.
+/// Timeout for conditions on the page: long, because the machine may be busy.
 const PATIENCE_MS: u64 = 60_000;
 
 static BROWSER: Mutex<Option<Browser>> = Mutex::new(None);
@@ -21,10 +21,10 @@ pub(crate) struct Browser {
     answers: BufReader<ChildStdout>,
 }
 
-/// The page that a test looks at. While it is held, no other test has the browser.
+/// The page under test. While a test holds it, no other test has the browser.
 pub(crate) struct Page(MutexGuard<'static, Option<Browser>>);
 
-/// How large the window is, in pixels.
+/// The size of the window, in pixels.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     pub(crate) width: u32,
@@ -56,7 +56,7 @@ impl Page {
         page
     }
 
-    /// Waits until a script is true, and returns what it is.
+    /// Waits until a script returns a true value, and returns that value.
     pub(crate) fn wait(&mut self, script: &str) -> Value {
         self.order(&json!({ "do": "wait", "script": script, "patience": PATIENCE_MS }))
     }
@@ -85,7 +85,7 @@ impl Page {
         self.order(&json!({ "do": "resize", "width": width, "height": height }));
     }
 
-    /// Keeps a picture of the page down to an element: in target/, and with UPDATE_DOCS in docs/images.
+    /// Saves a screenshot of the page down to an element: in target/, and with UPDATE_DOCS in docs/images.
     pub(crate) fn shot(&mut self, name: &str, below: &str) {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
         let update = std::env::var_os("UPDATE_DOCS").is_some();
@@ -94,13 +94,13 @@ impl Page {
         self.order(&json!({ "do": "shot", "path": path, "below": below }));
     }
 
-    /// Nothing on the page went wrong.
+    /// Asserts that the page reports no errors.
     pub(crate) fn assert_no_errors(&mut self) {
         let errors = self.order(&json!({ "do": "errors" }));
         assert_eq!(errors, json!([]), "the browser complains");
     }
 
-    /// Nothing hangs over to the right.
+    /// Asserts that nothing extends beyond the right edge of the window.
     pub(crate) fn assert_no_overhang(&mut self, when: &str) {
         let script = "[document.documentElement.scrollWidth - innerWidth, [...document.querySelectorAll('main *')]
             .filter((it) => it.getBoundingClientRect().right > innerWidth + 1 && !it.closest('.scroll, .letters'))

@@ -1,15 +1,15 @@
-//! What the HTTP port stands: requests that are none, and clients that take their time.
+//! Robustness of the HTTP port: malformed requests and slow clients.
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use e2e::{Effort, Rng, Server, raise_fd_limit};
 
-/// Whoever is not answered or closed by then never will be.
+/// Timeout: a connection that is neither answered nor closed by then never will be.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The same requests in every run: what has failed once fails again.
+/// Fixed seed: every run sends the same requests, so that a failure repeats.
 const SEED: u64 = 8;
-/// More than a node serves at a time.
+/// Number of slow clients: more than a node serves at a time.
 const SLOW_CLIENTS: usize = 600;
 
 fn connect(node: &Server) -> TcpStream {
@@ -19,14 +19,14 @@ fn connect(node: &Server) -> TcpStream {
     stream
 }
 
-/// All that comes back until the connection is closed.
+/// Returns everything received until the connection is closed.
 fn ended(mut stream: TcpStream) -> Vec<u8> {
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
             panic!("the connection is never closed; so far {}", answer.escape_ascii())
         }
-        // Closed the hard way is closed.
+        // A reset counts as closed.
         Ok(_) | Err(_) => answer,
     }
 }
@@ -37,7 +37,7 @@ fn is_healthy(node: &Server) -> bool {
     ended(stream).starts_with(b"HTTP/1.0 200")
 }
 
-/// A request with something wrong with it, or with nothing right.
+/// Returns a request that is partly or completely malformed.
 fn broken(rng: &mut Rng) -> Vec<u8> {
     const WHOLE: &[&str] = &[
         "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -83,7 +83,7 @@ fn broken_requests_and_slow_clients_stop_nobody() {
     for number in 0..requests {
         let mut stream = connect(&node);
         let bytes = broken(&mut rng);
-        // It may close on us before all is written.
+        // The node may close the connection before all is written.
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(Shutdown::Write);
         ended(stream);

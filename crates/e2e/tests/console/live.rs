@@ -1,10 +1,10 @@
-//! The picture follows the cluster: who joins gets a box and fills it, who is killed turns red.
+//! The picture follows the cluster: a joining node gets a box and fills it, a killed node turns red.
 use e2e::{Cluster, Server};
 use serde_json::json;
 
 use crate::browser::{DESK, Page};
 
-/// The numbers in the boxes: how many copies each node holds, the largest first.
+/// The numbers in the boxes: the copies that each node holds, the largest first.
 const COPIES: &str = "[...document.querySelectorAll('.chip .held')].map((it) => it.textContent)
     .filter(Boolean).map((it) => it.split('+').map(Number)).map(([p, s]) => p + s).sort((a, b) => b - a)";
 
@@ -16,7 +16,7 @@ fn box_of(name: &str) -> String {
     format!("document.querySelector('.chip[data-key=\"{name}\"]')")
 }
 
-/// Gives the charts something to show.
+/// Writes and reads some keys, so that the charts have something to show.
 fn write_some(cluster: &Cluster) {
     let client = redis::cluster::ClusterClient::new(cluster.urls()).expect("addresses");
     let mut connection = client.get_connection().expect("a cluster client connects");
@@ -40,8 +40,8 @@ fn the_picture_changes_when_a_node_joins_and_a_killed_node_turns_red() {
     page.wait(&box_of(&joined));
     cluster.wait_until_even();
     page.wait(&format!("JSON.stringify({COPIES}) === '[11,11,10]'"));
-    // Its box is painted: there is some of the primary's colour in it. Read from a copy, for the browser
-    // complains of who reads one that is painted again and again.
+    // Its box is painted: there is some of the primary's colour in it. The script reads from a copy, because the
+    // browser warns about repeated reads of a canvas that is painted again and again.
     let painted = format!(
         "(() => {{ const canvas = {}.querySelector('canvas');
         const copy = document.createElement('canvas').getContext('2d', {{ willReadFrequently: true }});

@@ -1,4 +1,4 @@
-//! What may be done from the page: nothing without the token, and with it what the command line does.
+//! Actions on the page: none without the token; with it, those of the command line.
 use std::io::Write;
 use std::path::PathBuf;
 

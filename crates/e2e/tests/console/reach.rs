@@ -1,4 +1,4 @@
-//! The page for everybody: at phone width, by keyboard, light and dark, with thousands of buckets.
+//! Accessibility of the page: at phone width, by keyboard, light and dark, with thousands of buckets.
 use e2e::Server;
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn the_keyboard_reaches_everything() {
     let tip = "document.getElementById('tip').textContent";
     page.click("#view-bands");
     page.click("#view-squares");
-    // Bands, smaller, larger, the picture.
+    // Tab stops: bands, smaller, larger, the picture.
     for _ in 0..4 {
         page.press("Tab");
     }

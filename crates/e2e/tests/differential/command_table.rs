@@ -4,7 +4,7 @@ use resp::Value;
 
 use crate::ours;
 
-/// Where a part stands in an entry, and what it is called when it differs.
+/// The position of each part in an entry, and its name in messages about differences.
 const PARTS: [(usize, &str); 7] = [
     (0, "name"),
     (1, "arity"),
@@ -52,7 +52,7 @@ fn entry(client: &mut Client, name: &str) -> Option<Vec<Value>> {
     if let Some(Value::Array(parts)) = entries.pop() { Some(parts) } else { None }
 }
 
-/// Flags and categories are sets.
+/// Returns the items sorted: flags and categories are sets.
 fn sorted(part: &Value) -> Vec<String> {
     let (Value::Array(items) | Value::Set(items)) = part else { return vec![part.to_string()] };
     let mut items: Vec<String> = items.iter().map(Value::to_string).collect();

@@ -1,12 +1,12 @@
-//! Which answers may differ, how far, and why. Everything not named here must be the same, byte
+//! Rules for answers that may differ: how far, and why. All other answers must be the same, byte
 //! for byte; an error always must.
 use e2e::Answer;
 use resp::Value;
 
 use crate::lockstep::Args;
 
-/// A setting changed inside a transaction counts for the rest of it in Redis, and for what comes
-/// after it here: EXEC runs under one set of settings.
+/// Returns whether this is CONFIG SET. In a transaction, Redis applies a setting to the rest of it;
+/// our node applies it after the transaction, because EXEC runs under one set of settings.
 pub(crate) fn is_config_set(args: &Args) -> bool {
     let is = |index: usize, word: &[u8]| {
         args.get(index).is_some_and(|arg: &Vec<u8>| arg.eq_ignore_ascii_case(word))
@@ -14,32 +14,32 @@ pub(crate) fn is_config_set(args: &Args) -> bool {
     is(0, b"CONFIG") && is(1, b"SET")
 }
 
-/// Whether our EXEC has stopped where theirs ran: we may when a watched key was missing (see
-/// `has_changed` in the commands), one stop too many being better than one too few.
+/// Returns whether our EXEC aborted and theirs ran. Ours may abort when a watched key was missing
+/// (see `has_changed` in the commands): one abort too many is better than one too few.
 pub(crate) fn stopped_once_too_often(theirs: &Answer, ours: &Answer) -> bool {
     matches!((&theirs.value, &ours.value), (Value::Array(_), Value::Null))
 }
 
-/// How much of an answer must agree.
+/// The degree to which two answers must agree.
 enum Rule {
-    /// Every byte.
+    /// Every byte is equal.
     Exact,
-    /// Time passes between the two servers: numbers may be this far apart.
+    /// Numbers may differ by this much, because time passes between the two servers.
     Near(i64),
-    /// The order is the server's own.
+    /// The order may differ between servers.
     AnyOrder,
-    /// A string that Redis keeps as `raw` may be kept in a smaller form: writing a bit that was so
-    /// already makes Redis copy the string, and leaves ours alone.
+    /// A string that Redis keeps as `raw` may be kept in a smaller form: writing a bit that already
+    /// has this value makes Redis copy the string, and leaves ours alone.
     Compact,
-    /// The content is the server's own (its ids, clocks, sizes, names): only its kind.
+    /// The content is specific to the server (ids, clocks, sizes, names): only its type must agree.
     Kind,
-    /// A map whose values are the server's own: only its keys.
+    /// A map whose values are specific to the server: only its keys must agree.
     Keys,
-    /// The content of a transaction: each by its own rule.
+    /// The answers of a transaction: each by its own rule.
     Transaction,
 }
 
-/// Whether two answers to `args` agree. `queued` is what an EXEC has run.
+/// Returns whether two answers to `args` agree. `queued` are the commands that an EXEC has run.
 pub(crate) fn same(args: &Args, queued: &[Args], theirs: &Answer, ours: &Answer) -> bool {
     theirs.raw == ours.raw || same_value(&rule(args), queued, &theirs.value, &ours.value)
 }
@@ -52,7 +52,7 @@ pub(crate) fn same_burst(commands: &[Args], theirs: &[Answer], ours: &[Answer]) 
         .iter()
         .any(|args| args.len() == 1 && args[0].to_ascii_uppercase().ends_with(b"UNSUBSCRIBE"));
     if unsubscribes_all {
-        // In which order channels are left is the server's own affair.
+        // Each server leaves channels in its own order.
         return sorted_parts(theirs) == sorted_parts(ours);
     }
     let by_command = theirs.len() == commands.len();
@@ -63,8 +63,8 @@ pub(crate) fn same_burst(commands: &[Args], theirs: &[Answer], ours: &[Answer]) 
     })
 }
 
-/// Whether two listeners heard the same. Where several of its patterns match, a message comes once
-/// for each, in an order that is the server's own.
+/// Returns whether two listeners received the same messages. If several of its patterns match, a
+/// listener gets a message once for each, in an order that may differ between servers.
 pub(crate) fn same_messages(theirs: &[Answer], ours: &[Answer]) -> bool {
     in_order(theirs) == in_order(ours)
 }
@@ -87,7 +87,7 @@ fn in_order(messages: &[Answer]) -> Vec<&[u8]> {
     raw
 }
 
-/// All parts of all messages, whatever their order.
+/// Returns all parts of all messages, sorted.
 fn sorted_parts(answers: &[Answer]) -> Vec<String> {
     let parts = |answer: &Answer| {
         if let Value::Array(parts) | Value::Push(parts) = &answer.value {
@@ -160,9 +160,9 @@ fn rule(args: &Args) -> Rule {
         ("PTTL" | "PEXPIRETIME", _) => Rule::Near(3000),
         ("KEYS", _) | ("PUBSUB", "CHANNELS" | "SHARDCHANNELS") => Rule::AnyOrder,
         ("CONFIG", "GET") => Rule::AnyOrder,
-        // Which one is left to chance.
+        // The key is random.
         ("RANDOMKEY", _) => Rule::Kind,
-        // Cursors are the server's own; `Step::ScanAll` compares what is found.
+        // Cursors are specific to the server; `Step::ScanAll` compares the keys found.
         ("SCAN", _) => Rule::Kind,
         // Clocks, ids, sizes, and texts about the server itself.
         ("TIME" | "INFO" | "LOLWUT" | "DUMP" | "SLOWLOG" | "LATENCY" | "ROLE", _) => Rule::Kind,
@@ -171,7 +171,7 @@ fn rule(args: &Args) -> Rule {
         ("OBJECT", "IDLETIME" | "FREQ" | "REFCOUNT") => Rule::Kind,
         ("MEMORY", _) => Rule::Kind,
         ("DEBUG", "OBJECT" | "HELP") => Rule::Kind,
-        // Our table has commands of its own and lacks some of theirs; see `command_table.rs`.
+        // Our table has additional commands and lacks some of theirs; see `command_table.rs`.
         ("COMMAND", "COUNT" | "LIST" | "DOCS" | "INFO" | "HELP" | "") => Rule::Kind,
         ("CONFIG" | "OBJECT" | "PUBSUB" | "CLUSTER", "HELP") => Rule::Kind,
         ("HELLO", _) => Rule::Keys,

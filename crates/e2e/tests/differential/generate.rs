@@ -1,13 +1,13 @@
-//! Sequences of steps from a seed: every command, with arguments that are right, borderline and
-//! wrong, over few keys, so that commands meet each other's results.
+//! Sequences of steps from a seed: every command, with valid, borderline and invalid arguments,
+//! over few keys, so that commands encounter each other's results.
 //!
-//! Times to live are long, so that how fast a machine is does not matter, and values stay small.
-mod command; // how a command is put together, and what goes into it
-mod strings; // SET, GET and their kin
+//! Times to live are long, so that the speed of the machine does not matter, and values stay small.
+mod command; // construction of a command, and its arguments
+mod strings; // SET, GET and related commands
 mod bits; //    bits of strings
 mod keys; //    keys, expiry, DUMP and RESTORE
 mod session; // transactions, channels, connections
-mod node; //    what asks the server about itself
+mod node; //    queries about the server itself
 
 use e2e::Rng;
 
@@ -44,9 +44,9 @@ fn call(g: &mut Gen) -> Step {
     Step::Call { who, args: spoiled(g, args) }
 }
 
-/// Now and then an argument too few, one too many, or a wrong one.
+/// Sometimes removes an argument, adds one, or replaces one by a wrong one.
 fn spoiled(g: &mut Gen, mut args: Args) -> Args {
-    // A pause that is too long would never end.
+    // A very long pause would never end.
     let may_pause = args[0] == b"CLIENT" && args.get(1).is_some_and(|sub| sub == b"PAUSE");
     if args.len() < 2 || may_pause || !g.one_in(14) {
         return args;

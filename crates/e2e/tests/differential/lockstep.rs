@@ -1,7 +1,7 @@
 //! Plays a sequence of steps to two servers, one step at a time, and stops where they differ.
 //!
-//! Three connections to each: two that run commands, so that WATCH and CLIENT have someone else to
-//! be about, and one that listens to channels.
+//! Each server has three connections: two that run commands, so that WATCH and CLIENT have another
+//! client to deal with, and one that listens to channels.
 use std::fmt;
 use std::slice;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(crate) enum Speaks {
     Resp3,
 }
 
-/// Which of the three connections.
+/// One of the three connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     First,
@@ -29,9 +29,9 @@ pub(crate) enum Who {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// One command with one answer. Not for the listener, to whom messages may come between.
+    /// One command with one answer. Not for the listener, which may receive messages in between.
     Call { who: Who, args: Args },
-    /// Commands with no answer or several: all at once, up to the answer to a PING.
+    /// Commands with no answer or several: sent all at once, and read up to the answer to a PING.
     Burst { who: Who, commands: Vec<Args> },
     /// SCAN with these options from 0 until it is back at 0; each server has cursors of its own.
     ScanAll { options: Args },
@@ -43,23 +43,23 @@ pub(crate) enum Step {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Mismatch {
-    /// The step.
+    /// Index of the step.
     pub(crate) at: usize,
     pub(crate) theirs: String,
     pub(crate) ours: String,
 }
 
 impl Mismatch {
-    /// The command that was answered differently, by name.
+    /// Returns the name of the command that was answered differently.
     pub(crate) fn command(&self, steps: &[Step]) -> String {
         let words = steps[self.at].to_string();
         words.split_whitespace().nth(1).unwrap_or_default().to_uppercase()
     }
 }
 
-/// A message to the listener takes no longer, or is not coming.
+/// Timeout for a message to the listener.
 const MESSAGE_WITHIN: Duration = Duration::from_secs(3);
-/// By then both have taken away what has expired.
+/// Time limit for both servers to remove expired keys.
 const EXPIRED_WITHIN: Duration = Duration::from_secs(2);
 const MARK: &[u8] = b"--mark--";
 
@@ -73,24 +73,24 @@ struct Side {
     speaks: Speaks,
     clients: [Client; 3],
     helper: Client,
-    /// What First and Second have begun.
+    /// Open transactions of First and Second.
     open: [Open; 2],
 }
 
-/// A transaction under way.
+/// A transaction in progress.
 #[derive(Default)]
 struct Open {
     in_multi: bool,
     queued: Vec<Args>,
-    /// One of the watched keys was missing when it was watched.
+    /// True if one of the watched keys was missing when it was watched.
     watched_missing: bool,
 }
 
-/// Whether the two servers still hold the same.
+/// The result of a step: go on while the two servers hold the same data.
 #[derive(PartialEq, Eq)]
 enum Flow {
     GoOn,
-    /// They may rightly differ from here on: the sequence ends.
+    /// The servers may legitimately differ from here on: the sequence ends.
     Parted,
 }
 
@@ -118,10 +118,10 @@ impl Lockstep {
         self.end(is_listening).map_err(|(theirs, ours)| Mismatch { at, theirs, ours })
     }
 
-    /// What must agree at the end of a sequence: the content, and that nobody hears more.
+    /// Compares the servers at the end of a sequence: equal content, and no further messages.
     fn end(&mut self, is_listening: bool) -> Result<(), (String, String)> {
         let digest: Args = vec![b"DEBUG".to_vec(), b"DIGEST".to_vec()];
-        // Both count a key that has expired until they come across it, each in its own time.
+        // Both count an expired key until they remove it, each at its own time.
         let until = Instant::now() + EXPIRED_WITHIN;
         while let Err(differ) = self.same_help(&digest, &digest) {
             if Instant::now() > until {
@@ -164,7 +164,7 @@ impl Lockstep {
 
     fn call(&mut self, who: Who, args: &Args) -> Result<Flow, (String, String)> {
         if self.theirs.open[who as usize].in_multi && compare::is_config_set(args) {
-            return Ok(Flow::GoOn); // Not played: see there.
+            return Ok(Flow::GoOn); // Not played: see `is_config_set`.
         }
         let theirs = self.theirs.call(who, args);
         let ours = self.ours.call(who, args);
@@ -201,7 +201,7 @@ impl Lockstep {
         verdict(theirs == ours, || (theirs.to_string(), ours.to_string()))
     }
 
-    /// Messages that the last step sent to the listener. Redis tells how many there are.
+    /// Compares the messages that the last step sent to the listener. Redis determines how many to expect.
     fn messages(&mut self) -> Result<(), (String, String)> {
         let theirs = self.theirs.burst(Who::Listener, &[]);
         let mut ours = Vec::new();
@@ -224,7 +224,7 @@ impl Side {
         Side { server, speaks, clients, helper, open: Default::default() }
     }
 
-    /// Everything as on a new server, but faster.
+    /// Resets everything to the state of a new server, but faster than a restart.
     fn begin(&mut self) {
         for who in [Who::First, Who::Second, Who::Listener] {
             if !self.reset(who) {
@@ -243,7 +243,7 @@ impl Side {
         self.clients[0].call(&["CONFIG", "SET", "notify-keyspace-events", ""]);
     }
 
-    /// Whether the connection is as new: all that came before RESET's own answer is thrown away.
+    /// Resets the connection, and discards everything received before RESET's own answer. Returns whether it worked.
     fn reset(&mut self, who: Who) -> bool {
         let client = &mut self.clients[who as usize];
         if client.send(&["RESET"]).is_err() {
@@ -272,12 +272,12 @@ impl Side {
         client.receive()
     }
 
-    /// A command on a connection of its own, outside of any transaction.
+    /// Runs a command on a connection of its own, outside of any transaction.
     fn help(&mut self, args: &Args) -> Value {
         self.helper.call(args).value
     }
 
-    /// Keeps what is open on a connection; returns what EXEC has just closed.
+    /// Tracks the open transaction of a connection; returns the one that EXEC has just closed.
     fn track(&mut self, who: Who, args: &Args, answer: &Answer) -> Open {
         let name = args[0].to_ascii_uppercase();
         if answer.raw == b"+QUEUED\r\n" {
@@ -289,7 +289,7 @@ impl Side {
         } else if name == b"MULTI" {
             self.open[who as usize].in_multi = true;
         } else if name == b"WATCH" {
-            // OBJECT looks without a trace: no event tells of it.
+            // OBJECT reads the key without a side effect: it triggers no event.
             let is_missing = |key: &Vec<u8>| {
                 self.helper.call(&[b"OBJECT", &b"ENCODING"[..], key]).value == Value::Null
             };
@@ -298,7 +298,7 @@ impl Side {
         Open::default()
     }
 
-    /// The connection has begun anew.
+    /// Clears the state of a connection that was opened anew.
     fn forget(&mut self, who: Who) {
         if let Some(open) = self.open.get_mut(who as usize) {
             *open = Open::default();
@@ -339,7 +339,7 @@ impl Side {
             };
             found.extend(keys);
             if next == b"0" {
-                // A key may come twice, and in any order.
+                // A key may be returned twice, and in any order.
                 found.sort_by(|a, b| a.text().cmp(&b.text()));
                 found.dedup();
                 return Ok(found);
@@ -396,7 +396,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A command as redis-cli would take it.
+/// Formats a command in the syntax of redis-cli.
 fn line(args: &Args) -> String {
     let word = |arg: &Vec<u8>| {
         let text = arg.escape_ascii().to_string();

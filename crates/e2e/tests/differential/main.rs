@@ -1,11 +1,11 @@
-//! The same commands to Redis and to our node, and the same answers from both, byte for byte.
+//! Sends the same commands to Redis and to our node, and expects the same answers from both, byte for byte.
 //!
-//! A run is many short sequences, each from its own seed and from an empty server (`generate.rs`).
-//! `lockstep.rs` plays a sequence to both servers; `compare.rs` knows the few answers that may
-//! differ, each with its reason; `shrink.rs` makes a failing sequence short.
+//! A run is many short sequences, each from its own seed and from an empty server (`generate.rs`). `lockstep.rs`
+//! plays a sequence to both servers; `compare.rs` lists the few answers that may differ, each with its reason;
+//! `shrink.rs` shortens a failing sequence.
 //!
-//! OPENCLUSTER_SEED repeats one sequence. OPENCLUSTER_DIFFERENTIAL=redis plays Redis against
-//! itself, which shows that the harness itself invents no differences.
+//! OPENCLUSTER_SEED repeats one sequence. OPENCLUSTER_DIFFERENTIAL=redis plays Redis against itself, which shows that
+//! the harness itself invents no differences.
 mod lockstep;
 mod compare;
 mod shrink;
@@ -17,9 +17,9 @@ use lockstep::{Lockstep, Mismatch, Speaks, Step};
 
 const COMMANDS: usize = 20_000;
 const SEQUENCE: usize = 200;
-/// Enough to see what is wrong; more would bury it.
+/// Maximum number of mismatches printed: enough to see what is wrong.
 const MISMATCHES_SHOWN: usize = 10;
-/// Some answers are pages long.
+/// Maximum length printed of an answer; some are pages long.
 const SHOWN_MAX: usize = 800;
 
 #[test]
@@ -32,7 +32,7 @@ fn random_commands_get_the_answers_of_redis_in_resp3() {
     run(Speaks::Resp3);
 }
 
-/// Our node, or Redis once more to try the harness.
+/// Starts our node, or a second Redis to test the harness.
 fn ours() -> Server {
     match std::env::var("OPENCLUSTER_DIFFERENTIAL").as_deref() {
         Ok("redis") => Server::redis(),
@@ -59,7 +59,7 @@ fn run(speaks: Speaks) {
     assert!(shown.is_empty(), "answers differ for: {}", shown.join(", "));
 }
 
-/// The same sequences every time, so that a red run stays red until it is mended; at night, others.
+/// Returns the same seeds every time, so that a failing run keeps failing until it is fixed; at night, new ones.
 fn seeds(count: usize) -> Vec<u64> {
     if let Ok(seed) = std::env::var("OPENCLUSTER_SEED") {
         return vec![seed.parse().expect("OPENCLUSTER_SEED is a number")];

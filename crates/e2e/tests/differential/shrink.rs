@@ -1,12 +1,12 @@
-//! Makes a failing sequence short: leaves out ever smaller parts as long as it still fails.
+//! Shortens a failing sequence: leaves out smaller and smaller parts as long as it still fails.
 use std::time::{Duration, Instant};
 
 use crate::lockstep::{Lockstep, Mismatch, Step};
 
-/// Shrinking is for the reader's comfort; it may not take for ever.
+/// Time limit: shrinking is only a convenience for the reader.
 const TIME_MAX: Duration = Duration::from_secs(20);
 
-/// The shortest sequence found in which the last step is answered differently, and how.
+/// Returns the shortest sequence found whose last step is answered differently, and the difference.
 pub(crate) fn shrink(
     pair: &mut Lockstep,
     steps: &[Step],

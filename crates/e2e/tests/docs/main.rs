@@ -1,16 +1,16 @@
-//! Every command in README.md and docs/getting-started.md is run as a reader would, and what it prints
-//! compared with what stands there: a mistake in either is a failure here.
+//! Runs every command in README.md and docs/getting-started.md as a reader would, and compares its
+//! output with the page: a mistake in either is a failure here.
 //!
-//! `page.rs` reads the blocks, `shell.rs` is the reader's terminal.
-mod page; //  commands and what should follow, from a page
-mod shell; // one terminal, in which the default ports are free ones
+//! `page.rs` parses the blocks, `shell.rs` is the reader's terminal.
+mod page; //  commands and expected output, from a page
+mod shell; // a terminal in which free ports replace the default ones
 
 use std::path::{Path, PathBuf};
 
 use page::Step;
 use shell::Shell;
 
-/// Not run here: this very test is part of them.
+/// Commands that are not run here: this very test is part of them.
 const LEFT_OUT: [&str; 1] = ["cargo xtask test"];
 
 #[test]

@@ -1,13 +1,13 @@
-//! The commands of a page: fenced blocks marked `console`, `$ ` before a command, what it prints below.
+//! The commands of a page: fenced blocks marked `console`, `$ ` before a command, its output below.
 //! `...` stands for anything: alone for any number of lines, in a line for any text.
 
-/// A command, and what should follow.
+/// A command, and its expected output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// Where it stands.
+    /// Line number in the page.
     pub(crate) line: usize,
     pub(crate) command: String,
-    /// Empty: anything, as long as it succeeds.
+    /// Expected output; if empty, any output is accepted as long as the command succeeds.
     pub(crate) expected: Vec<String>,
 }
 
@@ -37,12 +37,12 @@ pub(crate) fn steps(text: &str) -> Vec<Step> {
     steps
 }
 
-/// A remark is for people.
+/// Strips a trailing remark, which is for people.
 fn without_remark(command: &str) -> &str {
     command.split_once(" # ").map_or(command, |(command, _)| command).trim_end()
 }
 
-/// Whether that is what was expected.
+/// Returns whether the output matches the expected lines.
 pub(crate) fn fits(expected: &[String], printed: &[&str]) -> bool {
     match (expected.split_first(), printed.split_first()) {
         (None, None) => true,

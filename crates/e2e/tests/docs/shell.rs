@@ -1,5 +1,5 @@
-//! One terminal, as the reader of a page has it. The default ports may be taken on this machine, so all
-//! of them stand for free ones: in commands, in the defaults of programs, and back in what they print.
+//! A terminal like that of a page's reader. The default ports may be taken on this machine, so free ports replace all
+//! of them: in commands, in the defaults of programs, and back again in their output.
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -13,18 +13,18 @@ use e2e::{REDIS_CLI, node_binary};
 
 use crate::page::{Step, fits};
 
-/// How long what a page says may take to become so: nodes start, buckets move.
+/// Time limit until the output matches the page: nodes start, buckets move.
 const BECOMES_SO_WITHIN: Duration = Duration::from_secs(90);
-/// Asking again changes nothing.
+/// Commands that can be repeated without changing anything.
 const HARMLESS: [&str; 5] =
     ["opencluster status", "opencluster settings", "redis-cli", "curl", "grep"];
-/// Commands that go on until they are stopped; they are read beside the others.
+/// Commands that run until they are stopped; their output is read while others run.
 const STAYS: [&str; 1] = ["cargo run --release"];
 const MARK: &str = "@end-of-command:";
-/// The ports of a first node and the ones after it, and how many of them a page may use.
+/// The first ports of each kind, and how many consecutive ports of each a page may use.
 const FAMILIES: [u16; 3] = [6379, 7379, 16_379];
 const FAMILY: u16 = 4;
-/// From where on, and how many runs of ports there are to choose from.
+/// The lowest base port, and the number of bases to choose from.
 const FIRST_BASE: u16 = 11_000;
 const BASES: u32 = 2_500;
 
@@ -33,7 +33,7 @@ pub(crate) struct Shell {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     dir: PathBuf,
-    /// What stands for 6379.
+    /// The port that replaces 6379.
     base: u16,
 }
 
@@ -51,19 +51,19 @@ impl Shell {
         let mut command = Command::new("bash");
         command.args(["--noprofile", "--norc"]).current_dir(&dir);
         command.env("PATH", format!("{}:{path}", programs.display()));
-        // What redis-cli shows on a terminal.
+        // redis-cli prints as on a terminal.
         command.env("FAKETTY", "1").env("OPENCLUSTER_PORT", base.to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut bash = command.spawn().expect("there is a bash");
         let input = bash.stdin.take().expect("piped");
         let output = BufReader::new(bash.stdout.take().expect("piped"));
         let mut shell = Shell { bash, input, output, dir, base };
-        // Jobs have numbers, as they do for a reader.
+        // Number background jobs, as in a reader's terminal.
         shell.run("set -m");
         shell
     }
 
-    /// Runs a step, again if that does no harm, until it has printed what it should.
+    /// Runs a step until its output is as expected; repeats it only if it is harmless.
     pub(crate) fn follow(&mut self, step: &Step) -> Result<(), String> {
         if STAYS.contains(&step.command.as_str()) {
             return self.start(step);
@@ -83,10 +83,10 @@ impl Shell {
         }
     }
 
-    /// A command that goes on: its words are compared while it runs.
+    /// Starts a command that keeps running, and compares its output while it runs.
     fn start(&mut self, step: &Step) -> Result<(), String> {
         let (_, code) = self.run(&format!("{} > first.log 2>&1 &", step.command));
-        // It is not the reader's next job: that one is in another terminal.
+        // It must not count as one of the reader's jobs: on the page it runs in another terminal.
         self.run("disown %%");
         let begun = Instant::now();
         loop {
@@ -102,7 +102,7 @@ impl Shell {
         }
     }
 
-    /// What a command has printed, errors among it, and its exit code.
+    /// Runs a command; returns its output, including errors, and its exit code.
     fn run(&mut self, command: &str) -> (String, i32) {
         let command = self.as_here(command);
         let script = format!("{{\n{command}\n}} 2>&1\necho {MARK}$?\n");
@@ -143,7 +143,7 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // Nodes that the page has left running are ended by their own ids.
+        // Nodes that the page has left running are killed by their own ids.
         for file in fs::read_dir(self.dir.join("programs/started")).into_iter().flatten().flatten()
         {
             let pid = file.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
@@ -157,8 +157,8 @@ impl Drop for Shell {
     }
 }
 
-/// `opencluster`, `cargo run --release` and `redis-cli` with other default ports. Each node notes its
-/// process, so that it can be ended.
+/// Writes `opencluster`, `cargo run --release` and `redis-cli` with other default ports. Each node
+/// records its process id, so that it can be killed.
 fn write_programs(dir: &Path, base: u16) {
     fs::create_dir_all(dir.join("started")).expect("a directory of our own");
     let (binary, dir_name) = (node_binary().display(), dir.display());
@@ -186,8 +186,8 @@ fn write_programs(dir: &Path, base: u16) {
     }
 }
 
-/// A port that can stand for 6379: the others of a page's nodes are free beside it. All are below those
-/// that the system gives to clients, which may be taken by the thousand.
+/// Returns a port to replace 6379, such that the other ports of a page's nodes are free beside it.
+/// All are below the range that the system assigns to clients, where thousands may be taken.
 fn free_base() -> u16 {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();

@@ -1,4 +1,4 @@
-//! Servers, proxies and runs of `opencluster fleet`, each ended with the value that holds it.
+//! Servers, proxies and runs of `opencluster fleet`; each ends when its value is dropped.
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Servers with the same weight, behind two proxies.
+    /// Starts servers with equal weights, behind two proxies.
     pub(crate) fn start(servers: usize) -> Fleet {
         let servers: Vec<Server> = (0..servers).map(|_| Server::redis()).collect();
         let mut fleet = Fleet { servers, proxies: Vec::new() };
@@ -20,7 +20,7 @@ impl Fleet {
         fleet
     }
 
-    /// Two proxies before servers that others started.
+    /// Starts two proxies in front of servers that are already running.
     pub(crate) fn over(ports: &[u16], map: &str) -> Fleet {
         let list = ports.iter().map(|port| address(*port)).collect::<Vec<_>>().join(",");
         let proxies = vec![Proxy::start(&list, &["--map", map]), Proxy::start(&list, &[])];
@@ -32,7 +32,7 @@ impl Fleet {
         names.collect::<Vec<_>>().join(",")
     }
 
-    /// The first server, which is all the commands need to know.
+    /// Returns the address of the first server, which is all that the commands need.
     pub(crate) fn first(&self) -> String {
         address(self.servers[0].port())
     }
@@ -57,16 +57,16 @@ impl Fleet {
         command
     }
 
-    /// What the first server says under a key of the configuration.
+    /// Returns the value that a server holds under a key of the configuration.
     pub(crate) fn says(&self, server: usize, key: &str) -> String {
         let answer = self.servers[server].client().call(&["GET", &format!("server.config.{key}")]);
         let text = answer.value.text().unwrap_or_default();
         String::from_utf8_lossy(text).into_owned()
     }
 
-    /// Keys on a server, without the fleet's own.
+    /// Returns the number of keys on a server, without the fleet's own.
     pub(crate) fn keys_on(&self, server: usize) -> usize {
-        // In one step: keys come and go meanwhile.
+        // In one step: keys are added and removed meanwhile.
         let script = "return redis.call('DBSIZE') - #redis.call('KEYS', 'server.config.*')";
         let answer = self.servers[server].client().call(&["EVAL", script, "0"]).value;
         let resp::Value::Integer(count) = answer else { panic!("{answer}") };
@@ -78,7 +78,7 @@ pub(crate) fn address(port: u16) -> String {
     format!("127.0.0.1:{port}")
 }
 
-/// A run of the command line that has ended.
+/// A completed run of the command line.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -99,7 +99,7 @@ impl Ran {
         self.out
     }
 
-    /// It failed with one line, this one.
+    /// Asserts that it failed with this code and exactly this line.
     pub(crate) fn must_say(&self, code: i32, line: &str) {
         assert_eq!(
             (self.code, self.err.as_str()),
@@ -108,7 +108,7 @@ impl Ran {
     }
 }
 
-/// A proxy as a process.
+/// A proxy process.
 pub(crate) struct Proxy {
     child: Child,
     port: u16,
@@ -145,14 +145,14 @@ impl Proxy {
         Client::try_connect(self.port).expect("a running proxy takes connections")
     }
 
-    /// Freezes it, or lets it go on.
+    /// Sends a signal, to freeze the proxy or resume it.
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         let status = Command::new("kill").args([name, &id]).status();
         assert!(status.is_ok_and(|status| status.success()), "kill {name}");
     }
 
-    /// As `kill -9`.
+    /// Kills the proxy, as `kill -9` does.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

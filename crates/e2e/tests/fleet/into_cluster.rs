@@ -28,7 +28,7 @@ fn check(client: &mut Client, count: usize) {
     }
 }
 
-/// All keys that SCAN shows.
+/// Returns all keys that SCAN finds.
 fn scanned(client: &mut Client) -> BTreeSet<Vec<u8>> {
     let mut cursor = "0".to_owned();
     let mut keys = BTreeSet::new();
@@ -54,7 +54,7 @@ fn the_same_migration_empties_the_servers_into_a_cluster_under_load() {
     a_while(&load);
     let mut cluster = Cluster::of(3, &["--buckets", "16"]);
     let added = address(cluster.nodes[0].port());
-    // A node does not hold lists yet: it is named, and stays where it can be used.
+    // A node does not support lists yet: the list is reported, and stays where it can be used.
     let ran = fleet.run("migrate", &["--map", "0.0.4", "--add", &added]);
     assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("left: list:"), "{}", ran.out);
@@ -70,7 +70,7 @@ fn the_same_migration_empties_the_servers_into_a_cluster_under_load() {
     assert!(client.run("SET list text").is_ok());
     fleet.run("migrate", &["--resume"]).must_succeed();
     assert_eq!(fleet.says(0, "migration.status"), "2");
-    // The cluster goes on growing: whoever asks in the wrong place is told, and follows.
+    // The cluster keeps growing: proxies that ask the wrong node are redirected, and follow.
     cluster.join();
     cluster.wait_until_even();
     a_while(&load);
@@ -96,7 +96,7 @@ fn a_cluster_behind_a_proxy_is_used_like_any_server() {
     let expected: BTreeSet<Vec<u8>> = keys.iter().map(|key| key.clone().into_bytes()).collect();
     assert_eq!(scanned(&mut client), expected);
     assert_eq!(client.run("DEL key:0 key:1 nothing"), Value::Integer(2));
-    // Transactions where a slot holds all the keys, and words where not.
+    // A transaction works if all its keys are in one slot; otherwise it is refused with an error.
     assert!(client.run("WATCH {t}a").is_ok());
     assert!(client.run("MULTI").is_ok());
     client.run("SET {t}a 1");
@@ -110,7 +110,7 @@ fn a_cluster_behind_a_proxy_is_used_like_any_server() {
     client.run("SET y 1");
     let Value::Error(refused) = client.run("EXEC") else { panic!() };
     assert!(refused.starts_with(b"CROSSSLOT"), "{}", refused.escape_ascii());
-    // A write that another client makes in between is noticed.
+    // WATCH detects a write by another client in between.
     assert!(client.run("WATCH {t}a").is_ok());
     fleet.proxies[1].client().run("SET {t}a 7");
     client.run("MULTI");

@@ -1,12 +1,12 @@
-//! Keys of all types, some with an expiry, written before a migration and looked at after it.
+//! Keys of all types, some with an expiry, written before a migration and checked after it.
 use std::time::Instant;
 
 use e2e::Client;
 use resp::Value;
 
-/// Commands sent before their answers are taken.
+/// Number of commands sent before their answers are read.
 const AT_ONCE: usize = 500;
-/// Keys that expire do so at least this much later than any test ends.
+/// Minimum time to live of keys that expire, so that none expires before a test ends.
 const SECONDS_MIN: usize = 2_000;
 
 pub(crate) struct Keys {
@@ -28,7 +28,7 @@ impl Keys {
         self.count
     }
 
-    /// Every key is what it was, and expires when it should.
+    /// Checks that every key has its value and its expiry.
     pub(crate) fn check(&self, client: &mut Client) {
         let reads: Vec<Vec<String>> = (0..self.count).map(read).collect();
         for (number, answer) in pipelined(client, &reads).into_iter().enumerate() {
@@ -44,7 +44,7 @@ impl Keys {
                 Some(seconds) => {
                     let passed = (asked - self.written).as_millis();
                     let due = i64::try_from(seconds as u128 * 1000 - passed).expect("it fits");
-                    // Written and asked for one after the other: each may be late by as much.
+                    // Keys are written and read one after the other: each may be late by as much.
                     let late = i64::try_from(asked.elapsed().as_millis()).expect("it fits");
                     assert!(left <= due + 6_000 && left >= due - late - 1_000, "{left} {due}");
                 }
@@ -108,7 +108,7 @@ fn text(text: &str) -> Value {
     Value::Bulk(text.as_bytes().to_vec())
 }
 
-/// Sets have no order.
+/// Sorts an array: sets have no order.
 fn sorted(value: Value) -> Value {
     let Value::Array(mut items) = value else { return value };
     items.sort_by_key(ToString::to_string);

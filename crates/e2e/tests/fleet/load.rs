@@ -1,6 +1,6 @@
-//! Clients that know what they must see. Each has keys of its own, writes them through one proxy and
-//! reads them through another, so that every answer is known exactly: a value that goes back, is lost
-//! or comes to life again shows at once.
+//! Clients that know what they must see. Each has keys of its own, writes them through one proxy
+//! and reads them through another, so that every answer is known exactly: a stale, lost or
+//! resurrected value is detected at once.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use e2e::{Client, Rng};
 use resp::Value;
 
-/// Keys of each kind that a client has.
+/// Number of keys of each kind per client.
 const KEYS: usize = 40;
 
 pub(crate) struct Load {
@@ -19,12 +19,12 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Some clients, spread over the proxies at these ports.
+    /// Starts clients, spread over the proxies at these ports.
     pub(crate) fn start(clients: usize, ports: &[u16]) -> Load {
         Load::of(Types::All, clients, ports)
     }
 
-    /// The same with types of this choice.
+    /// Like `start`, with keys of these types.
     pub(crate) fn of(types: Types, clients: usize, ports: &[u16]) -> Load {
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let spawn = |number: usize| {
@@ -42,12 +42,12 @@ impl Load {
         Load { stop, done, threads }
     }
 
-    /// What was done so far.
+    /// Returns the number of operations done so far.
     pub(crate) fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Ends it; a client that saw what it should not have fails the test here.
+    /// Ends the load. If a client saw a wrong value, the test fails here.
     pub(crate) fn stop(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
@@ -57,15 +57,15 @@ impl Load {
     }
 }
 
-/// A node of a cluster that was without the processor for a second is counted as dead, and what was
-/// asked of it may have happened or not. On a busy machine that comes to pass.
+/// Returns whether the error means that a node was away. A cluster declares a node dead that had no
+/// processor for a second, as happens on a busy machine; the request's outcome is then unknown.
 fn is_away(value: &Value) -> bool {
     let words = ["ERR server ", "CLUSTERDOWN ", "TRYAGAIN "];
     let Value::Error(text) = value else { return false };
     words.iter().any(|word| text.starts_with(word.as_bytes()))
 }
 
-/// What the clients' keys are.
+/// The types of the clients' keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Types {
     All,
@@ -77,7 +77,7 @@ struct Owner {
     types: Types,
     rng: Rng,
     ports: Vec<u16>,
-    /// A connection to each proxy; `None` where it was lost.
+    /// A connection to each proxy; `None` if it was lost.
     clients: Vec<Option<Client>>,
     texts: Vec<Option<u64>>,
     counters: Vec<i64>,
@@ -85,7 +85,7 @@ struct Owner {
     written: u64,
 }
 
-/// The proxy went away before it answered: it may have happened or not.
+/// The proxy closed the connection before it answered: the command's outcome is unknown.
 struct Lost;
 
 impl Owner {
@@ -107,7 +107,7 @@ impl Owner {
         format!("{kind}:{}:{index}", self.number)
     }
 
-    /// Through any proxy that lives.
+    /// Sends a command through any live proxy.
     fn call(&mut self, args: &[&str]) -> Result<Value, Lost> {
         let first = self.rng.index(self.ports.len());
         for turn in 0..self.ports.len() {
@@ -134,7 +134,7 @@ impl Owner {
         self.clients[at].as_mut()
     }
 
-    /// A read can be asked again.
+    /// Sends a read, and retries it until it is answered.
     fn read(&mut self, args: &[&str]) -> Value {
         loop {
             match self.call(args) {
@@ -177,7 +177,7 @@ impl Owner {
         self.settle_text(index, None, sent.is_err());
     }
 
-    /// Two at once, perhaps on two servers.
+    /// Writes two keys at once, possibly on two servers.
     fn set_many(&mut self, index: usize) {
         self.written += 1;
         let other = (index + 1) % KEYS;
@@ -192,7 +192,7 @@ impl Owner {
         assert_eq!(seen, Value::Array(expected.to_vec()), "MGET {two} {one}");
     }
 
-    /// After a write whose outcome was lost, what is there now is one of the two.
+    /// Records a write. If its outcome is unknown, the key must now hold either the old or the new value.
     fn settle_text(&mut self, index: usize, new: Option<u64>, lost: bool) {
         if lost {
             let key = self.key("text", index);
@@ -235,7 +235,7 @@ impl Owner {
         self.lists[index] = seen;
     }
 
-    /// What a dead proxy had sent may still be on its way to a server.
+    /// Reads after a pause: requests that a dead proxy had sent may still be in flight to a server.
     fn read_after_loss(&mut self, args: &[&str]) -> Value {
         std::thread::sleep(Duration::from_millis(300));
         self.read(args)

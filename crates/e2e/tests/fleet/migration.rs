@@ -1,4 +1,4 @@
-//! Maps change under load: nothing is lost, nothing comes back, and only what must move does.
+//! Maps change under load: nothing is lost, nothing is resurrected, and only the keys that must move do.
 use std::time::{Duration, Instant};
 
 use e2e::{Effort, Server};
@@ -18,7 +18,7 @@ fn key_count() -> usize {
     }
 }
 
-/// Lets the clients do something before and after.
+/// Waits until the clients have done some work, before and after a change.
 pub(crate) fn a_while(load: &Load) {
     let target = load.done() + 200;
     let begun = Instant::now();
@@ -35,7 +35,7 @@ fn maps_change_under_load_while_a_migrator_and_a_proxy_are_killed() {
     let load = Load::start(CLIENTS, &fleet.ports());
     a_while(&load);
 
-    // Weight to 0: exactly that server's keys go.
+    // Weight to 0: exactly that server's keys move.
     let before: Vec<usize> = (0..4).map(|server| fleet.keys_on(server)).collect();
     fleet.run("migrate", &["--map", "4.4.0.4"]).must_succeed();
     assert_eq!(fleet.keys_on(2), 0);
@@ -47,7 +47,7 @@ fn maps_change_under_load_while_a_migrator_and_a_proxy_are_killed() {
     }
     a_while(&load);
 
-    // A new server, with a migrator killed on the way, and a proxy too.
+    // A new server; a migrator and a proxy are killed on the way.
     fleet.servers.push(Server::redis());
     let added = address(fleet.servers[4].port());
     let slow = ["--map", "4.4.0.4.4", "--add", &added, "--rate", "0.2"];
@@ -111,13 +111,13 @@ fn turning_back_prefers_what_was_written_over_what_a_dead_mover_left() {
         .filter(|key| source.run(&format!("EXISTS {key}")) == Value::Integer(1))
         .collect();
     let (written, untouched) = (&moving[0], &moving[1]);
-    // Nothing is small enough to be moved, so the migration stays in progress.
+    // No key is small enough to be moved, so the migration stays in progress.
     let ran = fleet.run("migrate", &["--map", "4.0", "--skip-larger-than", "1"]);
     assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("larger than --skip-larger-than"), "{}", ran.out);
     assert!(client.run(&format!("SET {written} new")).is_ok());
     assert_eq!(source.run(&format!("EXISTS {written}")), Value::Integer(0));
-    // As if its mover had died before it took the old copy away.
+    // As if the mover had died before it deleted the old copy.
     source.run(&format!("SET {written} old"));
     fleet.run("migrate", &["--abort"]).must_succeed();
     assert_eq!(client.run(&format!("GET {written}")), Value::Bulk(b"new".to_vec()));
@@ -147,7 +147,7 @@ fn an_announcement_that_nobody_stands_behind_is_taken_back() {
     let fleet = Fleet::start(2);
     let mut client = fleet.proxies[0].client();
     client.run("SET k before");
-    // As a migrator leaves it that dies between announcing and switching, its lock lapsed.
+    // The state left by a migrator that dies between announcing and switching, with its lock expired.
     for server in &fleet.servers {
         let mut server = server.client();
         server.run("MSET server.config.epoch 2 server.config.next 4.0");
@@ -178,7 +178,7 @@ fn a_proxy_that_slept_through_a_migration_wakes_to_the_new_map() {
     for number in 0..50 {
         assert!(other.run(&format!("SET key:{number} new")).is_ok());
     }
-    // What was sent to the sleeper before is answered by the new map or not at all.
+    // The paused proxy answers a request from before its wakeup by the new map, or refuses it.
     sleeper.send(&["SET", "key:0", "late"]).expect("the kernel takes it");
     fleet.proxies[0].signal("-CONT");
     let late = sleeper.receive().expect("it answers").value;
@@ -227,7 +227,7 @@ fn a_large_stream_moves_in_pieces_and_remembers_what_it_has_lost() {
         assert_eq!(server.client().run("SLOWLOG LEN"), Value::Integer(0));
     }
     assert_eq!(fleet.keys_on(on), 0);
-    // Length, last id, ids ever added and deleted, the first entry and the last: all as before.
+    // Length, last id, ids ever added and deleted, the first entry and the last are all as before.
     let field = |info: &Value, name: &str| {
         let Value::Array(items) = info else { panic!("{info}") };
         let at = items.iter().position(|item| item.text() == Some(name.as_bytes()));
@@ -248,7 +248,7 @@ fn a_large_stream_moves_in_pieces_and_remembers_what_it_has_lost() {
 fn a_large_hash_moves_without_holding_a_server_up() {
     let fleet = Fleet::start(2);
     let mut client = fleet.proxies[0].client();
-    // On whichever server it is: that one is emptied.
+    // The server that has the key, whichever it is, is emptied.
     let megabytes = if Effort::of_this_run() == Effort::Nightly { 100 } else { 20 };
     let value = "x".repeat(1_000);
     for chunk in 0..megabytes {

@@ -1,4 +1,4 @@
-//! What an operator types: dry runs, status, check, and what is refused with one line and no change.
+//! An operator's commands: dry runs, status, check, and commands that are refused with one line and no change.
 use e2e::Server;
 use resp::Value;
 
@@ -40,7 +40,7 @@ fn check_finds_keys_in_the_wrong_place_and_mends_them() {
     let mut client = fleet.proxies[0].client();
     client.run("SET k right");
     let on = usize::from(fleet.keys_on(0) == 0);
-    // A copy that nobody reads, and keys that somebody left on both servers.
+    // A copy that nobody reads, and keys written directly to both servers.
     fleet.servers[1 - on].client().run("SET k orphan");
     for number in 0..20 {
         fleet.servers[number % 2].client().run(&format!("SET lost:{number} {number}"));

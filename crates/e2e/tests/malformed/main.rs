@@ -1,5 +1,5 @@
-//! Wrong requests get exactly the answers that Redis gives: `requests.txt` holds both, and each
-//! case is played to Redis too, so that the table cannot be wrong by itself.
+//! Malformed requests get exactly the answers that Redis gives: `requests.txt` holds both, and each
+//! case is played to Redis too, so that the table itself cannot be wrong.
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::time::Duration;
@@ -13,7 +13,7 @@ const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
 
 /// One block of the table.
 struct Case {
-    /// As it stands in the table.
+    /// The text of the block in the table.
     shown: String,
     sent: Vec<u8>,
     answer: Vec<u8>,
@@ -54,11 +54,11 @@ fn check(server: &Server) {
     assert!(wrong.is_empty(), "wrong answers:\n{wrong}");
 }
 
-/// All that comes back until the server closes the connection, as it does once we stop sending.
+/// Returns everything received until the server closes the connection, as it does once we stop sending.
 fn answer(server: &Server, sent: &[u8]) -> Vec<u8> {
     let client: Client = server.client();
     let mut stream = client.stream();
-    // A server that closes on us at once may do so while we are still sending.
+    // The server may close the connection while we are still sending.
     let _ = stream.write_all(sent);
     let _ = stream.shutdown(std::net::Shutdown::Write);
     stream.set_read_timeout(Some(CLOSES_WITHIN)).expect("a timeout can be set");
@@ -94,7 +94,7 @@ fn case(block: &str) -> Case {
     case
 }
 
-/// Words apart by spaces; one with spaces or escapes in it stands in quotes.
+/// Splits a line into words at spaces; a word with spaces or escapes is in quotes.
 fn words(line: &str) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     let mut rest = line;

@@ -1,4 +1,4 @@
-//! What each request is answered with, on a cluster of three.
+//! The answer to each request, on a cluster of three.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn a_deleted_timer_does_not_pop() {
 #[test]
 fn a_callback_without_words_says_that_it_has_none() {
     let node = Server::node();
-    let sink = Sink::start(); // It hangs up on whoever does not say how long a body is.
+    let sink = Sink::start(); // It closes a connection whose request has no Content-Length.
     let callback = json!({ "http": { "uri": sink.uri() } });
     assert_eq!(ask(node.http_port(), "POST", "/timers", &timer(0.1, &callback)).status, 200);
     wait_until("it pops", || !sink.pops().is_empty());
@@ -76,7 +76,7 @@ fn a_callback_can_be_a_command_or_a_message() {
     let port = cluster.nodes[0].http_port();
     let mut listener = cluster.nodes[1].client();
     listener.run("SUBSCRIBE news");
-    // Some of these keys live on the one node, some on the other.
+    // Some of these keys are on one node, some on the other.
     let keys: Vec<String> = (0..8).map(|number| format!("key{number}")).collect();
     for key in &keys {
         let command = json!({ "command": ["SET", key, "{id} {sequence}"] });
@@ -99,7 +99,7 @@ fn a_callback_can_be_a_command_or_a_message() {
 fn what_fails_at_every_replica_is_a_dead_letter() {
     let node = Server::node();
     let port = node.http_port();
-    // Nobody listens there.
+    // Nobody listens at this address.
     let body = timer(0.1, &http("http://127.0.0.1:1/"));
     assert_eq!(ask(port, "POST", "/timers", &body).status, 200);
     wait_until("it is given up", || {
@@ -137,7 +137,7 @@ fn a_list_is_whole_page_by_page_however_long_the_words_are() {
 fn one_hanging_host_delays_nobody_else_and_what_fails_is_tried_again() {
     let node = Server::node();
     let port = node.http_port();
-    // It takes connections and never answers.
+    // It accepts connections and never answers.
     let hanging = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut callback = http(&format!("http://{}/", hanging.local_addr().expect("bound")));
     callback["http"]["timeout"] = json!(30);
@@ -152,7 +152,7 @@ fn one_hanging_host_delays_nobody_else_and_what_fails_is_tried_again() {
     wait_until("another host is called", || !sink.pops().is_empty());
     let stats = ask(port, "GET", "/timers/stats", "").json();
     assert!(stats["calls-waiting"].as_u64() > Some(0), "they were still waiting: {stats}");
-    // Nobody listens at first; the retries find somebody.
+    // Nobody listens at first; the retries succeed later.
     let later = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = later.local_addr().expect("bound");
     drop(later);

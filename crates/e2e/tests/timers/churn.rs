@@ -1,4 +1,4 @@
-//! A cluster that grows, shrinks and loses a node while timers pop: none is lost, few come twice.
+//! A cluster that grows, shrinks and loses a node while timers pop: none is lost, few pop twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use e2e::http::try_ask;
 
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// 1 -> 3 -> 5 -> 2 nodes, with one of them killed.
+/// Changes the cluster: 1 -> 3 -> 5 -> 2 nodes, with one of them killed.
 fn change(cluster: &mut Cluster, step: usize) {
     match step {
         1..=4 => {
@@ -33,7 +33,7 @@ fn no_timer_is_lost_while_nodes_come_leave_and_die() {
     let sink = Sink::start();
     let mut cluster = Cluster::of(1, &[]);
     let begun = Instant::now();
-    // Each with the step after which it was made, and the place of the node that was asked.
+    // Each timer with the step after which it was made, and the index of the node that was asked.
     let mut made: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let body = json!({
         "timing": { "interval": INTERVAL.as_secs() },
@@ -50,7 +50,7 @@ fn no_timer_is_lost_while_nodes_come_leave_and_die() {
         }
         let place = number as usize % cluster.nodes.len();
         let port = cluster.nodes[place].http_port();
-        // Whoever is not told that its timer is kept asks again, as a client would.
+        // A timer whose creation is not acknowledged is requested again, as a client would.
         let reply = try_ask(port, "POST", "/timers", &body);
         if let Some(reply) = reply.filter(|reply| reply.status == 200) {
             made.insert(reply.json()["id"].as_str().expect("an id").to_owned(), (step, place));
@@ -85,7 +85,7 @@ fn wait_for_all(sink: &Sink, made: &BTreeMap<String, (usize, usize)>, cluster: &
     }
 }
 
-/// What the nodes that are left say of a timer: which of them has it, and when it is due.
+/// Returns what the remaining nodes report about a timer: which of them has it, and when it is due.
 fn known_of(cluster: &Cluster, id: &str) -> Vec<String> {
     let ports = cluster.nodes.iter().map(Server::http_port);
     let seen = ports.filter_map(|port| try_ask(port, "GET", &format!("/timers/{id}"), ""));

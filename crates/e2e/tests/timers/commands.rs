@@ -1,4 +1,4 @@
-//! TIMER.SET, TIMER.DEL, TIMER.GET and TIMER.LIST on a cluster of three, as a client of Redis sends them.
+//! TIMER.SET, TIMER.DEL, TIMER.GET and TIMER.LIST on a cluster of three, as a Redis client sends them.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ fn text(value: &Value) -> String {
     String::from_utf8_lossy(value.text().expect("a text")).into_owned()
 }
 
-/// The ids of all timers, page by page.
+/// Returns the ids of all timers, listed page by page.
 fn listed(client: &mut Client) -> Vec<String> {
     let mut ids = Vec::new();
     let mut line = "TIMER.LIST LIMIT 7".to_owned();
@@ -42,14 +42,14 @@ fn a_timer_is_set_seen_and_deleted_by_commands_on_any_node() {
     }
     let seen = ask(cluster.nodes[1].http_port(), "GET", &format!("/timers/{id}"), "").json();
     assert_eq!(seen["callback"]["http"]["opaque"], "hello");
-    // Set anew through another node; it pops.
+    // The timer is set again through another node; it pops.
     clients[1].run(&format!("TIMER.SET {id} 0.2 HTTP {uri} again"));
     wait_until("it pops", || !sink.pops().is_empty());
     assert_eq!((&sink.pops()[0].id, sink.pops()[0].body.as_str()), (&id, "again"));
     wait_until("it is over", || {
         cluster.nodes[2].client().run(&format!("TIMER.GET {id}")) == Value::Null
     });
-    // Deleted, another does not.
+    // A deleted timer does not pop.
     let other = text(&clients[2].run(&format!("TIMER.SET * 1 HTTP {uri} never")));
     for client in &mut clients {
         assert_eq!(client.run(&format!("TIMER.DEL {other}")), Value::Simple(b"OK".to_vec()));

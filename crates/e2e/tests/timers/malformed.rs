@@ -1,11 +1,11 @@
-//! What is wrong with a request is told in words, and nothing is stored: thirty ways and more.
+//! A malformed request is refused with a reason in words, and nothing is stored: more than thirty cases.
 
 use e2e::Server;
 use serde_json::{Value, json};
 
 use e2e::http::ask;
 
-/// A request that is right but for what `wrong` makes of it.
+/// Returns a request that is valid except for the `wrong` value at `path`.
 fn with(path: &str, wrong: Value) -> String {
     let mut body = json!({
         "timing": { "interval": 60, "repeat-for": 120 },
@@ -18,7 +18,7 @@ fn with(path: &str, wrong: Value) -> String {
     body.to_string()
 }
 
-/// Bodies, and a word of the reason each is refused for.
+/// Returns bodies, each with a word of the reason for its refusal.
 fn bodies() -> Vec<(String, &'static str)> {
     let callback = |callback: Value| with("/callback", callback);
     let uri = |uri: &str| with("/callback/http/uri", json!(uri));
@@ -91,7 +91,7 @@ fn a_malformed_timer_is_refused_with_its_reason() {
             assert!(reply.json()["error"].as_str().is_some_and(|it| it.contains(word)));
         }
     }
-    // As it is, it would have been right.
+    // Without the wrong value, the request is valid.
     assert_eq!(ask(port, "POST", "/timers", &with("/retry/attempts", json!(1))).status, 200);
     assert_eq!(ask(port, "GET", "/timers/stats", "").json()["timers"], 1);
 }

@@ -1,5 +1,5 @@
-//! Two nodes that each went on alone, and meet again: the timers of both sides are there, on both nodes.
-//! They are made apart by stopping their processes in turn, so that neither hears the other.
+//! Two nodes that each continued alone meet again: both nodes then have the timers of both sides.
+//! The test separates them by stopping their processes in turn, so that neither reaches the other.
 
 use e2e::http::{ask, try_ask};
 use e2e::{Cluster, Server};
@@ -9,7 +9,7 @@ use crate::api::{http, timer};
 use crate::sink::Sink;
 use crate::wait_until;
 
-/// Longer than the test runs.
+/// Interval longer than the test runs.
 const LONG: f64 = 3600.0;
 const EACH: usize = 20;
 
@@ -23,14 +23,14 @@ fn make(node: &Server, sink: &Sink) -> Vec<String> {
     (0..EACH).map(make).collect()
 }
 
-/// What a node says of all timers, if it answers: one that yields begins anew.
+/// Returns a node's counts of all timers, if it answers: a node that yields starts anew.
 fn counted(node: &Server) -> Value {
     let reply = try_ask(node.http_port(), "GET", "/timers/stats", "");
     let stats = reply.filter(|reply| reply.status == 200).map(|reply| reply.json());
     stats.map_or(Value::Null, |stats| json!([stats["timers"], stats["copies"]]))
 }
 
-/// It does when somebody asks it for a timer, who then waits for the answer.
+/// Makes the node take over alone: a request for a timer triggers that, and waits for the answer.
 fn goes_on_alone(node: &Server) {
     let (path, body) = ("/timers/00000000000000aa-2", timer(LONG, &http("http://127.0.0.1:9/")));
     let reply = ask(node.http_port(), "PUT", path, &body);
@@ -44,7 +44,7 @@ fn when_two_nodes_that_went_on_alone_meet_again_the_timers_of_both_are_there() {
     let cluster = Cluster::of(2, &[]);
     let [one, two] = [&cluster.nodes[0], &cluster.nodes[1]];
     let before = make(one, &sink);
-    // 1) The first goes on alone, then the second.
+    // 1) The first continues alone, then the second.
     two.stop();
     goes_on_alone(one);
     let of_one = make(one, &sink);
@@ -64,7 +64,7 @@ fn when_two_nodes_that_went_on_alone_meet_again_the_timers_of_both_are_there() {
         let gone = ask(node.http_port(), "GET", &format!("/timers/{deleted}"), "");
         assert_eq!(gone.status, 404, "it was deleted on one side: {}", gone.body);
     }
-    // 3) Each can be set anew, through either node, and pops once.
+    // 3) Each timer can be set again, through either node, and pops once.
     let soon = timer(0.2, &http(&sink.uri()));
     let rest = before[1..].iter().chain(&of_one).chain(&of_two);
     for (number, id) in rest.enumerate() {

@@ -1,4 +1,4 @@
-//! Timers through a stop of the whole cluster, and through being counted as dead.
+//! Timers through a stop of the whole cluster, and through being declared dead.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::sink::Sink;
 use crate::wait_until;
 use e2e::http::ask;
 
-/// A place for a node's data, which goes with the value.
+/// A node's data directory, removed when the value is dropped.
 pub(crate) struct DataDir(PathBuf);
 
 impl DataDir {
@@ -47,7 +47,7 @@ fn stats(node: &Server) -> Value {
 fn timers_survive_a_stop_of_the_whole_cluster() {
     let dirs = ["a", "b", "c"].map(DataDir::new);
     let sink = Sink::start();
-    // 1) Three nodes with timers, some of which come due while nobody runs.
+    // 1) Three nodes with timers, some of which come due while no node runs.
     let first = dirs[0].start(None);
     let others = [&dirs[1], &dirs[2]].map(|dir| dir.start(Some(&first)));
     for number in 0..60 {
@@ -61,7 +61,7 @@ fn timers_survive_a_stop_of_the_whole_cluster() {
     let popped_before = sink.pops().len();
     std::thread::sleep(Duration::from_secs(21));
     assert_eq!(sink.pops().len(), popped_before, "nobody runs");
-    // 3) They start again: what was due pops, once, and the rest is there.
+    // 3) They start again: the timers that were due pop once, and the others still exist.
     let first = dirs[0].start(None);
     wait_until("what was due has popped", || sink.pops().len() >= 20);
     let second = dirs[1].start(Some(&first));
@@ -78,7 +78,7 @@ fn a_node_that_was_counted_as_dead_brings_its_timers_back() {
     let cluster = Cluster::of(3, &[]);
     let sink = Sink::start();
     let port = cluster.nodes[0].http_port();
-    // Each is on one node alone, a third of them on the one that will be stopped.
+    // Each timer is on a single node, a third of them on the one that will be stopped.
     let mut body: Value =
         serde_json::from_str(&timer(25.0, &http(&sink.uri()))).expect("our own JSON");
     body["reliability"] = json!({ "replication-factor": 1 });

@@ -1,4 +1,4 @@
-//! Somebody to call back: takes everything, notes it, says yes.
+//! A server that receives callbacks: accepts everything, records it, answers 200.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// A callback as it came.
+/// A callback as received.
 #[derive(Clone, Debug)]
 pub(crate) struct Pop {
     pub id: String,
@@ -32,7 +32,7 @@ impl Sink {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let noted = Arc::clone(&noted);
-                // It ends with its connection.
+                // The thread ends with its connection.
                 thread::spawn(move || serve(stream, &noted));
             }
         });
@@ -43,7 +43,7 @@ impl Sink {
         format!("http://127.0.0.1:{}/pop", self.port)
     }
 
-    /// By a name that has to be looked up.
+    /// Returns a URI with a host name that has to be resolved.
     pub(crate) fn uri_by_name(&self) -> String {
         format!("http://localhost:{}/pop", self.port)
     }
@@ -52,7 +52,7 @@ impl Sink {
         self.pops.lock().expect("nobody panics with it").clone()
     }
 
-    /// How often each number of each timer came.
+    /// Counts the callbacks for each sequence number of each timer.
     pub(crate) fn counts(&self) -> BTreeMap<(String, u32), usize> {
         let mut counts = BTreeMap::new();
         for pop in self.pops() {

@@ -1,22 +1,22 @@
-//! How the elements of each type are read at the old place, chunk by chunk, and added at the new one.
-//! Chunks adapt to how large the elements are.
+//! Reads the elements of each type at the old server, chunk by chunk, and adds them at the new one. The
+//! chunk's number of elements adapts to their size.
 
 use resp::Value;
 
 use super::stream::{self, Facts};
 use crate::job::{Batch, items};
 
-/// A chunk is about this large: some milliseconds of a server's time.
+/// Approximate size of a chunk: some milliseconds of a server's time.
 const CHUNK_BYTES: usize = 512 * 1024;
 const COUNT_FIRST: usize = 256;
 const COUNT_MAX: usize = 16 * 1024;
 
-/// How far the reading of a key has come.
+/// Progress of reading a key.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Elements {
     kind: Kind,
     at: At,
-    /// How many elements to ask for next.
+    /// Number of elements to ask for next.
     count: usize,
 }
 
@@ -32,16 +32,16 @@ enum Kind {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum At {
-    /// Bytes of a string, or elements of a list.
+    /// Offset in the bytes of a string, or in the elements of a list.
     Index(usize),
     Cursor(Vec<u8>),
-    /// The first id of a stream that was not read yet.
+    /// The first ID of a stream that is not read yet.
     Id(Vec<u8>),
     End,
 }
 
 impl Elements {
-    /// `None` for a type that cannot be taken apart.
+    /// Starts reading a key of this type; `None` for a type that cannot be split into elements.
     pub(super) fn of_type(name: &[u8]) -> Option<Elements> {
         let (kind, at) = match name {
             b"string" => (Kind::String, At::Index(0)),
@@ -54,7 +54,7 @@ impl Elements {
         Some(Elements { kind, at, count: COUNT_FIRST })
     }
 
-    /// A stream of which this is known; `None` if it has to travel whole.
+    /// Starts reading a stream with these properties; `None` if it must move whole.
     pub(super) fn of_stream(facts: Facts) -> Option<Elements> {
         let at = At::Id(b"-".to_vec());
         facts.is_plain().then_some(Elements {
@@ -68,7 +68,7 @@ impl Elements {
         self.at == At::End
     }
 
-    /// The command that reads the next chunk.
+    /// Pushes the command that reads the next chunk.
     pub(super) fn read(&self, key: &[u8], batch: &mut Batch) {
         let mut digits = (itoa::Buffer::new(), itoa::Buffer::new());
         let mut range = |name: &[u8], index: usize, count: usize| {
@@ -92,13 +92,13 @@ impl Elements {
                 let count = digits.0.format(self.count).as_bytes();
                 batch.push(&[b"XRANGE", key, from, b"+", b"COUNT", count]);
             }
-            // Nothing is left; an empty range says so once more.
+            // Nothing is left; read an empty range to say so once more.
             (At::End, _) => batch.push(&[b"LRANGE", b"", b"1", b"0"]),
         }
     }
 
-    /// Takes the answer: the elements, and where to go on. Empty only at the end. `None` if it is not
-    /// what such a command answers.
+    /// Takes the answer: returns the elements and advances the position. Empty only at the end. `None` if the
+    /// answer does not fit the command.
     pub(super) fn take(&mut self, answer: &Value) -> Option<Vec<Vec<u8>>> {
         let chunk = match &self.at {
             At::End => return Some(Vec::new()),
@@ -148,7 +148,7 @@ impl Elements {
         self.count = wanted.clamp(1, COUNT_MAX);
     }
 
-    /// The command that adds a chunk to what is gathered at `data`.
+    /// Pushes the command that adds a chunk to the elements collected at `data`.
     pub(super) fn add(&self, data: &[u8], chunk: &[Vec<u8>], batch: &mut Batch) {
         let name: &[u8] = match self.kind {
             Kind::String => b"APPEND",
@@ -160,7 +160,7 @@ impl Elements {
         };
         let mut args: Vec<&[u8]> = vec![name, data];
         match self.kind {
-            // ZSCAN says member and score, ZADD takes score and member.
+            // ZSCAN returns member and score, ZADD takes score and member.
             Kind::Sorted => {
                 for pair in chunk.chunks(2) {
                     args.extend(pair.iter().rev().map(Vec::as_slice));
@@ -173,7 +173,7 @@ impl Elements {
         batch.push(&args);
     }
 
-    /// What is to be said of the whole when all elements are there.
+    /// Pushes what remains to be set on the whole key when all elements are there.
     pub(super) fn finish(&self, data: &[u8], batch: &mut Batch) {
         if let Kind::Stream(facts) = &self.kind {
             facts.set(data, batch);

@@ -1,20 +1,19 @@
-//! A stream in pieces: its entries with their ids, and then what it remembers of those it has lost.
+//! Moves a stream in pieces: its entries with their IDs, and then its record of deleted entries.
 //!
-//! Only streams without consumer groups. What a group has handed out and not yet had confirmed (to
-//! whom, when, how often) can be set by no command for entries that are deleted meanwhile, so such a
-//! stream travels whole.
+//! Only for streams without consumer groups. No command can restore a group's pending entries (consumer,
+//! time, delivery count) for entries that have been deleted meanwhile, so such a stream moves whole.
 
 use resp::Value;
 
 use crate::job::{Batch, items};
 
-/// What XINFO STREAM tells.
+/// Properties of a stream, from XINFO STREAM.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Facts {
     length: i64,
     groups: i64,
     last_id: Vec<u8>,
-    /// Since Redis 7: entries ever added, and the highest id that was deleted.
+    /// Since Redis 7: number of entries ever added, and the highest deleted ID.
     counted: Option<(i64, Vec<u8>)>,
 }
 
@@ -23,7 +22,7 @@ impl Facts {
         batch.push(&[b"XINFO", b"STREAM", key]);
     }
 
-    /// `None` if that is not what XINFO STREAM answers.
+    /// Reads the answer to XINFO STREAM; `None` if it is something else.
     pub(super) fn read(answer: &Value) -> Option<Facts> {
         let pairs: Vec<(&Value, &Value)> = if let Value::Map(pairs) = answer {
             pairs.iter().map(|(name, value)| (name, value)).collect()
@@ -47,7 +46,7 @@ impl Facts {
         })
     }
 
-    /// Whether entries are all it has.
+    /// Returns whether the stream has entries and nothing else.
     pub(super) fn is_plain(&self) -> bool {
         self.groups == 0 && self.length > 0
     }
@@ -62,7 +61,7 @@ impl Facts {
     }
 }
 
-/// Entries as one list: id, how many texts follow, the texts.
+/// Flattens entries into one list: ID, number of texts that follow, the texts.
 pub(super) fn flat(entries: &[Value]) -> Option<Vec<Vec<u8>>> {
     let mut flat = Vec::new();
     for entry in entries {
@@ -77,7 +76,7 @@ pub(super) fn flat(entries: &[Value]) -> Option<Vec<Vec<u8>>> {
     Some(flat)
 }
 
-/// The id right behind that of an entry.
+/// Returns the ID right after that of an entry.
 pub(super) fn next_id(entry: &Value) -> Option<Vec<u8>> {
     let id = std::str::from_utf8(items(Some(entry))?.first()?.text()?).ok()?;
     let (millis, count) = id.split_once('-')?;
@@ -89,7 +88,7 @@ pub(super) fn next_id(entry: &Value) -> Option<Vec<u8>> {
     Some(format!("{millis}-{count}").into_bytes())
 }
 
-/// Adds what `flat` made.
+/// Adds the entries that `flat` has flattened.
 pub(super) fn add(data: &[u8], mut flat: &[Vec<u8>], batch: &mut Batch) {
     while let [id, count, rest @ ..] = flat {
         let count = resp::parse_integer(count).and_then(|count| usize::try_from(count).ok());

@@ -1,4 +1,4 @@
-//! Several nodes' answers become one, and what an answer says of where a slot has gone.
+//! Merges several nodes' answers into one, and reads redirects.
 
 use placement::Slot;
 use resp::{Protocol, ReplyParser, Value};
@@ -9,7 +9,7 @@ use crate::config::Address;
 /// Answers with the nodes they came from.
 type Answers = [(usize, Vec<u8>)];
 
-/// Where `-MOVED slot host:port` sends us.
+/// Returns the slot and address of a `-MOVED slot host:port`.
 pub(super) fn moved(reply: &[u8]) -> Option<(Slot, Address)> {
     let text = std::str::from_utf8(reply.strip_prefix(b"-MOVED ")?).ok()?;
     let (slot, address) = text.trim_end().split_once(' ')?;
@@ -23,7 +23,7 @@ pub(super) fn value(reply: &[u8]) -> Option<Value> {
     ReplyParser::default().next(reply, 0).ok().flatten().map(|(value, _)| value)
 }
 
-/// A number, however it is written.
+/// Reads a number in any encoding.
 pub(super) fn integer(reply: &[u8]) -> Option<i64> {
     let value = value(reply)?;
     if let Value::Integer(number) = value {
@@ -32,12 +32,12 @@ pub(super) fn integer(reply: &[u8]) -> Option<i64> {
     resp::parse_integer(value.text()?)
 }
 
-/// As they came, one behind the other.
+/// Concatenates the answers as they came.
 pub(super) fn joined(answers: &Answers) -> Vec<u8> {
     answers.iter().flat_map(|(_, reply)| reply).copied().collect()
 }
 
-/// What a transaction of so many commands is answered if a watched key has changed.
+/// Builds the answers to a transaction of this many commands whose watched key has changed.
 pub(super) fn aborted(commands: usize, protocol: Protocol) -> Vec<u8> {
     let mut answer = b"+OK\r\n".to_vec();
     (2..commands).for_each(|_| answer.extend_from_slice(b"+QUEUED\r\n"));
@@ -87,7 +87,7 @@ fn bulk(to: &mut Vec<u8>, text: &[u8]) {
     to.extend_from_slice(b"\r\n");
 }
 
-/// All connections, each with a number that tells its node too.
+/// Lists all connections; each ID also encodes the connection's node.
 fn clients(answers: &Answers) -> Option<Vec<u8>> {
     let mut lines = String::new();
     for (node, reply) in answers {
@@ -104,8 +104,8 @@ fn clients(answers: &Answers) -> Option<Vec<u8>> {
     Some(made)
 }
 
-/// A page of one node's keys: those of the slots from `first` to `last`, which are all that node's.
-/// Its cursor goes on from there, at the node of the next slot.
+/// Builds a page of one node's keys: those of the slots from `first` to `last`, which all belong to that
+/// node. The cursor then continues at the node of the next slot.
 pub(super) fn scanned(reply: &[u8], (first, last): (Slot, Slot)) -> Vec<u8> {
     if reply.starts_with(b"-") {
         return reply.to_vec();

@@ -1,5 +1,5 @@
-//! The nodes of a cluster as one session knows them: who serves which slot, what is to be sent to
-//! each, whose answer comes next.
+//! The nodes of a cluster as one session knows them: the slots they serve, the bytes to send to each, and the
+//! answers due from each.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::config::{Address, EPOCH, Epoch};
 use crate::names;
 
 pub(super) struct Nodes {
-    /// Never removed: a place in this list is a node's number.
+    /// All nodes ever seen, never removed: a node's index is its number.
     nodes: Vec<Node>,
     serving: Vec<Option<usize>>,
     auth: Option<Vec<u8>>,
@@ -25,9 +25,9 @@ struct Node {
     state: State,
     outgoing: Vec<u8>,
     awaited: VecDeque<Awaited>,
-    /// A command waits for it.
+    /// True if a command waits for this node.
     needed: bool,
-    /// The cluster counts it among its members.
+    /// True if the cluster lists the node among its members.
     listed: bool,
 }
 
@@ -37,28 +37,28 @@ pub(super) enum State {
     Away(String),
     /// To be connected.
     Wanted,
-    /// Its connection has no epoch in its name yet.
+    /// Connected, but without an epoch in the connection's name yet.
     Unnamed {
         asked: bool,
     },
-    /// The fleet has a map that whoever uses this session does not know of yet.
+    /// The fleet has a newer map than the user of this session knows.
     Ahead(Epoch),
     Up,
 }
 
-/// Whose answer comes next from a node.
+/// The request that a node's next answer belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Awaited {
     Parcel(u64),
-    /// An OK to what a connection begins with.
+    /// An OK to an introductory command on a new connection.
     Hello,
-    /// CLUSTER NODES.
+    /// The answer to CLUSTER NODES.
     Nodes,
-    /// The same, before this parcel goes to all of them.
+    /// The same, before this parcel is sent to all nodes.
     Listed(u64),
-    /// It has said epoch 0 for a name.
+    /// The answer to naming the connection with epoch 0.
     Unnamed,
-    /// The fleet's epoch, for the connection to the node `of`.
+    /// The fleet's epoch, read for the connection to the node `of`.
     Epoch {
         of: usize,
     },
@@ -109,13 +109,13 @@ impl Nodes {
         self.nodes.len() - 1
     }
 
-    // Who serves what.
+    // Slots.
 
     pub(super) fn serving(&self, slot: Slot) -> usize {
         self.serving[usize::from(slot.number())].unwrap_or_else(|| self.home())
     }
 
-    /// The node for whatever any node can do.
+    /// Returns the node for commands that any node can serve.
     pub(super) fn home(&self) -> usize {
         self.nodes.iter().position(|node| node.state == State::Up).unwrap_or(0)
     }
@@ -124,12 +124,12 @@ impl Nodes {
         let node = self.number_of(address);
         self.serving[usize::from(slot.number())] = Some(node);
         if self.nodes[node].state == State::Up {
-            // One slot has moved, so its neighbours have; it knows which.
+            // If one slot has moved, its neighbours have too; this node knows which.
             self.ask_for_nodes(node, Awaited::Nodes);
         }
     }
 
-    /// The last of the slots from `first` on that one node serves.
+    /// Returns the last slot of the run of slots from `first` on that one node serves.
     pub(super) fn run_end(&self, first: Slot) -> Slot {
         let node = self.serving(first);
         let same = |slot: &Slot| self.serving(*slot) == node;
@@ -137,7 +137,7 @@ impl Nodes {
         behind.take_while(same).last().unwrap_or(first)
     }
 
-    /// Takes the answer to CLUSTER NODES. Whether it changed who serves what.
+    /// Takes the answer to CLUSTER NODES. Returns whether the assignment of slots changed.
     pub(super) fn learn(&mut self, reply: &[u8]) -> Result<bool, String> {
         let value = answers::value(reply);
         let text = value.as_ref().and_then(resp::Value::text);
@@ -165,7 +165,7 @@ impl Nodes {
         Some((node, self.nodes[node].address.clone()))
     }
 
-    /// Says on a new connection what was said on the others. The first one asks who the nodes are.
+    /// Repeats the introduction (AUTH, HELLO, name) on a new connection. The first connection asks for the nodes.
     pub(super) fn introduce(&mut self, node: usize, nodes_known: bool) {
         self.nodes[node].state = State::Up;
         for command in [self.auth.clone(), self.hello.clone()].into_iter().flatten() {
@@ -191,17 +191,17 @@ impl Nodes {
         self.send(node, &bytes, (1, awaited));
     }
 
-    /// The node's connection says epoch 0: what is the fleet's?
+    /// Reads the fleet's epoch for a node whose connection is named with epoch 0.
     pub(super) fn ask_epoch(&mut self, of: usize) {
         if let State::Unnamed { asked } = &mut self.nodes[of].state {
             *asked = false;
         }
         let key = names::in_cluster(EPOCH.as_bytes()).expect("it is one of the fleet's keys");
-        // Reading may be done on any connection; the slot's own is asked if there is one.
+        // Any connection may read it; prefer that of the slot's node if there is one.
         let at = self.serving(Slot::of(&key));
         let connected = |state: &State| matches!(state, State::Up | State::Unnamed { .. });
         if !connected(&self.nodes[at].state) {
-            return; // `ask_epochs` comes back to it.
+            return; // `ask_epochs` tries again later.
         }
         let mut bytes = Vec::new();
         resp::encode_command(&mut bytes, &[b"GET", &key]);
@@ -211,7 +211,7 @@ impl Nodes {
         }
     }
 
-    /// Those that could not be asked for yet.
+    /// Reads the fleet's epoch for the nodes for which that was not possible yet.
     pub(super) fn ask_epochs(&mut self) {
         for node in 0..self.nodes.len() {
             let named_zero = !self.nodes[node].awaited.contains(&Awaited::Unnamed);
@@ -231,7 +231,7 @@ impl Nodes {
         self.say_name(node, &name, Awaited::Hello);
     }
 
-    /// From now on connections have this name; those that were ahead may be used.
+    /// Sets the name of all connections from now on; connections that were ahead may be used again.
     pub(super) fn rename(&mut self, name: &[u8]) {
         self.name = Some(name.to_vec());
         let epoch = epoch_in(name);
@@ -244,12 +244,12 @@ impl Nodes {
         }
     }
 
-    /// Whether some are still being connected to.
+    /// Returns whether some nodes are still being connected.
     pub(super) fn are_coming(&self) -> bool {
         self.nodes.iter().any(|node| matches!(node.state, State::Wanted | State::Unnamed { .. }))
     }
 
-    /// A member that cannot be reached, and why.
+    /// Returns a member that cannot be reached, and the reason.
     pub(super) fn away(&self) -> Option<String> {
         self.nodes.iter().find_map(|node| match &node.state {
             State::Away(why) if node.listed => Some(format!("{} is away: {why}", node.address)),
@@ -261,7 +261,7 @@ impl Nodes {
         })
     }
 
-    /// Whether it takes commands. If not, it is wanted from now on.
+    /// Returns whether the node takes commands. If not, it will be connected.
     pub(super) fn is_up(&mut self, node: usize) -> bool {
         let node = &mut self.nodes[node];
         if node.state == State::Up {
@@ -274,7 +274,7 @@ impl Nodes {
         false
     }
 
-    /// Whether somebody waits for it.
+    /// Disconnects a node. Returns whether somebody waits for it.
     pub(super) fn lose(&mut self, node: usize, why: &str) -> bool {
         let node = &mut self.nodes[node];
         let asked = |awaited: &Awaited| !matches!(awaited, Awaited::Hello | Awaited::Unnamed);
@@ -285,7 +285,7 @@ impl Nodes {
         waited_for
     }
 
-    // Sending and hearing.
+    // Sending and receiving.
 
     pub(super) fn take_outgoing(&mut self, node: usize) -> Vec<u8> {
         std::mem::take(&mut self.nodes[node].outgoing)
@@ -302,7 +302,7 @@ impl Nodes {
         node.awaited.extend(std::iter::repeat_n(awaited, count));
     }
 
-    /// To all that are there; how many that are. What they are told of us, new ones will be told too.
+    /// Sends to all connected nodes and returns their number. New connections will get the same introduction.
     pub(super) fn send_to_all(&mut self, bytes: &[u8], number: u64) -> usize {
         self.note_introduction(bytes);
         let up: Vec<usize> =
@@ -332,7 +332,7 @@ impl Nodes {
         self.send(node, &bytes, (1, awaited));
     }
 
-    /// Asks every node who the nodes are; how many were asked.
+    /// Asks every node for the nodes; returns how many were asked.
     pub(super) fn ask_all_for_nodes(&mut self, number: u64) -> usize {
         let up: Vec<usize> =
             (0..self.nodes.len()).filter(|node| self.nodes[*node].state == State::Up).collect();
@@ -341,7 +341,7 @@ impl Nodes {
     }
 }
 
-/// A line of CLUSTER NODES: where the node is, and the slots it serves.
+/// Reads a line of CLUSTER NODES: the node's address, and the slots it serves.
 fn member(line: &str) -> Option<(Address, Vec<std::ops::RangeInclusive<u16>>)> {
     let mut words = line.split(' ');
     let at = words.nth(1)?;

@@ -1,5 +1,5 @@
-//! Commands, cut into what is sent together: one command, or all from MULTI to EXEC. Each knows where
-//! it goes and how its answers become one.
+//! Commands, split into parcels that are sent together: one command, or all from MULTI to EXEC. Each parcel
+//! knows its destination and how its answers are merged.
 
 use placement::Slot;
 use resp::{Limits, Parsed, RequestParser, Span};
@@ -7,10 +7,10 @@ use resp::{Limits, Parsed, RequestParser, Span};
 use crate::command::Command;
 use crate::names;
 
-/// Where a parcel goes.
+/// Destination of a parcel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Aim {
-    /// Any node: the first.
+    /// Any node; the first one is used.
     Home,
     Slot(Slot),
     Node(usize),
@@ -22,11 +22,11 @@ pub(super) enum Kind {
     Plain,
     Watch,
     Unwatch,
-    /// MULTI to EXEC; whether something was watched when it was sent.
+    /// MULTI to EXEC. `watched` is true if keys were watched when it was sent.
     Block {
         watched: bool,
     },
-    /// SCAN of the slots of one node, from the cursor's on; the last one is known when it is sent.
+    /// SCAN of one node's slots from the cursor's slot on; `last` is determined when it is sent.
     Scan {
         first: Slot,
         last: Slot,
@@ -34,16 +34,16 @@ pub(super) enum Kind {
     Every(Every),
 }
 
-/// How the answers of all nodes become one.
+/// Rule for merging the answers of all nodes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Every {
     /// The first error, or the first answer.
     First,
-    /// As `First`; from now on it is the name of every connection.
+    /// Like `First`; from now on this is the name of every connection.
     Name(Vec<u8>),
     Sum,
     Items,
-    /// CLIENT LIST. The nodes are listed anew before they are asked.
+    /// CLIENT LIST. The list of nodes is refreshed before they are asked.
     Clients {
         listed: bool,
     },
@@ -55,12 +55,12 @@ pub(super) struct Parcel {
     pub commands: usize,
     pub aim: Aim,
     pub kind: Kind,
-    /// How often it was sent elsewhere.
+    /// Number of times it was redirected.
     pub hops: u32,
     pub expected: usize,
-    /// Those that have come, with the nodes they came from.
+    /// Answers received so far, with the nodes they came from.
     pub answers: Vec<(usize, Vec<u8>)>,
-    /// What its sender is told, once that is known.
+    /// The answer for the sender, once it is known.
     pub answer: Option<Vec<u8>>,
 }
 
@@ -70,7 +70,7 @@ impl Parcel {
         Parcel { bytes, commands: 1, aim, kind, hops: 0, expected: 1, answers, answer }
     }
 
-    /// Answered here.
+    /// Creates a parcel that is answered here.
     fn answered(answer: impl Into<Vec<u8>>) -> Parcel {
         let answer = Some(answer.into());
         Parcel { answer, ..Parcel::new(Vec::new(), Aim::Home, Kind::Plain) }
@@ -81,12 +81,12 @@ impl Parcel {
     }
 }
 
-/// The bits of a node's cursor below the slot: the place in it.
+/// Number of bits below the slot in a node's cursor: the position within the slot.
 const CURSOR_SLOT_SHIFT: u32 = 34;
-/// CLIENT LIST numbers the connections of a node from here on: the number of the node above it.
+/// Number of bits of a node's own connection ID in our CLIENT LIST; the node's number is above them.
 pub(super) const CLIENT_ID_BITS: u32 = 40;
 
-/// Reads commands into parcels; remembers a transaction that is not complete.
+/// Splits commands into parcels; keeps a transaction that is not complete.
 #[derive(Default)]
 pub(super) struct Parcels {
     block: Option<Block>,
@@ -164,7 +164,7 @@ impl Block {
     }
 }
 
-/// The slot of a command's keys, and its bytes with the names that the fleet's own keys have here.
+/// Returns the slot of a command's keys, and its bytes with the fleet's own keys renamed as in a cluster.
 fn routed(args: &[&[u8]], raw: &[u8]) -> (Option<Slot>, Vec<u8>) {
     let places = Command::find(args[0]).and_then(|command| command.key_places(args).ok());
     let places: Vec<usize> = places.map(|places| places.iter().collect()).unwrap_or_default();
@@ -210,13 +210,13 @@ fn client(sub: &[u8], rest: &[&[u8]], bytes: Vec<u8>) -> Parcel {
             Parcel::new(bytes, Aim::Every, Kind::Every(Every::Clients { listed: false }))
         }
         (b"kill", [word, id]) if word.eq_ignore_ascii_case(b"id") => kill(id),
-        // Each node has a number of its own for us.
+        // Each node has its own ID for our connection.
         (b"id", []) => Parcel::answered("-ERR a cluster has no number for a connection\r\n"),
         _ => Parcel::new(bytes, Aim::Home, Kind::Plain),
     }
 }
 
-/// CLIENT KILL of a number that our CLIENT LIST told.
+/// Builds a CLIENT KILL for an ID from our CLIENT LIST.
 fn kill(id: &[u8]) -> Parcel {
     let number = resp::parse_integer(id).and_then(|id| u64::try_from(id).ok()).unwrap_or(0);
     let inner = number & ((1 << CLIENT_ID_BITS) - 1);
@@ -235,12 +235,12 @@ fn scan(cursor: &[u8], bytes: Vec<u8>) -> Parcel {
     }
 }
 
-/// The cursor at the beginning of a slot.
+/// Returns the cursor at the beginning of a slot.
 pub(super) fn cursor_at(slot: Slot) -> u64 {
     u64::from(slot.number()) << CURSOR_SLOT_SHIFT
 }
 
-/// The slot a cursor is in.
+/// Returns the slot a cursor is in.
 pub(super) fn slot_of_cursor(cursor: u64) -> u64 {
     cursor >> CURSOR_SLOT_SHIFT
 }

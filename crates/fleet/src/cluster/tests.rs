@@ -1,4 +1,4 @@
-//! A session against nodes in memory, which say `MOVED` where they do not serve a slot.
+//! Tests a session against in-memory nodes, which answer `MOVED` for slots they do not serve.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use resp::{Limits, Parsed, RequestParser, skip_reply};
 use super::*;
 use crate::names;
 
-/// Two nodes; who serves a slot can be changed under the session.
+/// Two nodes; the test can change which one serves a slot.
 struct World {
     session: Session,
-    /// The slots below this number are served by the first node.
+    /// The first node serves the slots below this number.
     border: u16,
-    /// What each node was told, a command a line.
+    /// Commands received by each node, one per line.
     heard: [Vec<String>; 2],
     values: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// A node that answers nothing just now.
+    /// A node that does not answer now.
     silent: Option<usize>,
     waiting: [Vec<Vec<u8>>; 2],
 }
@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// What is answered to these commands, once all is quiet.
+    /// Sends these commands and returns the answers, once nothing is in flight.
     fn say(&mut self, commands: &[&str]) -> Vec<String> {
         let mut bytes = Vec::new();
         for command in commands {
@@ -174,7 +174,7 @@ fn who_is_told_moved_goes_there_and_nothing_overtakes_it() {
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
     assert_eq!(world.say(&commands), ["+OK "; 5]);
     assert_eq!(world.values[key.as_bytes()], b"4");
-    // The first MOVED is enough to learn from: the next one is sent to the right place.
+    // The session learns from the first MOVED: the next command goes to the right node.
     world.heard = Default::default();
     assert_eq!(world.say(&[&format!("GET {key}")]), ["$1 4 "]);
     assert_eq!(world.heard_about(0, "GET").len(), 0);
@@ -220,7 +220,7 @@ fn a_name_is_given_to_every_connection_before_anything_else_is_said() {
 #[test]
 fn a_connection_made_late_looks_at_the_epoch_before_it_takes_commands() {
     let mut world = World::new();
-    world.border = 16383; // Until now the second node had as good as nothing.
+    world.border = 16383; // So far the second node serves almost nothing.
     let epoch = String::from_utf8(names::in_cluster(b"server.config.epoch").unwrap()).unwrap();
     world.say(&[&format!("SET {epoch} 3"), "CLIENT SETNAME fleet:x:3"]);
     world.session.nodes.lose(1, "for the test");
@@ -231,7 +231,7 @@ fn a_connection_made_late_looks_at_the_epoch_before_it_takes_commands() {
     assert!(world.say(&[&format!("SET {LOW} 1")]).is_empty());
     assert_eq!(world.heard_about(1, "SETNAME"), ["CLIENT SETNAME fleet:x:0"]);
     assert!(world.heard_about(1, &format!("SET {LOW}")).is_empty());
-    // Until whoever uses the session has learnt of it.
+    // It waits until the user of the session has learnt of that map.
     world.border = 16383;
     world.values.insert(epoch.into_bytes(), b"3".to_vec());
     world.session.nodes.rename(b"fleet:x:4");
@@ -262,7 +262,7 @@ fn a_scan_goes_from_node_to_node_by_slots() {
     answer.extend_from_slice(b"*2\r\n$1\r\n0\r\n*2\r\n");
     keys.iter().for_each(|key| answer.extend_from_slice(format!("$1\r\n{key}\r\n").as_bytes()));
     let slot = |number| Slot::new(number).unwrap();
-    // The node has both, but the higher one is met when its slot's turn comes.
+    // The node has both keys, but the scan returns the higher one when it reaches that key's slot.
     let page = answers::scanned(&answer, (slot(0), slot(8191)));
     let next = parcel::cursor_at(slot(8192)).to_string();
     let expected = format!("*2\r\n${}\r\n{next}\r\n*1\r\n$1\r\n{LOW}\r\n", next.len());

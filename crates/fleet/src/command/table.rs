@@ -1,5 +1,5 @@
-//! The table of commands, by name. What the fleet need not know is left to the servers: how many
-//! arguments, of what type, since which version. A command that is not here is refused by `plan.rs`.
+//! The table of commands, by name. It leaves to the servers what the fleet need not know: number and types of
+//! arguments, and the version that introduced a command. `plan.rs` refuses a command that is not listed here.
 
 use super::{Access, Command, Keys, Merge, Runs};
 
@@ -7,7 +7,7 @@ const ONE: Keys = range(1, 1, 1);
 const TWO: Keys = range(1, 2, 1);
 const ALL: Keys = range(1, -1, 1);
 const PAIRS: Keys = range(1, -1, 2);
-/// Behind a subcommand: `OBJECT ENCODING key`.
+/// The key after a subcommand: `OBJECT ENCODING key`.
 const SECOND: Keys = range(2, 2, 1);
 
 const SERVER: &str = "this concerns one server; ask that server itself";
@@ -36,7 +36,7 @@ const fn write(name: &'static str, keys: Keys) -> Command {
     row(name, Runs::AtKeys, Access::Write, keys)
 }
 
-/// Sorted by name. Where Redis itself lets a reading command write, it is a write here (PFCOUNT).
+/// All commands, sorted by name. A reading command that Redis itself may let write counts as a write (PFCOUNT).
 pub(super) static TABLE: &[Command] = &[
     row("acl", Runs::Refused(SERVER), Access::Read, Keys::None),
     write("append", ONE),

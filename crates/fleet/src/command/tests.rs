@@ -1,4 +1,4 @@
-//! The table is in order, and finds the keys of every shape of command.
+//! Tests that the table is sorted, and that it finds the keys in every form of command.
 
 use super::*;
 

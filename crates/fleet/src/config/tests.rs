@@ -1,4 +1,4 @@
-//! Configurations are read back as they were written, and what is wrong with one is named.
+//! Tests that configurations are read back as they were written, and that errors name the faulty key.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Every class of command gets the plan its keys call for: at rest, announced, moving, known.
+//! Tests the plan of every class of command for keys at rest, held by an announced map, moving, and known.
 
 use super::*;
 use crate::config::{Address, Config, Status};
@@ -10,7 +10,7 @@ fn config() -> Config {
     config
 }
 
-/// Keys move from server 1 to server 0, or stay on 1.
+/// Returns a view under which keys move from server 1 to server 0, or stay on 1.
 fn migrating() -> View {
     View::of(&Config { status: Status::InProgress, ..config() })
 }
@@ -23,7 +23,7 @@ fn announced() -> View {
     View::of(&Config { next: Some("0.1".parse().unwrap()), previous: config().current, ..config() })
 }
 
-/// Names whose hash tags put them on server 0 and on server 1 by the current map.
+/// Returns names whose hash tags put them on server 0 and on server 1 under the current map.
 fn names() -> (String, String) {
     let on = |server| {
         let mut names = (0..).map(|number| format!("{{t{number}}}"));

@@ -1,5 +1,5 @@
-//! Keys of a type that the new place does not hold: they stay, and are written where they are, until they
-//! are deleted or become something that can be moved.
+//! Keys of a type that the new server does not support: they stay at their old server and are written there,
+//! until they are deleted or become something that can move.
 
 use super::world::{Actor, AnyJob, Deed, Fate, Found, World};
 use super::{ROUTE, view};
@@ -10,7 +10,7 @@ fn client(lines: &[&str]) -> Actor {
     Actor::client(&view(), lines)
 }
 
-/// As the migrator does it: whole first, then by elements.
+/// Moves the key as the migrator does: whole first, then by elements.
 fn mover() -> Actor {
     let (token, key) = (Token::new("m"), b"k".to_vec());
     let whole = MoveJob::new(ROUTE, token.clone(), [key.clone()]);

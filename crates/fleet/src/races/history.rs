@@ -1,23 +1,23 @@
-//! What the clients did and saw, and whether it could have happened on a single server: some order of
-//! the commands that respects who had ended before who began, and gives the same answers.
+//! The clients' commands and answers, and a check that a single server could have produced them: some order
+//! of the commands must respect which had ended before which began, and give the same answers.
 
 use resp::Value;
 
 use super::server::{Args, FakeServer};
 
-/// A command of a client, or a moment at which time passed.
+/// A client's command, or a moment at which time passed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Event {
     pub(super) act: Act,
     pub(super) begun: usize,
-    /// Its end and its answer; `None` while it runs, or if its outcome was never told.
+    /// Its end and its answer; `None` while it runs, or if its outcome was never reported.
     pub(super) ended: Option<(usize, Value)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Act {
     Command(Args),
-    /// Time comes to this.
+    /// Time advances to this.
     Time(u64),
 }
 
@@ -39,7 +39,7 @@ impl History {
         self.events[event].ended = Some((self.clock, answer));
     }
 
-    /// Whether one server that began with `start` could have given these answers.
+    /// Returns whether one server that began with `start` could have given these answers.
     pub(super) fn is_linearizable(&self, start: &[Args]) -> bool {
         let mut server = FakeServer::default();
         for args in start {
@@ -52,7 +52,7 @@ impl History {
 fn search(events: &[Event], done: &[bool], server: &FakeServer, now_ms: u64) -> bool {
     let left = || (0..events.len()).filter(|index| !done[*index]);
     let mut must = left().filter_map(|index| events[index].ended.as_ref().map(|(end, _)| *end));
-    // All that has ended is placed; what has not ended need not have happened.
+    // All events that ended are placed; one that has not ended need not have happened.
     let Some(first_end) = must.clone().min() else { return true };
     let _ = must.next();
     left().filter(|index| events[*index].begun < first_end).any(|index| {

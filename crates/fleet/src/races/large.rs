@@ -1,4 +1,4 @@
-//! Large keys, element by element: all elements arrive, and the races are the same.
+//! Tests that large keys, moved element by element, arrive complete, and that their races are safe too.
 
 use super::world::{Actor, AnyJob, Deed, Fate, World, words};
 use super::{ROUTE, view};

@@ -1,5 +1,5 @@
-//! Longer stories: several clients with several commands each, movers of both kinds that may die, and
-//! time passing. Too many orders to try them all; some hundred are drawn from seeds.
+//! Longer scenarios: several clients with several commands each, movers of both kinds that may die, and time
+//! passing. There are too many orders to try them all; some hundred are drawn from seeds.
 
 use super::world::{Actor, AnyJob, Deed, Draws, Fate, World};
 use super::{ROUTE, view};
@@ -7,7 +7,7 @@ use crate::big::BigMoveJob;
 use crate::moving::{MARKER_MS, MoveJob, Safeguards, Token};
 
 const SEEDS: u64 = 200;
-/// What a missing safeguard may need to show.
+/// Number of seeds that may be needed to expose a missing safeguard.
 const SEEDS_BROKEN: u64 = 4_000;
 const CLIENTS: usize = 3;
 const COMMANDS: usize = 3;
@@ -40,7 +40,7 @@ fn story(seed: u64, safeguards: Safeguards) -> World {
     World::new(2, actors).given(0, start)
 }
 
-/// The seeds whose story shows a client what no single server would have shown.
+/// Returns the seeds whose scenario shows a client something that no single server would have shown.
 fn violations(seeds: u64, safeguards: Safeguards) -> impl Iterator<Item = u64> {
     let last = Actor::client(&view(), &["GET k"]);
     (0..seeds).filter(move |seed| !story(*seed, safeguards).wander(*seed, &last))

@@ -1,5 +1,5 @@
-//! The races of a switch of maps: two proxies with different knowledge, a migrator that dies or
-//! sleeps on the way. And what happens without the barrier.
+//! Races of a switch of maps: two proxies with different knowledge, a migrator that dies or sleeps on the
+//! way. Also shows what happens without the barrier.
 
 use super::world::{Actor, AnyJob, Deed, Fate, Found, World, words};
 use crate::config::{Address, Config, Lock, Server};
@@ -29,7 +29,7 @@ enum Barrier {
     LeftOut,
 }
 
-/// From the announcement to the end of the migration of the one key.
+/// A migrator that works from the announcement to the end of the migration of the one key.
 fn migrator(barrier: Barrier) -> Actor {
     let holder = Holder::Us(lock().text());
     let change = |job: ChangeJob| Deed::Job(AnyJob::Change(job));
@@ -49,7 +49,7 @@ fn migrator(barrier: Barrier) -> Actor {
     Actor::new(deeds)
 }
 
-/// A proxy that looks at the configuration where the line is `?`.
+/// A proxy that reads the configuration where the line is `?`.
 fn proxy(lines: &[&str]) -> Actor {
     let deed = |line: &&str| match *line {
         "?" => Deed::Follow,

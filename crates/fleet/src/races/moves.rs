@@ -1,5 +1,5 @@
-//! The races of a key on its way: whatever clients and movers do in whatever order, clients see what a
-//! single server would have shown them. And what happens when a safeguard is left out.
+//! Races of a moving key: whatever clients and movers do in whatever order, clients see what a single server
+//! would have shown them. Also shows what happens when a safeguard is left out.
 
 use resp::Value;
 
@@ -27,7 +27,7 @@ fn race(start: &str, actors: Vec<Actor>) -> Found {
     found
 }
 
-/// Safe if all live, and if the first actor dies between any two of its steps.
+/// Asserts safety if all actors live, and if the first one dies between any two of its steps.
 fn assert_safe(start: &str, actors: &[Actor]) {
     let mut actors = actors.to_vec();
     let found = race(start, actors.clone());
@@ -84,13 +84,13 @@ fn a_marker_that_expired_under_its_mover_brings_nothing_back() {
 
 #[test]
 fn what_a_proxy_remembers_is_true_however_slow_a_mover_is() {
-    // The first write settles the key, the others go straight to its new place.
+    // The first write settles the key, so the others go straight to its new server.
     let writer = || client(&["SET k 2", "DEL k", "INCR k"]);
     let found = race("SET k 1", vec![mover("m"), writer(), time(MARKER_MS + 1)]);
     assert_eq!(found.violations, 0);
 }
 
-/// Leaving out a safeguard must show, or these tests show nothing.
+/// Asserts that leaving out a safeguard is detected; otherwise these tests prove nothing.
 fn assert_caught(start: &str, safeguards: Safeguards, mut actors: Vec<Actor>) {
     for actor in &mut actors {
         actor.safeguards = safeguards;
@@ -133,7 +133,7 @@ fn a_mover_that_was_refused_goes_on_with_the_markers_it_still_has() {
     job.on_answers(&[ok(), ok(), ok(), ok(), Value::Array(vec![text("m"), text("m")])]);
     let copies = [text("dump"), Value::Integer(-1), text("dump"), Value::Integer(-1)];
     job.on_answers(&[&[time()], &copies[..]].concat());
-    // A client has written one of them, so that both are refused. The marker of the first still stands.
+    // A client has written one of the keys, so both restores are refused. The marker of the first still exists.
     let marking = job.on_answers(&[ok(), ok(), ok(), ok(), Value::Null]);
     assert!(matches!(marking, Step::Ask(_)), "{marking:?}");
     let copying = job.on_answers(&[Value::Null, ok(), ok(), Value::Array(vec![text("m")])]);

@@ -1,5 +1,5 @@
-//! A Redis server in memory: the commands that the jobs use, WATCH and MULTI as Redis does them, and
-//! the names of connections.
+//! An in-memory Redis server: the commands that the jobs use, WATCH and MULTI as Redis does them, and
+//! connection names.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub(super) type Args = Vec<Vec<u8>>;
 pub(super) struct FakeServer {
     keys: BTreeMap<Vec<u8>, Entry>,
     connections: BTreeMap<usize, Connection>,
-    /// It knows texts only.
+    /// True if the server supports strings only.
     pub(super) texts_only: bool,
 }
 
@@ -36,12 +36,12 @@ struct Connection {
     watched: Vec<Vec<u8>>,
     dirty: bool,
     queued: Option<Vec<Args>>,
-    /// What was queued has an error in it.
+    /// True if a queued command has an error.
     refused: bool,
     killed: bool,
 }
 
-/// As texts: states are told apart by how they print, and bytes one by one take long to print.
+/// Prints texts: states are compared by how they print, and printing bytes one by one takes long.
 impl fmt::Debug for FakeServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (key, entry) in &self.keys {
@@ -91,7 +91,7 @@ fn integer(count: usize) -> Value {
 }
 
 impl FakeServer {
-    /// Lets time pass: what has expired goes, and whoever watches it is told.
+    /// Lets time pass: removes expired keys and invalidates the WATCHes on them.
     pub(super) fn expire(&mut self, now_ms: u64) {
         let gone = |entry: &Entry| entry.expires_ms.is_some_and(|at| at <= now_ms);
         let keys: Vec<_> =
@@ -116,7 +116,7 @@ impl FakeServer {
         self.connections.entry(connection).or_default().name = name;
     }
 
-    /// `None`: the connection was ended.
+    /// Runs a command; `None` if the connection was killed.
     pub(super) fn run(&mut self, connection: usize, args: &Args, now_ms: u64) -> Option<Value> {
         let state = self.connections.entry(connection).or_default();
         if state.killed {
@@ -325,7 +325,7 @@ impl FakeServer {
         }
     }
 
-    /// Only the content, as Redis dumps it; here in words.
+    /// Dumps only the content, as Redis does; here in words.
     fn dump(&self, key: &[u8]) -> Value {
         match self.keys.get(key).map(|entry| &entry.content) {
             Some(Content::Text(text)) => Value::Bulk([b"text:", text.as_slice()].concat()),
@@ -368,7 +368,7 @@ impl FakeServer {
     }
 }
 
-/// One field a time.
+/// Returns one field at a time.
 fn scan(fields: &BTreeMap<Vec<u8>, Vec<u8>>, cursor: &[u8]) -> Value {
     let at = usize::try_from(number(cursor)).unwrap();
     let field = fields.iter().nth(at);

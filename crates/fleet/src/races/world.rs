@@ -1,5 +1,5 @@
-//! Servers, actors, and the scheduler that tries every order of their steps. A step is one command
-//! at one server, or one transaction: what a server does without looking at anybody else.
+//! Servers, actors, and the scheduler that tries every order of their steps. A step is one command at one
+//! server, or one transaction: whatever a server does atomically.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -19,7 +19,7 @@ use crate::switch::{BarrierJob, ChangeJob, Follow, Follower, Holder, LOCK_MS};
 use crate::view::View;
 use crate::write::{BringJob, Wanted, WriteJob};
 
-/// Words of a command.
+/// Splits a line into the words of a command.
 pub(super) fn words(line: &str) -> Args {
     line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
@@ -49,7 +49,7 @@ impl AnyJob {
     }
 }
 
-/// Commands to one server, as they are.
+/// Sends commands to one server as they are.
 #[derive(Clone, Debug)]
 pub(super) struct PlainJob {
     server: Server,
@@ -76,7 +76,7 @@ impl Job for PlainJob {
     }
 }
 
-/// What an actor does, one after the other.
+/// An action of an actor; an actor performs them one after the other.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a test has a handful of them")]
 pub(super) enum Deed {
@@ -85,9 +85,9 @@ pub(super) enum Deed {
     Job(AnyJob),
     /// Time passes.
     Time(u64),
-    /// The proxy looks at the first server's configuration, and does what that asks for.
+    /// The proxy reads the first server's configuration, and does what it requires.
     Follow,
-    /// The proxy has let go, and says so on every server.
+    /// The proxy has drained, and renames its connection on every server.
     Rename,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Actor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Lives,
-    /// The scheduler may end it between any two steps, and tries that too.
+    /// The scheduler may kill it between any two steps, and tries that too.
     MayDie,
     Dead,
 }
@@ -117,7 +117,7 @@ struct Running {
     job: AnyJob,
     server: Server,
     lane: Lane,
-    /// Steps not yet taken, and answers to those that were.
+    /// Steps not yet taken; `answers` holds the answers to those that were.
     units: VecDeque<Vec<Args>>,
     answers: Vec<Value>,
     waiting: bool,
@@ -138,14 +138,14 @@ impl Actor {
         }
     }
 
-    /// A client whose proxy has this view of the maps.
+    /// Creates a client whose proxy has this view of the maps.
     pub(super) fn client(view: &View, lines: &[&str]) -> Actor {
         let mut actor = Actor::new(lines.iter().map(|line| Deed::Command(words(line))));
         actor.view = Some(view.clone());
         actor
     }
 
-    /// A client whose proxy follows the configuration.
+    /// Creates a client whose proxy follows the configuration.
     pub(super) fn follower(config: &Config, deeds: impl IntoIterator<Item = Deed>) -> Actor {
         let mut actor = Actor::new(deeds);
         actor.follower = Some(Follower::new(config.clone()));
@@ -167,7 +167,7 @@ pub(super) struct World {
     pub(super) actors: Vec<Actor>,
     pub(super) now_ms: u64,
     pub(super) history: History,
-    /// What the key held at the beginning.
+    /// Commands that set the initial content.
     start: Vec<Args>,
 }
 
@@ -177,7 +177,7 @@ impl World {
         World { servers, actors, now_ms: 0, history: History::default(), start: Vec::new() }
     }
 
-    /// Runs a command at a server before anything begins.
+    /// Runs a command at a server before the race begins.
     pub(super) fn given(mut self, server: usize, line: &str) -> World {
         let args = words(line);
         self.servers[server].run(usize::MAX, &args, 0);
@@ -187,7 +187,7 @@ impl World {
         self
     }
 
-    /// Gives somebody the lock of a server.
+    /// Gives this holder the lock of a server.
     pub(super) fn locked(mut self, server: usize, text: &str) -> World {
         let lifetime = LOCK_MS.to_string();
         let args = ["SET", crate::config::LOCK, text, "PX", lifetime.as_str()];
@@ -205,8 +205,8 @@ impl World {
         self
     }
 
-    /// Every state that can be reached; calls `at_end` with each one in which all is over. Returns
-    /// how many states there were.
+    /// Visits every reachable state and calls `at_end` with each one in which all actors are done. Returns
+    /// the number of states.
     pub(super) fn explore(self, at_end: &mut dyn FnMut(World)) -> usize {
         let mut seen: BTreeSet<u128> = BTreeSet::new();
         let mut todo = vec![self];
@@ -232,8 +232,8 @@ impl World {
         seen.len()
     }
 
-    /// How many of the possible ends show a client what no single server would have shown; the last
-    /// act of each is that `line` is run by an actor that comes in when all is over.
+    /// Counts the possible ends that show a client something that no single server would have shown. At each
+    /// end, after all actors are done, the additional actor `last` runs.
     pub(super) fn violations(self, last: &Actor) -> Found {
         let mut found = Found { ends: 0, violations: 0, states: 0 };
         let states = self.explore(&mut |mut world| {
@@ -248,9 +248,9 @@ impl World {
         found
     }
 
-    /// One of the possible orders, drawn from a seed. Whether the clients saw what they may see.
+    /// Runs one of the possible orders, drawn from a seed. Returns whether the clients saw only what they may see.
     pub(super) fn wander(mut self, seed: u64, last: &Actor) -> bool {
-        /// Whoever waits for a marker of one that died need not wait for ever.
+        /// Number of steps after which the markers of dead movers expire, so that nobody waits for them forever.
         const PATIENCE_STEPS: usize = 400;
         let mut draws = Draws::new(seed);
         for steps in 1.. {
@@ -275,7 +275,7 @@ impl World {
     }
 
     fn run_last(&mut self) {
-        // Whatever marker or lock a dead one left has expired by then.
+        // By then every marker or lock left by a dead actor has expired.
         self.time(self.now_ms + LOCK_MS + 1);
         let last = self.actors.len() - 1;
         while !self.actors[last].is_over() {
@@ -290,8 +290,8 @@ impl World {
         self.history.end(event, Value::Null);
     }
 
-    /// One step of one actor. A command begins with the first thing it does at a server: had it
-    /// begun earlier, more would be allowed to it.
+    /// Takes one step of one actor. A command begins with its first action at a server: an earlier begin
+    /// would permit more outcomes.
     fn step(&mut self, actor: usize) {
         match self.actors[actor].running.take() {
             None => self.begin(actor),
@@ -316,7 +316,7 @@ impl World {
             Deed::Rename => return self.rename(actor),
             Deed::Command(args) => {
                 let Some(job) = self.actors[actor].job_for(args, actor) else {
-                    // Held: look whether the maps have been switched, then try again.
+                    // Held: check whether the maps have been switched, then try again.
                     self.actors[actor].deeds.push_front(deed);
                     return self.actors[actor].deeds.push_front(Deed::Follow);
                 };
@@ -343,7 +343,7 @@ impl World {
         let epoch = follower.view().epoch();
         let name = names::connection(&actor.to_string(), epoch);
         let args = vec![b"CLIENT".to_vec(), b"SETNAME".to_vec(), name.into_bytes()];
-        // Server by server: each in a step of its own.
+        // Each server in a step of its own.
         for server in 0..self.servers.len() {
             let job = PlainJob { server: Server(server), commands: vec![args.clone()] };
             self.actors[actor].deeds.push_front(Deed::Job(AnyJob::Plain(job)));
@@ -356,7 +356,7 @@ impl World {
         for args in unit {
             let server = &mut self.servers[running.server.0];
             let Some(answer) = server.run(connection, &args, self.now_ms) else {
-                // The connection was ended: the command fails, its outcome unknown.
+                // The connection was killed: the command fails, its outcome unknown.
                 self.actors[actor].deeds.clear();
                 return;
             };
@@ -382,7 +382,7 @@ impl World {
             }
             Step::Wait(_) => running.waiting = true,
             Step::Done(answer) => return self.done(actor, &running, &[], answer),
-            // A migrator stops there; a client gets an error, and nothing was done.
+            // A client gets an error, and nothing was done.
             Step::Failed(why) => {
                 assert!(running.event.is_none(), "a client's command failed: {why}");
                 // A migrator stops there. A proxy whose change came too late goes on.
@@ -413,7 +413,7 @@ impl World {
 }
 
 impl Actor {
-    /// `None` if the command is held.
+    /// Creates the job for a command; `None` if the command is held.
     fn job_for(&mut self, args: &Args, actor: usize) -> Option<AnyJob> {
         let key = args[1].clone();
         let plain = |server| AnyJob::Plain(PlainJob { server, commands: vec![args.clone()] });
@@ -481,7 +481,7 @@ fn connection(actor: usize, server: Server, lane: Lane) -> usize {
     actor * 100 + server.0 * 2 + usize::from(lane == Lane::Own)
 }
 
-/// Splits what goes over the wire into what a server does at once.
+/// Splits wire bytes into units that a server executes atomically.
 fn units(mut bytes: Vec<u8>) -> VecDeque<Vec<Args>> {
     let mut parser = RequestParser::default();
     let (mut at, mut units, mut open) = (0, VecDeque::new(), None);
@@ -507,7 +507,7 @@ fn units(mut bytes: Vec<u8>) -> VecDeque<Vec<Args>> {
     units
 }
 
-/// Chance that can be repeated: a linear congruential generator, its upper bits.
+/// Repeatable randomness: the upper bits of a linear congruential generator.
 pub(super) struct Draws(u64);
 
 impl Draws {

@@ -1,5 +1,5 @@
-//! Waiting until nobody acts on an older map: every connection of the fleet, at every server, carries
-//! at least the announced epoch in its name. Those that do not after a while are ended.
+//! Waits until nobody acts on an older map: every connection of the fleet, at every server, must carry at
+//! least the announced epoch in its name. After a while the job kills those that do not.
 
 use resp::Value;
 
@@ -7,14 +7,14 @@ use crate::config::{Epoch, Server};
 use crate::job::{Answer, Batch, Job, Step, error, unexpected};
 use crate::names;
 
-/// How long proxies have to let go before their connections are ended.
+/// Time proxies have to drain before their connections are killed.
 pub const BARRIER_PATIENCE_MS: u64 = 2_000;
 const LOOK_AGAIN_MS: u64 = 5;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct BarrierJob {
     epoch: Epoch,
-    /// Those not yet seen without an older name, the next one last.
+    /// Servers not yet seen without an older name; the next one is last.
     todo: Vec<Server>,
     patience_ms: u64,
     waited_ms: u64,
@@ -35,7 +35,7 @@ impl BarrierJob {
         self
     }
 
-    /// How many connections had to be ended.
+    /// Returns the number of connections that had to be killed.
     pub fn killed(&self) -> usize {
         self.killed
     }

@@ -1,28 +1,28 @@
-//! Writing the configuration: one server after the other, each write on the condition that the lock
-//! is whose it should be and the epoch what it was. The order of the servers is part of the rule:
-//! the first server hears of an announcement first, and of everything else that ends one last.
+//! Writes the configuration, one server after the other. Each write requires that the expected holder has the
+//! lock and that the epoch is the expected one. The order of the servers is part of the protocol: the first
+//! server gets an announcement first, and everything that ends one last.
 
 use resp::Value;
 
 use crate::config::{Config, Epoch, KEYS, LOCK, NEXT, Server};
 use crate::job::{Answer, Batch, Job, Lane, Step, error, items, unexpected};
 
-/// Who may hold the lock when a configuration is written.
+/// Required holder of the lock when a configuration is written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Holder {
-    /// Whoever wrote this text as the lock.
+    /// The migrator that wrote this text as the lock.
     Us(String),
-    /// Nobody: for a proxy that takes a dead migrator's announcement back, and for repairs.
+    /// Nobody: for a proxy that withdraws a dead migrator's announcement, and for repairs.
     Nobody,
 }
 
-/// What a server's epoch must be for it to be written.
+/// Epoch that a server must have to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expected {
     Exactly(Epoch),
-    /// And the map of that epoch is announced, not switched to.
+    /// Exactly this epoch, and its map must be announced, not switched to.
     Announced(Epoch),
-    /// Or none at all. A server that is further already is left alone.
+    /// Below this epoch, or no epoch at all. A server that is further already is left alone.
     Below(Epoch),
 }
 
@@ -31,7 +31,7 @@ enum Expected {
 pub struct ChangeJob {
     holder: Holder,
     new: Config,
-    /// Still to be written, the next one last.
+    /// Servers still to be written; the next one is last.
     todo: Vec<(Server, Expected)>,
     stage: Stage,
 }
@@ -58,8 +58,8 @@ impl ChangeJob {
         ChangeJob { holder, new, todo, stage: Stage::Look }
     }
 
-    /// Takes an announcement back: `new` was made by `Config::undone` from what the first server
-    /// says. Whoever does so first at the first server has done it; it makes the others follow.
+    /// Withdraws an announcement; `new` was made by `Config::undone` from the first server's configuration.
+    /// The first job to do so at the first server has done it; the job then makes the others follow.
     pub fn undo(holder: Holder, new: Config, servers: &[Server]) -> ChangeJob {
         let announced = Epoch::new(new.epoch.number() - 1);
         let mut todo = others(servers, Expected::Below(new.epoch));
@@ -67,7 +67,7 @@ impl ChangeJob {
         ChangeJob { holder, new, todo, stage: Stage::Look }
     }
 
-    /// Makes servers repeat the first one's word, `first`, where they are not further than it.
+    /// Makes servers repeat the first server's configuration `first`, unless they are further than it.
     pub fn repeat(first: &Config, servers: &[Server]) -> ChangeJob {
         ChangeJob::repeat_as(Holder::Nobody, first, servers)
     }
@@ -103,7 +103,7 @@ impl ChangeJob {
         }
         let config = match Config::read(found) {
             Ok(config) => config,
-            // A damaged configuration may be written over only where the first server's is known.
+            // A damaged configuration may be overwritten only where the first server's is known.
             Err(_) if server != Server::FIRST => None,
             Err(why) => return self.refuse(format!("ERR the first server: {why}")),
         };
@@ -149,7 +149,7 @@ impl ChangeJob {
     }
 }
 
-/// The servers but the first, with what their epochs must be.
+/// Returns all servers but the first, with the condition on their epochs.
 fn others(servers: &[Server], expected: Expected) -> Vec<(Server, Expected)> {
     let others = servers.iter().filter(|server| **server != Server::FIRST);
     others.map(|server| (*server, expected)).collect()
@@ -167,7 +167,7 @@ impl Job for ChangeJob {
         }
         match self.stage {
             Stage::Look => self.on_looked(answers),
-            // Somebody wrote between looking and writing: look again.
+            // Somebody wrote between the read and the write: read again.
             Stage::Write if items(answers.last()).is_none() => self.look(),
             Stage::Write => self.next_server(),
         }

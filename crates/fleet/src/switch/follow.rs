@@ -1,17 +1,17 @@
-//! The proxy's side of a switch: [`Follower`] is told what the first server's configuration says,
-//! every so often, and says what to do about it.
+//! The proxy's side of a switch: the proxy regularly passes the first server's configuration to [`Follower`],
+//! which says what to do about it.
 
 use crate::config::{Config, Difference, Epoch, Status};
 use crate::view::{Phase, View};
 
-/// What a proxy has to do.
+/// Required action of a proxy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Follow {
     Nothing,
-    /// Decide all further commands by [`Follower::view`], and empty `Known`. Let every command and job
-    /// begun under an earlier epoch end (those that wait at a server are ended with `CLIENT
-    /// UNBLOCK`, and begun anew). Then call [`Follower::drained`], name all connections with the
-    /// view's epoch, and only then answer what the new view no longer holds.
+    /// Decide all further commands by [`Follower::view`], and clear `Known`. Let every command and job
+    /// started under an earlier epoch end (unblock those that block at a server with `CLIENT UNBLOCK`, and
+    /// restart them). Then call [`Follower::drained`], rename all connections with the view's epoch, and only
+    /// then answer what the new view no longer holds.
     Drain,
     /// Decide all further commands, and those held, by [`Follower::view`].
     Resume,
@@ -21,8 +21,8 @@ pub enum Follow {
     Stop(String),
 }
 
-/// How many times in a row the lock must be missing before an announcement is taken back: the
-/// migrator writes the lock before it announces, so once would do; twice forgives a slow read.
+/// Number of consecutive reads without the lock before an announcement is withdrawn. The migrator writes the
+/// lock before it announces, so one would do; two tolerate a slow read.
 const LAPSED_READS: u32 = 2;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Begins with what the first server says. No connection has a name yet.
+    /// Starts with the first server's configuration. No connection has a name yet.
     pub fn new(config: Config) -> Follower {
         let view = View::of(&config);
         Follower { config, view, draining: false, lapsed_reads: 0 }
@@ -48,13 +48,13 @@ impl Follower {
         &self.config
     }
 
-    /// The epoch that a new connection may be named with, given the epoch its server's own keys
-    /// say. `None`: that server knows of a newer map than we do; look at the first server again.
+    /// Returns the epoch for a new connection's name, given the epoch in its server's own keys. `None` means
+    /// that the server knows a newer map than we do: read the first server again.
     pub fn name_epoch(&self, server_says: Epoch) -> Option<Epoch> {
         (server_says <= self.view.epoch()).then_some(self.view.epoch())
     }
 
-    /// Takes what the first server says now. `None`: its keys are gone.
+    /// Takes the first server's present configuration. `None` means that its keys are gone.
     pub fn on_config(&mut self, config: Option<Config>) -> Follow {
         let Some(config) = config else {
             let why = "the first server's server.config keys are gone; fleet check says more";
@@ -80,12 +80,12 @@ impl Follower {
         if changed && !self.draining { Follow::Resume } else { Follow::Nothing }
     }
 
-    /// All that was begun under an earlier epoch has ended.
+    /// Records that everything started under an earlier epoch has ended.
     pub fn drained(&mut self) {
         self.draining = false;
     }
 
-    /// A configuration that cannot have come from ours.
+    /// Returns the reason if `new` cannot have followed from our configuration.
     fn impossible(&self, new: &Config) -> Option<String> {
         let old = &self.config;
         if new.epoch < old.epoch {
@@ -106,11 +106,12 @@ impl Follower {
     }
 }
 
-/// How what a server says relates to what the first one says.
+/// Relation of a server's configuration to the first server's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Agreement {
     Same,
-    /// It has yet to repeat the first one's word, or has heard of a change just before it.
+    /// The server has yet to repeat the first server's configuration, or got a change just before the first
+    /// server did.
     UnderWay,
     Differs(Difference),
 }
@@ -123,7 +124,7 @@ impl Agreement {
         let changing = first.next.is_some() || other.next.is_some();
         let moving = [first, other].iter().any(|config| config.status == Status::InProgress);
         let behind = other.epoch < first.epoch;
-        // The first server is the first to hear of an announcement and the last of a switch.
+        // The first server gets an announcement first and a switch last.
         let explained = behind || (other.epoch == first.epoch && (changing || moving));
         if prefix && explained { Agreement::UnderWay } else { Agreement::Differs(difference) }
     }

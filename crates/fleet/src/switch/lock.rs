@@ -1,22 +1,22 @@
-//! One migrator at a time: a lock on every server, with a token and an expiry. Taken on the first
-//! server first, so that of two who come at once one gets nothing.
+//! One migrator at a time: a lock on every server, with a token and an expiry. The first server is locked
+//! first, so that of two simultaneous migrators one gets nothing.
 //!
-//! The lock keeps two migrators from getting in each other's way, and fences every write of the
-//! configuration. The promise about values does not hang on it.
+//! The lock keeps two migrators from disturbing each other, and fences every write of the configuration. The
+//! guarantee about values does not depend on it.
 
 use resp::Value;
 
 use crate::config::{LOCK, Lock, Server};
 use crate::job::{Answer, Batch, Job, Lane, Step, error, items, unexpected};
 
-/// How long a lock lives if it is not renewed.
+/// Lifetime of a lock that is not renewed.
 pub const LOCK_MS: u64 = 5_000;
 
-/// What a renewal fails with if the lock is another's, or nobody's.
+/// Error of a renewal if another migrator or nobody holds the lock.
 pub const LAPSED: &str = "the lock of this migration has lapsed";
 
-/// Takes the lock on every server. Fails with who has it; then run a `ReleaseJob`, for those servers
-/// on which it had been taken.
+/// Takes the lock on every server. Fails with the name of its holder; then run a `ReleaseJob` for the servers
+/// that were already locked.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TakeLockJob {
     lock: Lock,
@@ -25,7 +25,7 @@ pub struct TakeLockJob {
 }
 
 impl TakeLockJob {
-    /// `servers` begins with the first.
+    /// Creates a job; `servers` begins with the first server.
     pub fn new(lock: Lock, servers: &[Server]) -> TakeLockJob {
         TakeLockJob { lock, servers: servers.to_vec(), taken: 0 }
     }
@@ -74,11 +74,11 @@ impl Job for TakeLockJob {
     }
 }
 
-/// Makes the lock last on, where it is still ours. Fails where it is not.
+/// Extends the lock where it is still ours. Fails where it is not.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RenewJob(IfOurs);
 
-/// Gives the lock back, where it is still ours.
+/// Releases the lock where it is still ours.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReleaseJob(IfOurs);
 
@@ -110,7 +110,7 @@ enum Then {
 
 impl IfOurs {
     fn new(lock: &Lock, servers: &[Server], then: Then) -> IfOurs {
-        // The first server last: while it is locked nobody else begins.
+        // The first server comes last: while it is locked nobody else begins.
         let todo = servers.to_vec();
         IfOurs { text: lock.text(), todo, then, looked: false }
     }
@@ -135,7 +135,7 @@ impl IfOurs {
                 batch.push(&[b"PEXPIRE", LOCK.as_bytes(), lifetime.as_bytes()]);
             }
             (true, Then::Release) => batch.push(&[b"DEL", LOCK.as_bytes()]),
-            // Nothing is ours to do; the empty transaction ends the WATCH.
+            // Nothing to do; the empty transaction ends the WATCH.
             (false, _) => {}
         }
         batch.push(&[b"EXEC"]);

@@ -1,14 +1,14 @@
-//! A write of a key that cannot go to its new place: that place, a cluster, has no such type. Its old
-//! place remains its place, and a command that concerns this key alone runs there.
+//! A write of a key that cannot move: its new server, a cluster, does not support its type. The key stays at
+//! its old server, and a command on this key alone runs there.
 //!
-//! Elsewhere it is taken for granted that nobody writes at the old place while a migration runs. What
-//! that is needed for holds here by other means:
+//! Other code assumes that nobody writes at the old server while a migration runs. The properties that this
+//! assumption provides hold here by other means:
 //!
-//! - Nobody can put an older copy in place. Copies of this type are refused, at any time.
-//! - What has gone from the old place does not come back. A command runs there only in a transaction that
-//!   watches the key, and only if the key is still there with the type that was refused.
-//! - Once a command has changed its type (SET over a list), or has deleted it, it is a key like any other:
-//!   the next write finds another type there, or nothing, and begins anew.
+//! - Nobody can restore an older copy at the new server. It always refuses copies of this type.
+//! - A key gone from the old server does not come back. A command runs there only in a transaction that
+//!   watches the key, and only if the key still exists there with the refused type.
+//! - Once a command has changed the key's type (SET over a list) or deleted it, it is a key like any other:
+//!   the next write finds another type there, or nothing, and restarts.
 
 use resp::Value;
 
@@ -17,19 +17,19 @@ use crate::command::Command;
 use crate::config::Server;
 use crate::job::{Answer, Batch, Lane, Step, error, items, unexpected};
 
-/// For commands that concern other keys, too, and for transactions and commands that wait.
+/// Error for commands that also involve other keys, and for transactions and blocking commands.
 pub(super) const REFUSAL: &str = "ERR a key of this command stays at its old server while the migration is in progress, since its new one does not hold its type: only commands on this key alone can write it, outside MULTI";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Stays {
     pub at: Server,
     pub key: Vec<u8>,
-    /// As TYPE tells it.
+    /// The key's type, as TYPE reports it.
     pub kind: Vec<u8>,
 }
 
 impl WriteJob {
-    /// Runs the command at the new place once its keys are there, or where its only key has to stay.
+    /// Runs the command at the new server once its keys are there, or at the server where its only key must stay.
     pub(super) fn run_where_it_is(&mut self, brought: Result<(), Step>) -> Step {
         match (brought, self.bring.stays()) {
             (Ok(()), _) => self.run(),
@@ -80,10 +80,10 @@ impl WriteJob {
             return Step::Done(Answer::Picked { answer: 2, item: Some(0) });
         }
         match (queued, exec) {
-            // Refused before it ran: the server's words are the answer.
+            // Refused before it ran: the server's error is the answer.
             (Value::Error(_), _) => Step::Done(Answer::Picked { answer: 1, item: None }),
             (_, Value::Error(_)) => Step::Done(Answer::Picked { answer: 2, item: None }),
-            // Another write came between.
+            // Another write came in between.
             _ => self.begin_anew(),
         }
     }

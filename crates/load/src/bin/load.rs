@@ -1,6 +1,6 @@
 //! `load`: one run of the load generator against any server that speaks the Redis protocol.
 //!
-//! For trying things by hand; the comparisons that end up in docs/benchmarks.md are `bench`'s.
+//! For experiments by hand; `bench` makes the comparisons in docs/benchmarks.md.
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ struct Arguments {
     address: SocketAddr,
     #[arg(long, default_value_t = 50)]
     connections: usize,
-    /// Requests a connection sends before it waits for their replies.
+    /// Number of requests a connection sends before it waits for their replies.
     #[arg(long, default_value_t = 1)]
     pipeline: usize,
     /// Open loop: this many requests a second, latency counted from when each was due.
@@ -24,22 +24,22 @@ struct Arguments {
     rate: Option<u64>,
     #[arg(long, value_enum, default_value_t = Kind::Get)]
     operation: Kind,
-    /// The share of GETs in a mix.
+    /// Share of GETs in a mix, in percent.
     #[arg(long, default_value_t = 80)]
     get_percent: u8,
     #[arg(long, default_value_t = 1_000_000)]
     keys: u64,
-    /// Draw keys by Zipf's law (theta 0.99) and not uniformly.
+    /// Draw keys by Zipf's law (theta 0.99) instead of uniformly.
     #[arg(long)]
     zipf: bool,
     #[arg(long, default_value_t = 64)]
     value_bytes: usize,
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
-    /// Stop after this many requests in place of a time.
+    /// Stop after this many requests instead of a time.
     #[arg(long)]
     requests: Option<u64>,
-    /// SET every key once first.
+    /// First SET every key once.
     #[arg(long)]
     fill: bool,
     #[arg(long, default_value_t = 1)]

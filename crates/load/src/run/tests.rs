@@ -1,4 +1,4 @@
-//! The loops against a small server of our own: a thread that counts what it is asked.
+//! The loops against a small server of our own: a thread that counts the requests.
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What the settings must be together, once each of them is right by itself, and what is filled in
-//! from the machine: secrets out of their files, the number of threads, the node's name.
+//! Checks across settings, after each one is valid by itself, and values filled in from the machine: secrets
+//! out of their files, the number of threads, the node's name.
 
 use std::path::Path;
 use std::thread::available_parallelism;
@@ -8,10 +8,10 @@ use commands::settings::{Secret, Settings, SidePort};
 
 use crate::Failure;
 
-/// More threads than this gain little, and take cores from whoever else runs here.
+/// Maximum of the default. More threads gain little, and take cores from other processes.
 const IO_THREADS_DEFAULT_MAX: u16 = 8;
 
-/// Fills in what comes from files and from the machine.
+/// Fills in the values that come from files and from the machine.
 pub(crate) fn fill_in(settings: &mut Settings) -> Result<(), Failure> {
     if let Some(path) = settings.requirepass_file.clone() {
         if !settings.requirepass.is_empty() {
@@ -30,7 +30,7 @@ pub(crate) fn fill_in(settings: &mut Settings) -> Result<(), Failure> {
         let cores = available_parallelism().map_or(1, usize::from);
         settings.io_threads = u16::try_from(cores).unwrap_or(u16::MAX).min(IO_THREADS_DEFAULT_MAX);
     }
-    // Where the system picks the port, the node names itself once it has it.
+    // If the system picks the port, the node names itself once it knows the port.
     if settings.name.is_empty() && settings.port != 0 {
         settings.name = server::default_name(settings.port);
     }
@@ -53,7 +53,7 @@ fn read_secret(name: &str, path: &Path) -> Result<Secret, Failure> {
     Ok(Secret::new(secret))
 }
 
-/// A port that follows the client port must still be a port, and not the same one.
+/// Checks that a port derived from the client port is a valid port, and not the same one.
 fn check_side_ports(settings: &Settings) -> Result<(), Failure> {
     let sides = [
         ("http-port", settings.http_port, settings.effective_http_port(), SidePort::HTTP_OFFSET),
@@ -79,8 +79,8 @@ fn check_side_ports(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A node that the network can reach must know whom it talks to. Returns the warning to give if
-/// it starts all the same.
+/// Refuses a node that the network can reach without authentication. Returns the warning to log if the
+/// settings allow it anyway (`insecure`).
 pub(crate) fn refuse_exposure(settings: &Settings) -> Result<Option<String>, Failure> {
     let missing = match (settings.requirepass.is_empty(), settings.secret.is_empty()) {
         (false, false) => return Ok(None),

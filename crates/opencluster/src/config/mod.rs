@@ -1,8 +1,8 @@
-//! Settings from everywhere they may be given: file < environment < flags, the later over the
-//! earlier. Called by `serve.rs`, first [`layers`] and then [`settings`]; what the settings are is
-//! in `commands/src/settings`. Every mistake says where it was made and what is allowed there.
+//! Settings from all sources: file < environment < flags; a later source overrides an earlier one. Called by
+//! `serve.rs`, first [`layers`] and then [`settings`]; `commands/src/settings` defines the settings
+//! themselves. Every error names the place of the mistake and the values allowed there.
 
-mod check; // What the settings must be together: secrets, exposure, ports.
+mod check; // Checks across settings: secrets, exposure, ports.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::cli::ServeArgs;
 
 pub(crate) use check::{fill_in, refuse_exposure};
 
-/// All that was given, not yet understood.
+/// Settings as given, not yet parsed.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     pub(crate) file: Option<ConfigFile>,
@@ -29,10 +29,10 @@ pub(crate) struct ConfigFile {
 }
 
 const ENV_PREFIX: &str = "OPENCLUSTER_";
-/// The one variable that is no setting: it names the file.
+/// The one variable that is not a setting: it names the configuration file.
 const ENV_CONFIG: &str = "OPENCLUSTER_CONFIG";
 
-/// Collects what was given, from the real world.
+/// Collects the given settings: reads the file, the environment and the flags.
 pub(crate) fn layers(args: &ServeArgs) -> Result<Layers, Failure> {
     let path = args.config.clone().or_else(|| std::env::var_os(ENV_CONFIG).map(PathBuf::from));
     let file = path.map(|path| read_config(&path)).transpose()?;
@@ -55,7 +55,7 @@ fn read_config(path: &Path) -> Result<ConfigFile, Failure> {
     }
 }
 
-/// Lays one over the other. Touches nothing outside.
+/// Merges the layers in order. No side effects.
 pub(crate) fn settings(layers: &Layers) -> Result<Settings, Failure> {
     let mut settings = Settings::default();
     if let Some(file) = &layers.file {
@@ -88,7 +88,8 @@ fn apply_variable(settings: &mut Settings, variable: &str, text: &str) -> Result
         return Ok(());
     }
     settings.set(&name, text).or_else(|error| match error {
-        // Others may have variables with our prefix; but one that looks like a slip is one.
+        // Other software may use our prefix, so unknown names are ignored; a name close to a setting is a
+        // typo.
         SettingError::Unknown { suggestion: None, .. } => Ok(()),
         SettingError::Unknown { suggestion: Some(near), .. } => {
             let near = find(near).expect("a suggestion is in the table").env_name();
@@ -103,8 +104,9 @@ fn apply_variable(settings: &mut Settings, variable: &str, text: &str) -> Result
     })
 }
 
-/// Kubernetes gives every container variables about the services of its namespace. A service
-/// called `opencluster` is likely, and `OPENCLUSTER_PORT=tcp://10.0.0.5:6379` not meant for us.
+/// Returns whether the variable comes from Kubernetes, which gives every container variables about the
+/// services of its namespace. A service called `opencluster` is likely, and its
+/// `OPENCLUSTER_PORT=tcp://10.0.0.5:6379` is not meant for us.
 fn is_kubernetes_link(variable: &str, text: &str) -> bool {
     text.starts_with("tcp://")
         || text.starts_with("udp://")

@@ -1,4 +1,4 @@
-//! Layers over one another, and every message a wrong one gives.
+//! Tests of the layers, and of every error message about a wrong one.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ fn layers(file: &str, environment: &[(&str, &str)], flags: &[(&'static str, &str
     }
 }
 
-/// The line a bad input is answered with.
+/// Returns the error line for a bad input.
 fn complaint(layers: &Layers) -> String {
     let settings = settings(layers).and_then(|mut settings| {
         fill_in(&mut settings)?;
@@ -170,7 +170,7 @@ fn an_insecure_node_is_loud_about_it_and_a_local_one_is_not() {
     assert_eq!(exposure("bind = \"127.0.0.9\"\n"), None);
 }
 
-/// A file with `text` in the tests' own folder, gone at the end of the test.
+/// A temporary file with `text`, removed at the end of the test.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -1,5 +1,5 @@
-//! The nodes of a demo: processes of this very executable on free ports of this machine. They end with
-//! the [`Herd`]; should the demo itself be killed, the kernel ends them (`serve --ends-with`).
+//! The nodes of a demo: processes of this very executable on free ports of this machine. They end with the
+//! [`Herd`]; if the demo itself is killed, the kernel ends them (`serve --ends-with`).
 
 use std::fs::{self, File};
 use std::io;
@@ -18,23 +18,23 @@ use super::Stop;
 use crate::Failure;
 use crate::talk::{NodeArgs, Talk};
 
-/// How long a node may take until it answers.
+/// Maximum time until a started node answers.
 const START_WITHIN: Duration = Duration::from_secs(30);
-/// Somebody else may take a port between our look and the node's start.
+/// Attempts to start a node: another process may take a port between our check and the node's start.
 const ATTEMPTS: usize = 3;
-/// A node that sleeps is passed by quickly.
+/// Timeout of a request; short, so that a frozen node is skipped quickly.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Those that can be asked, for whoever wants to ask one.
+/// The nodes that run, shared with the threads that query them.
 pub(crate) type Reachable = Arc<Mutex<Vec<NodeArgs>>>;
 
 pub(super) struct Herd {
     pub(super) nodes: Vec<Node>,
     reachable: Reachable,
     buckets: String,
-    /// Where the nodes' words go.
+    /// Directory of the nodes' log files.
     dir: PathBuf,
-    /// All there ever were: names are not used twice.
+    /// Number of nodes ever named: names are not used twice.
     named: usize,
 }
 
@@ -47,14 +47,14 @@ pub(super) struct Node {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// It is no member yet.
+    /// Not a member yet.
     Starting,
     Running,
     /// Frozen by SIGSTOP.
     Stopped,
-    /// Asked to hand everything on and go.
+    /// Asked to hand over its buckets and leave.
     Leaving,
-    /// Ended by SIGKILL; the others may not know yet.
+    /// Ended by SIGKILL; the other nodes may not know yet.
     Killed,
 }
 
@@ -96,16 +96,16 @@ impl Herd {
             [] => command.args(["--buckets", &self.buckets]),
             others => command.args(["--join", &others.join(",")]),
         };
-        // What the user has set for nodes of their own is not meant for these.
+        // Settings in the user's environment are meant for the user's own nodes, not for these.
         let names = std::env::vars_os().map(|(name, _)| name);
         for ours in names.filter(|name| name.to_string_lossy().starts_with("OPENCLUSTER_")) {
             command.env_remove(ours);
         }
-        // Of a process group of their own, so that Ctrl-C on the terminal comes to us alone.
+        // A process group of its own, so that Ctrl-C on the terminal reaches only the demo.
         command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()
     }
 
-    /// Waits until the node started last takes clients.
+    /// Waits until the node started last accepts clients.
     pub(super) fn wait_for_the_last(&mut self, stop: &Stop) -> Result<(), Failure> {
         let mut words = String::new();
         for _ in 0..ATTEMPTS {
@@ -115,7 +115,7 @@ impl Herd {
                 self.publish();
                 return Ok(());
             }
-            // It has ended: another took its port, or it cannot run here at all.
+            // It has exited: another process took its port, or it cannot run here at all.
             let log = self.dir.join(format!("{}.log", node.name));
             words = fs::read_to_string(log).unwrap_or_default();
             self.nodes.pop();
@@ -125,8 +125,8 @@ impl Herd {
         Err(Failure::Refused(format!("a node does not start: {}", words.trim())))
     }
 
-    /// Looks which have begun and which have ended. Those that have ended and are no members any
-    /// more are forgotten.
+    /// Updates the state of nodes that have joined or exited. Removes nodes that have exited and are no
+    /// longer members.
     pub(super) fn tend(&mut self, status: Option<&Status>) {
         let is_member = |name: &str| {
             status.is_some_and(|status| status.members.iter().any(|member| member.name == name))
@@ -150,12 +150,12 @@ impl Herd {
         self.publish();
     }
 
-    /// Asks a node to hand everything on and go, as Ctrl-C does.
+    /// Asks a node to hand over its buckets and leave, as Ctrl-C does.
     pub(super) fn leave(&mut self, index: usize) {
         self.signal(index, Signal::TERM, State::Leaving);
     }
 
-    /// Freezes a node, or lets it go on.
+    /// Freezes a node, or resumes it.
     pub(super) fn stop_or_go_on(&mut self, index: usize) {
         match self.nodes[index].state {
             State::Stopped => self.signal(index, Signal::CONT, State::Running),
@@ -168,14 +168,14 @@ impl Herd {
 
     fn signal(&mut self, index: usize, signal: Signal, state: State) {
         let node = &mut self.nodes[index];
-        // One that has just ended is seen by `tend`.
+        // Fails if the node has just exited; `tend` notices that.
         if kill_process(Pid::from_child(&node.child), signal).is_ok() {
             node.state = state;
         }
         self.publish();
     }
 
-    /// Members that are there and will stay.
+    /// Returns the number of members that run and will stay.
     pub(super) fn running(&self) -> usize {
         self.nodes.iter().filter(|node| node.state == State::Running).count()
     }
@@ -202,12 +202,12 @@ impl Drop for Herd {
 }
 
 fn end(child: &mut Child) {
-    // Both fail only for one that has ended and been waited for.
+    // Both fail only if the process has exited and was waited for already.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// Whether it takes clients; `false` if it has ended.
+/// Waits until the node accepts clients; returns `false` if it has exited.
 fn answers(node: &mut Node, stop: &Stop) -> Result<bool, Failure> {
     let args = NodeArgs::own(node.address.clone()).within(PATIENCE);
     let begun = Instant::now();
@@ -236,7 +236,7 @@ fn name(number: usize) -> String {
     }
 }
 
-/// Ports nobody listens on just now.
+/// Returns ports that nobody listens on right now.
 fn free_ports() -> io::Result<[u16; 3]> {
     let held = [
         TcpListener::bind("127.0.0.1:0")?,

@@ -1,6 +1,7 @@
-//! The writers of a demo. Each has keys of its own, writes ever larger numbers into them, remembers the
-//! last one that was acknowledged, and reads back: a read that finds less has found a loss. The keys of a
-//! writer all lie in one sixteenth of the slots, so that who waits for a dead node holds up nobody else.
+//! The writers of a demo. Each has keys of its own, writes ever larger numbers into them, remembers the last
+//! acknowledged number, and reads back: a read that finds a smaller number has found a lost write. All keys
+//! of a writer lie in one sixteenth of the slots, so that a writer waiting for a dead node does not delay the
+//! others.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -16,10 +17,10 @@ use super::route::Route;
 const WRITERS: usize = 16;
 /// Keys of each writer.
 const KEYS: usize = 600;
-/// Beside the number, so that there is something to copy when a bucket moves.
+/// Padding beside the number, so that there is something to copy when a bucket moves.
 const FILLER: &str = "................................................................\
                       ................................................................";
-/// A writer that is further behind its pace does not catch up.
+/// Maximum delay of a writer behind its pace; it does not catch up with more.
 const BEHIND_MAX: Duration = Duration::from_millis(200);
 
 pub(super) struct Load {
@@ -35,22 +36,22 @@ struct Shared {
     lost: AtomicU64,
     errors: AtomicU64,
     last_error: Mutex<Option<String>>,
-    /// How long commands took since somebody asked.
+    /// Durations of the commands since the last call of `latency`.
     took: Mutex<Vec<Duration>>,
 }
 
-/// What became of the writes so far.
+/// Outcome of the writes so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Counts {
     pub(super) acknowledged: u64,
     pub(super) reads: u64,
     /// Acknowledged writes that a later read did not find.
     pub(super) lost: u64,
-    /// Commands that were not answered in time, however often they were tried.
+    /// Commands that were not answered in time, despite all retries.
     pub(super) errors: u64,
 }
 
-/// How long commands took.
+/// Latency of commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Latency {
     pub(super) median: Duration,
@@ -79,18 +80,18 @@ impl Load {
         self.shared.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Of the commands since the last time this was asked.
+    /// Returns the latency of the commands since the last call.
     pub(super) fn latency(&self) -> Latency {
         let mut took = self.shared.took.lock().unwrap_or_else(PoisonError::into_inner);
         let took = std::mem::take(&mut *took);
         Latency::of(took)
     }
 
-    /// Lets the writers read back everything they were promised, and end.
+    /// Stops the writers after each has read back all its acknowledged writes.
     pub(super) fn end(&mut self) -> Counts {
         self.shared.stop.store(true, Relaxed);
         for writer in self.writers.drain(..) {
-            // A writer that has panicked has said so, and has not confirmed what it was promised.
+            // A writer that panicked has printed so, and has not confirmed its acknowledged writes.
             if writer.join().is_err() {
                 self.shared.errors.fetch_add(1, Relaxed);
             }
@@ -152,13 +153,13 @@ impl Writer<'_> {
             }
             due = due.max(Instant::now().checked_sub(BEHIND_MAX).unwrap_or(due)) + pace;
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            // A stride without a common divisor reaches every key, neighbours far apart.
+            // A stride coprime to `KEYS` reaches every key, and neighbours are far apart in time.
             let place = |count: usize| count * 101 % KEYS;
             let (count, begun) = (turn / 2, Instant::now());
             if turn % 2 == 0 {
                 self.write(place(count), turn as u64 + 1);
             } else {
-                // One that was written a while ago, from the first moment on.
+                // Read a key that was written a while ago; there is one from the first turn on.
                 self.read(place(count / 2));
             }
             let mut took = self.shared.took.lock().unwrap_or_else(PoisonError::into_inner);
@@ -193,7 +194,7 @@ impl Writer<'_> {
                 let found = number(answer.text());
                 if found < promised {
                     self.shared.lost.fetch_add(1, Relaxed);
-                    // Counted once.
+                    // Count each loss once.
                     self.promised[place] = found;
                 }
             }
@@ -202,7 +203,7 @@ impl Writer<'_> {
     }
 }
 
-/// Keys whose slots lie in the writer's part.
+/// Returns keys whose slots lie in the writer's part.
 fn keys(writer: usize) -> impl Iterator<Item = String> {
     let part = usize::from(Slot::COUNT) / WRITERS;
     let all = (0_u64..).map(|number| format!("key:{number}"));

@@ -1,4 +1,4 @@
-//! The demo on a screen: a key, and something happens to a node. Ends with `q`, Escape or Ctrl-C.
+//! The demo on a screen: each key acts on a node. Ends with `q`, Escape or Ctrl-C.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::status_cmd;
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 const NOTICE_FOR: Duration = Duration::from_secs(4);
-/// Seconds of writes that are remembered.
+/// Seconds of write counts that are kept.
 const WRITES_KEPT: usize = 300;
 
 struct Play<'a> {
@@ -23,7 +23,7 @@ struct Play<'a> {
     notice: Option<(String, Instant)>,
     writes: Vec<u64>,
     latency: Latency,
-    /// When writes were counted last, and how many there were.
+    /// Time of the last count of writes, and that count.
     counted: (Instant, u64),
 }
 
@@ -37,7 +37,7 @@ pub(super) fn run(stage: &mut Stage, stop: &Stop) -> Result<(), Failure> {
     let latency = stage.load.latency();
     let (writes, notice) = (Vec::new(), None);
     let mut play = Play { stage, chosen: 0, notice, writes, latency, counted };
-    // Gives the terminal back if we panic, too.
+    // This restores the terminal on a panic, too.
     let mut terminal = ratatui::try_init().map_err(|error| {
         refused(&format!("cannot draw on this terminal: {error}; try --no-tty"))
     })?;
@@ -57,7 +57,7 @@ pub(super) fn run(stage: &mut Stage, stop: &Stop) -> Result<(), Failure> {
 }
 
 impl Play<'_> {
-    /// Takes note of what has happened meanwhile.
+    /// Updates everything shown from the latest status and counts.
     fn look(&mut self) {
         let seen = self.stage.live.latest();
         self.stage.herd.tend(seen.as_ref().map(|seen| &*seen.status));
@@ -144,7 +144,7 @@ impl Play<'_> {
         }
     }
 
-    /// Whether the chosen node is there, and another one besides.
+    /// Returns whether the chosen node may go: it is not killed, and another node runs.
     fn may_go(&mut self) -> bool {
         let states = self.stage.herd.nodes.iter().map(|node| node.state);
         let others = states.enumerate().filter(|(index, _)| *index != self.chosen);

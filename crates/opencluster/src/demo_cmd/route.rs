@@ -1,5 +1,5 @@
-//! A small cluster client, as libraries have it: it knows which node serves a slot, follows `MOVED`, and
-//! asks again when a node is gone. Used by the writers of `load.rs`.
+//! A small cluster client, like those of the libraries: it knows which node serves a slot, follows `MOVED`,
+//! and retries when a node is gone. Used by the writers of `load.rs`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,25 +15,25 @@ use super::herd::Reachable;
 use crate::status_cmd;
 use crate::talk::{NodeArgs, Talk};
 
-/// A command that was not answered by then is an error for the user.
+/// Time limit of a command; without an answer by then it is an error for the user.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
-/// A node that says nothing for so long is not asked again before the others were.
+/// Timeout of one request; after it the client asks any reachable node for the owners of the slots.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct Route {
     seeds: Reachable,
-    /// Who serves each slot, by address.
+    /// Address of the node that serves each slot.
     owners: Vec<Option<String>>,
     connections: BTreeMap<String, Talk>,
 }
 
-/// What a node's answer means for the client.
+/// Meaning of a node's answer for the client.
 enum Answer {
     Done(Value),
-    /// Another node serves it.
+    /// Another node serves the slot.
     Moved(String),
-    /// Not now.
+    /// Retry later.
     Later(String),
 }
 
@@ -45,8 +45,8 @@ impl Route {
         route
     }
 
-    /// Runs a command on whoever serves its key. Tries again until it is answered or time is up, so it
-    /// may be run twice: only for commands that do not mind.
+    /// Runs a command on the node that serves its key. Retries until it is answered or time is up, so it may
+    /// run twice: only for idempotent commands.
     pub(super) fn run(&mut self, key: &str, words: &[&str]) -> Result<Value, String> {
         let slot = Slot::of(key.as_bytes()).index();
         let begun = Instant::now();
@@ -93,7 +93,7 @@ impl Route {
         Ok(answer(value))
     }
 
-    /// Asks any node that can be asked who serves what.
+    /// Asks any reachable node for the owners of all slots.
     fn refresh(&mut self) {
         let seeds = self.seeds.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let status = seeds.iter().find_map(|seed| status_cmd::of_node(seed).ok());

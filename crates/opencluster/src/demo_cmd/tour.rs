@@ -1,6 +1,6 @@
-//! The demo by itself: a node joins, one is killed, one leaves, under load, told in plain lines. Each
-//! step waits until the one before has come to rest, so that every bucket has its backup again when the
-//! next thing happens: that is what the promise is about.
+//! The demo as a script: a node joins, one is killed, one leaves, under load, reported in plain lines. Each
+//! step waits until the cluster is at rest after the one before, so that every bucket has its backup again
+//! before the next event: the promise to keep acknowledged writes depends on it.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::{Stage, Stop};
 use crate::Failure;
 use crate::status_cmd::figures::thousands;
 
-/// How long balancing may take on a busy machine.
+/// Maximum time of balancing on a busy machine.
 const REST_WITHIN: Duration = Duration::from_secs(90);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ struct Tour<'a> {
     stage: &'a mut Stage,
     stop: &'a Stop,
     begun: Instant,
-    /// When the counts were told last, and how many writes there were.
+    /// Time of the last report, and the number of writes then.
     told: (Instant, u64),
 }
 
@@ -60,7 +60,7 @@ impl Tour<'_> {
         anstream::println!("{:5.1} s  {what}", self.begun.elapsed().as_secs_f64());
     }
 
-    /// Lets time pass until so long after the begin.
+    /// Waits until `after` has passed since the start.
     fn until(&mut self, after: Duration) -> Result<(), Failure> {
         while self.begun.elapsed() < after {
             self.pass()?;
@@ -68,11 +68,11 @@ impl Tour<'_> {
         Ok(())
     }
 
-    /// Waits until that many nodes share everything evenly, and shows what they have come to.
+    /// Waits until `nodes` nodes share everything evenly, and shows the result.
     fn rest(&mut self, nodes: usize) -> Result<(), Failure> {
         let since = Instant::now();
         loop {
-            // What was seen before the change says nothing.
+            // A status from before the change proves nothing.
             let seen = self.stage.live.latest().filter(|seen| seen.at > since);
             if let Some(seen) = seen.filter(|seen| is_at_rest(&seen.status, nodes)) {
                 self.say(status::summary(&seen.status).trim_end());
@@ -116,7 +116,7 @@ impl Tour<'_> {
     }
 }
 
-/// Whether that many nodes hold everything, as often as is wanted, and none more than its share.
+/// Returns whether `nodes` nodes hold all copies that are wanted, and none more than its share.
 pub(super) fn is_at_rest(status: &Status, nodes: usize) -> bool {
     let wanted = copies_wanted(status, nodes);
     let spread = |count: &dyn Fn(&MemberStatus) -> u32| {

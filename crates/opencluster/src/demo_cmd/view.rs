@@ -1,5 +1,4 @@
-//! What the screen of a demo shows. Drawn from values only, so that it can be looked at in a test;
-//! `play.rs` collects them.
+//! The screen of a demo. Drawn from values only, so that a test can check it; `play.rs` collects them.
 
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ const GOOD: Style = Style::new().fg(Color::Green).add_modifier(Modifier::BOLD);
 const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 const WARN: Style = Style::new().fg(Color::Yellow);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
-/// The picture of 16 buckets, names and totals and a border around it.
+/// Height of the picture of 16 buckets with names, totals and a border.
 const PICTURE_HEIGHT: u16 = 20;
 const KEYS: [(&str, &str); 6] = [
     ("a", "add a node"),
@@ -30,18 +29,18 @@ const KEYS: [(&str, &str); 6] = [
     ("q", "quit"),
 ];
 
-/// A moment of the demo.
+/// State of the demo at one moment.
 pub(super) struct View<'a> {
     pub(super) status: Option<&'a Status>,
     pub(super) nodes: &'a [Shown],
-    /// Which node the keys are for.
+    /// Index of the node that the keys act on.
     pub(super) chosen: usize,
     pub(super) counts: Counts,
     pub(super) latency: Latency,
-    /// Writes of each of the last seconds.
+    /// Writes in each of the last seconds.
     pub(super) writes: &'a [u64],
     pub(super) notice: &'a str,
-    /// Since 1970.
+    /// Time since 1970.
     pub(super) now: Duration,
 }
 
@@ -84,7 +83,7 @@ fn head_line(view: &View<'_>) -> Line<'static> {
     Line::from(vec![title, Span::raw(facts), safety])
 }
 
-/// Buckets that one more death would lose.
+/// Returns the number of buckets that one more death would lose.
 fn without_backup(status: &Status) -> usize {
     status.buckets.iter().filter(|bucket| bucket.holders.len() < 2).count()
 }
@@ -121,7 +120,7 @@ fn draw_middle(frame: &mut Frame<'_>, view: &View<'_>, area: Rect) {
     frame.render_widget(list.block(screen::panel("last changes")), changes);
 }
 
-/// As the picture of 16 buckets is, or wide enough for bands of cells.
+/// Returns the width of the picture, or a width for bands of cells if there are many buckets.
 fn picture_width(status: &Status) -> u16 {
     if status.buckets.len() > cluster::status::BUCKETS_MAX {
         return 72;

@@ -1,5 +1,5 @@
-//! What every fleet command needs: the servers, and how to talk to them. Secrets come from files or
-//! from the environment.
+//! Arguments of every fleet command: the servers, and the access to them. Secrets come from files or from the
+//! environment.
 
 use std::path::{Path, PathBuf};
 
@@ -68,7 +68,7 @@ pub(super) fn map(text: &str) -> Result<ServerMap, Failure> {
     text.parse().map_err(|error: placement::ServerMapError| Failure::BadInput(error.to_string()))
 }
 
-/// The first line of a file.
+/// Returns the first line of a file.
 pub(super) fn secret(file: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(file);
     let text = text.map_err(|error| Failure::Refused(format!("{}: {error}", file.display())))?;

@@ -1,4 +1,4 @@
-//! `opencluster fleet check`: what is not in its place, and with `--fix` no longer.
+//! `opencluster fleet check`: finds keys that are not in their place, and with `--fix` repairs that.
 
 use clap::Args;
 use proxy::admin::{CheckOptions, CheckReport, Finding, Mend, check};
@@ -20,7 +20,7 @@ pub(super) struct CheckArgs {
     json: bool,
 }
 
-/// Findings that people are shown one by one.
+/// Maximum number of findings listed one by one.
 const SHOWN: usize = 20;
 
 pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {

@@ -53,10 +53,10 @@ pub(super) struct MigrateArgs {
     json: bool,
 }
 
-/// How often scripts are told.
+/// Interval between progress lines for scripts.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 const SHOWN_EVERY: Duration = Duration::from_millis(100);
-/// Keys left that are named one by one.
+/// Maximum number of left keys listed one by one.
 const LEFT_SHOWN: usize = 20;
 
 pub(super) fn run(args: &MigrateArgs) -> Result<(), Failure> {
@@ -121,7 +121,7 @@ fn options(args: &MigrateArgs) -> Result<MigrateOptions, Failure> {
     })
 }
 
-/// With `--wait`, a plan that another migration forbids is made again when that has ended.
+/// Makes the plan. With `--wait`, retries until the migration that blocks it has ended.
 fn plan_or_wait(options: &MigrateOptions) -> Result<MigrationPlan, Failure> {
     loop {
         match plan(options) {
@@ -139,7 +139,7 @@ fn pause_on_signal(progress: &Arc<Progress>) -> Result<(), Failure> {
     let mut signals =
         signals.map_err(|error| Failure::Refused(format!("cannot listen to signals: {error}")))?;
     let progress = Arc::clone(progress);
-    // Not waited for: it ends with the process.
+    // Nobody waits for this thread: it ends with the process.
     std::thread::spawn(move || {
         for _ in signals.forever() {
             progress.stop();
@@ -223,7 +223,7 @@ fn show(progress: &Progress, ended: &AtomicBool, keys: u64, bytes: u64) {
         bar.set_message(phase.words());
         bar.set_prefix(format!("{} of ~{}", shown::bytes(progress.bytes()), shown::bytes(bytes)));
         if phase == Phase::Moving {
-            // Clients move keys too, when they write them: then the end comes sooner.
+            // Clients move keys too, by writing them: then the migration ends sooner.
             bar.set_length(keys.max(progress.keys()));
             bar.set_position(progress.keys());
         }

@@ -1,4 +1,4 @@
-//! `opencluster fleet proxy`: serves applications until it is told to stop.
+//! `opencluster fleet proxy`: serves applications until a signal stops it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 use super::access::{AccessArgs, map, secret};
 use crate::Failure;
 
-/// The HTTP port is so much above the clients' one.
+/// Offset of the HTTP port from the port for clients.
 const HTTP_ABOVE: u16 = 1_000;
 
 #[derive(Args, Debug)]

@@ -1,6 +1,6 @@
 //! Numbers and tables as people read them.
 
-/// `1536` as `1.5 KB`.
+/// Formats `1536` as `1.5 KB`.
 pub(super) fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
     let mut unit = 0;
@@ -15,7 +15,7 @@ pub(super) fn bytes(count: u64) -> String {
     }
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -28,7 +28,7 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
-/// A size as people write it: `100mb`, `64 KB`, `1000`.
+/// Parses a size as people write it: `100mb`, `64 KB`, `1000`.
 pub(super) fn size(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     let digits =
@@ -43,7 +43,7 @@ pub(super) fn size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Rows under a head, columns as wide as they must be, the first to the left.
+/// Formats rows under a head, columns as wide as necessary, the first one left-aligned.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,14 +1,15 @@
-//! Many buckets on a small screen: a band of cells for each node, in the order of the slots. A cell is
-//! one bucket while they fit, and stands for several when they do not, by how dark it is.
+//! Many buckets on a small screen: a band of cells for each node, in the order of the slots. A cell is one
+//! bucket while they fit; otherwise it stands for several, and its shade shows how many of them the node
+//! holds.
 
 use cluster::status::{BucketStatus, MemberStatus, Status, role};
 
 use super::ink::Ink;
 
-/// Narrower bands can be compared from node to node at a glance.
+/// Maximum cells of a line: narrower bands can be compared from node to node at a glance.
 const CELLS_A_LINE_MAX: usize = 64;
 
-/// For each node, in the order of the members, its lines; every cell with its ink.
+/// Returns the lines of each node, in the order of the members; every cell with its ink.
 pub(crate) fn bands(status: &Status, width: usize, lines: usize) -> Vec<Vec<Vec<(Ink, char)>>> {
     let a_line = width.clamp(1, CELLS_A_LINE_MAX);
     let group = status.buckets.len().div_ceil(a_line * lines.max(1)).max(1);

@@ -4,16 +4,16 @@
 use anstyle::{AnsiColor, Style};
 use ratatui::style::{Color, Modifier};
 
-/// What a piece of a picture says.
+/// Meaning of a piece of a picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ink {
     /// Names and numbers.
     Plain,
-    /// Nothing is there.
+    /// Empty.
     Faint,
     Primary,
     Backup,
-    /// On its way, or just come.
+    /// Being filled, or just arrived.
     Fresh,
 }
 
@@ -28,7 +28,7 @@ impl Ink {
         }
     }
 
-    /// For text that goes through `anstream`.
+    /// Returns the style for text that goes through `anstream`.
     pub(crate) fn ansi(self) -> Style {
         match self {
             Ink::Plain => Style::new(),
@@ -39,7 +39,7 @@ impl Ink {
         }
     }
 
-    /// For a screen.
+    /// Returns the style for a screen.
     pub(crate) fn style(self) -> ratatui::style::Style {
         let style = ratatui::style::Style::new();
         match self {
@@ -52,8 +52,8 @@ impl Ink {
     }
 }
 
-/// A picture line by line, each in pieces of one ink. The first line has names, the last one totals, and
-/// every line in between begins with a bucket's name: in these no letter means anything.
+/// Splits a picture into lines, and each line into pieces of one ink. The first line has names, the last one
+/// totals, and every line in between begins with a bucket's name: letters in these have no meaning.
 pub(crate) fn painted(picture: &str) -> Vec<Vec<(Ink, String)>> {
     let lines: Vec<&str> = picture.lines().collect();
     let last = lines.len().saturating_sub(1);

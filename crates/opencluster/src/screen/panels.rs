@@ -18,7 +18,7 @@ pub(crate) fn panel(title: &str) -> Block<'_> {
     Block::bordered().border_type(BorderType::Rounded).border_style(border).title(title)
 }
 
-/// Buckets and who holds them, as it fits into this area.
+/// Returns buckets and their holders, drawn to fit into this area.
 pub(crate) fn picture(status: &Status, area: Rect) -> Text<'static> {
     if status.buckets.len() <= BUCKETS_MAX {
         let lines = painted(&cluster::status::picture(status)).into_iter().map(|line| {
@@ -45,25 +45,25 @@ pub(crate) fn picture(status: &Status, area: Rect) -> Text<'static> {
     text
 }
 
-/// The members, the same columns as in `status`.
+/// Returns the table of members, with the columns of `status`.
 pub(crate) fn members(status: &Status) -> Paragraph<'static> {
     table(&tables::MEMBER_HEAD, &status.members.iter().map(tables::member).collect::<Vec<_>>())
 }
 
-/// Moves in flight and why.
+/// Returns the table of moves in flight and their reasons.
 pub(crate) fn moves(status: &Status) -> Paragraph<'static> {
     const HEAD: [&str; 7] = ["bucket", "what", "from -> to", "", "done", "for", "why"];
     table(&HEAD, &status.moves.iter().map(tables::move_row).collect::<Vec<_>>())
 }
 
-/// What changed last and why. `now` is the time since 1970.
+/// Returns the table of the last changes and their reasons. `now` is the time since 1970.
 pub(crate) fn changes(status: &Status, now: Duration) -> Paragraph<'static> {
     let rows = status.changes.iter().map(|change| tables::change_row(change, now));
     table(&["when", "what", "why"], &rows.collect::<Vec<_>>())
 }
 
-/// A table as wide as its content, so that what does not fit is cut at the right; columns in which
-/// nothing stands are left out.
+/// Returns a table as wide as its content: text that does not fit is cut at the right, and empty columns are
+/// left out.
 fn table(head: &[&str], rows: &[Vec<String>]) -> Paragraph<'static> {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -88,7 +88,7 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> Paragraph<'static> {
     Paragraph::new(std::iter::once(header).chain(lines).collect::<Vec<_>>())
 }
 
-/// The last values, the newest at the right edge.
+/// Returns a chart of the last values, the newest at the right edge.
 pub(crate) fn sparkline(values: &[u64], width: u16) -> Sparkline<'static> {
     let shown = &values[values.len().saturating_sub(usize::from(width))..];
     Sparkline::default().data(shown.to_vec()).style(Style::new().fg(Color::Green))

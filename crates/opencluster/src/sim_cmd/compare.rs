@@ -36,7 +36,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<String, Failure> {
     Ok(if args.json { as_json(&table) } else { told(&table) })
 }
 
-/// `3..32`, both ends included; or one number.
+/// Parses `3..32`, both ends included, or one number.
 fn range(text: &str) -> Result<RangeInclusive<usize>, Failure> {
     let wrong = || {
         let line = format!("--nodes is written like 3..32, from 2 to {NODES_MAX}, not {text:?}");

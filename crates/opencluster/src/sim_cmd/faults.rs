@@ -1,5 +1,5 @@
-//! `opencluster sim faults`: whole clusters under virtual time, with clients and everything that can go
-//! wrong, one history for each seed; every promise is checked at every step.
+//! `opencluster sim faults`: whole clusters under virtual time, with clients and faults of every kind, one
+//! history for each seed; every promise is checked at every step.
 
 use std::io::IsTerminal;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! `opencluster sim grow`: a cluster that grows and shrinks, and what each step took.
+//! `opencluster sim grow`: a cluster that grows and shrinks, and the cost of each step.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use sim::picture;
 
 use crate::Failure;
 
-/// Beyond this a run takes minutes, and shows nothing new.
+/// Maximum number of nodes; beyond it a run takes minutes, and shows nothing new.
 const NODES_MAX: usize = 1000;
 
 #[derive(Args, Debug)]
@@ -89,7 +89,7 @@ fn mask(buckets: u16) -> Result<Mask, Failure> {
     Mask::with_buckets(buckets).ok_or_else(wrong)
 }
 
-/// All nodes that will join, the first included.
+/// Returns all nodes that will join, the first included.
 fn newcomers(args: &GrowArgs) -> Result<Vec<Newcomer>, Failure> {
     if args.nodes == 0 || args.nodes > NODES_MAX {
         return Err(bad(format!("--nodes is 1 to {NODES_MAX}, not {}", args.nodes)));
@@ -146,7 +146,7 @@ fn event_text(event: &Event) -> String {
     }
 }
 
-/// One step in words and as a picture.
+/// Describes one step in words and as a picture.
 fn told(args: &GrowArgs, step: &Step) -> String {
     let mut text = format!("== {}\n", event_text(&step.event));
     if args.trace {
@@ -179,7 +179,7 @@ fn told(args: &GrowArgs, step: &Step) -> String {
     text + "\n"
 }
 
-/// How many moves each rule has caused.
+/// Counts the moves that each rule has caused.
 fn by_rule(step: &Step) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for (_, Decision { step, rule, .. }) in &step.moved.decisions {
@@ -198,10 +198,10 @@ fn by_rule(step: &Step) -> String {
     }
 }
 
-/// A decision with its rule and the numbers it was based on.
+/// Describes a decision with its rule and the numbers it was based on.
 fn explained(step: &Step, decision: &Decision) -> String {
     let Decision { step: taken, rule, giver, taker } = decision;
-    // Whoever has left is not in the map any more.
+    // A node that has left is no longer in the map.
     let name = |node: NodeId| {
         step.map.member(node).map_or_else(|| sim::grow::name(node.0), |member| member.name.clone())
     };

@@ -1,8 +1,8 @@
-//! Sizes, counts and times as people tell them. Used by `status`, `top` and `demo`.
+//! Sizes, counts and times, formatted for people. Used by `status`, `top` and `demo`.
 
 use std::time::Duration;
 
-/// A size in the unit people would take.
+/// Formats a size in the unit people would choose.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;
@@ -14,7 +14,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} B") } else { format!("{number:.1} {}", UNITS[unit]) }
 }
 
-/// 1,234,567
+/// Formats a number as 1,234,567.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -27,7 +27,7 @@ pub(crate) fn thousands(number: u64) -> String {
     text
 }
 
-/// How long something is past.
+/// Formats the time since something happened.
 pub(crate) fn ago(past: Duration) -> String {
     match past.as_secs() {
         0..60 => format!("{:.1} s ago", past.as_secs_f64()),

@@ -1,4 +1,4 @@
-//! The status of a cluster as people read it: members, buckets, moves in flight, what changed last.
+//! The status of a cluster as people read it: members, buckets, moves in flight, last changes.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use cluster::status::{
 use super::figures::{ago, bytes, thousands};
 use crate::screen;
 
-/// Of what has changed, this much is shown.
+/// Maximum number of changes shown.
 const CHANGES_SHOWN: usize = 10;
 
 const TITLE: Style = Style::new().bold();
 const HEAD: Style = Style::new().dimmed();
 const ALARM: Style = AnsiColor::Red.on_default().bold();
 
-/// All of it, with colours; whoever prints it takes them out where there is no terminal. `now` is the
+/// Returns the whole status with colours; the printing side strips them if there is no terminal. `now` is the
 /// time since 1970.
 pub(super) fn told(status: &Status, now: Duration) -> String {
     let mut text = head(status);
@@ -100,7 +100,7 @@ fn marks(vote: Vote, levels: Option<LevelsStatus>) -> String {
     marks.into_iter().filter(|mark| !mark.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// Those without a holder are worth a line of their own.
+/// Returns a line about buckets without a holder.
 fn lost(status: &Status) -> String {
     let lost = status.buckets.iter().filter(|bucket| bucket.holders.is_empty());
     let names: Vec<&str> = lost.map(|bucket| bucket.bucket.as_str()).collect();
@@ -111,7 +111,7 @@ fn lost(status: &Status) -> String {
     }
 }
 
-/// Clocks that differ too much.
+/// Returns a line for each clock that differs too much.
 fn clocks(status: &Status) -> String {
     let line = |member: &MemberStatus| {
         let millis = member.clock_ahead_millis?;
@@ -126,7 +126,7 @@ fn clocks(status: &Status) -> String {
     status.members.iter().filter_map(line).collect()
 }
 
-/// What there is to say of other sides of the cluster.
+/// Returns lines about other sides of the cluster.
 fn sides(status: &Status) -> String {
     let mut text = String::new();
     if status.yields {
@@ -164,7 +164,7 @@ fn moves(moves: &[MoveStatus]) -> String {
     table(&[""; 7], &moves.iter().map(move_row).map(indented).collect::<Vec<_>>())
 }
 
-/// One move: bucket, what, from whom to whom, source, how far, for how long, and why.
+/// One move: bucket, kind, giver and taker, source, progress, duration, and reason.
 pub(crate) fn move_row(this: &MoveStatus) -> Vec<String> {
     let source = if this.source == this.giver { "" } else { this.source.as_str() };
     let from = if source.is_empty() { String::new() } else { format!("from {source}") };
@@ -195,7 +195,7 @@ fn changes(changes: &[ChangeStatus], now: Duration) -> String {
     table(&[""; 3], &rows.collect::<Vec<_>>())
 }
 
-/// One change: when, what and why.
+/// One change: time, content and reason.
 pub(crate) fn change_row(change: &ChangeStatus, now: Duration) -> Vec<String> {
     let past = now.saturating_sub(Duration::from_millis(change.at));
     vec![ago(past), change.what.clone(), change.why.clone()]
@@ -206,13 +206,13 @@ fn indented(mut row: Vec<String>) -> Vec<String> {
     row
 }
 
-/// Which columns stand at the right: those of numbers.
+/// Returns for each column whether it is right-aligned: columns of numbers are.
 pub(crate) fn right_columns(columns: usize, rows: &[Vec<String>]) -> Vec<bool> {
     let is_number = |cell: &str| cell.chars().all(|c| c.is_ascii_digit() || c == ',');
     (0..columns).map(|column| rows.iter().all(|row| is_number(&row[column]))).collect()
 }
 
-/// The same with colours.
+/// Returns the picture with colours.
 fn coloured(picture: &str) -> String {
     let mut text = String::new();
     for line in screen::painted(picture) {
@@ -225,7 +225,8 @@ fn coloured(picture: &str) -> String {
     text
 }
 
-/// Columns as wide as what is in them, numbers to the right. Without a head if it is empty.
+/// Formats a table with columns as wide as their content, numbers right-aligned. Without a head if it is
+/// empty.
 fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let head: Vec<String> = head.iter().map(|name| (*name).to_owned()).collect();
     let lines: Vec<&Vec<String>> = std::iter::once(&head).chain(rows).collect();
@@ -249,7 +250,7 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A sick node is seen at once.
+/// Highlights a sick node.
 fn with_marks(line: &str) -> String {
     match line.strip_suffix("sick") {
         Some(rest) => format!("{rest}{ALARM}sick{ALARM:#}"),

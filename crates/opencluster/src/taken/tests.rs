@@ -1,4 +1,4 @@
-//! Neighbours of every sort, on real sockets.
+//! Tests with processes of every kind on the port, on real sockets.
 
 use std::thread::JoinHandle;
 

@@ -1,5 +1,5 @@
-//! How long commands take on each member, as its own INFO tells: asked by a thread of its own, once a
-//! second. What is shown is the command that was called most, for that is what users wait for.
+//! Latency of commands on each member, from its own INFO: a thread asks once a second. It shows the command
+//! that was called most, because that is what users wait for.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use crate::talk::{NodeArgs, Talk};
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Of the command that was called most, since the node started, in microseconds.
+/// Latency of the command that was called most since the node started, in microseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Latency {
     pub(super) command: String,
@@ -18,7 +18,7 @@ pub(super) struct Latency {
     pub(super) p99: f64,
 }
 
-/// What each member says, by name. The asking goes on until this is dropped.
+/// Latencies reported by the members, by name. The thread asks until this is dropped.
 pub(super) struct Latencies {
     told: Arc<Mutex<BTreeMap<String, Latency>>>,
     asked: Arc<Mutex<Vec<(String, NodeArgs)>>>,
@@ -43,7 +43,7 @@ impl Latencies {
         latencies
     }
 
-    /// Whom to ask from now on.
+    /// Sets the members to ask from now on.
     pub(super) fn ask(&self, members: Vec<(String, NodeArgs)>) {
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = members;
     }
@@ -63,14 +63,14 @@ fn of(node: &NodeArgs) -> Option<Latency> {
     read(&counts, &times)
 }
 
-/// `cmdstat_get:calls=5,...` and `latency_percentiles_usec_get:p50=1.003,p99=2.007,...`
+/// Parses `cmdstat_get:calls=5,...` and `latency_percentiles_usec_get:p50=1.003,p99=2.007,...`
 fn read(counts: &str, times: &str) -> Option<Latency> {
     let calls = |line: &str| -> Option<(u64, String)> {
         let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(':')?;
         let calls = rest.strip_prefix("calls=")?.split(',').next()?.parse().ok()?;
         Some((calls, command.to_owned()))
     };
-    // What tools ask for to look at the node is not what users do.
+    // Commands that tools send to inspect the node are not commands of users.
     let is_of_users =
         |(_, command): &(u64, String)| !command.starts_with("cluster|") && command != "info";
     let (_, command) = counts.lines().filter_map(calls).filter(is_of_users).max()?;

@@ -1,4 +1,4 @@
-//! What the screen of `top` shows, from values only.
+//! The screen of `top`, drawn from values only.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use super::latency::Latency;
 use crate::screen;
 use crate::status_cmd::figures::thousands;
 
-/// What is older is not what is.
+/// Age at which a status is out of date.
 const OLD_AFTER: Duration = Duration::from_secs(3);
 const MEMBERS_MAX: u16 = 14;
-/// The picture of 16 buckets, names and totals and a border around it.
+/// Height of the picture of 16 buckets with names, totals and a border.
 const PICTURE_HEIGHT: u16 = 20;
 
 pub(super) struct View<'a> {
     pub(super) status: &'a Status,
-    /// How old that is.
+    /// Age of the status.
     pub(super) age: Duration,
     /// Operations of each member in each of the last seconds.
     pub(super) ops: &'a BTreeMap<String, Vec<u64>>,
     pub(super) latencies: &'a BTreeMap<String, Latency>,
-    /// Since 1970.
+    /// Time since 1970.
     pub(super) now: Duration,
 }
 
@@ -81,7 +81,7 @@ fn draw_middle(frame: &mut Frame<'_>, view: &View<'_>, area: Rect) {
     draw_ops(frame, view, ops);
 }
 
-/// A line for each member: its name, what it does now, how long that takes, and the last minutes.
+/// Draws a line for each member: its name, its operations per second, their latency, and the last minutes.
 fn draw_ops(frame: &mut Frame<'_>, view: &View<'_>, area: Rect) {
     let block = screen::panel("operations a second, and how long they run");
     let inner = block.inner(area);

@@ -1,8 +1,8 @@
-//! `fleet check`: walks the whole fleet for keys in the wrong place, keys that exist twice, and
-//! servers that disagree about the configuration; with `--fix`, mends what can be mended.
+//! `fleet check`: walks the whole fleet for misplaced keys, keys that exist twice, and servers that disagree
+//! about the configuration; with `--fix`, repairs what can be repaired.
 //!
-//! A key in the wrong place is served by nobody. If its right place has one of that name, that one is
-//! what applications see, and the other goes; if not, it is brought there.
+//! Nobody serves a misplaced key. If its right server has a key of that name, applications see that one, and
+//! the other is deleted; if not, the key is moved there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ pub struct CheckOptions {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mend {
-    /// Only look.
+    /// Only report.
     Nothing,
     All,
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Finding {
-    /// A server that says something else than the first, in words.
+    /// A server whose configuration differs from the first server's, with a description.
     Disagrees {
         server: Server,
         what: String,
@@ -47,7 +47,7 @@ pub enum Finding {
         on: Server,
         belongs: Server,
     },
-    /// On a server that it does not belong to, and where it belongs too.
+    /// On a server that it does not belong to, and also on the one it belongs to.
     Twice {
         key: Vec<u8>,
         on: Server,
@@ -59,20 +59,20 @@ pub enum Finding {
 pub struct CheckReport {
     pub config: Config,
     pub walked: u64,
-    /// The first thousand.
+    /// The findings; of the keys only the first thousand.
     pub findings: Vec<Finding>,
     pub misplaced: u64,
     pub twice: u64,
     pub mended: u64,
 }
 
-/// More than this many keys are counted, not listed.
+/// Maximum number of listed keys; the rest are only counted.
 const FINDINGS_MAX: usize = 1_000;
-/// Keys mended at once.
+/// Number of keys repaired at once.
 const BATCH_KEYS: usize = 64;
 
 impl CheckReport {
-    /// Whether all is as it should be, perhaps after mending.
+    /// Returns whether everything is in order, possibly after repair.
     pub fn is_sound(&self) -> bool {
         let others = self
             .findings
@@ -141,7 +141,7 @@ fn check_servers(
     Ok(())
 }
 
-/// All keys of one server that belong elsewhere.
+/// Finds all keys of one server that belong elsewhere.
 fn check_keys(
     server: Server,
     lanes: &mut Lanes,
@@ -171,7 +171,7 @@ fn check_keys(
     Ok(())
 }
 
-/// A key on its way may be at either end.
+/// Returns the server a key belongs to, if it is not `on`. A moving key may be at either end.
 fn belongs_elsewhere(view: &View, key: &[u8], on: Server) -> Option<Server> {
     let belongs = match view.place(key) {
         Place::At(server) => server,
@@ -212,7 +212,7 @@ fn check_strays(
     Ok(())
 }
 
-/// Holds the lock while things are mended, so that no migration begins.
+/// Holds the lock during repairs, so that no migration begins.
 struct Mender {
     switching: Switching,
     id: String,
@@ -233,7 +233,7 @@ impl Mender {
         Ok(Mender { switching, id, count: 0 })
     }
 
-    /// A move is just what is needed: it leaves alone what is in place, and takes the other away.
+    /// Moves keys to their server. A move keeps a key that is already in place, and deletes the other copy.
     fn bring(&mut self, route: Route, keys: &[Vec<u8>], lanes: &mut Lanes) -> Result<u64, Broken> {
         self.count += 1;
         let token = Token::new(format!("{}-{}", self.id, self.count));

@@ -1,5 +1,5 @@
-//! A look at every server of a fleet: is it there, is it what it should be, what does it say of the
-//! fleet. Nothing is changed. Called by `status`, `check` and the migrator.
+//! Inspects every server of a fleet: whether it is reachable and suitable, and its configuration of the
+//! fleet. Nothing is changed. Used by `status`, `check` and the migrator.
 
 use std::fmt;
 use std::io;
@@ -11,20 +11,20 @@ use resp::Value;
 
 use crate::servers::{Access, Control};
 
-/// How long a server may take to answer while nothing hangs on it yet.
+/// Timeout for a server's answer while nothing depends on it yet.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Versions before this one do not abort a WATCH when the key expires.
+/// Minimum version. Earlier ones do not abort a WATCH when the key expires.
 const VERSION_MIN: [u32; 3] = [6, 0, 9];
 
-/// Why an operator's command is not carried out. One line.
+/// Reason why an operator's command is not carried out, in one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AdminError {
-    /// What was asked for makes no sense. Nothing was changed.
+    /// The request makes no sense. Nothing was changed.
     BadInput(String),
-    /// It made sense, but a server or the state of the fleet says no.
+    /// The request makes sense, but a server or the state of the fleet forbids it.
     Refused(String),
-    /// Somebody else is at work; later it may be possible.
+    /// Somebody else is working on the fleet; it may be possible later.
     Busy(String),
 }
 
@@ -40,10 +40,10 @@ impl fmt::Display for AdminError {
 
 impl std::error::Error for AdminError {}
 
-/// A fleet as it was found.
+/// The state of a fleet.
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// The first server's word.
+    /// The first server's configuration.
     pub config: Config,
     pub servers: Vec<Seen>,
 }
@@ -52,27 +52,27 @@ pub struct Look {
 pub struct Seen {
     pub server: Server,
     pub address: Address,
-    /// Or why it cannot be talked to.
+    /// Facts about the server, or the reason why it cannot be reached.
     pub facts: Result<Facts, String>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// What it says of the fleet; an error says why that cannot be used.
+    /// Its configuration of the fleet; the error says why that cannot be used.
     pub config: Result<Option<Config>, String>,
-    /// As DBSIZE counts: with the fleet's own keys.
+    /// Number of keys as DBSIZE counts them: with the fleet's own.
     pub keys: u64,
     pub memory_bytes: u64,
     pub version: String,
-    /// What stands behind its address, whatever was thought before.
+    /// Kind of server actually found behind its address.
     pub kind: Kind,
-    /// What speaks against it as a server of a fleet.
+    /// Reason why it is unsuitable as a server of a fleet.
     pub unsuitable: Option<String>,
     pub warnings: Vec<String>,
 }
 
 impl Look {
-    /// Looks at the fleet to which the first of these servers belongs.
+    /// Inspects the fleet to which the first of these servers belongs.
     pub fn at(servers: &[Address], access: &Access) -> Result<Look, AdminError> {
         let first = servers.first().ok_or_else(|| bad("no server was named"))?;
         let (first, facts) = look_at_new(first, access)?;
@@ -99,7 +99,7 @@ impl Look {
         Ok(Look { config, servers })
     }
 
-    /// How each server that can be talked to agrees with the first.
+    /// Describes how the reachable servers disagree with the first.
     pub fn disagreements(&self) -> Vec<String> {
         let first = &self.config.servers[0];
         let text = |seen: &Seen| match &seen.facts.as_ref().ok()?.config {
@@ -113,7 +113,7 @@ impl Look {
         self.servers.iter().filter_map(text).collect()
     }
 
-    /// Every server with a share of the keys is there and fit, and all agree.
+    /// Checks that every server with a share of the keys is reachable and suitable, and that all agree.
     pub fn must_be_sound(&self) -> Result<(), AdminError> {
         for seen in &self.servers {
             match &seen.facts {
@@ -132,14 +132,14 @@ impl Look {
         }
     }
 
-    /// The servers that answered.
+    /// Returns the servers that answered.
     pub fn present(&self) -> Vec<Server> {
         let present = self.servers.iter().filter(|seen| seen.facts.is_ok());
         present.map(|seen| seen.server).collect()
     }
 }
 
-/// A server that an operator has named; a node of a cluster stands for the whole of it.
+/// Inspects a server that an operator has named; a node of a cluster stands for the whole cluster.
 pub(crate) fn look_at_new(
     address: &Address,
     access: &Access,
@@ -170,11 +170,11 @@ fn look_at(address: &Address, access: &Access) -> Result<Facts, String> {
     let info = String::from_utf8_lossy(answer.text().unwrap_or_default()).into_owned();
     let info = Info(&info);
     let unsuitable = unsuitable(&info);
-    // A server that is no plain one refuses what follows.
+    // An unsuitable server refuses the commands below.
     let kind = info.kind();
     let config = match unsuitable {
         Some(_) => Ok(None),
-        // A cluster has to be talked to as one.
+        // A cluster must be contacted as one.
         None if kind != address.kind => Ok(None),
         None => crate::watcher::read_config(&mut control).map_err(failed)?,
     };
@@ -200,7 +200,7 @@ impl Info<'_> {
         line.and_then(|rest| rest.strip_prefix(':')).map(str::trim)
     }
 
-    /// A node of an OpenCluster stands for the whole of it.
+    /// Returns the kind of server. A node of an OpenCluster stands for the whole cluster.
     pub(crate) fn kind(&self) -> Kind {
         match self.field("opencluster_version") {
             Some(_) => Kind::Cluster,
@@ -220,7 +220,7 @@ impl Info<'_> {
     }
 }
 
-/// What INFO tells that speaks against a server.
+/// Returns the reason in INFO why a server is unsuitable.
 pub(crate) fn unsuitable(info: &Info<'_>) -> Option<String> {
     let Some(version) = info.field("redis_version") else {
         return Some("it is not a Redis server".to_owned());
@@ -238,7 +238,7 @@ pub(crate) fn unsuitable(info: &Info<'_>) -> Option<String> {
         .then(|| format!("it is Redis {version}; keys move safely from 6.0.9 on"))
 }
 
-/// What it means that a server refuses INFO.
+/// Explains a server's refusal of INFO.
 pub(crate) fn refused_info(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     if text.starts_with("NOAUTH") {

@@ -1,5 +1,5 @@
-//! `fleet status`: the map, how far a migration is, and of each server its keys, its memory and its
-//! share against its weight.
+//! `fleet status`: the map, the progress of a migration, and for each server its keys, its memory and its
+//! share compared with its weight.
 
 use fleet::config::weight;
 use fleet::{Address, Config, Status};
@@ -12,9 +12,9 @@ use crate::servers::Access;
 pub struct StatusReport {
     pub config: Config,
     pub servers: Vec<ServerStatus>,
-    /// What does not fit together, one line each.
+    /// Inconsistencies, one line each.
     pub problems: Vec<String>,
-    /// Of a migration in progress: keys still to be moved, as far as they can be counted.
+    /// Keys still to be moved by a migration in progress, as far as they can be counted.
     pub left: Option<Estimate>,
 }
 
@@ -24,18 +24,18 @@ pub struct ServerStatus {
     pub version: String,
     pub weight: u32,
     pub previous_weight: u32,
-    /// Without the fleet's own.
+    /// Number of keys without the fleet's own.
     pub keys: u64,
     pub memory_bytes: u64,
-    /// Of all keys, in percent; and what the map says it should be.
+    /// Share of all keys in percent; and the share that the map assigns.
     pub share: f64,
     pub wanted_share: f64,
-    /// Why it cannot be talked to, or should not be part of a fleet.
+    /// Reason why it cannot be reached, or should not be part of a fleet.
     pub trouble: Option<String>,
     pub warnings: Vec<String>,
 }
 
-/// The fleet's own keys on a server that has no lock and no announcement.
+/// Number of the fleet's own keys on a server without a lock and an announcement.
 const OWN_KEYS: u64 = 5;
 
 pub fn status(servers: &[Address], access: &Access) -> Result<StatusReport, AdminError> {

@@ -1,5 +1,5 @@
-//! All keys of a server, page by page, without the fleet's own. Called by the plan of a migration, by
-//! the migration itself and by `check`.
+//! Walks all keys of a server, page by page, without the fleet's own. Used by the plan of a migration, by the
+//! migration itself and by `check`.
 
 use std::io;
 
@@ -8,11 +8,10 @@ use resp::Value;
 
 use crate::servers::Control;
 
-/// How many keys a server is asked for at once: a fraction of a millisecond of its time.
+/// Number of keys per request: a fraction of a millisecond of the server's time.
 const PAGE_KEYS: &str = "500";
 
-/// A walk over one server. Keys that are there from its beginning to its end are met, some perhaps
-/// twice.
+/// A walk over one server. It meets every key that exists from its beginning to its end, some possibly twice.
 pub(crate) struct Walk {
     cursor: Option<Vec<u8>>,
 }
@@ -22,7 +21,7 @@ impl Walk {
         Walk { cursor: Some(b"0".to_vec()) }
     }
 
-    /// The next keys; `None` at the end.
+    /// Returns the next keys; `None` at the end.
     pub(crate) fn next(&mut self, control: &mut Control) -> io::Result<Option<Vec<Vec<u8>>>> {
         let Some(cursor) = self.cursor.take() else { return Ok(None) };
         let answer = control.call(&[b"SCAN", cursor.as_slice(), b"COUNT", PAGE_KEYS.as_bytes()])?;
@@ -42,7 +41,7 @@ fn page(answer: &Value) -> Option<(&[u8], Vec<Vec<u8>>)> {
     Some((cursor.text()?, texts.map(<[u8]>::to_vec).collect()))
 }
 
-/// Calls `each` with every page of a server's keys, as long as it says to go on.
+/// Calls `each` with every page of a server's keys, until it returns `Go::Stop`.
 pub(crate) fn pages(
     control: &mut Control,
     mut each: impl FnMut(&mut Control, Vec<Vec<u8>>) -> io::Result<Go>,

@@ -1,11 +1,11 @@
-//! Which requests are meant for us: those that know the password, if there is one, and none that a
-//! page of another site has made a browser send.
+//! Decides which requests to accept: those with the password, if there is one, and none that a page of
+//! another site has made a browser send.
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, StatusCode, header};
 
-/// Why a request is refused, if it is.
+/// Returns the reason for which a request is refused, if it is.
 pub(super) fn refusal(
     headers: &HeaderMap,
     password: Option<&str>,
@@ -17,7 +17,7 @@ pub(super) fn refusal(
     if headers.contains_key(header::ORIGIN) {
         return Some((StatusCode::FORBIDDEN, "requests from web pages are refused\n"));
     }
-    // Where nothing else protects us, a page may let its own name point here (DNS rebinding).
+    // Without a password, nothing else prevents a page from pointing its own name here (DNS rebinding).
     if password.is_none() && !is_an_address(host) {
         let why = "without a password this proxy answers to addresses and localhost only\n";
         return Some((StatusCode::MISDIRECTED_REQUEST, why));
@@ -40,7 +40,7 @@ fn is_an_address(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
-/// Compares secrets in a time that does not tell where they differ.
+/// Compares secrets in a time that does not reveal where they differ.
 pub(crate) fn same(wanted: &str, given: &str) -> bool {
     let pairs = wanted.bytes().zip(given.bytes());
     let differences = pairs.fold(0, |seen, (one, other)| seen | (one ^ other));

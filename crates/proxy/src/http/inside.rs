@@ -1,4 +1,4 @@
-//! Commands to our own port, for the HTTP face: a few connections, kept for the next request.
+//! Commands to our own port, for the HTTP interface: a few connections, kept for the next request.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,9 +12,9 @@ use tokio::time::timeout;
 
 use crate::shared::Shared;
 
-/// Connections kept while nobody needs them.
+/// Maximum number of idle connections kept.
 const KEPT_MAX: usize = 32;
-/// Longer than the proxy lets a request wait for anything.
+/// Timeout, longer than the proxy lets a request wait for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 const READ_BYTES: usize = 64 * 1024;
 
@@ -33,7 +33,7 @@ impl Inside {
         self.shared.options.password.as_deref()
     }
 
-    /// Runs one command. A connection that failed is not kept.
+    /// Runs one command. A failed connection is not kept.
     pub(super) async fn call(&self, args: &[&[u8]]) -> io::Result<Value> {
         let kept = self.kept.lock().expect("nobody panics with it").pop();
         let mut stream = match kept {

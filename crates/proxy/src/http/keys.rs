@@ -1,5 +1,5 @@
-//! `GET|PUT|DELETE /keys/KEY`. The key is the rest of the path, percent-decoded to any bytes; the
-//! value is the body. `?ttl=SECONDS` lets what is PUT expire.
+//! `GET|PUT|DELETE /keys/KEY`. The key is the rest of the path, percent-decoded to any bytes; the value is
+//! the body. `?ttl=SECONDS` makes a PUT value expire.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::guard::refusal;
 use super::inside::Inside;
 use super::metrics;
 
-/// The largest value to PUT.
+/// Maximum size of a PUT value.
 const VALUE_BYTES_MAX: usize = 16 << 20;
 const PREFIX: &str = "/keys/";
 
@@ -23,7 +23,7 @@ pub(super) fn router(inside: Arc<Inside>) -> Router {
 }
 
 async fn answer(State(inside): State<Arc<Inside>>, request: Request) -> Response {
-    // Health checks come from machines that use whatever name they like, and give nothing away.
+    // Health checks come from machines that use any host name, and they reveal nothing.
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/healthz") => return metrics::healthz(),
         (&Method::GET, "/readyz") => return metrics::readyz(&inside.shared),
@@ -78,7 +78,7 @@ async fn put(key: Vec<u8>, request: Request) -> Result<Vec<Vec<u8>>, (StatusCode
     Ok(command)
 }
 
-/// The seconds of `ttl=SECONDS`; other words of a query are refused, not passed over.
+/// Reads the seconds of `ttl=SECONDS`; other words of a query are refused, not ignored.
 fn ttl(query: Option<&str>) -> Result<Option<u64>, (StatusCode, String)> {
     let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(None) };
     let seconds = query.strip_prefix("ttl=").and_then(|text| text.parse().ok());
@@ -110,7 +110,7 @@ fn status_of(error: &[u8]) -> StatusCode {
     }
 }
 
-/// Percent-decoding to bytes; nothing where a `%` is not followed by two hexadecimal digits.
+/// Percent-decodes to bytes; `None` if a `%` is not followed by two hexadecimal digits.
 fn decoded(path: &str) -> Option<Vec<u8>> {
     let mut bytes = path.bytes();
     let mut key = Vec::with_capacity(path.len());

@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/metrics` of a proxy: what it has done, and what it knows of the fleet.
+//! `/healthz`, `/readyz` and `/metrics` of a proxy: its counters, and its knowledge of the fleet.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,12 +10,12 @@ use fleet::{Server, Status};
 
 use crate::shared::{Fleet, Shared};
 
-/// The process is alive: it says so.
+/// Reports that the process is alive.
 pub(super) fn healthz() -> Response {
     "ok\n".into_response()
 }
 
-/// Whether applications should be sent here.
+/// Reports whether applications should be sent here.
 pub(super) fn readyz(shared: &Shared) -> Response {
     let why = match &shared.fleet.load().trouble {
         None if !shared.is_stopping() => return "ready\n".into_response(),
@@ -33,7 +33,7 @@ pub(super) fn metrics(shared: &Shared) -> Response {
     (kind, text(shared)).into_response()
 }
 
-/// The text format of Prometheus, version 0.0.4.
+/// Builds the metrics in the text format of Prometheus, version 0.0.4.
 fn text(shared: &Shared) -> String {
     let mut page = Page(String::new());
     page.family("info", "gauge", "What runs here; always 1.");

@@ -1,5 +1,6 @@
-//! Whether the servers have other work than this migration. If so one carrier alone moves few keys at a time,
-//! and rests: a server does one thing after the other, and who asks it waits for what it was asked before.
+//! Detects whether the servers have other work than this migration. If so, a single carrier moves few keys at
+//! a time, and pauses: a server executes one command after the other, and each client waits for the commands
+//! before its own.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,15 +11,15 @@ use resp::Value;
 use super::lanes::Lanes;
 use crate::admin::Info;
 
-/// How long the servers are watched.
+/// Time for which the servers are observed.
 const LOOK: Duration = Duration::from_millis(200);
-/// More commands a second than proxies need to keep an eye on the map.
+/// Commands per second above which a server is busy; more than proxies need to watch the map.
 const BUSY_PER_SECOND: f64 = 100.0;
-/// For each moment of work, so many of rest.
+/// Pause after work, as a multiple of the work's duration.
 const RESTS: u32 = 2;
-/// So few keys that a server is done with them in a moment.
+/// Number of keys moved at once on busy servers; a server handles them in a moment.
 const FEW_KEYS: usize = 8;
-/// A key that took seconds was moved in small pieces, and who stops the migration does not wait for long.
+/// Maximum pause. A key that took seconds was moved in small chunks, and stopping the migration must not take long.
 const REST_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +28,7 @@ pub(super) struct Courtesy {
 }
 
 impl Courtesy {
-    /// Watches servers that this process leaves alone meanwhile.
+    /// Observes servers that this process leaves alone meanwhile.
     pub(super) fn look(lanes: &mut Lanes, servers: &[Server]) -> Courtesy {
         let mut count = || servers.iter().map(|it| commands_of(lanes, *it)).collect::<Vec<_>>();
         let (before, begun) = (count(), Instant::now());
@@ -41,17 +42,17 @@ impl Courtesy {
         Courtesy { gives_way }
     }
 
-    /// How many of these carry at a time.
+    /// Returns how many of `all` carriers work at a time.
     pub(super) fn carriers(self, all: usize) -> usize {
         if self.gives_way { 1 } else { all }
     }
 
-    /// How many of these keys are moved at once.
+    /// Returns how many of `all` keys are moved at once.
     pub(super) fn keys_at_once(self, all: usize) -> usize {
         if self.gives_way { all.min(FEW_KEYS) } else { all }
     }
 
-    /// After work that took so long.
+    /// Pauses after work of this duration.
     pub(super) fn rest(self, worked: Duration) {
         if self.gives_way {
             thread::sleep((worked * RESTS).min(REST_MAX));
@@ -59,7 +60,7 @@ impl Courtesy {
     }
 }
 
-/// How many commands a server has carried out, if it tells.
+/// Returns the number of commands a server has executed, if it reports it.
 fn commands_of(lanes: &mut Lanes, server: Server) -> Option<u64> {
     let answer = lanes.on(server, |control| control.call(&["INFO", "stats"])).ok()?;
     commands_in(&answer)

@@ -1,5 +1,5 @@
-//! How many keys move, from where to where, and how large they are: keys are counted, sizes sampled.
-//! For the plan of a migration, and for `fleet status` while one runs.
+//! Estimates the number, routes and sizes of the keys that move: keys are counted, sizes sampled. Used by the
+//! plan of a migration, and by `fleet status` while one runs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,11 +13,11 @@ use resp::Value;
 use crate::admin::{AdminError, Go, Look, PATIENCE, pages, refused_at};
 use crate::servers::{Access, Control};
 
-/// Of every so many keys that move, the size of one is asked for.
+/// Sampling interval: the size of one in this many moving keys is asked for.
 const SAMPLE_EVERY: u64 = 32;
-/// For a look in passing, no more keys than this are walked on a server; the rest is extrapolated.
+/// Maximum number of keys walked per server for a quick estimate; the rest is extrapolated.
 const SAMPLED_KEYS: u64 = 100_000;
-/// Misplaced keys that are kept by name.
+/// Maximum number of misplaced keys kept by name.
 const EXAMPLES: usize = 5;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -29,12 +29,12 @@ pub struct Load {
 #[derive(Clone, Debug, Default)]
 pub struct Estimate {
     pub routes: BTreeMap<Route, Load>,
-    /// All keys that were looked at.
+    /// Number of all keys walked.
     pub walked: u64,
-    /// Keys that are not where the current map has them, and some of them by name.
+    /// Number of keys not at their server under the current map, and some of them by name.
     pub misplaced: u64,
     pub examples: Vec<Misplaced>,
-    /// Every key was counted.
+    /// True if every key was counted.
     pub exact: bool,
 }
 
@@ -54,7 +54,7 @@ impl Estimate {
         self.routes.values().fold(Load::default(), add)
     }
 
-    /// What a change to `next` would move, counted over all servers.
+    /// Estimates what a change to `next` would move, counted over all servers.
     pub(crate) fn full(
         look: &Look,
         next: &ServerMap,
@@ -73,7 +73,7 @@ impl Estimate {
         walk(look, access, u64::MAX, &count)
     }
 
-    /// What is left of the migration in progress.
+    /// Estimates what remains of the migration in progress.
     pub(crate) fn sampled(look: &Look, access: &Access) -> Result<Estimate, AdminError> {
         let view = View::of(&look.config);
         let count = |key: &[u8], on: Server| match view.place(key) {

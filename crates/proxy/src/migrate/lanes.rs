@@ -1,5 +1,5 @@
-//! Connections that carry the epoch in their names, and jobs run over them: what `fleet::job` asks of
-//! whoever runs a job that touches keys.
+//! Connections that carry the epoch in their names, and jobs run over them, as `fleet::job` requires of the
+//! runner of a job that touches keys.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use resp::Value;
 use crate::servers::{Access, Control};
 use crate::watcher::read_config;
 
-/// How long a server may take to answer before it is taken for dead.
+/// Maximum time for a server to answer before it is considered dead.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Lanes {
@@ -22,17 +22,17 @@ pub(crate) struct Lanes {
     connections: BTreeMap<(Server, bool), Control>,
 }
 
-/// Why a job did not come to its end.
+/// Reason why a job did not finish.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Broken {
-    /// A server cannot be talked to.
+    /// A server cannot be reached.
     Server { server: Server, why: String },
-    /// The job itself gave up, or was told to.
+    /// The job itself failed, or was stopped.
     Job(String),
 }
 
 impl Lanes {
-    /// With [`Epoch::NONE`] connections stay without a name: for those who only look.
+    /// Creates lanes. With [`Epoch::NONE`] the connections get no name: for users that only read.
     pub(crate) fn new(servers: &[Address], access: &Access, id: &str, epoch: Epoch) -> Lanes {
         Lanes {
             servers: servers.to_vec(),
@@ -43,14 +43,14 @@ impl Lanes {
         }
     }
 
-    /// The job that moves these keys, as its two servers allow it.
+    /// Returns the job that moves these keys, in the form that its two servers allow.
     pub(crate) fn mover(&self, route: Route, token: &Token, keys: Vec<Vec<u8>>) -> MoveJob {
         let job = MoveJob::new(route, token.clone(), keys);
         let is_cluster = |server: Server| self.servers[server.0].kind == Kind::Cluster;
         if is_cluster(route.from) || is_cluster(route.to) { job.by_slot() } else { job }
     }
 
-    /// Runs a job; `go_on` is asked before each of its steps.
+    /// Runs a job; calls `go_on` before each of its steps.
     pub(crate) fn run(
         &mut self,
         job: &mut dyn Job,
@@ -59,7 +59,7 @@ impl Lanes {
         let mut step = job.start();
         loop {
             if !go_on() {
-                // Whatever is watched on a connection of the job's own must not outlive it.
+                // A WATCH on a connection of the job's own must not outlive the job.
                 self.connections.retain(|(_, own), _| !own);
                 return Err(Broken::Job("it was told to stop".to_owned()));
             }
@@ -86,7 +86,7 @@ impl Lanes {
         })
     }
 
-    /// The shared connection to a server.
+    /// Runs `act` on the shared connection to a server.
     pub(crate) fn on<T>(
         &mut self,
         server: Server,
@@ -106,7 +106,7 @@ impl Lanes {
             None => self.connect(place.0).map_err(broken)?,
         };
         let done = act(&mut control).map_err(broken)?;
-        // Only a connection without an error is used again.
+        // Only a connection without an error is reused.
         self.connections.insert(place, control);
         Ok(done)
     }

@@ -1,9 +1,9 @@
-//! Keys found, weighed, batched and carried over: one thread walks each server that gives keys, a few
-//! carry them. Called by `run.rs` once the maps are switched.
+//! Finds, weighs, batches and moves keys: one thread walks each server that gives keys, a few threads carry
+//! them. `run.rs` calls it once the maps are switched.
 //!
-//! A walk meets every key that is there from its beginning to its end, and no key that moves ever
-//! comes back, so one walk is enough if all went well. Where something did not, and where a cluster
-//! gives keys (its nodes may change under the walk), another one follows, until one finds nothing.
+//! A walk meets every key that exists from its beginning to its end, and no key that moves ever comes back,
+//! so one walk is enough if nothing failed. If something failed, or if a cluster gives keys (its nodes may
+//! change during the walk), another walk follows, until one finds nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,18 +26,18 @@ use super::progress::{Left, Progress};
 use crate::admin::{Go, pages};
 use crate::servers::{Access, Control};
 
-/// Threads that carry keys. More would only make the servers' queues longer.
+/// Number of threads that carry keys. More would only make the servers' queues longer.
 const CARRIERS: usize = 4;
-/// A batch is small, so that a server is held up for well under a millisecond.
+/// Maximum keys per batch. A batch is small, so that it blocks a server for well under a millisecond.
 const BATCH_KEYS: usize = 64;
 const BATCH_BYTES: u64 = 256 * 1024;
-/// So much the threads that move keys give way to whatever else runs on this machine: applications
-/// and, perhaps, the servers themselves.
+/// Niceness of the threads that move keys. They give way to everything else on this machine: applications and
+/// possibly the servers themselves.
 const NICENESS: i32 = 10;
-/// Walks after which keys that do not go away are left to `--resume`.
+/// Maximum number of walks; keys that still do not move are left to `--resume`.
 const WALKS_MAX: usize = 5;
 
-/// What the carriers need to know.
+/// Context of the carriers.
 pub(super) struct Mover<'a> {
     pub(super) config: &'a Config,
     pub(super) access: &'a Access,
@@ -52,22 +52,22 @@ enum Cargo {
     Big { route: Route, key: Vec<u8> },
 }
 
-/// What one walk over all servers came to.
+/// Result of one walk over all servers.
 #[derive(Default)]
 struct Walked {
-    /// Keys handed to the carriers.
+    /// Number of keys handed to the carriers.
     found: AtomicU64,
-    /// Some of them may still be where they were.
+    /// True if some of them may still be at their old server.
     troubled: AtomicBool,
-    /// Servers that cannot be talked to, with the reason.
+    /// Servers that cannot be reached, with the reason.
     away: Mutex<BTreeMap<Server, String>>,
 }
 
-/// Keys that stay where they are, so that they are not tried again.
+/// Keys that stay at their old server and are not tried again.
 type Stays = BTreeSet<Vec<u8>>;
 
 impl Mover<'_> {
-    /// Moves all there is to move; what cannot be moved is noted in the progress.
+    /// Moves everything there is to move; keys that cannot move are recorded in the progress.
     pub(super) fn run(&self) {
         let mut away = BTreeMap::new();
         for _ in 0..WALKS_MAX {
@@ -89,7 +89,7 @@ impl Mover<'_> {
         }
     }
 
-    /// The servers that have lost weight against others, and so give keys.
+    /// Returns the servers that may give keys: those with weight in the previous map.
     fn givers(&self) -> Vec<Server> {
         let has_weight = |server: &Server| weight(&self.config.previous, *server) > 0;
         (0..self.config.servers.len()).map(Server).filter(has_weight).collect()
@@ -158,13 +158,13 @@ impl Mover<'_> {
         }
     }
 
-    /// Puts keys into batches by where they go, and large ones by themselves.
+    /// Groups keys into batches by route, and large ones separately.
     fn weigh(&self, control: &mut Control, keys: Vec<(Vec<u8>, Route)>) -> io::Result<Vec<Cargo>> {
         let command =
             |(key, _): &(Vec<u8>, Route)| vec![b"MEMORY".to_vec(), b"USAGE".to_vec(), key.clone()];
         let commands: Vec<Vec<Vec<u8>>> = keys.iter().map(command).collect();
         let mut sizes = Vec::with_capacity(keys.len());
-        // All at once would hold the server up for as long as a whole page takes.
+        // All at once would block the server for the time of a whole page.
         for commands in commands.chunks(BATCH_KEYS) {
             sizes.extend(control.pipeline(commands)?);
         }
@@ -174,7 +174,7 @@ impl Mover<'_> {
             if size == Value::Null {
                 continue; // Gone meanwhile.
             }
-            // Of a server that cannot tell, keys are taken to be small.
+            // If a server does not report sizes, its keys are treated as small.
             let bytes = if let Value::Integer(bytes) = size { bytes.unsigned_abs() } else { 0 };
             if self.skip_larger_than.is_some_and(|max| bytes > max) {
                 let why = format!("{bytes} bytes, larger than --skip-larger-than");
@@ -214,7 +214,7 @@ impl Mover<'_> {
             let next = cargo.lock().recv();
             let Ok(cargo) = next else { return };
             for piece in cargo.pieces(courtesy.keys_at_once(BATCH_KEYS)) {
-                // What is still in the queue is drained, so that the walkers can end.
+                // Drain the queue, so that the walkers can end.
                 if self.progress.is_stopping() || self.is_away(piece.route(), walked) {
                     walked.troubled.store(true, Ordering::Relaxed);
                     continue;
@@ -244,7 +244,7 @@ impl Mover<'_> {
                 let (mut keys, mut bytes, mut refused) = (0, 0, Vec::new());
                 for (key, outcome) in job.outcomes() {
                     match outcome {
-                        // One of no bytes was there already: met twice, or moved by a client.
+                        // Zero bytes: the key was already there, because it was met twice or moved by a client.
                         Outcome::Moved { bytes: size } => {
                             keys += u64::from(*size > 0);
                             bytes += *size as u64;
@@ -254,7 +254,7 @@ impl Mover<'_> {
                     }
                 }
                 self.progress.moved(keys, bytes);
-                // Servers of different versions do not take each other's dumps: by elements then.
+                // Servers of different versions do not accept each other's dumps: move these by elements.
                 for key in refused {
                     bytes += self.carry_big(lanes, route, key, token)?;
                 }
@@ -311,13 +311,13 @@ impl Mover<'_> {
     }
 }
 
-/// Lowers this thread's priority. Where that is not allowed, nothing is lost but some courtesy.
+/// Lowers this thread's priority. If that is not allowed, nothing but some courtesy is lost.
 fn give_way() {
     let _ = rustix::process::nice(NICENESS);
 }
 
 impl Cargo {
-    /// The same in pieces of at most so many keys.
+    /// Splits the cargo into pieces of at most `keys_max` keys.
     fn pieces(self, keys_max: usize) -> Vec<Cargo> {
         match self {
             Cargo::Batch { route, keys } if keys.len() > keys_max => {
@@ -342,10 +342,10 @@ impl Cargo {
     }
 }
 
-/// Keeps to a number of bytes a second.
+/// Limits the rate to a number of bytes per second.
 struct Pace {
     rate: Option<u64>,
-    /// When what was carried so far is paid for.
+    /// Time at which the bytes carried so far are within the rate.
     paid: Mutex<Instant>,
 }
 
@@ -366,9 +366,8 @@ impl Pace {
     }
 }
 
-/// Removes the older of two copies that a mover left when it died, before a migration is turned back:
-/// afterwards the copy at the old place would count. Only for use behind the barrier, when no mover
-/// is at work.
+/// Removes the older of two copies that a mover left when it died, before a migration is reverted: afterwards
+/// the copy at the old server would be authoritative. Use it only behind the barrier, when no mover is running.
 pub(super) fn sweep(lanes: &mut Lanes, migrating: &Config) -> Result<u64, Broken> {
     let view = View::of(&Config { next: None, ..migrating.clone() });
     let servers = (0..migrating.servers.len()).map(Server);

@@ -1,4 +1,4 @@
-//! What an operator asks of the migrator.
+//! The operator's options for the migrator.
 
 use fleet::Address;
 use placement::ServerMap;
@@ -11,11 +11,11 @@ pub struct MigrateOptions {
     pub servers: Vec<Address>,
     pub access: Access,
     pub goal: Goal,
-    /// Servers that become part of the fleet, behind those it has.
+    /// Servers that join the fleet, appended to its list.
     pub add: Vec<Address>,
-    /// At most so many bytes a second.
+    /// Maximum bytes per second.
     pub rate: Option<u64>,
-    /// Keys larger than this stay where they are, and are listed.
+    /// Size above which keys stay at their old server and are listed.
     pub skip_larger_than: Option<u64>,
     pub busy: Busy,
 }
@@ -23,13 +23,13 @@ pub struct MigrateOptions {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Goal {
     Map(ServerMap),
-    /// Go on with the migration in progress.
+    /// Continue the migration in progress.
     Resume,
     /// Go back to the map before the migration in progress.
     Abort,
 }
 
-/// What to do while another migrator runs.
+/// Behaviour while another migrator runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Busy {
     Refuse,

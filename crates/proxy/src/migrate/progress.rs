@@ -1,10 +1,10 @@
-//! How far a migration is: written by the migrator's threads, read by whoever shows it.
+//! Progress of a migration: written by the migrator's threads, read by its observers.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// What a migration is doing.
+/// Current activity of a migration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Phase {
@@ -32,26 +32,26 @@ pub struct Progress {
     phase: AtomicU8,
     keys: AtomicU64,
     bytes: AtomicU64,
-    /// Set to end it early.
+    /// Set to end the migration early.
     stop: AtomicBool,
     left: Mutex<Vec<Left>>,
 }
 
-/// Something that did not move.
+/// A key, or the keys of a server, that did not move.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Left {
-    /// A key, or nothing for all those that a server holds.
+    /// The key; `None` for all keys that a server holds.
     pub key: Option<Vec<u8>>,
     pub why: String,
 }
 
-/// How a migration ended.
+/// Outcome of a migration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     Done,
-    /// It was told to stop; `migrate --resume` goes on.
+    /// It was stopped; `migrate --resume` continues it.
     Paused,
-    /// Some keys are left where they were; status stays 1.
+    /// Some keys are still at their old server; the status stays 1.
     Incomplete,
 }
 
@@ -108,7 +108,7 @@ impl Progress {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Notes what did not move, once.
+    /// Records what did not move, once.
     pub(super) fn left_behind(&self, left: Left) {
         let mut all = self.left.lock();
         if !all.contains(&left) {

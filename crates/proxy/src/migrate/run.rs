@@ -1,5 +1,5 @@
-//! A migration from its plan to its end. Each step leaves the fleet in a state from which any proxy,
-//! and a later migrator, knows how to go on.
+//! A migration from its plan to its end. Each step leaves the fleet in a state from which any proxy, and a
+//! later migrator, knows how to continue.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use super::progress::{Outcome, Phase, Progress, Report};
 use super::switching::{Switching, random_id};
 use crate::admin::{AdminError, Look, look_at_new, refused_at};
 
-/// What a migration will do.
+/// Plan of a migration.
 #[derive(Clone, Debug)]
 pub struct MigrationPlan {
-    /// The fleet as it is.
+    /// The fleet's present configuration.
     pub config: Config,
-    /// All servers, those to be added too.
+    /// All servers, including those to be added.
     pub servers: Vec<Address>,
-    /// The map it leads away from, and the one it leads to.
+    /// The map it starts from, and the map it leads to.
     pub from: ServerMap,
     pub map: ServerMap,
     pub estimate: Estimate,
     pub warnings: Vec<String>,
-    /// Those that will take part.
+    /// Servers that will take part.
     present: Vec<Server>,
 }
 
-/// Looks at the fleet and says what would happen. Changes nothing.
+/// Inspects the fleet and says what would happen. Changes nothing.
 pub fn plan(options: &MigrateOptions) -> Result<MigrationPlan, AdminError> {
     let look = Look::at(&options.servers, &options.access)?;
     look.must_be_sound()?;
@@ -50,7 +50,7 @@ fn plan_map(
     if config.status == Status::InProgress {
         let (from, to) = (&config.previous, &config.current);
         let between = format!("a migration from {from} to {to}");
-        // Without a lock nobody is at work on it, and waiting would be in vain.
+        // Without a lock nobody is working on it, and waiting would be in vain.
         return Err(match &config.lock {
             Some(lock) => AdminError::Busy(format!(
                 "{between} is running: {}; --wait waits for its end",
@@ -103,7 +103,7 @@ fn all_servers(options: &MigrateOptions, config: &Config) -> Result<Vec<Address>
     Ok(servers)
 }
 
-/// A server that joins must be empty: what it held would be taken for newer than the fleet's own.
+/// Checks a server that joins. It must be empty: its keys would be taken for newer than the fleet's own.
 fn check_new(
     address: &Address,
     options: &MigrateOptions,
@@ -157,13 +157,13 @@ fn warnings(look: &Look) -> Vec<String> {
     lines.collect()
 }
 
-/// Carries a plan out.
+/// Carries out a plan.
 pub fn run(
     options: &MigrateOptions,
     plan: MigrationPlan,
     progress: &Arc<Progress>,
 ) -> Result<Report, AdminError> {
-    // 1) One at a time.
+    // 1) Take the lock: one migrator at a time.
     progress.enter(Phase::Waiting);
     let mut switching =
         Switching::begin(&plan.servers, &plan.present, &options.access, options.busy, progress)?;
@@ -186,7 +186,7 @@ pub fn run(
             switch(&mut switching, &announced, progress, sweep)?
         }
     };
-    // 4) Key by key.
+    // 4) Move the keys.
     progress.enter(Phase::Moving);
     let mover = Mover {
         config: &migrating,
@@ -197,11 +197,11 @@ pub fn run(
         progress,
     };
     mover.run();
-    // 5) The end, if nothing is left.
+    // 5) End the migration, if nothing is left.
     finish(&mut switching, &migrating, progress)
 }
 
-/// The plan, made anew if the fleet has changed.
+/// Returns the plan, recomputed if the fleet has changed.
 fn current_plan(
     options: &MigrateOptions,
     plan: MigrationPlan,
@@ -214,7 +214,7 @@ fn current_plan(
     self::plan(options)
 }
 
-/// Takes back what a migrator that died had announced, and has every server say the same.
+/// Withdraws the announcement of a migrator that died, and makes every server repeat the configuration.
 fn settle(switching: &mut Switching, config: &Config) -> Result<Config, AdminError> {
     let config = match config.next {
         Some(_) => switching.undo(config)?,
@@ -235,7 +235,7 @@ fn switch(
     progress.enter(Phase::Switching);
     let switched = announced.switched();
     if let Err(why) = between().and_then(|()| switching.commit(&switched)) {
-        // If the switch had been made at the first server, taking it back is refused there.
+        // If the first server had already switched, it refuses to withdraw the announcement.
         let _ = switching.undo(announced);
         return Err(why);
     }

@@ -24,7 +24,7 @@ const ASK_AGAIN_EVERY: Duration = Duration::from_millis(500);
 pub(crate) struct Switching {
     runner: Runner,
     lock: Lock,
-    /// All that take part, the first one first.
+    /// All servers that take part, the first one first.
     servers: Vec<Server>,
     renewer: Renewer,
 }
@@ -56,18 +56,18 @@ impl Switching {
         Holder::Us(self.lock.text())
     }
 
-    /// Makes every server say what the first one says.
+    /// Makes every server repeat the first server's configuration.
     pub(crate) fn repeat(&mut self, first: &Config) -> Result<(), AdminError> {
         let job = ChangeJob::repeat_as(self.holder(), first, &self.servers);
         self.change(job)
     }
 
-    /// Announces a map, and waits until nobody acts on an older one. What fails is taken back.
+    /// Announces a map, and waits until nobody acts on an older one. A failed announcement is withdrawn.
     pub(super) fn announce(&mut self, announced: &Config) -> Result<usize, AdminError> {
         let job = ChangeJob::announce(self.holder(), announced.clone(), &self.servers);
         let done = self.change(job).and_then(|()| self.barrier(announced.epoch));
         if done.is_err() {
-            // Whatever this says, the first reason is the one to tell; a proxy would undo it too.
+            // If this fails, still report the first error; a proxy would withdraw the announcement too.
             let _ = self.undo(announced);
         }
         done
@@ -79,7 +79,7 @@ impl Switching {
         Ok(job.killed())
     }
 
-    /// Takes an announcement back.
+    /// Withdraws an announcement.
     pub(super) fn undo(&mut self, announced: &Config) -> Result<Config, AdminError> {
         let undone = announced.undone();
         self.change(ChangeJob::undo(self.holder(), undone.clone(), &self.servers))?;
@@ -103,14 +103,14 @@ impl Switching {
 impl Drop for Switching {
     fn drop(&mut self) {
         self.renewer.end();
-        // Each by itself: one that is away must not keep the others locked.
+        // One by one: an unreachable server must not keep the others locked.
         for server in self.servers.iter().rev() {
             let _ = self.runner.run(&mut ReleaseJob::new(&self.lock, &[*server]));
         }
     }
 }
 
-/// Without the error code that clients would get.
+/// Removes the error code that clients would get.
 fn told(why: &str) -> AdminError {
     AdminError::Refused(why.strip_prefix("ERR ").unwrap_or(why).to_owned())
 }
@@ -135,7 +135,7 @@ impl Renewer {
             while !flags.0.load(Ordering::Relaxed) {
                 for server in &servers {
                     let renewed = runner.run(&mut RenewJob::new(&lock, &[*server]));
-                    // A server that is away renews nothing; the others still tell who runs.
+                    // An unreachable server's lock is not renewed; the locks on the others still show who runs.
                     if renewed.is_err_and(|why| why == LAPSED) && *server == Server::FIRST {
                         flags.1.store(true, Ordering::Relaxed);
                         progress.stop();
@@ -165,7 +165,7 @@ fn own_lock() -> io::Result<Lock> {
     Ok(Lock { token: random_id()?, holder })
 }
 
-/// A number nobody else has drawn.
+/// Returns a random number that nobody else has drawn.
 pub(crate) fn random_id() -> io::Result<String> {
     let mut bytes = [0; 8];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;

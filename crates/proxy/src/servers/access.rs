@@ -1,4 +1,4 @@
-//! What the servers want to know of us before they talk: a password, and how TLS is done.
+//! Access to the servers: a password, and the TLS settings.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -11,34 +11,34 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-/// The same for every server of a fleet.
+/// Credentials and TLS settings, the same for every server of a fleet.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     pub credentials: Option<Credentials>,
-    /// With this, servers are talked to in TLS only.
+    /// TLS configuration. If set, servers are contacted over TLS only.
     pub tls: Option<Arc<ClientConfig>>,
-    /// What clusters have told of their nodes.
+    /// Nodes that clusters have reported.
     pub(crate) learnt: Arc<Learnt>,
 }
 
-/// The nodes of clusters beside those that were named: whoever was named may be gone one day.
+/// Nodes of clusters besides the named ones: a named node may be gone one day.
 #[derive(Debug, Default)]
 pub(crate) struct Learnt(Mutex<BTreeMap<Address, VecDeque<Address>>>);
 
 impl Learnt {
-    /// A node of this cluster to begin with.
+    /// Returns a node of this cluster to start with.
     pub(crate) fn seed(&self, cluster: &Address) -> Address {
         let mut known = self.0.lock();
         let known = known.entry(cluster.clone()).or_insert_with(|| cluster.nodes().collect());
         known.front().cloned().expect("a cluster is named by a node")
     }
 
-    /// All that are known of this cluster.
+    /// Returns all known nodes of this cluster.
     pub(crate) fn nodes(&self, cluster: &Address) -> Vec<Address> {
         self.0.lock().get(cluster).map(|known| known.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// What a node tells of its cluster; those it does not name are gone, but for the named ones.
+    /// Records the nodes that a node reports of its cluster; unreported ones are dropped, except the named ones.
     pub(crate) fn learn<'a>(&self, cluster: &Address, nodes: impl Iterator<Item = &'a Address>) {
         let mut known = self.0.lock();
         let known = known.entry(cluster.clone()).or_default();
@@ -51,7 +51,7 @@ impl Learnt {
         }
     }
 
-    /// The node we began with was of no use: it is the last one to be tried again.
+    /// Moves the node we started with to the end of the list, because it was unusable.
     pub(crate) fn pass_over(&self, cluster: &Address) {
         if let Some(known) = self.0.lock().get_mut(cluster) {
             known.rotate_left(1);
@@ -64,7 +64,7 @@ impl Access {
         Access { credentials, tls, learnt: Arc::default() }
     }
 
-    /// The AUTH command to begin with, if there is one.
+    /// Returns the AUTH command to start with, if there is one.
     pub fn auth_command(&self) -> Option<Vec<&[u8]>> {
         let credentials = self.credentials.as_ref()?;
         let mut command: Vec<&[u8]> = vec![b"AUTH"];
@@ -74,10 +74,10 @@ impl Access {
     }
 }
 
-/// As `AUTH` takes them.
+/// Credentials as `AUTH` takes them.
 #[derive(Clone)]
 pub struct Credentials {
-    /// Left out for servers older than Redis 6, and for the default user.
+    /// User name. Absent for servers older than Redis 6, and for the default user.
     pub user: Option<String>,
     pub password: String,
 }
@@ -88,12 +88,12 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// The files TLS needs, all in PEM.
+/// Files for TLS, all in PEM format.
 #[derive(Clone, Debug, Default)]
 pub struct TlsFiles {
-    /// Who is trusted to vouch for the servers.
+    /// Certificates of the authorities trusted to sign the servers' certificates.
     pub authorities: PathBuf,
-    /// Our own certificate and its key, where servers ask for one.
+    /// Our own certificate and its key, for servers that require one.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
@@ -134,7 +134,7 @@ fn unusable(file: &Path, why: &dyn fmt::Display) -> AccessError {
     AccessError { file: file.to_owned(), why: why.to_string() }
 }
 
-/// A file for TLS that cannot be used.
+/// Error: a TLS file that cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AccessError {
     pub file: PathBuf,

@@ -1,5 +1,5 @@
-//! One blocking connection to a server: commands out, whole answers in. Called by the watcher of the
-//! map, by the migrator and by `fleet status` and `fleet check`.
+//! A blocking connection to a server: commands out, complete answers in. Used by the watcher of the map, by
+//! the migrator, and by `fleet status` and `fleet check`.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -15,14 +15,14 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use super::access::Access;
 use crate::stream::ClusterStream;
 
-/// How much is read from the socket at once.
+/// Maximum number of bytes per read from the socket.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// After an error it is of no further use: what was sent may be half sent, what was asked half answered.
+/// A blocking connection. Unusable after an error: a command may be half sent, an answer half received.
 pub struct Control {
     stream: Stream,
     parser: ReplyParser,
-    /// Received; the first `taken` bytes are answered already.
+    /// Received bytes; the first `taken` of them are consumed.
     input: Vec<u8>,
     taken: usize,
 }
@@ -33,7 +33,7 @@ enum Stream {
     Cluster(Box<Waiting>),
 }
 
-/// A connection to a cluster, waited for.
+/// A connection to a cluster, with blocking reads.
 struct Waiting {
     stream: crate::stream::Stream,
     poll: Poll,
@@ -71,7 +71,7 @@ impl Waiting {
 }
 
 impl Control {
-    /// Connects and shows who we are. `patience` is for connecting, and for each answer after it.
+    /// Connects and authenticates. `patience` is the timeout for connecting and for each answer after it.
     pub fn connect(address: &Address, access: &Access, patience: Duration) -> io::Result<Control> {
         let stream = match address.kind {
             Kind::Plain => connect_plain(address, access, patience)?,
@@ -90,7 +90,7 @@ impl Control {
         Ok(control)
     }
 
-    /// Sends one command and waits for its answer. An error of the server is an answer.
+    /// Sends one command and waits for its answer. A server's error is an answer.
     pub fn call<A: AsRef<[u8]>>(&mut self, args: &[A]) -> io::Result<Value> {
         let mut bytes = Vec::new();
         put_command(&mut bytes, args);
@@ -108,12 +108,12 @@ impl Control {
         commands.iter().map(|_| self.receive()).collect()
     }
 
-    /// Sends bytes that are already in the protocol.
+    /// Sends bytes that are already in wire format.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.stream {
             Stream::Plain(tcp) => tcp.write_all(bytes),
             Stream::Tls(tls) => tls.write_all(bytes).and_then(|()| tls.flush()),
-            // It takes all there is.
+            // A cluster stream accepts all bytes.
             Stream::Cluster(cluster) => cluster.stream.write(bytes).map(drop),
         }
         .map_err(explained)
@@ -173,7 +173,7 @@ fn connect_plain(address: &Address, access: &Access, patience: Duration) -> io::
     })
 }
 
-/// A socket's time limit shows as "would block"; people are told what it means.
+/// Replaces a socket's timeout, which appears as "would block", by a readable error.
 fn explained(error: io::Error) -> io::Error {
     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
         return io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time");
@@ -186,13 +186,13 @@ fn put_command<A: AsRef<[u8]>>(to: &mut Vec<u8>, args: &[A]) {
     resp::encode_command(to, &args);
 }
 
-/// The first address a server's name stands for. May ask the network, and wait for it.
+/// Returns the first address that a server's name resolves to. May query the network and block.
 pub(crate) fn resolve(address: &Address) -> io::Result<SocketAddr> {
     let nothing = || io::Error::new(io::ErrorKind::NotFound, "its name stands for no address");
     (address.host.as_str(), address.port).to_socket_addrs()?.next().ok_or_else(nothing)
 }
 
-/// TLS with the server at this address, which must prove to be the host it is called by.
+/// Starts TLS with the server at this address, which must prove that it is the named host.
 pub(crate) fn tls_connection(
     config: &Arc<ClientConfig>,
     address: &Address,

@@ -1,5 +1,5 @@
-//! Runs a job of `fleet` to its end over blocking connections: one a server that its asks share, and
-//! one a server that is its own.
+//! Runs a job of `fleet` to its end over blocking connections: per server, one that its asks share, and one
+//! that is the job's own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ impl Runner {
         Runner { servers, access, patience, connections: BTreeMap::new() }
     }
 
-    /// Runs a job. An error says what kept it from its end, for people.
+    /// Runs a job. The error is a readable reason why it did not finish.
     pub fn run(&mut self, job: &mut dyn Job) -> Result<Answer, String> {
         let mut step = job.start();
         loop {

@@ -1,5 +1,5 @@
-//! A connection to a cluster: a socket to each of its nodes, around `fleet::cluster::Session`, which
-//! decides what goes where. To whoever reads and writes, it is one stream.
+//! A connection to a cluster: a socket to each of its nodes, around `fleet::cluster::Session`, which routes
+//! the commands. For its user it is one stream.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use resp::ReplySkipper;
 use super::{Outbox, Stream, must_wait};
 use crate::servers::{Access, Learnt, resolve};
 
-/// How much is read from a node at once.
+/// Maximum number of bytes per read from a node.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 pub(crate) struct ClusterStream {
     session: Session,
-    /// By the session's numbers.
+    /// Sockets, indexed by the session's node numbers.
     sockets: Vec<Option<Socket>>,
     registry: Registry,
-    /// All sockets have the same: any of them means that this stream has something to do.
+    /// Token shared by all sockets: an event on any of them means that this stream has something to do.
     token: Token,
     access: Access,
     learnt: Arc<Learnt>,
@@ -30,13 +30,13 @@ pub(crate) struct ClusterStream {
 struct Socket {
     stream: Stream,
     skipper: ReplySkipper,
-    /// The beginning of an answer whose end has not come.
+    /// The beginning of an incomplete answer.
     input: Vec<u8>,
     output: Outbox,
 }
 
 impl ClusterStream {
-    /// Begins with the node that was named, or with one that it once told us of.
+    /// Starts with the named node, or with one that it reported earlier.
     pub(crate) fn connect(
         address: &Address,
         access: &Access,
@@ -87,7 +87,7 @@ impl ClusterStream {
         }
     }
 
-    /// Reads all there is from all nodes, and sends what follows from it.
+    /// Reads everything available from all nodes, and sends what follows from it.
     fn hear(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; CHUNK_BYTES];
         for node in 0..self.sockets.len() {
@@ -129,7 +129,7 @@ impl ClusterStream {
         self.session.on_lost(node, why).map_err(io::Error::other)
     }
 
-    /// Connects to whom the session wants, and sends what it has for each node.
+    /// Connects to the nodes the session wants, and sends its bytes for each node.
     fn turn(&mut self) -> io::Result<()> {
         while let Some((node, address)) = self.session.next_to_connect() {
             if self.sockets.len() <= node {

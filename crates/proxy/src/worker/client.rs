@@ -1,4 +1,4 @@
-//! What a worker keeps of a client between its turns.
+//! State of a client between its turns.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::Instant;
@@ -15,7 +15,7 @@ pub(crate) struct Client {
     pub stream: TcpStream,
     pub id: u64,
     pub parser: RequestParser,
-    /// The beginning of a request whose end has not come yet, or requests that have to wait.
+    /// The beginning of an incomplete request, or requests that have to wait.
     pub input: Vec<u8>,
     pub replies: Replies,
     pub protocol: Protocol,
@@ -23,30 +23,30 @@ pub(crate) struct Client {
     pub name: Vec<u8>,
     pub transaction: Transaction,
     pub subscriptions: Subscriptions,
-    /// A link that is its own just now: a WATCH holds there, or a command waits there.
+    /// The link that this client owns now, because it holds a WATCH or a blocking command there.
     pub own: Option<usize>,
-    /// The request that waits there.
+    /// The blocking request on that link.
     pub waits: Option<Waits>,
-    /// Why what its next request needed could not be done; that request's answer.
+    /// Reason why the preparation of the next request failed; it becomes that request's answer.
     pub failed: Option<String>,
-    /// Since when its next request has been waiting for a server or a switch of maps.
+    /// Time since which its next request has been waiting for a server or a switch of maps.
     pub waiting_since: Option<Instant>,
-    /// A request that holds up those behind it: it changes what they mean, or must be done first.
+    /// True while a request holds up those behind it: it changes their meaning, or must be done first.
     pub busy: bool,
-    /// `input` has requests that could not run yet.
+    /// True if `input` has requests that could not run yet.
     pub put_off: bool,
-    /// More may be waiting in the socket.
+    /// True if the socket may have more to read.
     pub readable: bool,
-    /// It sends no more: once all is read, the stream is at its end.
+    /// True if the client sends no more: once everything is read, the stream is at its end.
     pub hung_up: bool,
-    /// It has said its last word; it is closed when it has been told everything.
+    /// True if no more requests are accepted; the connection is closed when all answers are sent.
     pub closing: bool,
-    /// Its socket is closed. It stays until every answer it awaited has come and was thrown away, so
-    /// that none is taken for a successor's.
+    /// True if its socket is closed. The client stays until every awaited answer has arrived and was
+    /// discarded, so that none is taken for a successor's.
     pub gone: bool,
-    /// It is in the list of those to be flushed.
+    /// True if it is in the list of clients to be flushed.
     pub touched: bool,
-    /// The last round it had its turn in.
+    /// Last round in which it had its turn.
     pub round: u64,
 }
 
@@ -78,13 +78,13 @@ impl Client {
         }
     }
 
-    /// Whether its requests mean what they say: nothing is queued, and it has shown who it is.
+    /// Returns whether its requests run normally: it is authenticated, has no open transaction and no subscriptions.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.authenticated && !self.transaction.is_open() && self.subscriptions.is_empty()
     }
 
-    /// Reads what fits. Nothing to read is no fault, the end of the stream is.
+    /// Reads what fits. Nothing to read is not an error; the end of the stream is.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let filled = loop {
             match self.stream.read(into) {
@@ -99,7 +99,7 @@ impl Client {
         Ok(filled)
     }
 
-    /// Sends what the socket takes.
+    /// Sends what the socket accepts.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while !self.replies.unsent().is_empty() {
             match self.stream.write(self.replies.unsent()) {

@@ -1,5 +1,5 @@
-//! A server's answers, handed to whoever awaits them. In the usual case an answer's bytes are copied
-//! from the read buffer to its client's output and never looked at: only its end is found.
+//! Passes a server's answers to their receivers. Usually an answer's bytes are copied from the read buffer to
+//! its client's output without being parsed: only the end of the answer is found.
 
 use std::io::ErrorKind;
 
@@ -8,13 +8,13 @@ use super::replies::Ticket;
 use super::round::encoded;
 use super::{READ_BYTES, Worker};
 
-/// How much of a large answer is read at once.
+/// Maximum number of bytes per read of a large answer.
 const LARGE_READ_BYTES: usize = 4 * 1024 * 1024;
-/// Reads of one link in a row, before others have their turn.
+/// Maximum consecutive reads of one link before others have their turn.
 const READS_MAX: usize = 16;
 
 impl Worker<'_> {
-    /// A server has something to say.
+    /// Reads from a link that is ready.
     pub(super) fn read_link(&mut self, index: usize) {
         for _ in 0..READS_MAX {
             let Some(link) = self.links.get(index) else { return };
@@ -51,7 +51,7 @@ impl Worker<'_> {
         done
     }
 
-    /// Reads behind the beginning of an answer that was cut off.
+    /// Reads more of an answer whose beginning was received before.
     fn read_on(&mut self, index: usize) -> Result<(), String> {
         let link = &mut self.links[index];
         let mut input = std::mem::take(&mut link.input);
@@ -103,7 +103,7 @@ impl Worker<'_> {
         Err(error.to_string())
     }
 
-    /// Hands on all whole answers in `bytes`, and says how far it came.
+    /// Passes on all complete answers in `bytes`, and returns the number of bytes consumed.
     fn deliver(&mut self, index: usize, bytes: &[u8]) -> Result<usize, String> {
         let mut at = 0;
         loop {
@@ -143,7 +143,7 @@ impl Worker<'_> {
         }
     }
 
-    /// An answer for a client, whose turn may not have come yet.
+    /// Gives a client an answer, whose turn may not have come yet.
     #[inline]
     pub(super) fn answer_client(&mut self, index: usize, ticket: Ticket, reply: &[u8]) {
         let client = &mut self.clients[index];
@@ -155,14 +155,14 @@ impl Worker<'_> {
         }
     }
 
-    /// An error of our own; the text begins with its code.
+    /// Answers with an error of our own; the text begins with its code.
     pub(super) fn answer_error(&mut self, index: usize, ticket: Ticket, text: impl AsRef<[u8]>) {
         let protocol = self.clients[index].protocol;
         let reply = encoded(protocol, |reply| reply.error(text));
         self.answer_client(index, ticket, &reply);
     }
 
-    /// Somebody will not get the answer they await: their link is gone.
+    /// Fails an awaited answer because the link is gone.
     pub(super) fn disappoint(&mut self, awaiter: Awaiter, text: &str) {
         match awaiter {
             Awaiter::Client { client, ticket } | Awaiter::Executed { client, ticket } => {

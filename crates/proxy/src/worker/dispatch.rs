@@ -1,5 +1,4 @@
-//! What is to be done with a request: `fleet::decide` says what, here it is begun. A request that has
-//! to wait has done nothing; it comes again.
+//! Starts a request as `fleet::decide` says. A request that has to wait has done nothing yet; it is tried again.
 
 use fleet::{Command, Plan, Server, decide};
 use resp::Protocol;
@@ -9,12 +8,12 @@ use super::link::Awaiter;
 use super::links::Way;
 use super::round::Request;
 
-/// What became of a request.
+/// Result of starting a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ran {
     /// It is answered, or will be.
     Done,
-    /// It has to wait, and all of its client's that follow with it.
+    /// It has to wait, together with all later requests of its client.
     NotYet,
 }
 
@@ -24,7 +23,7 @@ impl Worker<'_> {
         self.begun += 1;
         let client = &mut self.clients[index];
         if let Some(text) = client.failed.take() {
-            // What had to be done before it could not be done.
+            // The preparation for this request failed.
             return self.refuse(index, &text);
         }
         if !client.is_plain()
@@ -76,7 +75,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends a request on as it is.
+    /// Forwards a request unchanged.
     #[inline]
     pub(super) fn forward(
         &mut self,
@@ -98,7 +97,7 @@ impl Worker<'_> {
         Ran::Done
     }
 
-    /// To the first server that can be reached.
+    /// Forwards a request to the first server that can be reached.
     fn anywhere(&mut self, index: usize, request: (&Request<'_>, &[&[u8]])) -> Ran {
         let servers = self.fleet.view.walk();
         let protocol = self.clients[index].protocol;
@@ -107,7 +106,7 @@ impl Worker<'_> {
         self.forward(index, server, request)
     }
 
-    /// There is no link: wait for one, or say why not.
+    /// Handles a missing link: waits for one, or refuses with the reason.
     pub(super) fn no_way(&mut self, index: usize, way: Way) -> Ran {
         match way {
             Way::Wait => {
@@ -117,7 +116,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Lets a request wait, but not for ever.
+    /// Lets a request wait, up to a timeout.
     pub(super) fn wait_or_refuse(&mut self, index: usize, text: &str) -> Ran {
         let since = *self.clients[index].waiting_since.get_or_insert(self.now);
         if self.now.saturating_duration_since(since) < self.shared.options.limits.parked_time_max {
@@ -132,7 +131,7 @@ impl Worker<'_> {
         Ran::Done
     }
 
-    /// What a client may not do in the state it is in, and what means something else there.
+    /// Handles requests that are forbidden or mean something else in the client's present state.
     fn run_in_state(&mut self, index: usize, args: &[&[u8]]) -> Option<Ran> {
         let name = Command::find(args[0]).map_or("", |command| command.name);
         let client = &self.clients[index];

@@ -1,5 +1,5 @@
-//! Requests that run on several servers at once, and how their answers become one: MGET and its
-//! like, part by part; KEYS, DBSIZE, SCRIPT, everywhere; SCAN, server after server.
+//! Requests that run on several servers at once, and the merging of their answers: MGET and similar commands,
+//! part by part; KEYS, DBSIZE, SCRIPT on all servers; SCAN on server after server.
 
 mod merge;
 
@@ -18,7 +18,7 @@ use super::link::Awaiter;
 use super::replies::Ticket;
 use super::round::encoded;
 
-/// A request whose parts are under way.
+/// A request whose parts are in flight.
 pub(crate) struct Gather {
     client: usize,
     ticket: Ticket,
@@ -29,12 +29,12 @@ pub(crate) struct Gather {
     left: usize,
 }
 
-/// How answers become one.
+/// Rule for merging the answers.
 enum How {
     Merge(Merge),
-    /// As `Merge::ByKey`: where the items of each part belong.
+    /// Like `Merge::ByKey`; holds the positions of each part's items in the merged answer.
     ByKey(Vec<Vec<usize>>),
-    /// One server's part of a SCAN, and the view it began in.
+    /// One server's part of a SCAN, and the view in which it began.
     Scan(Cursor, View),
 }
 
@@ -43,14 +43,14 @@ impl How {
         if scatter.merge != Merge::ByKey {
             return How::Merge(scatter.merge);
         }
-        // Keys are the only arguments of such a command, from the first on.
+        // Such a command has only keys as arguments, from the first on.
         let places = |part: &Part| part.keys.iter().map(|key| key - 1).collect();
         How::ByKey(scatter.parts.iter().map(places).collect())
     }
 }
 
 impl Worker<'_> {
-    /// Begins a request of so many parts.
+    /// Starts a request with this many parts.
     fn begin_gather(&mut self, client: usize, how: How, parts: usize) -> usize {
         let Worker { clients, gathers, .. } = self;
         let ticket = clients[client].replies.expect();
@@ -77,7 +77,7 @@ impl Worker<'_> {
         for part in &scatter.parts {
             let PartRun::Forward(server) = part.run else { continue };
             if let Err(way) = self.shared_link(server, protocol) {
-                // All or nothing, as far as that can be known beforehand.
+                // All or nothing, as far as that can be known in advance.
                 return self.no_way(index, way);
             }
         }
@@ -103,7 +103,7 @@ impl Worker<'_> {
         Ran::Done
     }
 
-    /// Sends commands to a server that has a link, or disappoints those who await the answers.
+    /// Sends commands to a server that has a link, or fails the awaited answers.
     fn ask(&mut self, server: Server, protocol: Protocol, commands: &[(&[&[u8]], Awaiter)]) {
         match self.shared_link(server, protocol) {
             Ok(link) => {
@@ -134,7 +134,7 @@ impl Worker<'_> {
         if matches!(args[0].to_ascii_lowercase().as_slice(), b"flushall" | b"flushdb") {
             return self.flush_everywhere(index, servers, args);
         }
-        // DBSIZE is two questions: how many keys, and how many of them are the fleet's own.
+        // DBSIZE needs two questions: the number of keys, and how many of them are the fleet's own.
         let each = if merge == Merge::Sizes { 2 } else { 1 };
         let gather = self.begin_gather(index, How::Merge(merge), servers.len() * each);
         let mut own_keys: Vec<&[u8]> = vec![b"EXISTS"];
@@ -149,7 +149,7 @@ impl Worker<'_> {
         Ran::Done
     }
 
-    /// Empties every server but for what the fleet keeps there.
+    /// Deletes all keys on every server except the fleet's own.
     fn flush_everywhere(&mut self, index: usize, servers: &[Server], args: &[&[u8]]) -> Ran {
         if self.fleet.view.phase() != &fleet::view::Phase::Settled {
             let text = "ERR keys are being moved; a fleet is emptied when its migration has ended";
@@ -185,7 +185,7 @@ impl Worker<'_> {
 }
 
 impl Gather {
-    /// The answer for the client. A part that failed is the answer for all.
+    /// Returns the answer for the client. An error in one part is the answer for all.
     fn reply(&self) -> Vec<u8> {
         if let Some(error) = self.parts.iter().find(|part| part.starts_with(b"-")) {
             return error.clone();

@@ -1,9 +1,8 @@
-//! What a new link says before it takes commands: who we are, in which protocol we talk, and on which
-//! map we act.
+//! The greeting on a new link before it takes commands: our credentials, the protocol, and the map on which we act.
 //!
-//! The name comes in two steps. First epoch 0, then the server's configuration is read, then the
-//! epoch we act on. A switch of maps waits for, or kills, every connection with an older name, so
-//! whatever we have not seen yet cannot have been switched to while this link takes commands.
+//! The name is set in two steps: first with epoch 0, then the server's configuration is read, then with the
+//! epoch we act on. A switch of maps waits for, or kills, every connection with an older name, so a map that
+//! we have not seen yet cannot have been switched to while this link takes commands.
 
 use fleet::switch::Agreement;
 use fleet::{Config, Epoch};
@@ -52,7 +51,7 @@ impl Worker<'_> {
     ) -> Result<(), String> {
         let value = value_of(reply)?;
         match (hello, value) {
-            // Older servers have no number for it; then its commands cannot be interrupted.
+            // Older servers have no ID for the connection; then its blocking commands cannot be interrupted.
             (Hello::Id, id) => {
                 let number = if let Value::Integer(number) = id { Some(number) } else { None };
                 self.links[index].client_id = number;
@@ -72,7 +71,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// One of its nodes need not have the configuration, and a link that only listens need not know it.
+    /// Returns whether the link listens to a cluster's node. Such a node may lack the configuration, and a
+    /// listening link does not need it.
     fn listens_to_cluster(&self, index: usize) -> bool {
         let Link { server, purpose, .. } = self.links[index];
         purpose == Purpose::Listening && self.fleet.view.is_cluster(server)
@@ -82,7 +82,7 @@ impl Worker<'_> {
         let config = Config::read(answer).map_err(|error| error.to_string())?;
         let config = config.ok_or("its server.config.* keys are missing")?;
         if config.epoch > self.fleet.view.epoch() {
-            // It knows of a map that we do not know of yet.
+            // The server knows a map that we do not know yet.
             self.links[index].ahead = Some(config.epoch);
             self.shared.look_again();
             return Ok(());
@@ -96,7 +96,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Links that were ahead of us may come up when we have caught up.
+    /// Brings up the links that were ahead of us, once we have caught up.
     pub(super) fn welcome_the_ahead(&mut self) {
         let epoch = self.fleet.view.epoch();
         let ready = |ahead: Option<Epoch>| ahead.is_some_and(|ahead| ahead <= epoch);
@@ -119,7 +119,7 @@ impl Worker<'_> {
     }
 }
 
-/// A whole reply as a value.
+/// Parses a complete reply.
 pub(super) fn value_of(reply: &[u8]) -> Result<Value, String> {
     match ReplyParser::default().next(reply, 0) {
         Ok(Some((value, _))) => Ok(value),

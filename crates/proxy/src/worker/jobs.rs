@@ -1,9 +1,9 @@
-//! Requests on keys that are on their way. What is asked of whom, and in which order, is decided by
-//! the jobs of `fleet`; here their questions are sent and their answers handed in.
+//! Requests on moving keys. The jobs of `fleet` decide which servers are asked what, and in which order; this
+//! module sends their questions and passes in the answers.
 //!
-//! Of one client, a request on a key waits for that client's earlier jobs on it, so that its
-//! requests keep their order. Two writes of one key wait for each other, whoever sent them: at the
-//! server they would only get in each other's way.
+//! A request on a key waits for its client's earlier jobs on that key, so that the client's requests keep
+//! their order. Two writes of one key wait for each other, whoever sent them: at the server they would only
+//! disturb each other.
 
 mod flush;
 mod task;
@@ -31,14 +31,14 @@ use super::replies::Ticket;
 #[derive(Default)]
 pub(crate) struct Jobs {
     running: Slab<Running>,
-    /// Jobs under way on each key.
+    /// Running jobs on each key.
     keys: BTreeMap<Vec<u8>, OnKey>,
-    /// Something has changed that jobs without a link may have waited for.
+    /// True if something has changed that jobs without a link may be waiting for.
     pub stirred: bool,
     serial: u32,
 }
 
-/// Who is busy with a key.
+/// Users of a key.
 #[derive(Default)]
 struct OnKey {
     clients: Vec<usize>,
@@ -48,30 +48,30 @@ struct OnKey {
 struct Running {
     task: Task,
     waiter: Waiter,
-    /// Whose request it is part of.
+    /// The client whose request it is part of.
     client: usize,
     keys: Vec<Vec<u8>>,
     epoch: Epoch,
     protocol: Protocol,
     state: State,
-    /// The answers to the last ask that have come, as they came.
+    /// Answers to the last ask received so far, as they came.
     answers: Vec<Vec<u8>>,
     expected: usize,
-    /// Its own link, if it has one: where to, and which.
+    /// Its own link, if it has one: the server and the link's index.
     own: Option<(Server, usize)>,
 }
 
 enum State {
-    /// Another one is writing the same key.
+    /// Waits for another job that writes the same key.
     Behind,
-    /// To be asked as soon as there is a link.
+    /// To be sent as soon as there is a link.
     Unasked(Ask),
-    /// The ask with this number is under way.
+    /// The ask with this number is in flight.
     Asked(u32),
     Waiting(Instant),
 }
 
-/// Who is told when a job has ended.
+/// Receiver of a job's result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Waiter {
     Client {
@@ -82,31 +82,31 @@ pub(crate) enum Waiter {
         gather: usize,
         part: usize,
     },
-    /// This client's next request could not run before.
+    /// A client whose next request could not run before the job.
     Resume {
         client: usize,
     },
 }
 
 impl Jobs {
-    /// Whether one of these keys is being worked on for this client.
+    /// Returns whether a job of this client is running on one of these keys.
     pub(crate) fn are_on_any(&self, client: usize, keys: &[Vec<u8>]) -> bool {
         let on = |key: &Vec<u8>| self.keys.get(key).is_some_and(|on| on.clients.contains(&client));
         self.are_on_keys() && keys.iter().any(on)
     }
 
-    /// Whether any keys are being worked on.
+    /// Returns whether jobs are running on any keys.
     #[inline]
     pub(crate) fn are_on_keys(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// Whether a job of an earlier epoch is not finished.
+    /// Returns whether a job of an earlier epoch is still running.
     pub(crate) fn any_before(&self, epoch: Epoch) -> bool {
         self.running.iter().any(|(_, running)| running.epoch != epoch)
     }
 
-    /// When the next job has waited long enough.
+    /// Returns the time at which the next waiting job is due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         let due = |(_, running): (usize, &Running)| match running.state {
             State::Waiting(until) => Some(until),
@@ -142,7 +142,7 @@ impl Jobs {
 }
 
 impl Worker<'_> {
-    /// Whether a request must wait for a job on one of its keys.
+    /// Returns whether a request must wait for a job on one of its keys.
     pub(super) fn must_wait_for_jobs(&self, index: usize, args: &[&[u8]]) -> bool {
         let Some(command) = Command::find(args[0]) else { return false };
         let Ok(places) = command.key_places(args) else { return false };
@@ -168,7 +168,7 @@ impl Worker<'_> {
 
     pub(super) fn begin_write(&mut self, index: usize, bring: &Bring, args: &[&[u8]]) -> Ran {
         if bring.keys.len() > 1 && self.clients[index].replies.awaited() > 0 {
-            return Ran::NotYet; // Its keys may each be busy with an earlier request.
+            return Ran::NotYet; // Earlier requests may be using its keys.
         }
         let ticket = self.clients[index].replies.expect();
         let task = Task::write(bring, self.shared.token(), args);
@@ -176,7 +176,7 @@ impl Worker<'_> {
         Ran::Done
     }
 
-    /// Brings the keys of a client's next request to their place; then it runs.
+    /// Moves the keys of a client's next request to their new server; then the request runs.
     pub(super) fn bring_first(&mut self, index: usize, bring: &Bring, args: &[&[u8]]) -> Ran {
         if self.clients[index].replies.awaited() > 0 {
             return Ran::NotYet;
@@ -304,7 +304,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Whoever had a link of its own has it no more, before anything was asked there.
+    /// Handles the loss of an own link before anything was asked on it.
     pub(super) fn holder_lost(&mut self, holder: Holder, text: &str) {
         match holder {
             Holder::Job(job) => {
@@ -320,7 +320,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Jobs that waited for a link or for time go on.
+    /// Continues jobs that waited for a link or for a time.
     pub(super) fn run_waiting_jobs(&mut self) {
         let stirred = std::mem::take(&mut self.jobs.stirred);
         if self.jobs.running.is_empty() {
@@ -359,7 +359,7 @@ impl Worker<'_> {
         let running = self.jobs.running.remove(job);
         self.jobs.leave(&running);
         if let Some((_, link)) = running.own {
-            // A job that failed half way may have left a WATCH there.
+            // A job that failed half-way may have left a WATCH there.
             match &end {
                 Ok(_) => self.release_own(link),
                 Err(_) => self.close_own(link),
@@ -400,7 +400,7 @@ impl Worker<'_> {
     }
 }
 
-/// The bytes a job has picked for an answer.
+/// Returns the bytes that a job has picked for an answer.
 fn picked(answer: Answer, answers: &[Vec<u8>]) -> Result<Vec<u8>, String> {
     let wrong = || "ERR the server's answer makes no sense".to_owned();
     match answer {

@@ -1,7 +1,7 @@
-//! A connection of a worker to one server: what is to be sent, and who awaits which answer.
+//! A worker's connection to one server: the bytes to send, and the receivers of the answers.
 //!
-//! Answers come in the order of the commands, so the link is two queues. It greets first
-//! (`greeting.rs`) and takes commands only when it is up; `deliver.rs` hands its answers on.
+//! Answers come in the order of the commands, so the link is two queues. It greets first (`greeting.rs`) and
+//! takes commands only when it is up; `deliver.rs` passes its answers on.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,28 +13,28 @@ use resp::{Protocol, ReplySkipper};
 use super::replies::Ticket;
 use crate::stream::{Outbox, Stream};
 
-/// Who gets an answer.
+/// Receiver of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Awaiter {
-    /// This request of this client, as the bytes came.
+    /// This request of this client; the bytes are forwarded unchanged.
     Client { client: u32, ticket: Ticket },
     /// A part of a request that runs on several servers.
     Gather { gather: u32, part: u32 },
-    /// A job's ask with this number; its answers are read.
+    /// A job's ask with this number; its answers are parsed.
     Job { job: u32, serial: u32 },
-    /// A client that waits for nothing else (BLPOP and its like).
+    /// A client in a blocking command (BLPOP and similar), which waits for nothing else.
     Waited { client: u32 },
     /// A client that waits for its WATCH.
     Watched { client: u32 },
-    /// As `Client`; then the link, which was its own, is free.
+    /// Like `Client`; then the link, which the client owned, is free.
     Executed { client: u32, ticket: Ticket },
-    /// Our own greeting, or a change of our name.
+    /// The greeting, or a change of our connection name.
     Greeting(Hello),
-    /// Nobody: an OK before the answer that counts.
+    /// Nobody: an OK before the answer that matters.
     Nobody,
 }
 
-/// What was said to a server before it was sent commands.
+/// A command of the greeting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hello {
     Auth,
@@ -44,27 +44,27 @@ pub(crate) enum Hello {
     Config,
 }
 
-/// Who has a link of its own.
+/// Owner of an own link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holder {
     Job(u32),
     Client(u32),
 }
 
-/// What a link is for.
+/// Purpose of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// For the commands of all clients.
+    /// Carries the commands of all clients.
     Shared,
-    /// For one job or one client at a time.
+    /// Serves one job or one client at a time.
     Own,
-    /// For the channels that clients of this worker listen to.
+    /// Receives the channels to which clients of this worker are subscribed.
     Listening,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LinkState {
-    /// The connection is being made, or the greeting is under way.
+    /// The connection is being established, or the greeting is in flight.
     Greeting,
     Up,
 }
@@ -77,25 +77,25 @@ pub(crate) struct Link {
     pub state: LinkState,
     /// The epoch in its name, once it is up.
     pub epoch: Epoch,
-    /// The epoch of a map that its server knows of and we do not: it waits for us to catch up.
+    /// The epoch of a map that the server knows and we do not: the link waits until we have caught up.
     pub ahead: Option<Epoch>,
-    /// Whose it is, if it is one's own.
+    /// The owner, if it is an own link.
     pub holder: Option<Holder>,
-    /// The server's number for this connection, if it told: for CLIENT UNBLOCK.
+    /// The server's ID of this connection, if the server reported it: for CLIENT UNBLOCK.
     pub client_id: Option<i64>,
     pub awaiting: VecDeque<Awaiter>,
     output: Outbox,
-    /// The beginning of an answer whose end has not come yet.
+    /// The beginning of an incomplete answer.
     pub input: Vec<u8>,
     pub skipper: ReplySkipper,
-    /// More may be waiting in the socket.
+    /// True if the socket may have more to read.
     pub readable: bool,
     pub hung_up: bool,
-    /// It is in the list of those to be flushed.
+    /// True if it is in the list of links to be flushed.
     pub touched: bool,
-    /// When something was last asked of an idle server, or last heard of a busy one.
+    /// Time of the last question to an idle server, or of the last bytes from a busy one.
     pub since: Instant,
-    /// It may be silent for as long as it likes: a command waits there.
+    /// True if it may be silent for any time: a command blocks there.
     pub patient: bool,
 }
 
@@ -123,7 +123,7 @@ impl Link {
         }
     }
 
-    /// Appends commands in the protocol; `awaiter` gets the answer to each of them.
+    /// Appends a command in wire format; `awaiter` gets its answer.
     #[inline]
     pub(crate) fn push(&mut self, now: Instant, bytes: &[u8], awaiter: Awaiter) {
         if self.awaiting.is_empty() {
@@ -141,7 +141,7 @@ impl Link {
         self.awaiting.push_back(awaiter);
     }
 
-    /// As `push`, of several commands: each answer goes to the same awaiter.
+    /// Appends several commands like `push`; the same awaiter gets each answer.
     pub(crate) fn push_several(
         &mut self,
         now: Instant,
@@ -155,23 +155,23 @@ impl Link {
         self.awaiting.extend(std::iter::repeat_n(awaiter, count));
     }
 
-    /// A command on a listening link, where answers tell themselves what they are about.
+    /// Appends a command on a listening link, where the answers themselves say what they are about.
     pub(crate) fn push_unanswered(&mut self, args: &[&[u8]]) {
         resp::encode_command(self.output.bytes(), args);
     }
 
-    /// Bytes the server has not taken.
+    /// Returns the number of bytes the server has not accepted.
     pub(crate) fn unsent(&self) -> usize {
         self.output.unsent()
     }
 
-    /// Sends what the socket takes.
+    /// Sends what the socket accepts.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.output.flush(&mut self.stream)
     }
 }
 
-/// Where a link leads.
+/// Target of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LinkTo {
     pub server: Server,

@@ -1,5 +1,5 @@
-//! The worker's links to the servers: opened, watched over, renamed when the maps change, lost and
-//! opened again with growing patience. `greeting.rs` has what a new one says.
+//! The worker's links to the servers: opens them, supervises them, renames them when the maps change, and
+//! reopens lost ones with back-off. `greeting.rs` has the greeting of a new link.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,24 +12,24 @@ use super::link::{Awaiter, Hello, Link, LinkState, LinkTo, Purpose};
 use super::{Worker, link_token};
 use crate::stream::{ClusterStream, Stream};
 
-/// How long connecting and greeting may take.
+/// Timeout for connecting and greeting.
 const GREETING_MAX: Duration = Duration::from_secs(2);
-/// How long to wait before a server is tried again: first, and at most.
+/// Back-off before a server is tried again: first, and maximum.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);
 
-/// The ways to the servers for the commands of all clients: one a server and protocol.
+/// The links for the commands of all clients: one per server and protocol.
 #[derive(Default)]
 pub(super) struct Doors {
     by_server: Vec<[Door; 2]>,
-    /// The epoch that all links were told of last.
+    /// The epoch to which all links were renamed last.
     named: Option<Epoch>,
 }
 
 #[derive(Default)]
 struct Door {
     link: Option<usize>,
-    /// When to try again, after it was lost.
+    /// Time of the next attempt, after the link was lost.
     closed: Option<Closed>,
 }
 
@@ -39,11 +39,11 @@ struct Closed {
     why: String,
 }
 
-/// Why a command cannot be sent now.
+/// Reason why a command cannot be sent now.
 pub(super) enum Way {
-    /// The link is being made.
+    /// The link is being opened.
     Wait,
-    /// The error for whoever asks.
+    /// The error for the requester.
     Refuse(String),
 }
 
@@ -55,7 +55,7 @@ impl Doors {
         &mut self.by_server[server.0][place(protocol)]
     }
 
-    /// A link that is up, if this server has one.
+    /// Returns the link to this server, if it has one.
     #[inline]
     fn open(&self, server: Server, protocol: Protocol) -> Option<usize> {
         self.by_server.get(server.0)?[place(protocol)].link
@@ -70,7 +70,7 @@ fn place(protocol: Protocol) -> usize {
 }
 
 impl Worker<'_> {
-    /// The link for commands to this server.
+    /// Returns the link for commands to this server.
     #[inline]
     pub(super) fn shared_link(&mut self, server: Server, protocol: Protocol) -> Result<usize, Way> {
         if let Some(index) = self.doors.open(server, protocol) {
@@ -131,7 +131,7 @@ impl Worker<'_> {
         let entry = self.links.vacant_entry();
         let index = entry.key();
         let mut stream = match (known.address.kind, to.purpose) {
-            // Any node hears what is published at any other.
+            // Every node receives what is published at any other.
             (Kind::Plain, _) | (Kind::Cluster, Purpose::Listening) => {
                 let socket = known.socket.ok_or("its name stands for no address")?;
                 Stream::connect_plain(socket, &known.address, access).map_err(text)?
@@ -148,7 +148,7 @@ impl Worker<'_> {
         Ok(index)
     }
 
-    /// A link is up: what waited for it may go on.
+    /// Handles a link that came up: requests that waited for it may continue.
     pub(super) fn link_is_up(&mut self, index: usize) {
         let Link { server, protocol, purpose, .. } = self.links[index];
         if purpose == Purpose::Shared {
@@ -158,7 +158,7 @@ impl Worker<'_> {
         self.jobs.stirred = true;
     }
 
-    /// A link is of no use any more. Whoever awaits an answer there is told.
+    /// Closes an unusable link. Every receiver of an answer there gets an error.
     pub(super) fn lose_link(&mut self, index: usize, why: &str) {
         let mut link = self.links.remove(index);
         if link.state == LinkState::Up && link.holder.is_some() | !link.awaiting.is_empty() {
@@ -187,7 +187,7 @@ impl Worker<'_> {
         self.jobs.stirred = true;
     }
 
-    /// Looks after links that say nothing, and servers that were away.
+    /// Checks for silent links, and retries servers that were unreachable.
     pub(super) fn check_links(&mut self) {
         let (now, limits) = (self.now, self.shared.options.limits);
         let silent = |link: &Link| {
@@ -212,7 +212,7 @@ impl Worker<'_> {
         self.listen_again();
     }
 
-    /// Opens the ways to all servers that have keys, so that the first command need not wait.
+    /// Opens the links to all servers that have keys, so that the first command need not wait.
     pub(super) fn open_doors(&mut self) {
         for server in self.fleet.view.walk() {
             for protocol in [Protocol::Resp2, Protocol::Resp3] {
@@ -227,7 +227,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Takes in what the watcher has learnt.
+    /// Takes over the fleet as the watcher last published it.
     pub(super) fn look_at_the_map(&mut self) {
         let fleet = self.shared.fleet.load();
         if Arc::ptr_eq(&fleet, &self.fleet) {
@@ -246,9 +246,9 @@ impl Worker<'_> {
         self.stirred = true;
     }
 
-    /// Says on every link that we no longer act on the map before: the server runs commands in their
-    /// order, so behind all that is under way. Jobs are finished first; nothing new begins meanwhile
-    /// on keys that move.
+    /// Renames every link to say that we no longer act on the previous map. The server executes commands in
+    /// order, so the rename follows everything in flight. Jobs are finished first; nothing new starts
+    /// meanwhile on keys that move.
     pub(super) fn rename_links(&mut self) {
         let epoch = self.fleet.view.epoch();
         if self.doors.named == Some(epoch) || self.jobs.any_before(epoch) {
@@ -275,7 +275,7 @@ impl Worker<'_> {
     }
 }
 
-/// What clients are told of a server that cannot be reached.
+/// Returns the error for clients of a server that cannot be reached.
 pub(super) fn away(fleet: &crate::shared::Fleet, server: Server, why: &str) -> String {
     let address = fleet.servers.get(server.0).map(|known| known.address.to_string());
     format!("ERR server {} is away: {why}", address.unwrap_or_else(|| server.0.to_string()))

@@ -1,4 +1,4 @@
-//! What the proxy answers itself: who a client is, and how its connection is.
+//! Requests that the proxy answers itself: authentication, and properties of the connection.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -98,7 +98,7 @@ impl Worker<'_> {
             rest = behind;
         }
         if protocol != self.clients[index].protocol && self.clients[index].replies.awaited() > 0 {
-            return Ran::NotYet; // Those before it are answered in the other protocol.
+            return Ran::NotYet; // Earlier requests are answered in the other protocol.
         }
         let mut name = None;
         while !rest.is_empty() {
@@ -247,7 +247,7 @@ fn describe(client: &Client) -> String {
     )
 }
 
-/// Compares secrets in a time that does not tell where they differ.
+/// Compares secrets in a time that does not reveal where they differ.
 fn same(wanted: &[u8], given: &[u8]) -> bool {
     let differences = wanted.iter().zip(given).fold(0, |seen, (one, other)| seen | (one ^ other));
     wanted.len() == given.len() && differences == 0

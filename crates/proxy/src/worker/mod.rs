@@ -1,26 +1,26 @@
 //! An I/O thread of the proxy: one epoll loop over its own clients and its own links to the servers.
 //!
-//! A round takes in all answers that have come, then all requests, and then writes to each server
-//! and each client once. So many clients' requests share a write to their server, and a server's
-//! answers to many clients a read. Nothing is handed to another thread on the way.
+//! A round takes in all answers that have arrived, then all requests, and then writes to each server and each
+//! client once. In this way many clients' requests share one write to their server, and a server's answers to many
+//! clients share one read. Nothing is handed to another thread on the way.
 //!
-//! A request's way: `round.rs` reads and parses it, `dispatch.rs` finds what to do with it, `link.rs`
-//! carries it, `deliver.rs` brings the answer back, and `replies.rs` puts it in its turn.
+//! The path of a request: `round.rs` reads and parses it, `dispatch.rs` decides what to do with it, `link.rs`
+//! carries it, `deliver.rs` brings the answer back, and `replies.rs` puts it in order.
 
-mod round; //       Start here: clients are read, their requests parsed.
-mod dispatch; //    What is to be done with a request.
+mod round; //       Start here: reads clients and parses their requests.
+mod dispatch; //    Starts each request.
 mod link; //        A connection to a server: two queues.
-mod links; //       Opening links, noticing dead ones, renaming them at a change of maps.
-mod greeting; //    What is said to a server before commands.
-mod deliver; //     A server's answers, handed to whoever awaits them.
-mod replies; //     A client's answers, put in their order.
-mod client; //      What is kept of a client.
-mod gather; //      Requests that run on several servers, and how their answers become one.
-mod jobs; //        Requests on keys that are on their way.
+mod links; //       Opens links, detects dead ones, renames them at a change of maps.
+mod greeting; //    The greeting on a new link before commands.
+mod deliver; //     Passes a server's answers to their receivers.
+mod replies; //     Puts a client's answers in order.
+mod client; //      The state of a client.
+mod gather; //      Requests that run on several servers; merges their answers.
+mod jobs; //        Requests on moving keys.
 mod own; //         Links that serve one client or job at a time: WATCH, BLPOP.
 mod transaction; // MULTI to EXEC.
-mod pubsub; //      Channels: one listening link a server, shared by the worker's clients.
-mod local; //       What the proxy answers itself.
+mod pubsub; //      Channels: one listening link per server, shared by the worker's clients.
+mod local; //       Requests that the proxy answers itself.
 
 use std::io;
 use std::sync::Arc;
@@ -46,62 +46,62 @@ use crate::shared::{Fleet, Mailbox, Newcomer, Shared};
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
 const EVENTS_MAX: usize = 1_024;
-/// What is read from one socket before the next has its turn.
+/// Maximum number of bytes read from one socket before the next has its turn.
 const READ_BYTES: usize = 64 * 1024;
-/// Clients served before the links are written to. More save system calls; fewer let the servers
-/// begin while we go on.
+/// Number of clients served before the links are flushed. More save system calls; fewer let the servers start
+/// while we continue.
 const SERVED_PER_FLUSH: usize = 16;
-/// The longest sleep, and how often things are looked at that nobody tells of.
+/// Longest sleep, and interval between checks of conditions that cause no event.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) struct Worker<'s> {
     number: usize,
     shared: &'s Shared,
     poll: Poll,
-    /// Only the first worker listens.
+    /// The listening socket. Only the first worker has it.
     listener: Option<TcpListener>,
     accept_again: bool,
     clients: Slab<Client>,
     links: Slab<Link>,
     doors: Doors,
-    /// Links of one's own that nobody has just now.
+    /// Idle links of purpose `Own`, ready for the next user.
     free: Vec<usize>,
-    /// As of the beginning of this round.
+    /// The fleet as of the beginning of this round.
     fleet: Arc<Fleet>,
     now: Instant,
     next_tick: Instant,
     round: u64,
-    /// What is read goes here, and is copied on from here.
+    /// Read buffer; bytes are copied on from here.
     buffer: Vec<u8>,
-    /// The places of a request's arguments; empty between requests.
+    /// Positions of a request's arguments; empty between requests.
     spans: Vec<Span>,
-    /// Sockets with more to read although the system will not say so again.
+    /// Sockets with more to read; epoll is edge-triggered and will not report them again.
     clients_again: Vec<usize>,
     links_again: Vec<usize>,
     /// Clients with requests that could not run yet.
     put_off: Vec<usize>,
-    /// Something has changed that those may have waited for.
+    /// True if something has changed that those clients may be waiting for.
     stirred: bool,
-    /// To be written to at the end of the round.
+    /// Clients and links to be flushed at the end of the round.
     touched_clients: Vec<usize>,
     touched_links: Vec<usize>,
     gathers: Slab<Gather>,
     jobs: Jobs,
-    /// What was learnt of moving keys in this epoch.
+    /// Facts learnt about moving keys in this epoch.
     known: Known,
     pubsub: PubSub,
-    /// Requests begun since the last count.
+    /// Number of requests started since the counter was last updated.
     begun: u64,
 }
 
-/// The poll of a worker to be, and the mailbox others reach it by.
+/// Creates the poll of a future worker, and the mailbox through which others reach it.
 pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKER)?;
     Ok((poll, Mailbox::new(waker)))
 }
 
-/// Clients have even tokens, links odd ones.
+/// Returns the token of a client. Clients have even tokens, links odd ones.
 fn client_token(index: usize) -> Token {
     Token(index * 2)
 }
@@ -198,8 +198,8 @@ impl<'s> Worker<'s> {
         }
         self.run_waiting_jobs();
         self.resume_put_off();
-        // Behind the events: a new socket may take the place of one that was closed, and what the
-        // system says of that place is not said of it.
+        // After the events: a new socket may reuse the token of a closed one, and events reported for that
+        // token are not about the new socket.
         if mail {
             self.read_mail();
         }
@@ -219,10 +219,10 @@ impl<'s> Worker<'s> {
         due.saturating_duration_since(Instant::now())
     }
 
-    /// What has to be looked at now and then.
+    /// Performs the periodic checks.
     fn tick(&mut self) {
         self.check_links();
-        // Those that wait for a switch of maps may have waited long enough.
+        // Clients that wait for a switch of maps may have reached their timeout.
         self.stirred |= !self.put_off.is_empty();
     }
 
@@ -272,7 +272,7 @@ impl<'s> Worker<'s> {
         self.touched_links = touched;
     }
 
-    /// Sends to those clients that have all their answers: they go on while we do. The others may
+    /// Sends to the clients that have all their answers, so that they continue while we do. The others may
     /// get more in this round.
     fn flush_answered(&mut self) {
         let mut touched = std::mem::take(&mut self.touched_clients);
@@ -301,7 +301,7 @@ impl<'s> Worker<'s> {
                 continue;
             }
             let flushed = client.flush();
-            // It may have waited for room.
+            // It may have waited for buffer space.
             self.stirred |= client.put_off;
             let limits = &self.shared.options.limits;
             let told_all = client.replies.awaited() == 0 && client.replies.unsent().is_empty();
@@ -328,7 +328,8 @@ impl<'s> Worker<'s> {
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Out of descriptors, mostly. The system does not tell twice of who waits.
+                // Mostly out of file descriptors. epoll is edge-triggered and does not report waiting
+                // connections again.
                 Err(_) => {
                     self.accept_again = true;
                     break;
@@ -339,7 +340,7 @@ impl<'s> Worker<'s> {
                 continue;
             }
             if SockRef::from(&stream).set_tcp_nodelay(true).is_err() {
-                continue; // It has gone already.
+                continue; // The client has already disconnected.
             }
             self.shared.clients.fetch_add(1, Relaxed);
             let id = self.shared.next_client.fetch_add(1, Relaxed);
@@ -348,7 +349,7 @@ impl<'s> Worker<'s> {
         self.listener = Some(listener);
     }
 
-    /// Gives a new client to the worker with the fewest.
+    /// Gives a new client to the worker with the fewest clients.
     fn hand_out(&mut self, newcomer: Newcomer) {
         let loads = self.shared.loads.iter().map(|load| load.load(Relaxed));
         let (to, _) = loads.enumerate().min_by_key(|(_, load)| *load).expect("there are workers");
@@ -366,7 +367,7 @@ impl<'s> Worker<'s> {
         let entry = self.clients.vacant_entry();
         let token = client_token(entry.key());
         let interest = Interest::READABLE | Interest::WRITABLE;
-        // The system says at once that it is readable, if it is.
+        // epoll reports at once if it is readable.
         if self.poll.registry().register(&mut client.stream, token, interest).is_ok() {
             entry.insert(client);
         } else {
@@ -375,7 +376,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Parts with a client. What it still awaits is thrown away when it comes.
+    /// Closes a client's connection. Answers that it still awaits are discarded when they arrive.
     fn close_client(&mut self, index: usize) {
         let client = &mut self.clients[index];
         if client.gone {
@@ -400,7 +401,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Lets the last answers go out before the proxy stops.
+    /// Sends the last answers before the proxy stops.
     fn say_goodbye(&mut self) {
         for (_, client) in &mut self.clients {
             let _ = client.flush();

@@ -1,5 +1,5 @@
-//! Links that serve one client or one job at a time, because what is done there stays with the
-//! connection: a WATCH, or a command that waits. They are kept for the next one when they are free.
+//! Links that serve one client or one job at a time, because they hold state of the connection: a WATCH, or a
+//! blocking command. Free links are kept for the next user.
 
 mod waits;
 
@@ -13,13 +13,13 @@ use super::dispatch::Ran;
 use super::link::{Awaiter, Holder, LinkState, LinkTo, Purpose};
 use super::links::Way;
 
-/// Free links that are kept, of all servers together.
+/// Maximum number of free links kept, of all servers together.
 const FREE_MAX: usize = 64;
-/// Links of one's own at once, a worker.
+/// Maximum number of own links per worker.
 const OWN_MAX: usize = 4_096;
 
 impl Worker<'_> {
-    /// A link that nobody else uses. It may not be up yet; its holder is told if it never is.
+    /// Returns a link that nobody else uses. It may not be up yet; its holder gets an error if it never comes up.
     pub(super) fn take_own(
         &mut self,
         server: Server,
@@ -47,7 +47,7 @@ impl Worker<'_> {
         Ok(index)
     }
 
-    /// A link is free again: nothing of its holder is left there.
+    /// Makes a link free again: no state of its holder is left there.
     pub(super) fn release_own(&mut self, index: usize) {
         let Some(link) = self.links.get_mut(index) else { return };
         if let Some(Holder::Client(client)) = link.holder.take() {
@@ -70,26 +70,26 @@ impl Worker<'_> {
         self.lose_link(index, "it is not needed any more");
     }
 
-    /// A link is gone; it is not free any more.
+    /// Removes a lost link from the free ones.
     pub(super) fn own_is_lost(&mut self, index: usize) {
         self.free.retain(|free| *free != index);
     }
 
-    /// A client has gone, and with it what it held.
+    /// Closes the own link of a client that is gone.
     pub(super) fn give_up_own(&mut self, index: usize) {
         if let Some(link) = self.clients[index].own.take() {
             self.close_own(link);
         }
     }
 
-    /// The link of a client's own to this server, once it is up.
+    /// Returns the client's own link to this server, once it is up.
     pub(super) fn own_link(&mut self, index: usize, server: Server) -> Result<usize, Way> {
         let client = &self.clients[index];
         if let Some(link) = client.own {
             if self.links[link].server == server {
                 return self.own_if_up(link);
             }
-            // What was watched elsewhere is watched no more.
+            // Keys watched at another server are no longer watched.
             self.clients[index].transaction.spoil();
             self.give_up_own(index);
         }
@@ -99,7 +99,7 @@ impl Worker<'_> {
         self.own_if_up(link)
     }
 
-    /// Runs a command that may wait. Behind it nothing of its client runs, as in Redis.
+    /// Runs a command that may block. No later request of its client runs meanwhile, as in Redis.
     pub(super) fn wait_at(&mut self, index: usize, server: Server, args: &[&[u8]]) -> Ran {
         if self.clients[index].replies.awaited() > 0 {
             return Ran::NotYet;
@@ -135,7 +135,7 @@ impl Worker<'_> {
         let waits = client.waits.take();
         let nothing = matches!(reply, b"*-1\r\n" | b"$-1\r\n" | b"_\r\n");
         if let Some(waits) = waits.filter(|waits| waits.called_back && nothing) {
-            // It was called back because the maps change: it begins to wait again, elsewhere perhaps.
+            // It was unblocked because the maps change: it starts again, possibly at another server.
             let mut input = waits.rest(self.now);
             input.append(&mut client.input);
             client.input = input;
@@ -145,7 +145,7 @@ impl Worker<'_> {
         self.answer_client(index, ticket, reply);
     }
 
-    /// A client's own link is gone, and with it the answer it waited for.
+    /// Handles the loss of a client's own link while it awaited an answer there.
     pub(super) fn own_failed(&mut self, index: usize, text: &str) {
         let client = &mut self.clients[index];
         client.own = None;
@@ -156,7 +156,7 @@ impl Worker<'_> {
         self.answer_error(index, ticket, text);
     }
 
-    /// A client's own link is gone before anything was asked there.
+    /// Handles the loss of a client's own link before anything was asked there.
     pub(super) fn own_failed_early(&mut self, index: usize, text: &str) {
         let client = &mut self.clients[index];
         client.own = None;
@@ -167,8 +167,8 @@ impl Worker<'_> {
         }
     }
 
-    /// The maps change: what waits is called back, what is watched is watched no more. Both begin
-    /// anew under the new map; an EXEC finds its WATCH broken, as if the key had changed.
+    /// Leaves the epoch because the maps change: unblocks blocking commands and drops watches. Both start
+    /// again under the new map; an EXEC finds its WATCH broken, as if the key had changed.
     pub(super) fn leave_epoch(&mut self) {
         let holders = self.clients.iter().filter(|(_, client)| client.own.is_some());
         for index in holders.map(|(index, _)| index).collect::<Vec<_>>() {
@@ -182,7 +182,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Asks the server to let a waiting command go; it does so only if the command has got nothing.
+    /// Asks the server to unblock a command; the server does so only if the command has got nothing.
     fn call_back(&mut self, index: usize) {
         let Some(own) = self.clients[index].own else { return };
         let (server, protocol) = (self.links[own].server, self.links[own].protocol);

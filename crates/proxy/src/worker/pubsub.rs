@@ -1,10 +1,9 @@
-//! Channels. Each lives on the server that its name leads to, as a key does; patterns are listened for
-//! on every server. A worker has one listening link a server for all of its clients, and passes each
-//! message on as it came.
+//! Channels. Each belongs to the server that its name hashes to, like a key; patterns are subscribed on every
+//! server. A worker has one listening link per server for all of its clients, and forwards each message unchanged.
 //!
-//! While maps are switched a channel is listened to at its old and its new server: whoever publishes
-//! does so at one of them. Messages are at most once, as in Redis; those published while a listening
-//! link is being made anew are missed.
+//! While maps are switched, a channel is subscribed at its old and at its new server, because publishers use
+//! one of them. Delivery is at most once, as in Redis; messages published while a listening link is being
+//! reopened are missed.
 
 mod topics;
 
@@ -22,16 +21,16 @@ use super::gather::{array_items, bulk};
 use super::link::{Awaiter, LinkState, LinkTo, Purpose};
 use super::round::encoded;
 
-/// How often servers are tried whose listening links were lost.
+/// Interval between attempts to reopen lost listening links.
 const LISTEN_AGAIN: Duration = Duration::from_millis(500);
-/// A listener may leave so many bytes unread; then it is cut off.
+/// Maximum unread bytes of a subscriber; beyond, it is disconnected.
 const UNHEARD_BYTES_MAX: usize = 32 << 20;
 
-/// What a client listens to.
+/// A client's subscriptions.
 #[derive(Default)]
 pub(crate) struct Subscriptions {
     names: BTreeSet<Name>,
-    /// Names it was not told of yet: their servers have not confirmed all of them.
+    /// Names not confirmed to the client yet: their servers have not confirmed all of them.
     unconfirmed: Vec<Name>,
 }
 
@@ -41,7 +40,7 @@ impl Subscriptions {
         self.names.is_empty()
     }
 
-    /// As its client is told: channels and patterns together, sharded channels apart.
+    /// Returns the count reported to the client: channels and patterns together, sharded channels separately.
     fn count(&self, kind: Kind) -> i64 {
         let sharded = kind == Kind::Sharded;
         self.names.iter().filter(|name| (name.kind == Kind::Sharded) == sharded).count() as i64
@@ -111,7 +110,7 @@ impl Worker<'_> {
         Ran::Done
     }
 
-    /// The servers a name is to be listened to at.
+    /// Returns the servers at which a name must be subscribed.
     fn servers_of(&self, name: &Name) -> BTreeSet<Server> {
         let view = &self.fleet.view;
         if name.is_everywhere() {
@@ -125,12 +124,12 @@ impl Worker<'_> {
             | Phase::Migrating { previous: other }
             | Phase::TurningBack { previous: other } => [here, at(other)].into(),
         };
-        // The node we listen to hears all channels of its cluster, but sharded ones only of its own.
+        // The node we listen to receives all channels of its cluster, but only its own sharded ones.
         servers.retain(|server| name.kind != Kind::Sharded || !view.is_cluster(*server));
         servers
     }
 
-    /// Makes sure that a name is listened to where it should be.
+    /// Ensures that a name is subscribed at the right servers.
     fn listen_for(&mut self, name: &Name) {
         let wanted = self.servers_of(name);
         let topic = self.pubsub.topics.get(name).expect("somebody listens to it");
@@ -145,7 +144,7 @@ impl Worker<'_> {
         for server in new {
             let topic = self.pubsub.topics.get_mut(name).expect("somebody listens to it");
             topic.at.insert(server, false);
-            // A link that is not up yet says it when it is.
+            // A link that is not up yet subscribes when it comes up.
             self.say_listening(server, name.kind.enter(), &name.text);
         }
     }
@@ -157,13 +156,13 @@ impl Worker<'_> {
             return;
         };
         if self.links[link].state == LinkState::Up {
-            // Who awaits what is told by the answers themselves on such a link.
+            // On such a link the answers themselves say what they are about.
             self.links[link].push_unanswered(&[word, name]);
             self.touch_link(link);
         }
     }
 
-    /// Opens the link to a server that has something to listen to.
+    /// Opens the link to a server that has names to subscribe.
     fn open_listening(&mut self, server: Server) {
         if self.pubsub.names_at(server).is_empty() {
             return;
@@ -183,8 +182,8 @@ impl Worker<'_> {
         self.touch_link(index);
     }
 
-    /// Whoever waits to be told that it listens there is told that it does not; the others listen on
-    /// as soon as the server is back.
+    /// Handles a lost listening link. Clients that await a confirmation from it get an error; the others are
+    /// subscribed again as soon as the server is back.
     pub(super) fn listening_is_lost(&mut self, index: usize, why: &str) {
         let Some(server) = self.pubsub.forget_link(index) else { return };
         let text = super::links::away(&self.fleet, server, why);
@@ -202,7 +201,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Tries servers again whose listening links were lost.
+    /// Retries servers whose listening links were lost.
     pub(super) fn listen_again(&mut self) {
         if self.pubsub.again_at.is_some_and(|again| self.now < again) {
             return;
@@ -213,14 +212,14 @@ impl Worker<'_> {
         }
     }
 
-    /// The maps have changed: channels may live elsewhere.
+    /// Moves subscriptions after a change of maps, because channels may belong to other servers.
     pub(super) fn move_channels(&mut self) {
         for name in self.pubsub.topics.keys().cloned().collect::<Vec<_>>() {
             self.listen_for(&name);
         }
     }
 
-    /// A server says something on a listening link.
+    /// Handles a message on a listening link.
     pub(super) fn heard(&mut self, index: usize, reply: &[u8]) {
         let server = self.links[index].server;
         let items = array_items(reply).unwrap_or_default();
@@ -232,7 +231,7 @@ impl Worker<'_> {
             b"message" | b"subscribe" => Kind::Channel,
             b"pmessage" | b"psubscribe" => Kind::Pattern,
             b"smessage" | b"ssubscribe" => Kind::Sharded,
-            _ => return, // It has left a channel.
+            _ => return, // An unsubscribe was confirmed.
         };
         let name = Name { kind, text: name.to_vec() };
         if word.ends_with(b"message") {
@@ -274,7 +273,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Tells a client that it listens, once that is so for all it asked for.
+    /// Confirms a client's subscriptions, once all of them are confirmed by the servers.
     fn confirm_client(&mut self, index: usize) {
         let unconfirmed = &self.clients[index].subscriptions.unconfirmed;
         if unconfirmed.is_empty() || !unconfirmed.iter().all(|name| self.pubsub.is_confirmed(name))
@@ -340,7 +339,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A client is gone, or begins anew.
+    /// Ends all subscriptions of a client that is gone or resets.
     pub(super) fn stop_listening(&mut self, index: usize) {
         let subscriptions = std::mem::take(&mut self.clients[index].subscriptions);
         if !subscriptions.unconfirmed.is_empty() {

@@ -1,26 +1,26 @@
-//! What a client is still to be told, in the order in which it asked.
+//! Answers that a client has yet to receive, in the order of its requests.
 //!
-//! Its requests run on several servers at once and are answered in any order. Each has a [`Ticket`];
-//! an answer whose turn it is goes straight to the output, one that comes early waits in the stash,
-//! so that no answer costs an allocation.
+//! A client's requests run on several servers at once and are answered in any order. Each has a [`Ticket`];
+//! an answer whose turn it is goes straight to the output, an early one waits in the stash, so that no answer
+//! costs an allocation.
 
 use std::collections::VecDeque;
 
-/// A request's place among all of its client's. Wraps around; only near ones are compared.
+/// Sequence number of a request of a client. Wraps around; only nearby ones are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ticket(u32);
 
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
-    /// One a request that is not yet answered in its turn, the oldest first.
+    /// One slot per request that is not yet answered in its turn, the oldest first.
     slots: VecDeque<Slot>,
-    /// The ticket of the first slot.
+    /// Ticket of the first slot.
     first: u32,
-    /// Answers that came early, one behind the other. Emptied when none is left waiting.
+    /// Early answers, concatenated. Cleared when none is left waiting.
     stash: Vec<u8>,
-    /// How many of the slots have their answer in the stash.
+    /// Number of slots whose answer is in the stash.
     stashed: usize,
-    /// Answers in their order, of which the first `sent` bytes have gone out.
+    /// Answers in order; the first `sent` bytes have been sent.
     output: Vec<u8>,
     sent: usize,
 }
@@ -28,18 +28,18 @@ pub(crate) struct Replies {
 #[derive(Clone, Copy, Debug)]
 enum Slot {
     Awaited,
-    /// Its answer is in the stash.
+    /// The answer is in the stash.
     Early {
         start: usize,
         end: usize,
     },
 }
 
-/// What empty buffers keep of their memory.
+/// Maximum capacity that empty buffers keep.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 impl Replies {
-    /// A request has come; its answer will.
+    /// Registers a request whose answer will come.
     #[inline]
     pub(crate) fn expect(&mut self) -> Ticket {
         let ticket = Ticket(self.first.wrapping_add(self.slots.len() as u32));
@@ -71,7 +71,7 @@ impl Replies {
         self.first = self.first.wrapping_add(1);
     }
 
-    /// Those whose turn has come go out.
+    /// Outputs the stashed answers whose turn has come.
     fn release_early(&mut self) {
         while let Some(&Slot::Early { start, end }) = self.slots.front() {
             self.output.extend_from_slice(&self.stash[start..end]);
@@ -84,18 +84,18 @@ impl Replies {
         }
     }
 
-    /// Says what nobody asked for: a message of a channel. It stands behind all that is answered.
+    /// Appends a message of a channel, which nobody asked for. It follows all answers given so far.
     pub(crate) fn push(&mut self, message: &[u8]) {
         self.output.extend_from_slice(message);
     }
 
-    /// Requests whose answers have not gone to the output.
+    /// Returns the number of requests whose answers are not in the output yet.
     #[inline]
     pub(crate) fn awaited(&self) -> usize {
         self.slots.len()
     }
 
-    /// Bytes held for the client: what it has not taken, and what may not go out yet.
+    /// Returns the bytes held for the client: those it has not accepted, and those that may not be sent yet.
     #[inline]
     pub(crate) fn held_bytes(&self) -> usize {
         self.output.len() - self.sent + self.stash.len()
@@ -106,7 +106,7 @@ impl Replies {
         &self.output[self.sent..]
     }
 
-    /// The socket has taken so many bytes.
+    /// Records that the socket has accepted this many bytes.
     #[inline]
     pub(crate) fn advance(&mut self, count: usize) {
         self.sent += count;
@@ -115,13 +115,13 @@ impl Replies {
             self.output.shrink_to(KEPT_BYTES_MAX);
             self.sent = 0;
         } else if self.sent >= KEPT_BYTES_MAX && self.sent >= self.output.len() / 2 {
-            // A client that is always a little behind does not make the buffer grow for ever.
+            // A client that is always a little behind must not make the buffer grow forever.
             self.output.drain(..self.sent);
             self.sent = 0;
         }
     }
 
-    /// The client has gone: what it would have been told is forgotten, tickets stay valid.
+    /// Discards the output of a client that is gone; tickets stay valid.
     pub(crate) fn forget(&mut self) {
         self.output = Vec::new();
         self.sent = 0;

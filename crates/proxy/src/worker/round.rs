@@ -1,5 +1,5 @@
-//! A client's turn: it is read, its requests are parsed, and each goes to `dispatch.rs`, until one
-//! has to wait. What is behind that one waits with it, so a client's requests keep their order.
+//! A client's turn: reads it, parses its requests, and passes each to `dispatch.rs`, until one has to wait.
+//! Requests behind that one wait with it, so a client's requests keep their order.
 
 use std::io::{ErrorKind, Write};
 
@@ -10,20 +10,20 @@ use smallvec::SmallVec;
 use super::dispatch::Ran;
 use super::{READ_BYTES, Worker};
 
-/// How much of a large request is read at once.
+/// Maximum number of bytes per read of a large request.
 const LARGE_READ_BYTES: usize = 1024 * 1024;
-/// A request, with everything behind it that was read, is no larger than this.
+/// Maximum size of a request together with everything read after it.
 const INPUT_BYTES_MAX: usize = 1 << 30;
 
-/// Arguments that a request may have before its list needs memory of its own.
+/// Number of arguments of a request that fit without a heap allocation.
 pub(crate) const ARGS_INLINE: usize = 8;
 
-/// A request where it was parsed.
+/// A request in the buffer where it was parsed.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'b> {
     bytes: &'b [u8],
     spans: &'b [Span],
-    /// The request itself, if it is written as every server understands it.
+    /// The request's own bytes, if they are written as every server understands them.
     pub raw: Option<&'b [u8]>,
 }
 
@@ -33,19 +33,19 @@ impl<'b> Request<'b> {
     }
 }
 
-/// What became of a client's input.
+/// Result of running a client's input.
 #[derive(Clone, Copy)]
 enum Rest {
-    /// It ends in the beginning of a request, or in nothing.
+    /// The rest is the beginning of a request, or nothing.
     Keep,
-    /// What follows has to wait.
+    /// The rest has to wait.
     PutOff,
-    /// The client has said its last word.
+    /// The client sends no more requests: discard the rest.
     Forget,
 }
 
 impl Worker<'_> {
-    /// A socket has something to say, or can take more.
+    /// Serves a client whose socket is readable or writable.
     pub(super) fn serve(&mut self, index: usize) {
         let Some(client) = self.clients.get_mut(index) else { return };
         if client.gone || client.round == self.round {
@@ -60,7 +60,7 @@ impl Worker<'_> {
             return;
         }
         if client.hung_up && client.waits.is_some() {
-            // What it waits for must not be taken from others and given to nobody.
+            // Its blocking command must not take an element that nobody would then receive.
             return self.close_client(index);
         }
         if client.put_off || !self.may_go_on(index) {
@@ -69,7 +69,7 @@ impl Worker<'_> {
         }
         match self.read_and_run(index) {
             Ok(()) => {}
-            // It sends no more, and may still listen.
+            // It sends no more, but may still read its answers.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof && self.awaits(index) => {
                 self.clients[index].closing = true;
             }
@@ -134,7 +134,7 @@ impl Worker<'_> {
         if client.input.is_empty() {
             client.input = left;
         } else {
-            // A request that was parsed and has to wait was put in front.
+            // A parsed request that has to wait was put in front.
             client.input.extend_from_slice(&left);
         }
         if client.input.len() > INPUT_BYTES_MAX {
@@ -145,19 +145,19 @@ impl Worker<'_> {
         }
     }
 
-    /// Runs what can run of a client's kept input.
+    /// Runs the requests of a client's kept input that can run.
     pub(super) fn run_put_off(&mut self, index: usize) {
         let input = std::mem::take(&mut self.clients[index].input);
         self.run_kept(index, input);
         let Some(client) = self.clients.get_mut(index) else { return };
         if !client.put_off && !client.gone && !client.closing {
-            // It was not read while it waited, and the system may have told of it long ago.
+            // It was not read while it waited; epoll may have reported it long ago and will not do so again.
             client.readable = true;
             self.clients_again.push(index);
         }
     }
 
-    /// Gives those that had to wait another turn, if anything has changed.
+    /// Gives waiting clients another turn, if anything has changed.
     pub(super) fn resume_put_off(&mut self) {
         if !std::mem::take(&mut self.stirred) || self.put_off.is_empty() {
             return;
@@ -176,7 +176,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A client has to wait until something changes.
+    /// Makes a client wait until something changes.
     pub(super) fn put_off(&mut self, index: usize) {
         let client = &mut self.clients[index];
         if !client.put_off {
@@ -185,7 +185,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether a client may ask for more.
+    /// Returns whether a client may send more requests.
     fn may_go_on(&self, index: usize) -> bool {
         let limits = &self.shared.options.limits;
         let client = &self.clients[index];
@@ -194,7 +194,7 @@ impl Worker<'_> {
             && client.replies.held_bytes() < limits.unread_bytes_max
     }
 
-    /// Runs the requests in `bytes`, and says how far it came.
+    /// Runs the requests in `bytes`, and returns the number of bytes consumed.
     fn run_all(&mut self, index: usize, bytes: &mut [u8]) -> (usize, Rest) {
         let mut spans = std::mem::take(&mut self.spans);
         let mut at = 0;
@@ -235,7 +235,7 @@ impl Worker<'_> {
         (at, rest)
     }
 
-    /// A line of words was unquoted where it stood, so it is kept in the other form.
+    /// Keeps a waiting inline request in array form, because it was unquoted in place.
     fn put_in_front(&mut self, index: usize, request: &Request<'_>) {
         resp::encode_command(&mut self.clients[index].input, &request.args());
     }
@@ -257,16 +257,16 @@ impl Worker<'_> {
     }
 }
 
-/// An answer of our own as bytes.
+/// Encodes an answer of our own.
 pub(super) fn encoded(protocol: Protocol, write: impl FnOnce(&mut resp::Reply<'_>)) -> Vec<u8> {
     let mut output = resp::Output::default();
     write(&mut resp::Reply::new(&mut output, protocol));
     std::mem::take(output.bytes_mut())
 }
 
-/// Whether a request is written as all clients write it. Parsers are lenient about some of its bytes,
-/// and not all in the same way: what one server takes for an argument's end, another may not, and
-/// all clients share a connection.
+/// Returns whether a request is written as all clients write it. Parsers are lenient about some of its bytes,
+/// and not all in the same way: what one server takes for an argument's end, another may not, and all clients
+/// share a connection.
 fn canonical(request: &[u8], at: usize, spans: &[Span]) -> bool {
     if request.first() != Some(&b'*') {
         return false;
@@ -287,7 +287,7 @@ fn canonical(request: &[u8], at: usize, spans: &[Span]) -> bool {
     next == request.len()
 }
 
-/// Tells a client that there is no room, as far as its socket takes it at once.
+/// Tells a client that there is no room, as far as its socket accepts the text at once.
 pub(super) fn refuse(mut stream: TcpStream) {
     let _ = stream.write(b"-ERR max number of clients reached\r\n");
 }

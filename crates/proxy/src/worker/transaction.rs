@@ -1,5 +1,5 @@
-//! MULTI to EXEC, and WATCH. Commands are queued here and sent in one piece at EXEC, when it is known
-//! on which server all their keys live; a transaction is that server's own.
+//! MULTI to EXEC, and WATCH. Commands are queued here and sent in one piece at EXEC, when the server of all
+//! their keys is known; that server executes the transaction.
 
 use fleet::command::Runs;
 use fleet::plan::together;
@@ -10,7 +10,7 @@ use super::dispatch::Ran;
 use super::link::Awaiter;
 use super::links::Way;
 
-/// What one transaction may hold.
+/// Maximum size of the queued commands of one transaction.
 const QUEUED_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Transaction {
 struct Queue {
     commands: Vec<Vec<Vec<u8>>>,
     bytes: usize,
-    /// A command was refused: EXEC will be too.
+    /// True if a command was refused: EXEC will be refused too.
     broken: bool,
 }
 
@@ -33,7 +33,7 @@ enum Watch {
     None,
     /// On the client's own link, since this epoch.
     Held(Epoch),
-    /// Its link was given up: the keys may have changed, for all we know.
+    /// The link was closed: the keys may have changed without our knowing.
     Broken,
 }
 
@@ -47,7 +47,7 @@ impl Transaction {
         matches!(self.watch, Watch::Held(_))
     }
 
-    /// What was watched is watched no more.
+    /// Marks the WATCH as broken: the keys are no longer watched.
     pub(crate) fn spoil(&mut self) {
         if self.is_watching() {
             self.watch = Watch::Broken;
@@ -92,7 +92,7 @@ impl Worker<'_> {
         self.give_up_own(index);
     }
 
-    /// Takes a command into the open transaction.
+    /// Queues a command in the open transaction.
     pub(super) fn queue(&mut self, index: usize, args: &[&[u8]]) -> Ran {
         let refusal = refused_in_transaction(args);
         let client = &mut self.clients[index];
@@ -132,7 +132,7 @@ impl Worker<'_> {
             return self.end_exec(index, |reply| reply.array(0));
         }
         if watched.is_some() && self.clients[index].replies.awaited() > 0 {
-            return Ran::NotYet; // Those before it go over another connection.
+            return Ran::NotYet; // Earlier requests go over another connection.
         }
         match self.server_for(index, &keys) {
             Ok(Some(server)) if watched.is_some_and(|watched| watched != server) => {
@@ -148,7 +148,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The one server of these keys, all of which are there. An error has been dealt with.
+    /// Returns the one server of these keys, once all of them are there. An `Err` has been handled already.
     fn server_for(&mut self, index: usize, keys: &[Vec<u8>]) -> Result<Option<Server>, Ran> {
         if keys.is_empty() {
             return Ok(None);
@@ -254,7 +254,7 @@ impl Worker<'_> {
     }
 }
 
-/// Why a command cannot be part of a transaction, if it cannot.
+/// Returns the reason why a command cannot be part of a transaction, if it cannot.
 fn refused_in_transaction(args: &[&[u8]]) -> Option<String> {
     let Some(command) = Command::find(args[0]) else {
         return Some(format!("ERR unknown command '{}'", String::from_utf8_lossy(args[0])));
@@ -275,7 +275,7 @@ fn refused_in_transaction(args: &[&[u8]]) -> Option<String> {
     Some(fleet::plan::Refusal::BadKeys { name, why: bad }.to_string())
 }
 
-/// What decides where a command runs: its keys, or the channel it publishes to.
+/// Returns the names that decide where a command runs: its keys, or the channel it publishes to.
 fn keys_of(command: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let Some(entry) = Command::find(&command[0]) else { return Vec::new() };
     if entry.runs == Runs::Channel {

@@ -1,5 +1,5 @@
-//! Maps are switched and keys moved under two proxies while clients go on: nobody sees an error, an
-//! older value, or a key that was deleted.
+//! Maps are switched and keys moved under two proxies while clients keep running: no client sees an error, an
+//! older value, or a deleted key.
 #![allow(clippy::unwrap_used, reason = "a test may fail by it")]
 
 mod migrator;
@@ -49,7 +49,7 @@ impl Fleet {
     }
 }
 
-/// One writer a key, so that it knows what must be there; its number is the client's.
+/// Writes keys and checks them. Each key has one writer, which knows its expected value; `number` is the client's.
 fn write_and_check(client: &mut Client, number: usize, stop: &AtomicBool) -> u64 {
     const KEYS: usize = 40;
     let mut rng = Rng::new(number as u64);
@@ -98,7 +98,7 @@ fn write_and_check(client: &mut Client, number: usize, stop: &AtomicBool) -> u64
     commands
 }
 
-/// Reads one key that another client counts up: what was read never goes back.
+/// Reads a counter that another client increments: the value must never decrease.
 fn read_upwards(client: &mut Client, stop: &AtomicBool) -> u64 {
     let mut last = 0;
     let mut reads = 0;
@@ -189,7 +189,7 @@ fn channels_move_over_without_losing_a_message() {
         let speaker = scope.spawn(|| {
             let mut speaker = fleet.client(1);
             let mut said = 0u64;
-            // On a slow machine the migration may be over before much was said.
+            // On a slow machine the migration may be over before much was published.
             while !stop.load(Relaxed) || said < 100 {
                 let channel = &channels[said as usize % channels.len()];
                 speaker.call(&["PUBLISH", channel, &said.to_string()]);
@@ -202,7 +202,7 @@ fn channels_move_over_without_losing_a_message() {
         let said = speaker.join().unwrap();
         let mut missing: std::collections::BTreeSet<String> =
             (0..said).map(|number| number.to_string()).collect();
-        // A busy machine may bring the last ones late; what is lost never comes.
+        // On a busy machine the last messages may arrive late; lost ones never arrive.
         let patience = |is_complete| Duration::from_millis(if is_complete { 200 } else { 10_000 });
         while let Some(message) = listener.receive_within(patience(missing.is_empty())).unwrap() {
             let Value::Array(parts) = message.value else { panic!() };

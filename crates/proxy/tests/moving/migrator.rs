@@ -1,4 +1,4 @@
-//! The smallest migrator there can be, step by step, for tests that want to stop in between.
+//! A minimal migrator, step by step, for tests that stop in between.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) struct Migrator {
     lock: Lock,
 }
 
-/// A migration that has begun and not ended.
+/// A migration that has started and not ended.
 pub(crate) struct Begun {
     config: Config,
     pub(crate) killed: usize,
@@ -29,7 +29,7 @@ impl Migrator {
         Migrator { addresses, servers, lock }
     }
 
-    /// From one map to another; says how many connections had to be ended for it.
+    /// Migrates from one map to another; returns the number of connections that had to be killed.
     pub(crate) fn migrate(&self, map: &str) -> usize {
         let begun = self.begin(map);
         let killed = begun.killed;

@@ -1,4 +1,4 @@
-//! The HTTP face.
+//! Tests of the HTTP interface.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! What happens when servers die, hang or do not fit, and when clients ask for too much.
+//! Tests with servers that die, hang or are unsuitable, and with clients that exceed limits.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Channels through the proxy.
+//! Tests of channels through the proxy.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What stays with a connection: transactions, watched keys, commands that wait, passwords.
+//! Tests of connection state: transactions, watched keys, blocking commands, passwords.
 
 use std::time::Duration;
 

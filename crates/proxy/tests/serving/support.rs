@@ -13,7 +13,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// So many servers of equal weight.
+    /// Starts this many servers of equal weight, and a proxy.
     pub(crate) fn of(servers: usize) -> Fleet {
         Fleet::with(servers, |_| {})
     }
@@ -31,7 +31,7 @@ impl Fleet {
     }
 }
 
-/// A proxy with one thread on a free port.
+/// Returns the options of a proxy with one thread on a free port.
 pub(crate) fn options(servers: &[Server]) -> Options {
     let address = |server: &Server| Address::plain("127.0.0.1", server.port());
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
@@ -42,7 +42,7 @@ pub(crate) fn bulk(text: &str) -> Value {
     Value::Bulk(text.as_bytes().to_vec())
 }
 
-/// The text of an error.
+/// Returns the text of an error.
 pub(crate) fn error(value: Value) -> String {
     let Value::Error(text) = value else { panic!("no error but {value:?}") };
     String::from_utf8(text).unwrap()

@@ -1,4 +1,4 @@
-//! TLS to the servers.
+//! Tests of TLS to the servers.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use proxy::{Proxy, TlsFiles};
 
 use crate::support::{bulk, options};
 
-/// A certificate for 127.0.0.1 that vouches for itself, and its key, as files.
+/// A self-signed certificate for 127.0.0.1 and its key, as files.
 struct Certificate {
     dir: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Tests of `output.rs`: whatever is written, sent, undone and inserted, the bytes come out in order.
+//! Tests of `output.rs`: after any mix of writes, sends, undos and insertions, the bytes come out in order.
 
 use super::*;
 use proptest::prelude::*;
@@ -73,7 +73,7 @@ fn what_has_been_sent_cannot_be_undone() {
 enum Step {
     Own(u8, usize),
     Share(u8, usize),
-    /// So many hundredths of what waits.
+    /// Percentage of the unsent bytes.
     Send(usize),
     Mark,
     Undo,
@@ -94,7 +94,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-/// What an output is, told plainly: the whole stream, and how much of it is gone.
+/// A simple model of an output: the whole stream, and the number of bytes sent.
 #[derive(Default)]
 struct Model {
     stream: Vec<u8>,
@@ -103,7 +103,7 @@ struct Model {
 }
 
 impl Model {
-    /// The last mark made, if it still stands before nothing that was sent.
+    /// Returns the last mark made, if nothing after it has been sent and it has not been undone.
     fn mark(&self) -> Option<(Mark, usize)> {
         self.mark.filter(|(_, at)| (self.sent..=self.stream.len()).contains(at))
     }

@@ -1,8 +1,8 @@
-//! Tests of `reply.rs`: the bytes of every kind of answer in both protocols.
+//! Tests of `reply.rs`: the bytes of every type of reply in both protocols.
 
 use super::*;
 
-/// What `write` makes in RESP2 and in RESP3.
+/// Returns the output of `write` in RESP2 and in RESP3.
 fn written(write: impl Fn(&mut Reply<'_>)) -> [String; 2] {
     [Protocol::Resp2, Protocol::Resp3].map(|protocol| {
         let mut out = Output::default();

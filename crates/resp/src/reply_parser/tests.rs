@@ -1,4 +1,4 @@
-//! Tests of `reply_parser.rs` and `skip.rs`: what `reply.rs` writes is read back, however it is cut.
+//! Tests of `reply_parser.rs` and `skip.rs`: they read back the output of `reply.rs`, cut at any byte.
 
 use super::*;
 use crate::{Output, Protocol, Reply, ReplySkipper, skip_reply};
@@ -63,7 +63,7 @@ fn bytes_of(value: &Value, protocol: Protocol) -> Vec<u8> {
     out.chunks(out.mark()).flatten().copied().collect()
 }
 
-/// What a RESP2 client sees of a value.
+/// Converts a value to the form in which a RESP2 client receives it.
 fn in_resp2(value: &Value) -> Value {
     let all = |items: &[Value]| items.iter().map(in_resp2).collect();
     match value {
@@ -185,7 +185,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// All the replies in `bytes` when they arrive in two pieces, read and skipped side by side.
+/// Returns all the replies in `bytes` when they arrive in two pieces, parsed and skipped side by side.
 fn read_cut(bytes: &[u8], cut: usize) -> Vec<Value> {
     let (mut parser, mut skipper) = (ReplyParser::default(), ReplySkipper::default());
     let (mut values, mut at) = (Vec::new(), 0);
@@ -228,7 +228,7 @@ proptest! {
     fn garbage_is_skipped_as_far_as_it_is_read(bytes in "[*$+:_%|,=~>#!(\\-0-3tf\r\n]{0,40}") {
         let read = parse(bytes.as_bytes());
         let skipped = skip_reply(bytes.as_bytes(), 0);
-        // Skipping does not look inside numbers with a point, nor at limits of depth.
+        // Skipping checks neither the digits of doubles nor the depth limit.
         if let Ok(read) = read {
             prop_assert_eq!(skipped, Ok(read.map(|(_, end)| end)));
         }

@@ -1,14 +1,14 @@
-//! Splits a line of words as Redis does, and unquotes them where they stand.
+//! Splits an inline request into words as Redis does, and unquotes them in place.
 //!
-//! Called by `request.rs` with a whole line. Words are separated by white space; `"..."` knows
-//! `\n \r \t \b \a \xHH` and takes any other escaped byte as it is; `'...'` knows only `\'`. A quote
-//! may begin inside a word but must end it.
+//! Called by `request.rs` with a whole line. Words are separated by white space; `"..."` supports
+//! `\n \r \t \b \a \xHH` and takes any other escaped byte literally; `'...'` supports only `\'`. A quote may begin
+//! inside a word but must end it.
 
 use super::Span;
 use crate::error::ProtocolError;
 
-/// Pushes the words' places in `line` and returns how many there are. On an error `spans` is as it
-/// was, and the line half rewritten.
+/// Pushes the words' positions in `line` and returns their number. On an error `spans` is unchanged, and the line
+/// is partly rewritten.
 pub(super) fn split(line: &mut [u8], spans: &mut Vec<Span>) -> Result<usize, ProtocolError> {
     let spans_before = spans.len();
     let mut words = Words { line, read: 0, written: 0 };
@@ -25,8 +25,8 @@ pub(super) fn split(line: &mut [u8], spans: &mut Vec<Span>) -> Result<usize, Pro
     }
 }
 
-/// Reads and writes the same line: a word unquoted is never longer than it was quoted, so
-/// `written` never overtakes `read`.
+/// Reads and writes the same line: an unquoted word is never longer than the quoted one, so `written` never
+/// overtakes `read`.
 struct Words<'l> {
     line: &'l mut [u8],
     read: usize,
@@ -41,7 +41,7 @@ impl Words<'_> {
     }
 
     fn take_word(&mut self) -> Option<Span> {
-        // A plain word stays where it is.
+        // A plain word is not moved.
         self.written = self.read;
         let start = self.read;
         while let Some(byte) = self.peek(0) {
@@ -87,7 +87,7 @@ impl Words<'_> {
         }
     }
 
-    /// `"a"b` is refused: whoever typed it meant something we cannot guess.
+    /// Ends a quoted part. `"a"b` is refused: its intended meaning is unknown.
     fn close_quote(&mut self) -> Option<()> {
         self.read += 1;
         self.peek(0).is_none_or(is_blank).then_some(())
@@ -109,7 +109,7 @@ impl Words<'_> {
     }
 }
 
-/// C's `isspace`, which counts the vertical tab. A word, though, is not ended by `\v` or `\f`.
+/// Same as C's `isspace`, which includes the vertical tab. However, `\v` and `\f` do not end a word.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }

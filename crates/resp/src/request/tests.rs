@@ -1,5 +1,5 @@
-//! Tests of `request.rs`: what Redis accepts and refuses, and that the cuts between pieces do not
-//! matter. Answers marked as Redis's were tried against redis-server 7.0.15.
+//! Tests of `request.rs`: it accepts and refuses what Redis does, however the bytes are cut. Results marked as
+//! Redis's were checked against redis-server 7.0.15.
 
 use super::*;
 use crate::encode_command;
@@ -7,9 +7,8 @@ use proptest::prelude::*;
 
 type Args = Vec<Vec<u8>>;
 
-/// All the requests in `bytes` when they arrive in pieces of these sizes (the rest in one), and
-/// what ended the stream, if anything did. Bytes move to the front of a new buffer before each read,
-/// as the server may do.
+/// Returns all the requests in `bytes` when they arrive in pieces of these sizes (the rest in one), and the error
+/// that ended the stream, if any. Bytes move to the front of a new buffer before each read, as the server may do.
 fn read(bytes: &[u8], pieces: &[usize], limits: &Limits) -> (Vec<Args>, Option<ProtocolError>) {
     let mut parser = RequestParser::default();
     let (mut requests, mut buf, mut rest) = (Vec::new(), Vec::new(), bytes);
@@ -20,7 +19,7 @@ fn read(bytes: &[u8], pieces: &[usize], limits: &Limits) -> (Vec<Args>, Option<P
         rest = &rest[size..];
         let mut at = 0;
         loop {
-            // Whatever stands in the vector already must not matter.
+            // Spans already in the vector must not matter.
             let mut spans = vec![Span { start: 7, len: 7 }; requests.len() % 3];
             let spans_before = spans.len();
             match parser.next(&mut buf, at, limits, &mut spans) {
@@ -48,7 +47,7 @@ fn read_whole(bytes: &[u8]) -> (Vec<Args>, Option<ProtocolError>) {
     read(bytes, &[], &Limits::FULL)
 }
 
-/// One request's arguments.
+/// Parses one request and returns its arguments.
 fn args(bytes: &[u8]) -> Args {
     let (requests, error) = read_whole(bytes);
     assert_eq!(error, None, "{:?}", String::from_utf8_lossy(bytes));
@@ -107,7 +106,7 @@ fn lines_of_words_are_split_as_redis_does() {
         (b"ECHO a\rb\r\n", &[b"ECHO", b"a", b"b"]),
         (b"ECHO \"\" ''\r\n", &[b"ECHO", b"", b""]),
         (b"ECHO \"a\"\x0bb\r\n", &[b"ECHO", b"a", b"b"]),
-        (b"ECHO a\x00b\r\n", &[b"ECHO", b"a\x00b"]), // Ours: Redis would wait for ever.
+        (b"ECHO a\x00b\r\n", &[b"ECHO", b"a\x00b"]), // Ours: Redis would wait forever.
     ];
     for (line, words) in split {
         assert_eq!(args(line), *words, "{:?}", String::from_utf8_lossy(line));
@@ -206,7 +205,7 @@ fn what_is_missing_of_an_argument_is_known() {
     assert_eq!(parsed, Ok(Parsed::Incomplete { missing_hint: 1000 }));
 }
 
-/// Takes milliseconds when each byte is looked at once, and minutes when every piece starts over.
+/// Takes milliseconds if each byte is examined once, and minutes if every piece starts over.
 #[test]
 fn a_huge_request_in_small_pieces_costs_only_its_bytes() {
     const ARGS: usize = 1024 * 1024;
@@ -238,7 +237,7 @@ fn array() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Bytes that are neither: near the grammar, so that they reach every branch of it.
+/// Generates invalid bytes close to the grammar, so that they reach every branch of it.
 fn near_misses() -> impl Strategy<Value = Vec<u8>> {
     let token = prop::sample::select(vec![
         "*", "$", "\r\n", "\r", "\n", "0", "1", "2", "-", "12", "a", " ", "\"", "'", "\\", "\\x",

@@ -1,5 +1,5 @@
-//! A request on its way: the commands that stand for it at one or several nodes, and the merging of
-//! their answers.
+//! A request in flight: the commands that stand for it at one or several nodes, and the merging of their
+//! replies.
 
 use std::sync::Arc;
 
@@ -13,13 +13,12 @@ use super::plan::{Merge, Part};
 use super::routes::Redirect;
 use super::upstream::UpstreamId;
 
-/// The most bytes of values that are merged into one reply. A reply from one node streams through and
-/// needs no limit.
+/// Maximum bytes of values merged into one reply. A reply from one node streams through and needs no limit.
 pub(super) const MERGED_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// An entry in the client's order of answers.
+/// An entry in the client's sequence of replies.
 pub(super) enum Answer {
-    /// It is known.
+    /// The reply is known.
     Ready(Vec<u8>),
     /// Nodes were asked.
     Asked(Forwarded),
@@ -27,19 +26,19 @@ pub(super) enum Answer {
 
 /// One command at one node.
 pub(super) struct Inquiry {
-    /// Commands with a slot follow redirections.
+    /// Commands with a slot follow redirects.
     pub slot: Option<Slot>,
     pub command: Arc<Vec<u8>>,
-    /// The connection it was sent on last.
+    /// The connection it was last sent on.
     pub on: UpstreamId,
     /// The number of times it was sent again.
     pub retries: usize,
     pub replies_left: usize,
-    /// The places of its keys among those of the whole command.
+    /// Positions of its keys among those of the whole command.
     places: Vec<usize>,
     /// The reply so far, if it is needed whole.
     body: Vec<u8>,
-    /// The last redirection, as it came.
+    /// The last redirect, as received.
     refusal: Vec<u8>,
 }
 
@@ -61,7 +60,7 @@ impl Inquiry {
 /// The change that an accepted command makes to the session.
 pub(super) enum OnSuccess {
     Nothing,
-    /// HELLO, AUTH and the like: other nodes are told, too.
+    /// HELLO, AUTH and the like: repeat it to the other nodes.
     Introduce(Vec<Statement>),
     /// MULTI.
     Begin(Transaction),
@@ -73,18 +72,18 @@ pub(super) enum OnSuccess {
 /// The next step of a request.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Next {
-    /// The present inquiry needs another reply, or the next inquiry's reply is read.
+    /// The current inquiry needs another reply, or the next inquiry's reply is read.
     GoOn,
-    /// The present inquiry did not run and is sent again.
+    /// The current inquiry did not run and is sent again.
     Redirected(Redirect),
 }
 
 /// The outcome of a request.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// It is answered. Empty if the answer has streamed through.
+    /// The request is answered. `bytes` is empty if the reply has streamed through.
     Reply { bytes: Vec<u8>, is_error: bool },
-    /// Some parts have run and some have not: there is no true answer.
+    /// Some parts have run and some have not: no correct reply exists.
     Half,
 }
 
@@ -93,15 +92,15 @@ pub(super) struct Forwarded {
     /// The inquiry whose reply is read. They are read one after another.
     pub current: usize,
     pub on_success: OnSuccess,
-    /// No other request may be under way with it, but those of the same transaction.
+    /// True if no other request may be in flight with it, except those of the same transaction.
     pub is_exclusive: bool,
-    /// It belongs to a transaction: it is sent once, and cannot go elsewhere.
+    /// True if it belongs to a transaction: it is sent once, and cannot go to another node.
     pub in_transaction: bool,
     merge: Merge,
     writes: bool,
-    /// The part of its reply that has streamed through was an error.
+    /// True if at least one inquiry has failed.
     has_failed: bool,
-    /// At least one part has run.
+    /// True if at least one part has run.
     has_run: bool,
     error: Option<Vec<u8>>,
     sum: i64,
@@ -138,7 +137,7 @@ impl Forwarded {
         }
     }
 
-    /// The bytes kept for it while it is under way.
+    /// Returns the bytes kept for it while it is in flight.
     pub(super) fn bytes(&self) -> usize {
         self.inquiries.iter().map(|inquiry| inquiry.command.len()).sum()
     }
@@ -151,7 +150,7 @@ impl Forwarded {
         self.inquiries.get_mut(self.current)
     }
 
-    /// Takes bytes of a reply that is no error. Returns those that go to the client at once.
+    /// Takes bytes of a reply that is not an error. Returns those that go to the client at once.
     pub(super) fn take_bytes(&mut self, bytes: Vec<u8>) -> Option<Vec<u8>> {
         if self.merge == Merge::Pass {
             return Some(bytes);
@@ -170,7 +169,7 @@ impl Forwarded {
         None
     }
 
-    /// Ends a reply that is no error.
+    /// Ends a reply that is not an error.
     pub(super) fn end_reply(&mut self) -> Result<(), Malformed> {
         self.has_run = true;
         let inquiry = &mut self.inquiries[self.current];
@@ -178,7 +177,7 @@ impl Forwarded {
         match self.merge {
             Merge::Pass | Merge::Ok => {}
             Merge::Sum => self.sum = self.sum.saturating_add(integer(&body)?),
-            // Too much was found; nothing is kept.
+            // The limit was exceeded; nothing is kept.
             Merge::Values if self.values.is_empty() => {}
             Merge::Values => {
                 let elements = elements(&body)?;
@@ -216,20 +215,20 @@ impl Forwarded {
         Next::GoOn
     }
 
-    /// Ends the present inquiry with its last redirection.
+    /// Ends the current inquiry with its last redirect.
     pub(super) fn give_up(&mut self) {
         let refusal = self.inquiry().map(|inquiry| core::mem::take(&mut inquiry.refusal));
         self.fail(refusal.unwrap_or_default());
     }
 
-    /// The present inquiry did not run, for this reason.
+    /// Ends the current inquiry, which did not run, with this error.
     pub(super) fn fail(&mut self, error: Vec<u8>) {
         self.has_failed = true;
         self.error.get_or_insert(error);
         self.current += 1;
     }
 
-    /// The answer, once all inquiries are done.
+    /// Returns the outcome, once all inquiries are done.
     pub(super) fn outcome(&mut self) -> Outcome {
         if self.writes && self.has_failed && self.has_run {
             return Outcome::Half;
@@ -253,7 +252,7 @@ impl Forwarded {
     }
 }
 
-/// The most times a command is sent after its slot; then the client gets the redirection.
+/// Maximum number of retries of a command; after that the client gets the redirect.
 pub(super) const RETRIES_MAX: usize = 16;
 
 fn integer(reply: &[u8]) -> Result<i64, Malformed> {
@@ -261,7 +260,7 @@ fn integer(reply: &[u8]) -> Result<i64, Malformed> {
     text.and_then(parse_integer).ok_or(Malformed)
 }
 
-/// The elements of an array, each as it came.
+/// Returns the elements of an array, each as received.
 fn elements(reply: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
     let header = reply.iter().position(|byte| *byte == b'\n').ok_or(Malformed)?;
     let (mut elements, mut at) = (Vec::new(), header + 1);
@@ -322,7 +321,7 @@ mod tests {
         assert_eq!(outcome(Merge::Ok, true, [b"+OK\r\n", oom]), Outcome::Half);
         assert_eq!(outcome(Merge::Sum, true, [oom, b":1\r\n"]), Outcome::Half);
         assert_eq!(outcome(Merge::Ok, true, [oom, b"-CLUSTERDOWN\r\n"]), error(oom));
-        // A read has changed nothing: the error is true.
+        // A read has changed nothing: the error is correct.
         assert_eq!(outcome(Merge::Sum, false, [b":1\r\n", oom]), error(oom));
     }
 

@@ -1,37 +1,37 @@
-//! The end of a reply, found while it streams through: a reply of any size is forwarded in pieces and
-//! never held whole. (`resp::ReplySkipper` needs the whole reply in one buffer.)
+//! Finds the end of a reply while it streams through: a reply of any size is forwarded in pieces and never held
+//! whole. (`resp::ReplySkipper` needs the whole reply in one buffer.)
 
-/// The longest line of a reply: errors and simple strings are short.
+/// Maximum length of a line of a reply: errors and simple strings are short.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 /// The largest number of elements that can still be doubled for a map.
 const ELEMENTS_MAX: u64 = u32::MAX as u64;
 
-/// Bytes that are no reply.
+/// Bytes that are not a valid reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Malformed;
 
-/// Follows one reply after another. Remembers its place in a reply that is cut off.
+/// Follows one reply after another. Keeps its position in a reply that is cut off.
 #[derive(Default)]
 pub(super) struct Framer {
-    /// Items still to come in the reply under way; zero between replies.
+    /// Number of items still to come in the current reply; zero between replies.
     items_left: u64,
     /// The beginning of a line that is cut off.
     line: Vec<u8>,
-    /// Bytes left of a bulk string and the line break behind it.
+    /// Remaining bytes of a bulk string and the line break after it.
     bulk_left: u64,
 }
 
 /// The outcome of [`Framer::feed`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Fed {
-    /// The number of bytes that belong to the reply.
+    /// Number of bytes that belong to the reply.
     pub used: usize,
     /// True if the reply ends there.
     pub whole: bool,
 }
 
 impl Framer {
-    /// Takes bytes of the reply under way, at most to its end.
+    /// Takes bytes of the current reply, at most up to its end.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Fed, Malformed> {
         if self.items_left == 0 && !bytes.is_empty() {
             self.items_left = 1;
@@ -73,7 +73,7 @@ impl Framer {
         Ok(used)
     }
 
-    /// Reads a whole line: an item, or the header of what follows.
+    /// Reads a whole line: an item, or a header.
     fn end_line(&mut self) -> Result<(), Malformed> {
         let line = core::mem::take(&mut self.line);
         let line = line.strip_suffix(b"\r\n").ok_or(Malformed)?;

@@ -1,5 +1,5 @@
-//! The state of a client's connection that every node must know before it serves the client: who it
-//! is, its protocol, its name. The any-port repeats it to each node it connects to.
+//! The state of a client's connection that every node must know before it serves the client: credentials,
+//! protocol, name. The any-port repeats it to each node it connects to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use commands::{Args, Spec};
 use resp::encode_command;
 
-/// One property of a connection. Nodes are told in this order: a node takes HELLO only after AUTH.
+/// One property of a connection. Nodes get them in this order: a node accepts HELLO only after AUTH.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Property {
     Credentials,
@@ -46,7 +46,7 @@ pub(super) struct Introduction {
 }
 
 impl Introduction {
-    /// Keeps what the client has said, once a node has accepted it.
+    /// Keeps the client's statements, once a node has accepted them.
     pub(super) fn learn(&mut self, statements: Vec<Statement>) {
         for Statement { property, command } in statements {
             self.statements.insert(property, command);
@@ -62,13 +62,13 @@ impl Introduction {
         self.statements.values()
     }
 
-    /// True if the client has shown a password.
+    /// Returns true if the client has authenticated.
     pub(super) fn has_credentials(&self) -> bool {
         self.statements.contains_key(&Property::Credentials)
     }
 }
 
-/// Reads a command that changes properties of its connection; `None` if it is another command.
+/// Parses a command that changes properties of its connection; returns `None` for any other command.
 pub(super) fn statements(spec: &Spec, args: Args<'_>) -> Option<Vec<Statement>> {
     let words: Vec<&[u8]> = args.iter().collect();
     let one = |property| Some(vec![Statement::new(property, &words)]);
@@ -87,7 +87,7 @@ pub(super) fn statements(spec: &Spec, args: Args<'_>) -> Option<Vec<Statement>> 
     }
 }
 
-/// `HELLO [version [AUTH user password] [SETNAME name]]` as the commands it stands for.
+/// Splits `HELLO [version [AUTH user password] [SETNAME name]]` into the commands it stands for.
 fn of_hello(words: &[&[u8]]) -> Vec<Statement> {
     let mut statements = Vec::new();
     let Some(version) = words.get(1) else { return statements };
@@ -106,7 +106,7 @@ fn of_hello(words: &[&[u8]]) -> Vec<Statement> {
                 statements.push(Statement::new(Property::Name, &words));
                 at += 2;
             }
-            // A syntax error: the node refuses it, and nothing is learnt.
+            // A syntax error: the node refuses the command, and nothing is kept.
             _ => break,
         }
     }

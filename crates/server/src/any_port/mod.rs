@@ -1,18 +1,16 @@
-//! The any-port: a second listener for clients that know nothing of clusters. The node that they are
-//! connected to forwards each command to the node that serves its key, and merges the answers of
-//! commands with keys on several nodes.
+//! The any-port: a second listener for clients without cluster support. The node they are connected to forwards
+//! each command to the node that serves its key, and merges the replies of commands with keys on several nodes.
 //!
-//! Every client has a thread and, as needed, connections to nodes of its own, so its state (its
-//! protocol, its password, a transaction) is never mixed with another's. `pipeline.rs` decides which
-//! command is sent when and where, and what the client is answered; it is pure. `session.rs` has the
-//! sockets.
+//! Every client has a thread and, as needed, its own connections to nodes, so its state (its protocol, its
+//! password, a transaction) is never mixed with another's. `pipeline.rs` decides when and to which node each
+//! command is sent, and the reply to the client; it is pure. `session.rs` has the sockets.
 
-mod forwarded; //    A request on its way, and the merging of its answers.
+mod forwarded; //    A request in flight, and the merging of its replies.
 mod framing; //      The end of a reply that streams through.
-mod introduction; // The properties of a connection that every node must know.
-mod pipeline; //     One client's requests and answers, without sockets.
-mod plan; //         The way of a command.
-mod routes; //       Nodes, slots and redirections.
+mod introduction; // Connection properties that every node must know.
+mod pipeline; //     One client's requests and replies, without sockets.
+mod plan; //         The route of a command.
+mod routes; //       Nodes, slots and redirects.
 mod session; //      One client's sockets.
 #[cfg(test)]
 mod tests;
@@ -37,23 +35,23 @@ use crate::shared::Shared;
 trait Home: Routes {
     fn table(&self) -> &Table;
     fn is_stopping(&self) -> bool;
-    /// True if clients must show a password.
+    /// Returns true if clients must authenticate.
     fn wants_password(&self) -> bool;
-    /// The most bytes of requests that are held unparsed.
+    /// Returns the maximum number of unparsed request bytes.
     fn query_bytes_max(&self) -> u64;
 }
 
-/// The time between two looks of a waiting thread at the node's end.
+/// Interval at which a waiting thread checks whether the node stops.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// The socket, before anybody is let in.
+/// Binds the socket, before any client is accepted.
 pub(crate) fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(addr)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
-/// Lets clients in until the node stops.
+/// Accepts clients until the node stops.
 pub(crate) fn run(shared: &Arc<Shared>, listener: &TcpListener) {
     let clients = Arc::new(AtomicUsize::new(0));
     while !shared.is_stopping() {
@@ -85,7 +83,7 @@ pub(crate) fn run(shared: &Arc<Shared>, listener: &TcpListener) {
     }
 }
 
-/// The time between two looks for new clients.
+/// Interval between checks for new clients.
 const ACCEPT_EVERY: Duration = Duration::from_millis(5);
 
 impl Routes for Shared {

@@ -1,19 +1,19 @@
-//! One client's requests, from their bytes to the answers in order, without sockets, clock or threads.
-//! `session.rs` carries bytes to and from it; tests do the same with nodes of their own.
+//! One client's requests, from their bytes to the replies in order, without sockets, clock or threads.
+//! `session.rs` carries bytes to and from it; tests do the same with simulated nodes.
 //!
 //! The replies are the same for any batching of the same requests, because:
 //! - Requests are sent in the client's order, and answered in that order.
-//! - Of each slot one command is under way at a time. A command that is redirected is sent again
-//!   before the next one of its slot is sent at all.
-//! - Commands without a key, WATCH, MULTI, and everything that changes the connection wait for all
-//!   requests before them, and all requests after them wait. The commands of a transaction are under
-//!   way together, on one connection, and with no others.
+//! - One command per slot is in flight at a time. A redirected command is sent again before the next command of
+//!   its slot is sent at all.
+//! - Commands without a key, WATCH, MULTI, and everything that changes the connection wait for all requests
+//!   before them, and all requests after them wait. The commands of a transaction are in flight together, on
+//!   one connection, and with no others.
 //!
-//! Memory is bounded: replies are read only for the oldest unanswered request, and stream through while
-//! the client reads; all others stay with the nodes. Requests wait unread in the client's socket.
+//! Memory is bounded: replies are read only for the oldest unanswered request, and stream through while the
+//! client reads; all other replies stay at the nodes. Requests wait unread in the client's socket.
 //!
-//! A command whose connection breaks, or that has run in part, has no true answer: the client gets the
-//! answers before it and is closed. Nothing is sent twice unless a node has said that it did not run.
+//! A command whose connection breaks, or that has run only in part, has no correct reply: the client gets the
+//! replies before it and is disconnected. Nothing is sent twice unless a node has said that it did not run.
 
 mod deliver;
 mod start;
@@ -31,67 +31,67 @@ use super::plan::{Plan, plan};
 use super::routes::{NodeAddress, Redirect, Routes};
 use super::upstream::{Due, Health, Upstream, UpstreamId, Use};
 
-/// The most requests that are under way.
+/// Maximum number of requests in flight.
 pub(super) const REQUESTS_MAX: usize = 1024;
-/// No request is taken while those under way have so many bytes.
+/// Maximum bytes of requests in flight; above this, no request is taken.
 pub(super) const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// While so many bytes wait for the client, no request is taken and no node is read from.
+/// Maximum bytes waiting for the client; above this, no request is taken and no node is read from.
 pub(super) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 
 const WATCH_ONE_NODE: &str = "ERR all watched keys must live on one node; use a hash tag";
 
-/// The transaction of a client.
+/// The state of a client's transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Transaction {
     None,
-    /// WATCH has fixed where the next one runs.
+    /// WATCH has fixed the node of the next transaction.
     Watching(NodeAddress),
-    /// MULTI is open at that node, to which the client is connected; the first key decides where the
+    /// MULTI is open at this node, which the client is connected to; the first key decides on which node the
     /// transaction runs.
     Open(NodeAddress),
-    /// It runs there.
+    /// The transaction runs on this node.
     At(NodeAddress),
 }
 
-/// A request that was read.
+/// A parsed request.
 struct Request {
     plan: Plan,
-    /// As it is sent to a node.
+    /// The encoding that is sent to a node.
     command: Arc<Vec<u8>>,
 }
 
 /// The end of a client's connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Closing {
-    /// It goes on.
+    /// The connection goes on.
     Open,
-    /// No request is taken any more; those under way are answered.
+    /// No more requests are taken; those in flight are answered.
     AfterAnswers,
-    /// Requests under way are not answered.
+    /// Requests in flight are not answered.
     Now,
 }
 
 pub(super) struct Pipeline {
-    /// Answers that are due, in the client's order.
+    /// Replies that are due, in the client's order.
     answers: VecDeque<Answer>,
     /// A request that must wait for some of them.
     waiting: Option<Request>,
-    /// The slots of the requests under way.
+    /// The slots of the requests in flight.
     busy: BTreeSet<Slot>,
-    /// The number of exclusive requests under way, and the bytes of all.
+    /// Number of exclusive requests in flight; below, the bytes of all.
     exclusive: usize,
     request_bytes: usize,
     upstreams: BTreeMap<UpstreamId, Upstream>,
     next_upstream: UpstreamId,
-    /// Connections that are wanted and not made yet.
+    /// Connections that are wanted and not established yet.
     unconnected: VecDeque<UpstreamId>,
     introduction: Introduction,
     transaction: Transaction,
-    /// A command of the transaction was refused here: EXEC must not run the rest.
+    /// True if a command of the transaction was refused here: EXEC must not run the rest.
     is_broken: bool,
-    /// The oldest request is sent again after a pause.
+    /// Set while the oldest request waits to be sent again.
     retry: Option<Redirect>,
-    /// The client listens: its bytes go to this connection and back, and nothing is looked at.
+    /// Set for a subscribed client: bytes pass unparsed between it and this connection.
     tied: Option<UpstreamId>,
     closing: Closing,
     answered: u64,
@@ -123,7 +123,7 @@ impl Default for Pipeline {
 }
 
 impl Pipeline {
-    /// True if the next request may be given to [`Pipeline::request`].
+    /// Returns true if the next request may be given to [`Pipeline::request`].
     pub(super) fn wants_request(&self) -> bool {
         self.closing == Closing::Open
             && self.tied.is_none()
@@ -142,21 +142,21 @@ impl Pipeline {
         self.advance(routes);
     }
 
-    /// Answers bytes that are no request; the client is closed after it.
+    /// Answers bytes that are not a request; the client is closed after that.
     pub(super) fn refuse_rest(&mut self, reply: Vec<u8>, routes: &impl Routes) {
         self.answers.push_back(Answer::Ready(reply));
         self.end_input();
         self.advance(routes);
     }
 
-    /// The client sends nothing more.
+    /// Records that the client sends nothing more.
     pub(super) fn end_input(&mut self) {
         if self.closing == Closing::Open {
             self.closing = Closing::AfterAnswers;
         }
     }
 
-    /// True if everything that will be said is in `output`.
+    /// Returns true if `output` is complete: nothing will be added to it.
     pub(super) fn is_finished(&self) -> bool {
         match self.closing {
             Closing::Open => false,
@@ -165,12 +165,12 @@ impl Pipeline {
         }
     }
 
-    /// True if no request is under way.
+    /// Returns true if no request is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.answers.is_empty() && self.waiting.is_none()
     }
 
-    /// The connection whose bytes are needed now.
+    /// Returns the connection whose bytes are needed now.
     pub(super) fn reads_from(&self) -> Option<UpstreamId> {
         if self.closing == Closing::Now || self.output.len() >= OUTPUT_BYTES_MAX {
             return None;
@@ -185,20 +185,20 @@ impl Pipeline {
         request.inquiries.get(request.current).map(|inquiry| inquiry.on)
     }
 
-    /// Takes bytes that a node has sent.
+    /// Takes bytes received from a node.
     pub(super) fn receive(&mut self, id: UpstreamId, bytes: &[u8], routes: &impl Routes) {
         let Some(upstream) = self.upstreams.get_mut(&id) else { return };
         if upstream.receive(bytes).is_err() {
             return self.lost(id, routes);
         }
         if self.tied == Some(id) && upstream.is_idle() {
-            // A listening client gets everything as it comes.
+            // A subscribed client gets everything as it comes.
             self.output.extend_from_slice(&upstream.take_unread());
         }
         self.advance(routes);
     }
 
-    /// Returns a connection to make, and to which node.
+    /// Returns a connection to establish, and its node.
     pub(super) fn next_unconnected(&mut self) -> Option<(UpstreamId, NodeAddress)> {
         while let Some(id) = self.unconnected.pop_front() {
             if let Some(upstream) = self.upstreams.get(&id) {
@@ -208,13 +208,13 @@ impl Pipeline {
         None
     }
 
-    /// The connection could not be made: nothing was sent on it.
+    /// Records that a connection could not be established: nothing was sent on it.
     pub(super) fn unreachable(&mut self, id: UpstreamId, routes: &impl Routes) {
         self.end_upstream(id, Health::Unreachable);
         self.advance(routes);
     }
 
-    /// The connection broke.
+    /// Records that a connection broke.
     pub(super) fn lost(&mut self, id: UpstreamId, routes: &impl Routes) {
         self.end_upstream(id, Health::Lost);
         self.advance(routes);
@@ -239,7 +239,7 @@ impl Pipeline {
         }
     }
 
-    /// True if the oldest request waits for [`Pipeline::retry`].
+    /// Returns true if the oldest request waits for [`Pipeline::retry`].
     pub(super) fn is_pausing(&self) -> bool {
         self.retry.is_some()
     }
@@ -252,7 +252,7 @@ impl Pipeline {
         }
     }
 
-    /// Answers the oldest request with its last redirection, instead of sending it again.
+    /// Answers the oldest request with its last redirect, instead of sending it again.
     pub(super) fn give_up(&mut self, routes: &impl Routes) {
         if self.retry.take().is_some() {
             if let Some(Answer::Asked(request)) = self.answers.front_mut() {
@@ -262,12 +262,12 @@ impl Pipeline {
         }
     }
 
-    /// The number of requests that nodes have answered.
+    /// Returns the number of requests that nodes have answered.
     pub(super) fn answered(&self) -> u64 {
         self.answered
     }
 
-    /// The connection that a listening client is tied to.
+    /// Returns the connection that a subscribed client is tied to.
     pub(super) fn tied(&self) -> Option<UpstreamId> {
         self.tied
     }
@@ -276,18 +276,18 @@ impl Pipeline {
         self.upstreams.get_mut(&id)
     }
 
-    /// All connections that should exist.
+    /// Returns all connections that should exist.
     pub(super) fn upstreams(&self) -> impl Iterator<Item = (UpstreamId, &Upstream)> {
         let all = self.upstreams.iter().map(|(id, upstream)| (*id, upstream));
         all.filter(|(_, upstream)| upstream.health == Health::Open)
     }
 
-    /// True if the client has shown a password that a node has accepted.
+    /// Returns true if a node has accepted the client's password.
     pub(super) fn has_credentials(&self) -> bool {
         self.introduction.has_credentials()
     }
 
-    /// Does all that can be done now.
+    /// Makes all progress that is possible now.
     fn advance(&mut self, routes: &impl Routes) {
         loop {
             self.deliver(routes);
@@ -304,7 +304,7 @@ impl Pipeline {
         matches!(self.transaction, Transaction::Open(_) | Transaction::At(_))
     }
 
-    /// The node that knows of a transaction or of watched keys.
+    /// Returns the node that has an open transaction or watched keys.
     fn transaction_node(&self) -> Option<&NodeAddress> {
         match &self.transaction {
             Transaction::None => None,
@@ -314,12 +314,12 @@ impl Pipeline {
         }
     }
 
-    /// The node where the transaction must run.
+    /// Returns the node where the transaction must run.
     fn fixed_node(&self) -> Option<&NodeAddress> {
         self.transaction_node().filter(|_| !matches!(self.transaction, Transaction::Open(_)))
     }
 
-    /// Sends a command on the connection of that kind, which is made if there is none.
+    /// Sends a command on the connection of that kind, which is established if there is none.
     fn send(
         &mut self,
         to: &NodeAddress,
@@ -353,7 +353,7 @@ impl Pipeline {
         id
     }
 
-    /// Counts a request that was sent, and remembers that its answer is due.
+    /// Counts a request that was sent, and records that its reply is due.
     fn push(&mut self, request: Forwarded) {
         self.busy.extend(request.slots());
         self.exclusive += usize::from(request.is_exclusive);
@@ -361,7 +361,7 @@ impl Pipeline {
         self.answers.push_back(Answer::Asked(request));
     }
 
-    /// The bytes held for the client, but for its requests.
+    /// Returns the bytes held for the client, without its requests.
     #[cfg(test)]
     pub(super) fn reply_bytes(&self) -> usize {
         let unread: usize = self.upstreams.values().map(Upstream::unread_bytes).sum();

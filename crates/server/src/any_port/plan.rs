@@ -1,4 +1,4 @@
-//! The way of a command on the any-port: to one node, in parts to several, or to none.
+//! The route of a command on the any-port: to one node, in parts to several, or to none.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use placement::Slot;
 
 use super::introduction::{Statement, statements};
 
-/// The way a command takes.
+/// The route of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Plan {
-    /// Any node will do: the one the client is connected to.
+    /// Any node will do: use the one the client is connected to.
     Here,
     /// The node that serves this slot.
     To(Slot),
-    /// Each part to the node of its slot; the answers are merged.
+    /// Each part goes to the node of its slot; the replies are merged.
     Scatter(Merge, Vec<Part>),
-    /// The keys are in several slots, and the command cannot be cut.
+    /// The keys are in several slots, and the command cannot be split.
     CrossSlot,
-    /// The connection becomes a listener: from now on it is tied to this node.
+    /// The connection becomes a subscriber: from now on it is tied to this node.
     Listen,
-    /// UNSUBSCRIBE and the like: a node answers once for each channel.
+    /// UNSUBSCRIBE and the like: a node replies once for each channel.
     Unsubscribe {
         replies: usize,
     },
-    /// The connection gets other properties, on every node.
+    /// The connection changes its properties, on every node.
     Introduce(Vec<Statement>),
     /// MULTI.
     Begin,
     Exec,
     Discard,
-    /// WATCH: the next transaction runs where these keys are.
+    /// WATCH: the next transaction runs on the node of these keys.
     Watch(Slot),
     Unwatch,
     Reset,
@@ -45,28 +45,28 @@ pub(super) struct Part {
     pub args: Vec<Vec<u8>>,
     /// True if it changes data.
     pub writes: bool,
-    /// The places of its keys among those of the whole.
+    /// Positions of its keys among those of the whole command.
     pub places: Vec<usize>,
 }
 
-/// The rule by which answers of parts become one.
+/// The rule for merging the replies of the parts into one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Merge {
-    /// There is one part, and its answer is the answer.
+    /// There is one part; its reply is the reply.
     Pass,
-    /// All of them OK.
+    /// All of them are OK.
     Ok,
     /// Their sum.
     Sum,
-    /// Each value at its place.
+    /// Each value at its position.
     Values,
 }
 
 pub(super) fn plan(table: &Table, args: Args<'_>) -> Plan {
-    // What is wrong with a command, any node can tell.
+    // Any node can report a malformed command.
     let Some(spec) = find(table, args) else { return Plan::Here };
     if spec.full_name == "exec" {
-        return Plan::Exec; // With whatever arguments: a node ends the transaction even if it refuses.
+        return Plan::Exec; // With any arguments: a node ends the transaction even if it refuses the command.
     }
     if !spec.accepts(args.len()) {
         return Plan::Here;
@@ -92,7 +92,7 @@ pub(super) fn plan(table: &Table, args: Args<'_>) -> Plan {
     }
 }
 
-/// The command, or the subcommand if it has one.
+/// Returns the command, or the subcommand if there is one.
 fn find(table: &Table, args: Args<'_>) -> Option<&'static Spec> {
     let spec = table.find(args.at(0))?;
     match args.get(1) {
@@ -110,7 +110,7 @@ fn by_keys(spec: &Spec, args: Args<'_>) -> Plan {
         return if spec.name == "watch" { Plan::Watch(slot) } else { Plan::To(slot) };
     }
     match merge_of(spec) {
-        // MSET has a value for every key; if not, any node can say so.
+        // MSET has a value for every key; if not, any node can report it.
         Some(Merge::Ok) if args.len().is_multiple_of(2) => Plan::Here,
         Some(merge) => Plan::Scatter(merge, parts(spec, args, &keys)),
         None => Plan::CrossSlot,
@@ -126,7 +126,7 @@ fn merge_of(spec: &Spec) -> Option<Merge> {
     }
 }
 
-/// One part for each slot, with the command's name, its keys and what belongs to them.
+/// Returns one part for each slot: the command's name, its keys and their values.
 fn parts(spec: &Spec, args: Args<'_>, keys: &[usize]) -> Vec<Part> {
     let with_values = spec.name == "mset";
     let mut parts: BTreeMap<Slot, Part> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Nodes by their client address, the node of a slot, and redirections.
+//! Nodes by their client address, the node of a slot, and redirects.
 
 use placement::Slot;
 
@@ -14,24 +14,24 @@ pub(super) trait Routes {
     /// Returns the node that the client is connected to.
     fn here(&self) -> NodeAddress;
 
-    /// Returns the node that serves a slot, as far as this node knows. A slot without a primary is
-    /// asked for here: this node answers with the right error.
+    /// Returns the node that serves a slot, as far as this node knows. For a slot without a primary it is this
+    /// node, which replies with the right error.
     fn node_of(&self, slot: Slot) -> NodeAddress;
 }
 
-/// An error reply by which a node says that a command did not run and should be sent again.
+/// An error reply that says that a command did not run and should be sent again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Redirect {
-    /// The slot is served by that node.
+    /// That node serves the slot.
     Moved(NodeAddress),
-    /// That node takes the command after ASKING.
+    /// That node accepts the command after ASKING.
     Ask(NodeAddress),
-    /// The slot is between two nodes.
+    /// The slot is moving between two nodes.
     TryAgain,
 }
 
 impl Redirect {
-    /// Reads an error reply; `None` if it is another error.
+    /// Parses an error reply; returns `None` for any other error.
     pub(super) fn parse(reply: &[u8]) -> Option<Redirect> {
         let text = std::str::from_utf8(reply).ok()?.trim_end();
         if let Some(rest) = text.strip_prefix("-MOVED ") {
@@ -44,7 +44,7 @@ impl Redirect {
     }
 }
 
-/// Reads the address in `slot host:port`.
+/// Parses the address in `slot host:port`.
 fn address(text: &str) -> Option<NodeAddress> {
     let (host, port) = text.split_once(' ')?.1.rsplit_once(':')?;
     Some(NodeAddress { host: host.to_owned(), port: port.parse().ok()? })

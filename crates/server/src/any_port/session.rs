@@ -1,5 +1,5 @@
 //! One client of the any-port: its socket, and those to the nodes on its behalf. All decisions are in
-//! `pipeline.rs`; this carries bytes.
+//! `pipeline.rs`; this file carries bytes.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read, Write};
@@ -16,17 +16,16 @@ use super::upstream::UpstreamId;
 use super::{Home, LOOK_EVERY};
 
 const READ_BYTES: usize = 64 * 1024;
-/// An input buffer above this is given back when it is empty.
+/// An input buffer larger than this is freed when it is empty.
 const INPUT_BYTES_KEPT: usize = 1024 * 1024;
-/// A node that does not answer for so long is not waited for, nor a client that does not read its last
-/// answers.
+/// Timeout for a node that does not answer, and for a client that does not read its last replies.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
-/// The pause before a command is sent again: a handover takes milliseconds.
+/// Pause before a command is sent again: a handover takes milliseconds.
 const RETRY_PAUSE: Duration = Duration::from_millis(2);
-/// No command is sent again after so long: the client gets the redirection.
+/// Time limit for retries; after that the client gets the redirect.
 const RETRY_WITHIN: Duration = Duration::from_secs(5);
-/// The pieces of a gathered write.
+/// Maximum number of pieces in a gathered write.
 const PIECES: usize = 64;
 
 pub(super) struct Session<'h, H> {
@@ -37,19 +36,19 @@ pub(super) struct Session<'h, H> {
     parser: RequestParser,
     spans: Vec<Span>,
     input: Vec<u8>,
-    /// The number of input bytes that have become requests.
+    /// Number of input bytes that have become requests.
     taken: usize,
-    /// All whole requests of the input are taken.
+    /// True if all complete requests of the input are taken.
     needs_more: bool,
-    /// The client sends nothing more.
+    /// True if the client sends nothing more.
     has_ended: bool,
-    /// The node whose reply is waited for, and since when it has sent nothing.
+    /// The node whose reply is waited for, and the time since which it has sent nothing.
     waiting: Option<(UpstreamId, Instant)>,
     /// The end of the pause before a retry.
     pause_until: Option<Instant>,
-    /// The number of requests answered when a request was first sent again, and the time of that.
+    /// The number of requests answered at the first retry of a request, and the time of that retry.
     retrying: Option<(u64, Instant)>,
-    /// The time at which the last answer was known.
+    /// The time at which the last reply was complete.
     finished: Option<Instant>,
 }
 
@@ -75,13 +74,13 @@ impl<'h, H: Home> Session<'h, H> {
         })
     }
 
-    /// Serves the client until it goes, or has to go.
+    /// Serves the client until it disconnects or has to be disconnected.
     pub(super) fn run(mut self) {
-        // Nobody is left to be told of an error here.
+        // An error here can be reported to no one.
         while self.turn().unwrap_or(false) {}
     }
 
-    /// Does all that can be done, then waits for a socket. False at the end.
+    /// Makes all possible progress, then waits for a socket. Returns false at the end.
     fn turn(&mut self) -> io::Result<bool> {
         self.take_requests();
         self.connect();
@@ -102,7 +101,7 @@ impl<'h, H: Home> Session<'h, H> {
         Ok(true)
     }
 
-    /// Gives requests to the pipeline, as many as it takes.
+    /// Gives requests to the pipeline, as many as it accepts.
     fn take_requests(&mut self) {
         if self.pipeline.tied().is_some() {
             return self.forward_raw();
@@ -132,7 +131,7 @@ impl<'h, H: Home> Session<'h, H> {
         }
     }
 
-    /// Everything whole is taken: the rest is kept until more comes.
+    /// Drops the consumed input; the incomplete rest is kept until more arrives.
     fn drop_taken(&mut self) {
         self.input.drain(..self.taken);
         self.taken = 0;
@@ -145,7 +144,7 @@ impl<'h, H: Home> Session<'h, H> {
         }
     }
 
-    /// A listening client's bytes go to its node as they are.
+    /// Passes a subscribed client's bytes to its node unchanged.
     fn forward_raw(&mut self) {
         let upstream = self.pipeline.tied().and_then(|id| self.pipeline.upstream(id));
         let Some(upstream) = upstream else { return };
@@ -254,13 +253,13 @@ impl<'h, H: Home> Session<'h, H> {
         self.needs_more && has_room && !self.has_ended
     }
 
-    /// The events of a node's socket that matter now.
+    /// Returns the events of a node's socket that matter now.
     fn interest(&self, id: UpstreamId) -> PollFlags {
         let mut flags = PollFlags::empty();
         for (open, upstream) in self.pipeline.upstreams() {
             if open == id {
                 flags.set(PollFlags::OUT, !upstream.unsent.is_empty());
-                // A spare one is read to notice that the node has closed it.
+                // An idle connection is read to notice that the node has closed it.
                 let is_read = self.pipeline.reads_from() == Some(id);
                 flags.set(PollFlags::IN, is_read || self.is_spare(id));
             }
@@ -268,7 +267,7 @@ impl<'h, H: Home> Session<'h, H> {
         flags
     }
 
-    /// True if nobody needs a reply from the connection.
+    /// Returns true if no reply from the connection is needed.
     fn is_spare(&self, id: UpstreamId) -> bool {
         let mut upstreams = self.pipeline.upstreams();
         self.pipeline.tied() != Some(id)
@@ -290,7 +289,7 @@ impl<'h, H: Home> Session<'h, H> {
         Timespec::try_from(timeout).expect("less than a second fits")
     }
 
-    /// Gives up a node that has owed a reply for too long.
+    /// Drops a node that has owed a reply for too long.
     fn look_for_the_silent(&mut self) {
         let wanted = self.pipeline.reads_from().filter(|_| self.pipeline.tied().is_none());
         match (wanted, self.waiting) {
@@ -334,7 +333,7 @@ impl<'h, H: Home> Session<'h, H> {
         let is_idle = self.pipeline.upstream(id).is_some_and(|upstream| upstream.is_idle());
         let is_read = self.pipeline.reads_from() == Some(id) || self.is_spare(id);
         if is_idle && self.pipeline.tied() != Some(id) {
-            // Nothing is due: whatever comes is its end.
+            // No reply is due: anything that arrives means that the connection has ended.
             if broken || flags.contains(PollFlags::IN) {
                 self.lose(id);
             }
@@ -377,7 +376,7 @@ fn connect(address: &NodeAddress) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Writes as much as the socket takes.
+/// Writes as much as the socket accepts.
 fn write(socket: &mut TcpStream, output: &mut Output) -> io::Result<()> {
     while !output.is_empty() {
         let written = {
@@ -397,7 +396,7 @@ fn write(socket: &mut TcpStream, output: &mut Output) -> io::Result<()> {
     Ok(())
 }
 
-/// True if the socket is just not ready.
+/// Returns true if the socket is only not ready yet.
 fn is_early(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

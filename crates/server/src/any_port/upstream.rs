@@ -1,5 +1,5 @@
-//! One connection to a node on behalf of one client, without its socket: bytes to send, bytes received,
-//! and the replies that are due.
+//! One connection to a node on behalf of one client, without its socket: bytes to send, bytes received, and the
+//! replies that are due.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,36 +9,36 @@ use resp::{Output, SHARED_BYTES_MIN};
 use super::framing::{Framer, Malformed};
 use super::routes::NodeAddress;
 
-/// Names a connection to a node. Never used twice for one client.
+/// Identifies a connection to a node. Never reused for the same client.
 pub(super) type UpstreamId = u64;
 
-/// The use of a connection. A node has at most one of each for a client.
+/// The purpose of a connection. A client has at most one of each kind to a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
     /// Commands in the client's order, and transactions.
     Main,
-    /// The oldest unanswered command after a redirection. Its reply must not stand behind those of
-    /// younger commands, which are read later.
+    /// The oldest unanswered command after a redirect. Its reply must not queue behind those of younger
+    /// commands, which are read later.
     Retry,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Health {
     Open,
-    /// It could not be made: nothing of what is due was sent.
+    /// The connection could not be established: nothing that is due was sent.
     Unreachable,
-    /// It broke: nobody knows which of the commands have run.
+    /// The connection broke: it is unknown which of the commands have run.
     Lost,
 }
 
 /// A reply that is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// It belongs to a request of the client.
+    /// The reply belongs to a request of the client.
     Answer,
-    /// Nobody needs it: an introduction, DISCARD, ASKING.
+    /// The reply is not needed: an introduction, DISCARD, ASKING.
     Ignored,
-    /// Nobody needs it, but what follows is wrong if it is an error: MULTI.
+    /// The reply is not needed, but if it is an error, everything after it is wrong: MULTI.
     Accepted,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Upstream {
     pub unsent: Output,
     due: VecDeque<Due>,
     unread: Vec<u8>,
-    /// The number of bytes of `unread` that are taken.
+    /// Number of bytes of `unread` that are consumed.
     taken: usize,
     framer: Framer,
     /// Set from the first byte of a reply to its last.
@@ -80,13 +80,13 @@ impl Upstream {
         }
     }
 
-    /// Appends a command. Large ones are shared with the request that keeps them for a retry.
+    /// Appends a command. A large one is shared with the request, which keeps it for a retry.
     pub(super) fn send(&mut self, command: &Arc<Vec<u8>>, due: Due) {
         self.send_raw(command);
         self.due.push_back(due);
     }
 
-    /// Appends bytes whose replies nobody waits for.
+    /// Appends bytes whose replies are not waited for.
     pub(super) fn send_raw(&mut self, bytes: &Arc<Vec<u8>>) {
         if bytes.len() >= SHARED_BYTES_MIN {
             self.unsent.push_shared(bytes);
@@ -100,7 +100,7 @@ impl Upstream {
         self.due.push_back(Due::Answer);
     }
 
-    /// Expects fewer replies: an error has come in place of several.
+    /// Expects fewer replies: one error replaces several replies.
     pub(super) fn expect_less(&mut self, count: usize) {
         for _ in 0..count {
             self.due.pop_front();
@@ -111,12 +111,12 @@ impl Upstream {
         self.due.is_empty()
     }
 
-    /// True if a reply is due that somebody needs.
+    /// Returns true if a reply is due that is needed.
     pub(super) fn owes(&self) -> bool {
         self.due.iter().any(|due| *due != Due::Ignored)
     }
 
-    /// Takes bytes that the node has sent, and drops replies that nobody needs.
+    /// Takes bytes received from the node, and drops replies that are not needed.
     pub(super) fn receive(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         self.unread.extend_from_slice(bytes);
         while self.due.front() == Some(&Due::Ignored) {
@@ -147,14 +147,14 @@ impl Upstream {
         Ok(Some(Piece { due, bytes, is_error, ends: fed.whole }))
     }
 
-    /// Takes the bytes that have come and that no reply has claimed.
+    /// Takes the received bytes that belong to no expected reply.
     pub(super) fn take_unread(&mut self) -> Vec<u8> {
         self.unread.drain(..self.taken);
         self.taken = 0;
         core::mem::take(&mut self.unread)
     }
 
-    /// The memory held for received bytes.
+    /// Returns the memory held for received bytes.
     #[cfg(test)]
     pub(super) fn unread_bytes(&self) -> usize {
         self.unread.len()

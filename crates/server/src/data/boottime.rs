@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long the machine has been up.
+/// Returns how long the machine has been up.
 pub(crate) fn now() -> Duration {
     let time = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(time.tv_sec).expect("this clock starts at 0");

@@ -1,5 +1,5 @@
-//! How this node is, for its load levels: what it holds, how busy it is, whether it is sick; and how
-//! large its buckets are, for one that has outgrown the rest is split.
+//! Reports this node's condition for its load levels: what it holds, how busy it is, whether it is sick;
+//! and the sizes of its buckets, because a bucket that has outgrown the rest is split.
 
 use cluster::balance::{Condition, Vitals};
 use commands::settings::EvictionPolicy;
@@ -8,7 +8,7 @@ use placement::{Hashmask, Slot};
 use super::Notice;
 use crate::shared::Shared;
 
-/// Tells the control thread. The keeper does it now and then.
+/// Reports to the control thread. Called by the keeper at intervals.
 pub(crate) fn report_condition(shared: &Shared) {
     shared.data.notify(Notice::Vitals(vitals(shared)));
     if shared.data.has_bytes(shared) {
@@ -31,7 +31,7 @@ pub(crate) fn vitals(shared: &Shared) -> Vitals {
     }
 }
 
-/// The bytes in each bucket that this node serves.
+/// Returns the bytes in each bucket that this node serves.
 fn sizes(shared: &Shared) -> Vec<(Hashmask, u64)> {
     let map = shared.map();
     let mine = map.buckets().filter(|bucket| bucket.primary() == Some(shared.data.me));
@@ -44,7 +44,7 @@ fn bytes_in(shared: &Shared, bucket: Hashmask) -> u64 {
 }
 
 impl super::Data {
-    /// Whether any bucket can have outgrown the rest: none can while all together are small.
+    /// Returns whether any bucket can have outgrown the rest: none can while all together are small.
     fn has_bytes(&self, shared: &Shared) -> bool {
         shared.memory.used() > shared.map().settings().split_larger_than.bytes
     }

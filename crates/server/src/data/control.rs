@@ -32,7 +32,7 @@ impl DataPlane for Shared {
     fn map_changed(&self, changed: &MapChanged) {
         let before = self.map();
         if holds_anything(self, &changed.map) {
-            self.kept.forget(); // From here on what it holds may change.
+            self.kept.forget(); // From here on the node's data may change.
         }
         follow(self, &changed.map);
         news::map_changed(self, &before, changed);
@@ -65,7 +65,7 @@ impl DataPlane for Shared {
     }
 
     fn serving(&self, _bucket: Hashmask, _node: NodeId) {
-        // What waits here is tried again all the time, and finds the new map by itself.
+        // Parked commands are retried anyway, and find the new map by themselves.
     }
 
     fn met(&self, at: Endpoints) {
@@ -96,7 +96,7 @@ impl DataPlane for Shared {
 
     fn gone(&self, gone: &Gone) {
         match gone {
-            // Clients that still come are told where their keys are now; the keeper ends it.
+            // Clients that still come are redirected; the keeper stops the node later.
             Gone::Left | Gone::LeftFor(_) => drop(self.data.left.set(Instant::now())),
             Gone::LeftAsTheLast | Gone::Outcast | Gone::Yielded(_) | Gone::Refused(_) => {
                 self.stop();
@@ -105,13 +105,13 @@ impl DataPlane for Shared {
     }
 }
 
-/// Whether by this map this very process holds a copy of anything.
+/// Returns whether, by this map, this very process holds a copy of anything.
 fn holds_anything(shared: &Shared, map: &Map) -> bool {
     let is_member = map.member(shared.data.me).is_some_and(|it| it.boot == shared.data.boot);
     is_member && map.load(shared.data.me).total() > 0
 }
 
-/// What the data plane tells goes to the control thread from now on.
+/// Sends the notices of the data plane to the control thread from now on.
 pub(crate) fn report_to(shared: &Shared, line: ControlLine) {
     let tell = move |notice| match notice {
         Notice::LinkBroke(peer) => line.data_link_lost(peer),
@@ -121,6 +121,6 @@ pub(crate) fn report_to(shared: &Shared, line: ControlLine) {
         Notice::Sizes(sizes) => line.tell(Input::Sizes(sizes)),
         Notice::Moved(report) => line.tell(report.into()),
     };
-    // There is one control thread, and it is told of once.
+    // There is one control thread, and this is called once.
     let _ = shared.data.notice.set(Box::new(tell));
 }

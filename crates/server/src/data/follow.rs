@@ -1,5 +1,5 @@
-//! A new map comes: links to its members, every slot's duty (`cluster::data::follow`), copies that are
-//! on their way here. Called by the control thread, for one map after the other.
+//! Applies a new map: to the links to its members, to every slot's duty (`cluster::data::follow`), to copies
+//! that are on their way here. Called by the applier, for one map after the other.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::pubsub::introduce;
 use crate::shared::Shared;
 use crate::surroundings::surroundings;
 
-/// Takes over a map.
+/// Applies a map.
 pub(crate) fn follow(shared: &Shared, map: &Arc<Map>) {
     let data = &shared.data;
     let others: Vec<Peer> = map.members().iter().map(Member::peer).collect();

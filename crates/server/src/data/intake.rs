@@ -1,5 +1,5 @@
-//! What comes from other nodes: the surface on which `cluster::data` takes frames in, made of this
-//! node's locks and the outcome of a worker's round.
+//! Frames from other nodes: the surface on which `cluster::data` applies them, made of this node's
+//! locks and the outcome of a worker's round.
 
 use cluster::data::Surface;
 use commands::{Outcome, Surroundings};
@@ -7,7 +7,7 @@ use store::{Access, Applied, Touch};
 
 use crate::shared::Shared;
 
-/// What taking frames in works with.
+/// Returns the surface on which frames are applied.
 pub(crate) fn surface<'a>(
     shared: &'a Shared,
     around: &Surroundings,

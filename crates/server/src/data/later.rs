@@ -1,4 +1,5 @@
-//! Events of writes that are not safe yet: they are told with the reply, and wait by the same tickets.
+//! Key events of writes that are not acknowledged yet: they are published with the reply, and wait for the same
+//! tickets.
 
 use std::collections::VecDeque;
 
@@ -10,7 +11,7 @@ use crate::shared::Shared;
 
 #[derive(Default)]
 pub(crate) struct Later {
-    /// In the order of the writes.
+    /// Deferred events, in the order of the writes.
     waiting: VecDeque<(Tickets, Vec<Event>)>,
 }
 
@@ -23,7 +24,7 @@ impl Later {
         self.waiting.is_empty()
     }
 
-    /// The events of writes that are safe by now. Those of writes that may be lost are forgotten.
+    /// Returns the events of writes that are acknowledged by now, and drops those of writes that may be lost.
     pub(crate) fn ripe(&mut self, shared: &Shared) -> Vec<Event> {
         let mut ripe = Vec::new();
         while let Some((tickets, _)) = self.waiting.front_mut() {
@@ -40,7 +41,7 @@ impl Later {
     }
 }
 
-/// Judges a reply that has all these tickets. Those that need wait no longer are dropped.
+/// Judges a reply that has all these tickets. Tickets that allow it to leave are dropped.
 pub(crate) fn judge_all(shared: &Shared, tickets: &mut Tickets) -> Passage {
     while let Some(ticket) = tickets.first_mut() {
         match judge(shared, ticket) {

@@ -1,29 +1,29 @@
-//! Until when this node may serve: set by the applier behind the maps that it relies on, ended by the control thread,
-//! looked at by workers after commands have run and before their replies leave.
+//! The lease: the time until which this node may serve. The applier sets it after the maps that it relies on, the
+//! control thread ends it, workers check it after commands have run and before their replies leave.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::boottime::now;
 
-/// Nanoseconds of the clock that goes on while the machine sleeps.
+/// The end of the lease, in nanoseconds of the clock that runs on while the machine sleeps.
 pub(crate) struct Lease(AtomicU64);
 
 const FOR_EVER: u64 = u64::MAX;
-/// Ended for good: what is still to be set does not count.
+/// Ended for good: a later grant does not count.
 const ENDED: u64 = 0;
 
 impl Lease {
-    /// A node alone needs nobody's leave.
+    /// Returns a lease without an end, for a node alone: it needs nobody's grant.
     pub(crate) fn unlimited() -> Lease {
         Lease(AtomicU64::new(FOR_EVER))
     }
 
-    /// By the clock of [`now`].
+    /// Sets the end of the lease, by the clock of [`now`].
     pub(crate) fn set(&self, until: Duration) {
         let nanos = u64::try_from(until.as_nanos()).unwrap_or(FOR_EVER).max(ENDED + 1);
         let set = |known| (known != ENDED).then_some(nanos);
-        // An error says that it has ended.
+        // An error means that the lease has ended for good.
         let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, set);
     }
 
@@ -38,7 +38,7 @@ impl Lease {
         until == FOR_EVER || now().as_nanos() < u128::from(until)
     }
 
-    /// Until it runs out; `None` for one that does not.
+    /// Returns the time until the lease runs out; `None` for one that does not.
     pub(crate) fn left(&self) -> Option<Duration> {
         let until = self.0.load(Ordering::Acquire);
         (until != FOR_EVER).then(|| Duration::from_nanos(until).saturating_sub(now()))

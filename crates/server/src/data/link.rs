@@ -1,5 +1,5 @@
-//! The way out to one other node: frames are appended by whoever holds a slot's lock, and written to
-//! the socket by the worker that comes to it at the end of a round. Answers are read by one worker.
+//! The sending end of the link to one other node. The holder of a slot's lock appends frames; the first
+//! worker that ends its round writes them to the socket. One worker reads the answers.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::io::{self, Write};
@@ -20,15 +20,15 @@ pub(crate) struct Link {
     pub peer: Peer,
     sending: Mutex<Sending>,
     acked: AtomicU64,
-    /// There is something to write.
+    /// True if there is something to write.
     dirty: AtomicBool,
-    /// The process at the other end is no member any more.
+    /// True if the process at the other end is no member any more.
     gone: AtomicBool,
     any_refused: AtomicBool,
     refused: Mutex<Refusals>,
-    /// Writers wait for the other end. Changed under the lock of `sending`.
+    /// True if writers wait for the other end. Changed under the lock of `sending`.
     congested: AtomicBool,
-    /// Counts the links of this node that are congested.
+    /// Number of congested links of this node.
     congestion: Arc<AtomicUsize>,
 }
 
@@ -58,7 +58,7 @@ impl Link {
         if !frame.is_long() {
             return self.with_outbox(|outbox| outbox.push(frame));
         }
-        // Copied before the lock is taken: others' writes wait for that one.
+        // Copied before the lock is taken: writes of other threads wait for that lock.
         let mut draft = Outbox::default();
         draft.push(frame);
         self.with_outbox(|outbox| {
@@ -83,7 +83,7 @@ impl Link {
         result
     }
 
-    /// Lets those know who are about to write.
+    /// Publishes whether the link is congested, for threads that are about to write.
     #[inline]
     fn note_congestion(&self, sending: &Sending) {
         let is_congested = sending.backlog.is_congested();
@@ -97,7 +97,7 @@ impl Link {
         }
     }
 
-    /// Returns whether so much is unacknowledged that nobody should add to it.
+    /// Returns whether so many bytes are unacknowledged that nobody should add to them.
     pub(crate) fn is_congested(&self) -> bool {
         self.congested.load(Ordering::Acquire)
     }
@@ -107,13 +107,13 @@ impl Link {
         FrameNumber(self.acked.load(Ordering::Acquire))
     }
 
-    /// The other end has refused something of this slot.
+    /// Records that the other end has refused a frame of this slot.
     pub(crate) fn refuse(&self, slot: Slot) {
         self.refused.lock().note(slot);
         self.any_refused.store(true, Ordering::Release);
     }
 
-    /// Slots of which something was refused, perhaps without consequence by now.
+    /// Returns the slots of which a frame was refused; some refusals may not matter any more.
     pub(crate) fn refused(&self) -> Vec<Slot> {
         if self.any_refused.load(Ordering::Acquire) {
             self.refused.lock().slots().collect()
@@ -122,14 +122,14 @@ impl Link {
         }
     }
 
-    /// What was refused of this slot is of no consequence any more.
+    /// Forgets the refusals of this slot: they do not matter any more.
     pub(crate) fn forget_refusal(&self, slot: Slot) {
         let mut refused = self.refused.lock();
         refused.forget(slot);
         self.any_refused.store(!refused.is_empty(), Ordering::Release);
     }
 
-    /// The other end has applied everything up to this frame.
+    /// Records that the other end has applied everything up to this frame.
     pub(crate) fn acknowledge(&self, through: FrameNumber) -> Result<(), BadFrame> {
         let mut sending = self.sending.lock();
         sending.backlog.acknowledge(now(), through).map_err(|_| BadFrame::BadAck)?;
@@ -138,7 +138,7 @@ impl Link {
         Ok(())
     }
 
-    /// A new connection, to an end that wants this frame first.
+    /// Takes over a new connection, whose other end expects this frame first.
     pub(crate) fn connect(&self, stream: TcpStream, next: FrameNumber) -> Result<(), Forgotten> {
         let mut sending = self.sending.lock();
         sending.backlog.outbox_mut().resume(next)?;
@@ -152,7 +152,7 @@ impl Link {
         self.sending.lock().stream = None;
     }
 
-    /// Writes what there is, if anything was appended since the last time.
+    /// Writes the backlog, if anything was appended since the last time.
     #[inline]
     pub(crate) fn flush(&self) {
         if self.dirty.load(Ordering::Relaxed) && self.dirty.swap(false, Ordering::AcqRel) {
@@ -164,7 +164,7 @@ impl Link {
         self.dirty.load(Ordering::Relaxed)
     }
 
-    /// Writes as much as the system takes.
+    /// Writes as much as the socket takes.
     pub(crate) fn write(&self) {
         let mut sending = self.sending.lock();
         let Sending { backlog, stream } = &mut *sending;
@@ -174,22 +174,22 @@ impl Link {
             match socket.write(bytes) {
                 Ok(count) => outbox.sent(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The worker that reads the answers is told when it goes on.
+                // epoll tells the worker that reads the answers when the socket is writable again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => {
-                    *stream = None; // Who reads the answers notices, too, and dials again.
+                    *stream = None; // The reader of the answers notices it too, and has it dialed again.
                     return;
                 }
             }
         }
     }
 
-    /// Bytes that are not acknowledged yet.
+    /// Returns the number of unacknowledged bytes.
     pub(crate) fn kept_bytes(&self) -> usize {
         self.sending.lock().backlog.outbox().kept_bytes()
     }
 
-    /// Memory that unacknowledged frames take up.
+    /// Returns the memory that unacknowledged frames take up.
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.sending.lock().backlog.outbox().allocated_bytes()
     }

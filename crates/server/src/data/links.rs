@@ -16,7 +16,7 @@ pub(crate) struct Links {
     congestion: Arc<AtomicUsize>,
 }
 
-/// The number of a frame that went nowhere: it is never acknowledged.
+/// The number of a frame for a link that does not exist: it is never acknowledged.
 const NOWHERE: FrameNumber = FrameNumber(u64::MAX);
 
 impl Links {
@@ -25,18 +25,18 @@ impl Links {
         self.all.load().get(id).cloned()
     }
 
-    /// The link to a process, if it is a member.
+    /// Returns the link to a process, if it is a member.
     pub(crate) fn to(&self, peer: Peer) -> Option<Arc<Link>> {
         self.all.load().to(peer).cloned()
     }
 
-    /// The link to a node.
+    /// Returns the link to a node.
     pub(crate) fn to_node(&self, node: NodeId) -> Option<LinkId> {
         self.all.load().to_node(node)
     }
 
-    /// Makes links to new members and says which, and lets go of those who are none any more. Only
-    /// the control thread calls it.
+    /// Creates links to new members and returns them, and drops links to former members. Only the
+    /// applier calls it.
     pub(super) fn follow(&self, members: &[Peer]) -> Vec<Arc<Link>> {
         let mut all = LinkTable::clone(&self.all.load());
         let make = |id, peer| Arc::new(Link::new(id, peer, Arc::clone(&self.congestion)));
@@ -46,23 +46,23 @@ impl Links {
         new
     }
 
-    /// Returns whether any link is congested; which one, [`Links::is_congested`] tells.
+    /// Returns whether any link is congested; [`Links::is_congested`] tells which one.
     #[inline]
     pub(crate) fn has_congestion(&self) -> bool {
         self.congestion.load(Ordering::Acquire) > 0
     }
 
-    /// Returns whether nobody should add to what is unacknowledged on a link.
+    /// Returns whether a link has so many unacknowledged bytes that nobody should add to them.
     pub(crate) fn is_congested(&self, id: LinkId) -> bool {
         self.all.load().get(id).is_some_and(|link| link.is_congested())
     }
 
-    /// Memory that unacknowledged frames take up on all links.
+    /// Returns the memory that unacknowledged frames take up on all links.
     pub(crate) fn allocated_bytes(&self) -> u64 {
         self.all.load().living().map(|(.., link)| link.allocated_bytes() as u64).sum()
     }
 
-    /// The last frame that the other end has acknowledged.
+    /// Returns the last frame that the other end has acknowledged.
     #[inline]
     pub(crate) fn acked(&self, id: LinkId) -> FrameNumber {
         self.all.load().get(id).map_or(FrameNumber(0), |link| link.acked())
@@ -74,17 +74,17 @@ impl Links {
         self.all.load().get(id).map_or(NOWHERE, |link| link.push(frame))
     }
 
-    /// The links to members.
+    /// Returns the links to members.
     pub(crate) fn living(&self) -> Vec<Arc<Link>> {
         self.all.load().living().map(|(.., link)| Arc::clone(link)).collect()
     }
 
-    /// True if something was appended that nobody has written since.
+    /// Returns whether frames were appended that no worker has written since.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.all.load().living().any(|(.., link)| link.is_unwritten())
     }
 
-    /// Writes out what was appended.
+    /// Writes the appended frames to their sockets.
     #[inline]
     pub(crate) fn flush(&self) {
         for (.., link) in self.all.load().living() {

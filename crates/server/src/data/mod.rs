@@ -1,24 +1,24 @@
-//! The data plane: what a write to a slot does beyond this node. `cluster::data` decides; here are the
-//! locks, sockets and threads around it (`standing.rs`).
+//! The data plane: replicates writes to other nodes and moves buckets. `cluster::data` decides; here are
+//! the locks, sockets and threads around it (`standing.rs`).
 //!
-//! `link.rs` is the way out to one other node, `intake.rs` the way in from one; workers read both
+//! `link.rs` sends frames to one other node, `intake.rs` receives them from one; workers read both
 //! (`worker/links.rs`). `follow.rs` makes every slot's duty what the map says. `mover.rs` is a thread
 //! that copies buckets, hands them over and notices backups that fall behind.
 
-mod condition; // How this node is, for its load levels.
+mod condition; // This node's condition, for its load levels.
 mod control; // The data plane as the control thread sees it.
-mod follow; //  A new map: what this node is to each slot from now on.
-mod intake; //  What comes from one other node.
-mod later; //   Events that wait as replies do.
+mod follow; //  Applies a new map: this node's duty for each slot.
+mod intake; //  Frames from one other node.
+mod later; //   Key events that wait as replies do.
 pub(crate) mod boottime; // The clock of leases.
-mod lease; //   Until when this node may serve.
-mod link; //    The way out to one other node.
-mod links; //   All of them.
-mod serving; // What `cluster::serving` stands on here.
-mod plane; //   Connections as they come and go; what the control thread is told.
-mod stalls; //  How long commands waited.
+mod lease; //   The time until which this node may serve.
+mod link; //    Frames to one other node.
+mod links; //   All links.
+mod serving; // Implements what `cluster::serving` needs.
+mod plane; //   Connections as they come and go; notices to the control thread.
+mod stalls; //  Waiting times of commands, outcomes of fills.
 mod mover; //   The thread that copies buckets and hands them over.
-mod standing; // What `cluster::data` stands on here.
+mod standing; // Implements what `cluster::data` needs.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,41 +48,41 @@ pub(crate) use plane::{Notice, incoming, outgoing};
 pub(crate) use serving::judge;
 pub(crate) use stalls::{Fills, Stalls};
 
-/// What the threads of a node share about the other nodes.
+/// The data plane's state, shared by the threads of a node.
 pub(crate) struct Data {
-    /// Counts the maps: a worker that sees another number looks again.
+    /// Counts the maps: a worker that sees another number knows that there is a new map.
     pub map_number: AtomicU64,
-    /// Counts what may make an acknowledgement mean something else (`cluster::serving::AckEpoch`), and what
-    /// may let a parked command run.
+    /// Counts the events that may change the meaning of an acknowledgement (`cluster::serving::AckEpoch`), and
+    /// those that may let a parked command run.
     ack_epoch: AtomicU64,
     pub me: NodeId,
     pub boot: Boot,
     pub links: Links,
     pub lease: Lease,
-    /// What comes from each boot of another node. It outlives connections.
+    /// The intake for each boot of another node. It outlives connections.
     intakes: Mutex<BTreeMap<Peer, Arc<Mutex<Intake>>>>,
-    /// One for each worker: it holds replies back, and wants to be woken when something is acknowledged.
+    /// One for each worker: true if it holds replies back, and wants to be woken by acknowledgements.
     pub holding: Vec<AtomicBool>,
-    /// To the mover.
+    /// Orders to the mover.
     orders: Sender<Order>,
-    /// What the mover is at: one bucket at a time leaves this node. Held while a new map is taken over.
+    /// The bucket that the mover is copying: one at a time leaves this node. Locked while a new map is applied.
     outgoing: Mutex<Option<Outgoing>>,
-    /// Whom to tell of what the control thread must know.
+    /// Reports a notice to the control thread.
     pub notice: OnceLock<Box<dyn Fn(Notice) + Send + Sync>>,
-    /// Since when this node is no member any more, by its own will.
+    /// The time at which this node left the cluster, by its own will.
     pub left: OnceLock<Instant>,
-    /// A bucket is about to be promoted here.
+    /// True if a bucket is about to be promoted here.
     pub heirs: AtomicBool,
-    /// A bucket is being handed over.
+    /// True if a bucket is being handed over.
     pub pausing: AtomicBool,
-    /// How long commands had to wait for a handover.
+    /// Waiting times of commands that waited for a handover.
     pub parked: Stalls,
-    /// What fills from here have sent.
+    /// Totals of what fills from here have sent.
     pub sent: Mutex<Sent>,
     pub fills: Fills,
-    /// When each primary was heard of last.
+    /// The time at which this node last heard from each primary.
     heard: Mutex<BTreeMap<NodeId, Duration>>,
-    /// Primaries that have fallen silent: what is here of theirs may be old.
+    /// Primaries that have fallen silent: this node's copies of their buckets may be stale.
     pub pending: ArcSwap<BTreeSet<NodeId>>,
 }
 
@@ -111,13 +111,13 @@ impl Data {
         }
     }
 
-    /// What comes from this process.
+    /// Returns the intake for frames from this process.
     pub(crate) fn intake(&self, from: Peer) -> Arc<Mutex<Intake>> {
         Arc::clone(self.intakes.lock().entry(from).or_default())
     }
 
-    /// How far the copying of a bucket from here is, if there is one. Whoever asks may hold slots that
-    /// the mover waits for, and so does not wait for the mover.
+    /// Returns the progress of the fill from here, if there is one. The caller may hold slots that the
+    /// mover waits for, and so must not wait for the mover.
     pub(crate) fn filling(&self) -> Option<FillProgress> {
         self.outgoing.try_lock()?.as_ref().map(|outgoing| FillProgress {
             bucket: outgoing.bucket,
@@ -126,41 +126,41 @@ impl Data {
         })
     }
 
-    /// Memory that waits for other nodes, or for the rest of what they send in parts.
+    /// Returns the memory of unacknowledged frames to other nodes, and of incomplete long frames from them.
     pub(crate) fn buffered_bytes(&self) -> u64 {
         let intakes = self.intakes.lock();
-        // Whoever has one locked is taking frames in, and would have to be waited for.
+        // Skips an intake that is locked: its worker is applying frames, and this would have to wait.
         let coming = intakes.values().filter_map(|intake| intake.try_lock());
         let coming: usize = coming.map(|intake| intake.gathered_bytes()).sum();
         self.links.allocated_bytes() + coming as u64
     }
 
-    /// Something came from this node, or word that nothing was left.
+    /// Records that data came from this node, or its report that no bytes are outstanding.
     pub(crate) fn note_heard(&self, from: NodeId) {
         self.heard.lock().insert(from, boottime::now());
     }
 
-    /// The processes from which anything came.
+    /// Returns the processes from which anything came.
     pub(crate) fn sources(&self) -> Vec<Peer> {
         self.intakes.lock().keys().copied().collect()
     }
 
-    /// Something for the mover to do.
+    /// Gives an order to the mover.
     pub(crate) fn order(&self, order: Order) {
-        // It is gone only when the node stops.
+        // The mover is gone only when the node stops.
         let _ = self.orders.send(order);
     }
 
-    /// [`Data::order`], if a bucket is on its way.
+    /// Gives an order to the mover if a bucket is being copied or handed over ([`Data::order`]).
     pub(crate) fn order_if_moving(&self, order: Order) {
-        // Who takes over a new map right now tells the mover anyway, but it shall not be waited for.
+        // If the lock is held, a map is being applied, which notifies the mover anyway; do not wait for it.
         let is_filling = self.outgoing.try_lock().is_none_or(|outgoing| outgoing.is_some());
         if is_filling || self.pausing.load(Ordering::Acquire) {
             self.order(order);
         }
     }
 
-    /// The worker of a link or of what comes from a node: always the same one.
+    /// Returns the worker of the links to and from a node: always the same one.
     pub(crate) fn worker_of(&self, node: NodeId) -> usize {
         usize::try_from(node.0 % self.holding.len() as u64).unwrap_or(0)
     }

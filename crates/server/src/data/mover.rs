@@ -1,5 +1,5 @@
-//! The mover's thread: it carries out the control thread's orders (`cluster::data::Mover`) and looks
-//! again and again at what is under way.
+//! The mover's thread: it carries out the control thread's orders (`cluster::data::Mover`), and checks
+//! the moves under way at short intervals.
 
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::boottime::now;
 use crate::merge::{bring_if_wanted, give};
 use crate::shared::Shared;
 
-/// Sleeps between looks, with and without work at hand.
+/// Intervals between two checks, with and without work in progress.
 const BUSY: Duration = Duration::from_micros(500);
 const IDLE: Duration = Duration::from_millis(100);
 
@@ -31,7 +31,7 @@ pub(crate) fn run_mover(node: Arc<Shared>, orders: Receiver<Order>) {
             mover.handle(now(), order, shared);
         }
         if let Some(to) = shared.merging.yields() {
-            give(shared, to); // Nothing else moves from here any more.
+            give(shared, to); // No bucket is moved from here any more.
         }
         bring_if_wanted(&node);
         shared.data.pausing.store(mover.is_pausing(), Ordering::Release);

@@ -1,5 +1,5 @@
-//! Connections to other nodes as they come and go, and what the control thread is told. Called by
-//! `peer`, which makes the connections.
+//! Connections to other nodes as they come and go, and notices to the control thread. Called by `peer`,
+//! which makes the connections.
 
 use std::io;
 use std::net::TcpStream;
@@ -15,10 +15,10 @@ use crate::mailbox::Mail;
 use crate::peer::Unwanted;
 use crate::shared::Shared;
 
-/// What the control thread is told by the data plane.
+/// A notice from the data plane to the control thread.
 #[derive(Clone, Debug)]
 pub(crate) enum Notice {
-    /// The connection that this node had made to a process is broken: another one is wanted.
+    /// The connection that this node had made to a process is broken: a new one is needed.
     LinkBroke(Peer),
     /// Another node knows a later reign of a slot.
     Reigned {
@@ -26,7 +26,7 @@ pub(crate) enum Notice {
         reign: LogIndex,
     },
     Moved(Report),
-    /// A client has asked for what this node may not serve.
+    /// A client has asked for something that this node may not serve.
     ClientTurned,
     Vitals(Vitals),
     /// The bytes in the buckets that this node serves.
@@ -34,7 +34,7 @@ pub(crate) enum Notice {
 }
 
 impl Data {
-    /// The number of the frame that is wanted next from a process.
+    /// Returns the number of the frame that is expected next from a process.
     pub(crate) fn expected_from(&self, peer: Peer) -> u64 {
         self.intake(peer).lock().inbox.next().0
     }
@@ -59,7 +59,7 @@ impl Data {
     }
 }
 
-/// A connection that this node has made to a process, which wants `next` first.
+/// Takes over a connection that this node has made to a process, which expects frame `next` first.
 pub(crate) fn outgoing(
     shared: &Shared,
     peer: Peer,
@@ -75,7 +75,8 @@ pub(crate) fn outgoing(
     Ok(())
 }
 
-/// A connection that a process has made to this node, which was told that `announced` is wanted next.
+/// Takes over a connection that a process has made to this node, after it was told that frame `announced` is
+/// expected next.
 pub(crate) fn incoming(
     shared: &Shared,
     peer: Peer,
@@ -87,7 +88,7 @@ pub(crate) fn incoming(
     let intake = data.intake(peer);
     let mut intake = intake.lock();
     if intake.inbox.next().0 != announced {
-        return Err(Unwanted); // The connection before has brought more meanwhile.
+        return Err(Unwanted); // The previous connection has brought more meanwhile.
     }
     let connection = intake.connect();
     let stream = mio::net::TcpStream::from_std(stream);
@@ -95,7 +96,7 @@ pub(crate) fn incoming(
     Ok(())
 }
 
-/// Another handle of the socket, which never waits and never holds small writes back.
+/// Returns another handle of the socket, and makes both non-blocking, without delay of small writes.
 fn prepare(stream: &TcpStream) -> io::Result<TcpStream> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;

@@ -1,4 +1,4 @@
-//! Serving on this node: the locks of slots, the published counts, the links (`cluster::serving`).
+//! Implements what `cluster::serving` needs on this node: the locks of slots, the published counts, the links.
 
 use cluster::data::SlotState;
 use cluster::map::NodeId;
@@ -75,7 +75,7 @@ impl ServingPlane for Shared {
         self.data.links.is_congested(link)
     }
 
-    /// One that is locked may be awaited: whoever waits for nothing is woken by the next map.
+    /// Returns true also for a slot that is locked: a command that waits in vain is woken by the next map.
     fn awaits_promotion(&self, slot: Slot) -> bool {
         let is_awaited = || self.keyspace.try_lock(slot).is_none_or(|state| is_heir(&state));
         self.data.heirs.load(Relaxed) && is_awaited()

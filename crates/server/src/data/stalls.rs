@@ -1,4 +1,4 @@
-//! How long commands had to wait because their bucket was being handed over, and how fills ended.
+//! Counts how long commands waited because their bucket was being handed over, and how fills ended.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What the data plane stands on in a server: the locks of slots, links with sockets, the published
-//! map. `cluster::data` does all that is decided, through this.
+//! Implements what `cluster::data` needs in a server: the locks of slots, links with sockets, the published map.
+//! `cluster::data` makes all decisions, and carries them out through this.
 
 use core::sync::atomic::Ordering;
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ impl Plane for Shared {
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R {
         match self.data.links.get(link) {
             Some(link) => link.with_outbox(work),
-            None => work(&mut Outbox::default()), // Long gone: nobody gets it.
+            None => work(&mut Outbox::default()), // The link is long gone: the frames are dropped.
         }
     }
 

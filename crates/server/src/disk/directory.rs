@@ -1,5 +1,5 @@
-//! Files, as few operations: those whose every failure can be thought through, and that a test can let
-//! fail (`memory.rs`).
+//! File operations: few, so that every failure can be reasoned about and tests can make each one fail
+//! (`memory.rs`).
 
 use std::fs;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -9,26 +9,24 @@ pub(crate) trait Directory {
     type Reader: Read;
     type Replacement: Replacement;
 
-    /// Where a file is, for messages.
+    /// Returns the path of a file, for messages.
     fn path_of(&self, name: &str) -> PathBuf;
 
-    /// A file from its beginning. None if there is no such file.
+    /// Opens a file at its beginning. Returns `None` if there is no such file.
     fn read(&self, name: &str) -> io::Result<Option<Self::Reader>>;
 
-    /// Adds to the end of a file. When it returns, all of it is on disk; after an error some of it
-    /// may be there.
+    /// Appends to a file. On return, all of it is on disk; after an error, some of it may be.
     fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// A new content for a file, which takes the place of the old one when it is finished, whole and
-    /// at once.
+    /// Begins new content for a file. When finished, it replaces the old content atomically.
     fn replace(&self, name: &str) -> io::Result<Self::Replacement>;
 
     fn remove(&self, name: &str) -> io::Result<()>;
 }
 
-/// Unless it is finished, nothing has changed.
+/// New content for a file. Until it is finished, nothing has changed.
 pub(crate) trait Replacement: Write {
-    /// When it returns, the new content is on disk and in place.
+    /// Finishes. On return, the new content is on disk and in place.
     fn finish(self) -> io::Result<()>;
 }
 
@@ -102,7 +100,7 @@ impl Replacement for FileReplacement {
     }
 }
 
-/// A new name is on disk when its directory is.
+/// Syncs a directory, so that a new name in it is on disk.
 fn sync_directory(path: &Path) -> io::Result<()> {
     fs::File::open(path)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! Who the node is: its id, drawn once, and the cluster it belongs to.
+//! The node's identity: its id, drawn once, and the cluster it belongs to.
 
 use std::io;
 
@@ -19,7 +19,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// None if the directory is new.
+    /// Reads the identity. Returns `None` if the directory is new.
     pub(super) fn read<D: Directory>(files: &D) -> Result<Option<Identity>, DiskError> {
         let Some(mut reader) = RecordsReader::open(files, FILE, MAGIC)? else { return Ok(None) };
         let identity = match reader.next()? {

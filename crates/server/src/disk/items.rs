@@ -1,8 +1,8 @@
-//! What a node held when it was stopped and nobody else may have, or what it wants to come back with: its
-//! map, then slot by slot its position, what it remembers since a parting, and its items.
+//! Items of a stopped node: those that no other node may have, or that the node wants to return with. The file
+//! holds the map, then for each slot its position, its divergence record (`Parting`) and its items.
 //!
-//! Written by the thread that stops the node, when nothing changes any more; read before the node
-//! joins anybody. As with a fill, items go with their version, expiry and mark.
+//! The thread that stops the node writes them when nothing changes any more; they are read before the node
+//! joins. As in a fill, items carry their version, expiry and access mark.
 
 use std::io;
 
@@ -19,26 +19,26 @@ use super::{Damage, DiskError};
 pub(super) const FILE: &str = "items";
 const MAGIC: Magic = *b"OCITEM01";
 
-/// Items are gathered into records of about this size. A larger item has one for itself.
+/// Target size of a record of items. A larger item has a record of its own.
 const RECORD_BYTES: usize = 64 * 1024;
 
-/// What the items belong to.
+/// The cluster, map and buckets that the items belong to.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct ItemsHead {
     pub(crate) cluster: ClusterId,
-    /// With its generation.
+    /// The map, including its generation.
     pub(crate) map: Map,
-    /// The buckets that are here whole.
+    /// The buckets that are complete here.
     pub(crate) held: Vec<Hashmask>,
 }
 
-/// All records but the first begin with one of these.
+/// Tags: all records but the first begin with one of these.
 const SLOT: u8 = 1;
 const ITEMS: u8 = 2;
 const END: u8 = 3;
 const PARTING: u8 = 4;
 
-/// What a record says, apart from items.
+/// Content of a `SLOT` record.
 #[derive(Serialize, Deserialize)]
 struct SlotHead {
     slot: u16,
@@ -48,7 +48,7 @@ struct SlotHead {
 
 pub(crate) struct ItemsWriter<D: Directory> {
     writer: RecordsWriter<D::Replacement>,
-    /// The record at hand, with its tag.
+    /// The current record of items, with its tag.
     items: Vec<u8>,
     count: u64,
 }
@@ -60,7 +60,7 @@ impl<D: Directory> ItemsWriter<D> {
         Ok(ItemsWriter { writer, items: vec![ITEMS], count: 0 })
     }
 
-    /// Writes a slot. One that nothing was ever written to may be left out.
+    /// Writes a slot. A slot that was never written to may be left out.
     pub(crate) fn slot(&mut self, slot: Slot, at: Position, table: &SlotTable) -> io::Result<()> {
         let head = SlotHead { slot: slot.number(), reign: at.reign, version: at.version.0 };
         self.put_tagged(SLOT, &head)?;
@@ -79,7 +79,7 @@ impl<D: Directory> ItemsWriter<D> {
         self.put_items()
     }
 
-    /// Puts everything in place, and says how many items there are. Before that, nothing has changed.
+    /// Puts the file in place. Returns the number of items. Until then nothing has changed.
     pub(crate) fn finish(mut self) -> io::Result<u64> {
         let count = self.count;
         self.put_tagged(END, &count)?;
@@ -113,15 +113,15 @@ impl<D: Directory> ItemsWriter<D> {
     }
 }
 
-/// Whoever takes what is read.
+/// Receiver of the items read.
 pub(crate) trait TakeItems {
-    /// A slot begins: it is empty, and at this position.
+    /// Begins a slot: it is empty, and at this position.
     fn slot(&mut self, slot: Slot, at: Position);
 
-    /// A piece of what the slot that began last remembers since a parting. Refused if it makes no sense.
+    /// Takes a piece of the current slot's divergence record. Refuses a piece that is invalid.
     fn parting(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError>;
 
-    /// An item of the slot that began last.
+    /// Takes an item of the current slot.
     fn item(&mut self, slot: Slot, item: &DecodedItem<'_>);
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct ItemsReader<D: Directory> {
 }
 
 impl<D: Directory> ItemsReader<D> {
-    /// None if there are none.
+    /// Opens the file. Returns `None` if there is none.
     pub(super) fn open(files: &D) -> Result<Option<ItemsReader<D>>, DiskError> {
         let Some(mut reader) = RecordsReader::open(files, FILE, MAGIC)? else { return Ok(None) };
         let head = match reader.next()? {
@@ -146,14 +146,13 @@ impl<D: Directory> ItemsReader<D> {
         &self.head
     }
 
-    /// Reads everything, and says how many items there were. After an error what was taken is as it was
-    /// written, but it is not all.
+    /// Reads everything. Returns the number of items. After an error, what was read is correct but incomplete.
     pub(crate) fn read(mut self, to: &mut impl TakeItems) -> Result<u64, DiskError> {
         let mut progress = Progress { slot: None, count: 0 };
         loop {
             let taken = match self.reader.next()? {
                 Next::Record(record) => progress.take(record, to),
-                // The end is a record too, and nothing is behind it.
+                // The end is a record too, and nothing follows it.
                 Next::End | Next::Torn => return Err(self.reader.damaged(Damage::CutOff)),
             };
             match taken {
@@ -176,7 +175,7 @@ enum Taken {
 }
 
 impl Progress {
-    /// None if the record makes no sense here.
+    /// Takes one record. Returns `None` if the record is invalid here.
     fn take(&mut self, record: &[u8], to: &mut impl TakeItems) -> Option<Taken> {
         let (tag, content) = record.split_first()?;
         match *tag {

@@ -1,7 +1,7 @@
-//! The log on disk: one file that begins with a snapshot, and is appended to with every write.
+//! The log on disk: one file that begins with a snapshot; every write appends to it.
 //!
-//! With a new snapshot the file is written anew, with only what is still needed, and takes the place of
-//! the old one at once: so a snapshot and the entries behind it always belong together.
+//! With a new snapshot the file is rewritten with only what is still needed, and replaced atomically: so a
+//! snapshot and the entries after it always belong together.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use super::{Damage, DiskError};
 pub(super) const FILE: &str = "log";
 const MAGIC: Magic = *b"OCLOG_01";
 
-/// Each record is one write, whole or not at all.
+/// One write to the log. Each is one record, complete or absent.
 #[derive(Serialize, Deserialize)]
 struct Written {
     snapshot: Option<SnapshotData>,
@@ -26,7 +26,7 @@ struct Written {
 }
 
 pub(super) struct KeptLog {
-    /// What would be found if the node started again now.
+    /// The state that a restart would find now.
     saved: Saved,
 }
 
@@ -37,7 +37,7 @@ impl KeptLog {
         Ok(log)
     }
 
-    /// None if there is no log.
+    /// Reads the log. Returns `None` if there is none.
     pub(super) fn read<D: Directory>(files: &D) -> Result<Option<(KeptLog, Saved)>, DiskError> {
         let Some(mut reader) = RecordsReader::open(files, FILE, MAGIC)? else { return Ok(None) };
         let mut saved = Saved::default();
@@ -54,17 +54,17 @@ impl KeptLog {
         let saved = saved.map_err(|what| reader.damaged(Damage::Inconsistent(what)))?;
         let log = KeptLog { saved };
         if torn {
-            // Or the next record would stand behind the torn one.
+            // Otherwise the next record would follow the torn one.
             log.rewrite(files).map_err(|error| reader.failed(error))?;
         }
         let saved = log.saved.clone();
         Ok(Some((log, saved)))
     }
 
-    /// When it returns, all of it that matters is on disk.
+    /// Writes to the log. On return, everything that a promise depends on is on disk.
     pub(super) fn write<D: Directory>(&mut self, files: &D, persist: Persist) -> io::Result<()> {
         if !persist.is_promise(&self.saved) {
-            self.saved.write(persist); // It goes with what is written next.
+            self.saved.write(persist); // Goes to disk with the next write.
             return Ok(());
         }
         let written = Written::from(persist.clone());
@@ -74,7 +74,7 @@ impl KeptLog {
         }
         let mut bytes = Vec::new();
         record::put(&written.encode(), &mut bytes);
-        // Part of it may be there, and whether the rest of the file still is nobody knows.
+        // Part of it may be on disk, and the rest of the file is in an unknown state: rewrite it.
         files.append(FILE, &bytes).or_else(|_| self.rewrite(files))
     }
 

@@ -1,5 +1,5 @@
-//! A directory in memory, for tests, with the bad habits of a disk: what was not synced when the power
-//! goes may be gone, or be there in part, and a write may fail for want of room.
+//! A directory in memory, for tests, with the faults of a disk: after a power cut, unsynced data may be lost or
+//! only partly there, and a write may fail for lack of space.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,12 +15,12 @@ pub(super) struct Memory(Rc<RefCell<Inner>>);
 #[derive(Clone, Default)]
 struct Inner {
     files: BTreeMap<String, Vec<u8>>,
-    /// So many bytes are still written, then every write fails.
+    /// Number of bytes still accepted; after that, every write fails.
     room: Option<usize>,
 }
 
 impl Memory {
-    /// The disk is full after so many more bytes.
+    /// Fills the disk after this many more bytes.
     pub(super) fn leave_room(&self, bytes: usize) {
         self.0.borrow_mut().room = Some(bytes);
     }
@@ -37,14 +37,14 @@ impl Memory {
         self.0.borrow_mut().files.insert(name.to_owned(), content);
     }
 
-    /// What a power cut leaves behind of this, on a disk of its own.
+    /// Returns a copy on a separate disk, as a power cut would leave it.
     pub(super) fn copy(&self) -> Memory {
         Memory(Rc::new(RefCell::new(self.0.borrow().clone())))
     }
 }
 
 impl Inner {
-    /// As much of a write as there is room for.
+    /// Takes space for a write. Returns the number of bytes that fit.
     fn admit(&mut self, bytes: usize) -> (usize, io::Result<()>) {
         match &mut self.room {
             None => (bytes, Ok(())),

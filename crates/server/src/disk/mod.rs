@@ -1,24 +1,23 @@
-//! The data directory: what a node keeps over a restart, so that it comes back with its id, its vote and
-//! its log, and with its items too if it was the last of a cluster or has left for a while.
+//! The data directory: the state a node keeps over a restart, so that it returns with its id, its vote and its
+//! log, and with its items too if it was the last of a cluster or has left for a while.
 //!
 //! ```text
 //! lock    held while a process uses the directory
-//! node    who the node is, and of which cluster
-//! log     the log of map changes: the map it begins with, then what was written since
-//! items   what the node held when it was stopped, until it holds anything again
+//! node    the node's id and its cluster
+//! log     the log of map changes: the initial map, then all later writes
+//! items   the items the node held when it was stopped, until it holds anything again
 //! ```
 //!
-//! All files are checksummed records (`record.rs`). A file is either appended to or replaced as a
-//! whole, so an end of the process, or of the power, leaves the old or the new, or an end that is torn
-//! and was promised to nobody. The control thread opens the directory and writes what `Consensus`
-//! asks for before it sends anything.
-mod directory; // Files, as few operations: those that a test can let fail.
+//! All files are checksummed records (`record.rs`). A file is either appended to or replaced as a whole. After
+//! a crash or a power cut it has its old or its new content, or a torn end that was never acknowledged. The
+//! control thread opens the directory, and writes what `Consensus` asks for before it sends anything.
+mod directory; // File operations: few, so that tests can make each one fail.
 mod record; //    Checksummed records, one after the other.
-mod identity; //  Who the node is.
+mod identity; //  The node's identity.
 mod kept_log; //  The log.
 mod items; //     The items.
 #[cfg(test)]
-mod memory; //    A directory that loses what was not synced.
+mod memory; //    A directory that loses unsynced data.
 
 use std::fmt;
 use std::fs::{self, TryLockError};
@@ -35,28 +34,29 @@ use identity::Identity;
 pub(crate) use items::{ItemsHead, ItemsReader, ItemsWriter, TakeItems};
 use kept_log::KeptLog;
 
-/// The directory of a running node. Nobody else can open it meanwhile.
+/// The directory of a running node. No other process can open it meanwhile.
 pub(crate) struct DataDirectory {
     files: Files,
     identity: Identity,
     log: KeptLog,
-    /// Lets go of the directory when it is closed.
+    /// Releases the directory when closed.
     _lock: fs::File,
 }
 
-/// The control thread writes the log there, and whoever stops the node its items.
+/// Shared by the control thread, which writes the log, and the thread that stops the node, which writes the
+/// items.
 pub(crate) type SharedDirectory = Arc<Mutex<DataDirectory>>;
 
-/// Why a data directory cannot be used. Nothing in it was changed.
+/// Reason why a data directory cannot be used. Nothing in it was changed.
 #[derive(Debug)]
 pub(crate) enum DiskError {
     InUse(PathBuf),
-    /// The system refused something.
+    /// The operating system reported an error.
     Failed {
         file: PathBuf,
         error: io::Error,
     },
-    /// What is there is not what was written.
+    /// The content is not what was written.
     Damaged {
         file: PathBuf,
         what: Damage,
@@ -65,18 +65,18 @@ pub(crate) enum DiskError {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Damage {
-    /// It is no file of ours, or of a version that this one does not know.
+    /// The file is not ours, or has an unknown version.
     Foreign,
     Missing,
-    /// The record at this byte does not match its checksum, or cannot be read.
+    /// The record at this byte does not match its checksum, or cannot be decoded.
     Record(u64),
-    /// It ends before its end.
+    /// The file is truncated.
     CutOff,
     Inconsistent(Inconsistent),
 }
 
 impl DataDirectory {
-    /// Opens the directory, and makes it if need be: then the node's id is `fresh`.
+    /// Opens the directory, creating it if needed; a new one gets `fresh` as the node's id.
     pub(crate) fn open(path: &Path, fresh: NodeId) -> Result<(DataDirectory, Saved), DiskError> {
         let files = Files::at(path);
         let failed = |error| DiskError::Failed { file: path.to_owned(), error };
@@ -90,12 +90,12 @@ impl DataDirectory {
         self.identity.node
     }
 
-    /// The cluster the node belongs to, if it has ever belonged to one.
+    /// Returns the cluster the node belongs to, if it has ever belonged to one.
     pub(crate) fn cluster(&self) -> Option<ClusterId> {
         self.identity.cluster
     }
 
-    /// Remembers which cluster the node belongs to, before it takes part in anything.
+    /// Records the cluster the node belongs to, before the node takes part in anything.
     pub(crate) fn set_cluster(&mut self, cluster: ClusterId) -> io::Result<()> {
         let identity = Identity { cluster: Some(cluster), ..self.identity };
         identity.write(&self.files)?;
@@ -103,8 +103,8 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// Writes what `Consensus` asks for. When it returns, it is on disk. After an error nothing that
-    /// depends on it may be sent, ever: the process should end.
+    /// Writes what `Consensus` asks for. It is on disk when the function returns. After an error, nothing that
+    /// depends on the write may ever be sent: the process should end.
     pub(crate) fn persist(&mut self, persist: Persist) -> io::Result<()> {
         self.log.write(&self.files, persist)
     }
@@ -116,24 +116,24 @@ impl DataDirectory {
         Ok(saved)
     }
 
-    /// Keeps who the node is and of which cluster, and forgets the rest.
+    /// Keeps the node's id and cluster, and discards the rest.
     pub(crate) fn begin_anew(&mut self) -> io::Result<()> {
         self.forget_items()?;
         self.log = KeptLog::create(&self.files)?;
         Ok(())
     }
 
-    /// Begins to write what the node holds; `ItemsWriter::finish` puts it in place.
+    /// Begins to write the node's items; `ItemsWriter::finish` puts them in place.
     pub(crate) fn write_items(&self, head: &ItemsHead) -> io::Result<ItemsWriter<Files>> {
         ItemsWriter::begin(&self.files, head)
     }
 
-    /// What the node held when it was stopped in good order.
+    /// Opens the items that the node held when it was stopped cleanly.
     pub(crate) fn read_items(&self) -> Result<Option<ItemsReader<Files>>, DiskError> {
         ItemsReader::open(&self.files)
     }
 
-    /// To be called once they are in memory and may change: they must not come back after that.
+    /// Deletes the items on disk. Call it once they are in memory and may change: they must not come back.
     pub(crate) fn forget_items(&self) -> io::Result<()> {
         self.files.remove(items::FILE)
     }
@@ -141,7 +141,7 @@ impl DataDirectory {
 
 fn open<D: Directory>(files: &D, fresh: NodeId) -> Result<(Identity, KeptLog, Saved), DiskError> {
     if let Some(identity) = Identity::read(files)? {
-        // Whoever has an id may have voted with it: without its log it would vote again.
+        // A node with an id may have voted; without its log it could vote twice in the same term.
         let file = files.path_of(kept_log::FILE);
         let missing = DiskError::Damaged { file, what: Damage::Missing };
         let (log, saved) = KeptLog::read(files)?.ok_or(missing)?;
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(refused.to_string(), text);
     }
 
-    /// The same through the file system: what `memory.rs` pretends to be.
+    /// The same through the real file system, which `memory.rs` imitates.
     #[test]
     fn a_node_comes_back_from_its_directory() {
         let path = std::env::temp_dir().join(format!("opencluster-disk-{}", std::process::id()));

@@ -1,5 +1,5 @@
-//! A file of ours: eight bytes that say which and of which version, then records, each with its length
-//! and its checksum before it.
+//! The file format: eight bytes for file type and version, then records, each preceded by its length and its
+//! checksum.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ pub(super) type Magic = [u8; 8];
 
 const HEADER_BYTES: usize = 8;
 
-/// Appends a record to bytes that will be written.
+/// Appends a record to a write buffer.
 pub(super) fn put(record: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&header(record));
     to.extend_from_slice(record);
@@ -21,7 +21,7 @@ fn header(record: &[u8]) -> [u8; HEADER_BYTES] {
     let length = u32::try_from(record.len()).expect("a record is far below 4 GiB");
     let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(&length.to_le_bytes());
-    // The length is covered too: a run of zeros is no record.
+    // The checksum covers the length too: a run of zeros is not a valid record.
     header[4..].copy_from_slice(&checksum(length, record).to_le_bytes());
     header
 }
@@ -33,7 +33,7 @@ fn checksum(length: u32, record: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// A new content for a file.
+/// Writes new content for a file.
 pub(super) struct RecordsWriter<R>(R);
 
 impl<R: Replacement> RecordsWriter<R> {
@@ -56,26 +56,26 @@ impl<R: Replacement> RecordsWriter<R> {
     }
 }
 
-/// A file that is read record by record.
+/// Reads a file record by record.
 pub(super) struct RecordsReader<R> {
     path: PathBuf,
     file: R,
     record: Vec<u8>,
-    /// Where the next record begins.
+    /// Offset of the next record.
     at: u64,
 }
 
-/// How reading goes on.
+/// Result of reading the next record.
 pub(super) enum Next<'a> {
     Record(&'a [u8]),
-    /// The last one was the last.
+    /// The previous record was the last.
     End,
-    /// The file ends in the middle of a record, as after a write that was broken off.
+    /// The file ends in the middle of a record, as after an interrupted write.
     Torn,
 }
 
 impl<R: Read> RecordsReader<R> {
-    /// None if there is no such file.
+    /// Opens a file. Returns `None` if there is no such file.
     pub(super) fn open<D>(
         directory: &D,
         name: &str,
@@ -107,7 +107,7 @@ impl<R: Read> RecordsReader<R> {
         let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
         let (length, expected) = (number(&header[..4]), number(&header[4..]));
         self.record.clear();
-        // Grows with what is really there, whatever the length says.
+        // The buffer grows with the data really there, whatever the length says.
         let read = (&mut self.file).take(u64::from(length)).read_to_end(&mut self.record);
         if read.map_err(|error| self.failed(error))? < length as usize {
             return Ok(Next::Torn);
@@ -119,8 +119,8 @@ impl<R: Read> RecordsReader<R> {
         Ok(Next::Record(&self.record))
     }
 
-    /// The last record may have come to the disk in any part before a power cut; one with others
-    /// behind it was once whole.
+    /// Classifies a record with a wrong checksum. The last record may have reached the disk only in part before
+    /// a power cut; a record with others behind it was once complete.
     fn judge_bad_record(&mut self) -> Result<Next<'_>, DiskError> {
         let behind = read_whole(&mut self.file, &mut [0]);
         match behind.map_err(|error| self.failed(error))? {
@@ -129,7 +129,7 @@ impl<R: Read> RecordsReader<R> {
         }
     }
 
-    /// For a record that does not say what it should.
+    /// Returns the error for a record that cannot be decoded.
     pub(super) fn unreadable(&self) -> DiskError {
         self.damaged(Damage::Record(self.at))
     }
@@ -143,7 +143,7 @@ impl<R: Read> RecordsReader<R> {
     }
 }
 
-/// Reads until the buffer is full or the file ends, and says how much that was.
+/// Reads until the buffer is full or the file ends. Returns the number of bytes read.
 fn read_whole(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,4 +1,4 @@
-//! The connections, for CLIENT. What must happen to another worker's connection goes there by mail.
+//! The connections, for CLIENT. Actions on another worker's connection go there by mail.
 
 use commands::{ClientFacts, Clients, Pause, Session, Unblock};
 

@@ -1,4 +1,4 @@
-//! The settings, for CONFIG: all workers take over what was changed at their next round.
+//! The settings, for CONFIG. All workers pick up changes at their next round.
 
 use std::sync::Arc;
 

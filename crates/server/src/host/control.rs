@@ -1,4 +1,4 @@
-//! The end of the node, for SHUTDOWN.
+//! Stopping the node, for SHUTDOWN.
 
 use cluster::control::Ask;
 use commands::Control;

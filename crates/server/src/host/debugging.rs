@@ -1,4 +1,4 @@
-//! What DEBUG asks for.
+//! The operations of DEBUG.
 
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;

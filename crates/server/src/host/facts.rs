@@ -1,4 +1,4 @@
-//! The node's numbers, for INFO, MEMORY and CLUSTER.
+//! The node's figures, for INFO, MEMORY and CLUSTER.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -63,7 +63,7 @@ fn path_text(path: Option<std::path::PathBuf>) -> String {
     path.map(|path| path.display().to_string()).unwrap_or_default()
 }
 
-/// Where clients reach this node: as it was told to say, or else where this one has reached it.
+/// Returns the address where clients reach this node: the advertised one, or the one this client has used.
 fn address(shared: &Shared, reached: SocketAddr) -> (String, u16) {
     let settings = shared.settings.load();
     match &settings.advertise {

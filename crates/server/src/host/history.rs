@@ -1,4 +1,4 @@
-//! What was slow, for SLOWLOG and LATENCY.
+//! Slow commands and events, for SLOWLOG and LATENCY.
 
 use commands::{History, LatencyEvent, SlowCommand};
 

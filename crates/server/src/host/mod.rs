@@ -1,13 +1,13 @@
-//! The node, as a running command sees it: the answers to `commands::Host`, one file for each of its
-//! traits. Made for one command by `worker/execute.rs`.
+//! The node, as a running command sees it: the implementation of `commands::Host`, one file for each of its
+//! traits. `worker/execute.rs` makes one for each command.
 mod clients; //       The connections.
 mod configuration; // The settings.
-mod pubsub; //        Who listens to what.
-mod memory; //        What the node takes.
-mod debugging; //     What DEBUG asks for.
-mod facts; //         The node's numbers.
-mod history; //       What was slow.
-mod control; //       The end of the node.
+mod pubsub; //        Subscriptions.
+mod memory; //        Memory usage.
+mod debugging; //     The operations of DEBUG.
+mod facts; //         The node's figures.
+mod history; //       Slow commands and events.
+mod control; //       Stopping the node.
 mod cluster; //       The other nodes.
 mod timers; //        The timers of the cluster.
 
@@ -24,7 +24,7 @@ use crate::wait_until::WaitUntil;
 
 pub(crate) struct NodeHost<'a> {
     pub shared: &'a Shared,
-    /// Of the connection whose command runs.
+    /// State of the connection whose command runs.
     pub card: &'a ClientCard,
     /// The command that runs.
     pub spec: &'static Spec,
@@ -32,11 +32,11 @@ pub(crate) struct NodeHost<'a> {
     /// The worker's part of pub/sub.
     pub branch: &'a mut Branch,
     pub notify: NotifyClasses,
-    /// What this connection has asked the timers, until it has the answer.
+    /// This connection's pending request to the timers, until it has the answer.
     pub question: &'a mut Option<Question>,
-    /// Slots that it has written.
+    /// Slots that this connection has written.
     pub written: &'a WrittenSlots,
-    /// Until when its WAIT waits.
+    /// The deadline of this connection's WAIT.
     pub wait_until: &'a mut Option<WaitUntil>,
     pub has_lease: bool,
 }

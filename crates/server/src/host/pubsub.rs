@@ -1,4 +1,4 @@
-//! Who listens to what, as commands ask for it, answered on the worker's thread.
+//! Subscriptions, for commands, on the worker's thread.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::pubsub::{Author, News, announce};
 
 impl PubSub for NodeHost<'_> {
     fn subscribe(&mut self, _: &Session, kind: Kind, name: &Arc<[u8]>) {
-        // What this connection published before is not for it.
+        // The connection must not receive what it published before.
         self.branch.post(self.shared, self.card.place.worker);
-        // First the number, then the entry: between the two it may hear too much, never too little.
+        // Read the number before the entry: in between, the connection may receive too much, never too little.
         let from = self.shared.mailboxes[self.card.place.worker].messages();
         if self.shared.exchange.enter(self.card.place.worker, kind, name) {
             announce(self.shared, News::Listen(kind, name));

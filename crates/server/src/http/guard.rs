@@ -1,9 +1,9 @@
-//! Which requests are meant for us. Called by `routes.rs` before any of its pages.
+//! Rejects requests that are not meant for this node. Called by `routes.rs` before any of its pages.
 //!
-//! A web page on the internet may let its own name point at 127.0.0.1 and then read what answers
-//! there as if it were its own (DNS rebinding). Such a request carries the page's name as its
-//! Host: so we answer only to addresses, to `localhost` and to names this node was given. And a
-//! request that a browser sends for another site's page says so in Origin.
+//! A web page on the internet may let its own name point at 127.0.0.1 and then read the responses from there as
+//! if they were its own (DNS rebinding). Such a request carries the page's name in Host: so we answer only to
+//! addresses, to `localhost` and to names this node was given. And a request that a browser sends for another
+//! site's page says so in Origin.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// The largest body we would read; no page of ours asks for one yet.
+/// Maximum size of a request body; no page of ours sends a larger one.
 const BODY_BYTES_MAX: u64 = 64 * 1024;
 
 /// The names this node answers to, besides addresses.
@@ -32,7 +32,7 @@ impl Names {
 
 pub(super) async fn check(State(names): State<Names>, request: Request, next: Next) -> Response {
     match refusal(&names, request.headers()) {
-        // In a header too, for who looks at nothing else.
+        // The reason is in a header too, for clients that read only headers.
         Some((status, why)) => {
             (status, [("reason", why.trim_end().to_owned())], why).into_response()
         }
@@ -64,12 +64,12 @@ fn refusal(names: &Names, headers: &HeaderMap) -> Option<(StatusCode, String)> {
     None
 }
 
-/// A header as text. One that is not even text matches nothing, and is refused as such.
+/// Returns a header as text. A header that is not valid text becomes `?`, which matches nothing and is refused.
 fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 
-/// The Host without its port, and an IPv6 address without its brackets.
+/// Returns the Host without its port, and an IPv6 address without its brackets.
 fn host_name(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,

@@ -1,8 +1,8 @@
-//! The numbers of a node as plain data, and the two forms they go out in: Prometheus's text for
-//! `/metrics` and JSON for `/api/node`. Filled by whoever implements `HttpSource`. What the cluster adds
-//! is in `metrics/cluster.rs`. docs/metrics.md is written from what a node tells here.
+//! The metrics of a node as plain data, and their two output forms: Prometheus's text for `/metrics` and JSON
+//! for `/api/node`. An `HttpSource` fills them in. Metrics of the cluster are in `metrics/cluster.rs`.
+//! docs/metrics.md is generated from the output of a node.
 
-mod cluster; // The map, leases, links and moves, and how long commands took.
+mod cluster; // The map, leases, links and moves, and command durations.
 mod page; //    The text format.
 
 use std::net::SocketAddr;
@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 pub use self::cluster::{ClassDurations, ClusterMetrics, LinkMetrics};
 use self::page::Page;
 
-/// Whether clients should be sent here.
+/// State of readiness to serve clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
-    /// Why not, in a few words: "stopping".
+    /// The reason, in a few words: "stopping".
     NotReady(&'static str),
 }
 
-/// A node's numbers at one moment. Counters count from the start of the process.
+/// A node's metrics at one moment. Counters count from the start of the process.
 #[derive(Clone, Debug)]
 pub struct NodeMetrics {
     pub name: String,
@@ -57,11 +57,11 @@ pub struct NodeMetrics {
 pub struct CommandClass {
     pub class: &'static str,
     pub calls: u64,
-    /// Of these, the ones answered with an error.
+    /// Number of `calls` answered with an error.
     pub failed: u64,
 }
 
-/// In bytes.
+/// Memory figures in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryMetrics {
     pub allocated: u64,
@@ -73,7 +73,7 @@ pub struct MemoryMetrics {
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl NodeMetrics {
-    /// The text format of Prometheus, version 0.0.4.
+    /// Returns the metrics in the text format of Prometheus, version 0.0.4.
     pub(super) fn prometheus(&self) -> String {
         let mut page = Page::default();
         page.family("info", "gauge", "What runs here; always 1.");
@@ -143,7 +143,7 @@ impl NodeMetrics {
         page.gauge("memory_max_bytes", "maxmemory; 0 for no limit.", memory.max);
     }
 
-    /// What the start page shows.
+    /// Returns the metrics that the start page shows.
     pub(super) fn json(&self) -> Value {
         let total = |count: fn(&CommandClass) -> u64| self.commands.iter().map(count).sum::<u64>();
         let by_class =

@@ -1,14 +1,14 @@
-//! A node's HTTP surface: health checks, metrics and the console, on a thread of its own.
+//! A node's HTTP surface: health checks, metrics and the console, on its own thread.
 //!
-//! Started by `Node::start`; the numbers come from whoever implements [`HttpSource`]. Nothing here
-//! is on the way of a command: a slow or hostile HTTP client costs one of a bounded number of
-//! connections, and each of them has its time.
+//! Started by `Node::start`; the numbers come from an [`HttpSource`]. Nothing here is on the path of a command:
+//! a slow or hostile HTTP client costs one of a bounded number of connections, and each of them has a time
+//! limit.
 
-mod routes; //  Start here: which path answers what.
-mod guard; //   Host and Origin: which requests are meant for us.
-mod metrics; // The numbers, and how Prometheus and the page want them.
-mod console; // The page that shows the cluster, and what it asks for.
-mod patient; // A socket whose writes must move on.
+mod routes; //  Start here: paths and their handlers.
+mod guard; //   Host and Origin checks against requests not meant for this node.
+mod metrics; // The metrics, for Prometheus and for the page.
+mod console; // The page that shows the cluster, and its API.
+mod patient; // A socket with a timeout for stalled writes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -35,22 +35,22 @@ pub use metrics::{
 use console::Console;
 use patient::Patient;
 
-/// How much of us one client, or all of them, may take.
+/// Resource limits for one client and for all together.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// At a time. More wait in the kernel's queue until one of these ends.
+    /// Maximum number of connections. Further ones wait in the kernel's queue until one of these ends.
     connections: u32,
-    /// For one request's head, and for a kept-alive connection to send its next one.
+    /// Timeout for a request's head, and for the next request on a kept-alive connection.
     head_within: Duration,
-    /// The same once three quarters of the connections are taken: whoever holds many of them without
-    /// saying anything does not keep the others out.
+    /// The same once three quarters of the connections are taken, so that a client that holds many silent
+    /// connections does not keep the others out.
     crowded_head_within: Duration,
-    /// A connection is closed after this even when it behaves, so that none is held for ever by a
-    /// client that reads one byte a minute.
+    /// Maximum lifetime of a connection, even of a well-behaved one, so that no client holds one for ever by
+    /// reading one byte a minute.
     connection_for: Duration,
-    /// For a client to take something of what waits for it.
+    /// Timeout for a client to read some of the data that waits for it.
     take_within: Duration,
-    /// For a connection to finish what it is doing once it was told to close.
+    /// Time for a connection to finish its current request when it is to close.
     close_within: Duration,
 }
 
@@ -64,55 +64,55 @@ const LIMITS: Limits = Limits {
 };
 
 impl Limits {
-    /// For one more connection, when there are so many places left.
+    /// Returns the head timeout for a new connection, given the number of free places.
     fn head_within(&self, places_left: usize) -> Duration {
         let is_crowded = places_left < self.connections as usize / 4;
         if is_crowded { self.crowded_head_within } else { self.head_within }
     }
 }
 
-/// The head of a request: our own are a few hundred bytes, a browser's with cookies a few thousand.
+/// Maximum size of a request's head: our own are a few hundred bytes, a browser's with cookies a few thousand.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 64;
-/// After a failed accept, mostly for want of file descriptors: trying again at once would spin.
+/// Pause after a failed accept, mostly for lack of file descriptors: retrying at once would spin.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Who knows the node's numbers. Called on the HTTP thread, once a request.
+/// Source of the node's metrics. Called on the HTTP thread, once per request.
 pub trait HttpSource: ConsoleSource {
     fn metrics(&self) -> NodeMetrics;
     fn readiness(&self) -> Readiness;
-    /// What is served under `/timers`.
+    /// Returns the routes under `/timers`.
     fn timers(&self) -> Router<Arc<dyn HttpSource>> {
         Router::new()
     }
-    /// Its timers, in the form of `/metrics`.
+    /// Returns the node's timer metrics, in the format of `/metrics`.
     fn timer_metrics(&self) -> String {
         String::new()
     }
     fn cluster(&self) -> Status;
-    /// Numbers about the cluster, and how long commands took.
+    /// Returns metrics of the cluster, and command durations.
     fn cluster_metrics(&self) -> ClusterMetrics {
         ClusterMetrics::default()
     }
 }
 
-/// What to listen on, and under which names.
+/// The listen address, host names and admin token.
 pub struct HttpOptions {
     pub addr: SocketAddr,
-    /// Host names besides `localhost` and addresses under which this node may be asked.
+    /// Host names besides `localhost` and addresses under which this node answers.
     pub host_names: Vec<String>,
-    /// With it the console may operate the cluster; empty for nobody.
+    /// The token with which the console may operate the cluster; if empty, it may not.
     pub admin_token: Secret,
 }
 
-/// The running surface. Dropping it stops it.
+/// The running HTTP surface. Dropping it stops it.
 pub struct HttpServer {
     addr: SocketAddr,
     stop: watch::Sender<()>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Listens and serves. An error is that of binding, or of starting the thread.
+/// Listens and serves. An error is from binding, or from starting the thread.
 pub fn start(options: HttpOptions, source: Arc<dyn HttpSource>) -> io::Result<HttpServer> {
     start_within(LIMITS, options, source)
 }
@@ -142,12 +142,12 @@ fn start_within(
 }
 
 impl HttpServer {
-    /// Where it listens: with port 0 asked for, the one the system picked.
+    /// Returns the listen address; if port 0 was requested, with the port that the system picked.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Stops accepting, lets what is under way finish for a moment, and ends the thread.
+    /// Stops accepting, gives requests in flight a moment to finish, and ends the thread.
     pub fn shutdown(&mut self) {
         self.stop.send_replace(());
         if let Some(thread) = self.thread.take() {
@@ -162,7 +162,7 @@ impl Drop for HttpServer {
     }
 }
 
-/// What every connection is given.
+/// State given to every connection.
 #[derive(Clone)]
 struct Surface {
     router: Router,
@@ -189,7 +189,7 @@ impl Surface {
             }
         }
         drop(listener);
-        // The connections have seen the same signal; every one that ends gives its place back.
+        // The connections have seen the same signal; every one that ends returns its permit.
         let all_ended = places.acquire_many(self.limits.connections);
         let _ = timeout(self.limits.close_within, all_ended).await;
     }
@@ -201,7 +201,7 @@ impl Surface {
         head_within: Duration,
         _place: OwnedSemaphorePermit,
     ) {
-        let _ = stream.set_nodelay(true); // Only speed depends on it.
+        let _ = stream.set_nodelay(true); // Affects only speed.
         let stream = Patient::new(stream, self.limits.take_within);
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -211,7 +211,7 @@ impl Surface {
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router));
         let mut serving = std::pin::pin!(serving);
         tokio::select! {
-            // Whatever goes wrong on a connection ends it; there is nobody else to tell.
+            // Any error on a connection ends it; there is no one to report it to.
             _ = serving.as_mut() => return,
             _ = self.stopped.changed() => {}
             () = tokio::time::sleep(self.limits.connection_for) => {}

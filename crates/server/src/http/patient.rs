@@ -1,5 +1,6 @@
-//! A socket whose writes must move on: a client that takes nothing for a while is closed, whatever it was
-//! promised. Reads are timed by hyper (`header_read_timeout`) and by the connection's own limit.
+//! A socket with a timeout for stalled writes: a client that reads nothing for a while is disconnected,
+//! whatever it was promised. Reads are timed by hyper (`header_read_timeout`) and by the connection's own
+//! limit.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +14,7 @@ use tokio::time::{Sleep, sleep};
 pub(super) struct Patient {
     stream: TcpStream,
     within: Duration,
-    /// Runs while something waits to be taken.
+    /// Runs while data waits to be read by the client.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -22,7 +23,7 @@ impl Patient {
         Patient { stream, within, stalled: None }
     }
 
-    /// What became of an attempt to write: done, or still waiting, or given up.
+    /// Turns the result of a write attempt into done, still waiting, or timed out.
     fn judged<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Which path answers what. Called by `mod.rs` for every request; the guard stands in front.
+//! The paths and their handlers. Called by `mod.rs` for every request; the guard runs first.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) fn router(source: Source, console: Console, names: Names) -> Router {
         .merge(console.router())
         .fallback(not_found)
         .layer(middleware::from_fn_with_state(names, guard::check));
-    // Health checks come from machines that use whatever name they like, and give nothing away.
+    // Health checkers use any host name, and these paths reveal nothing.
     Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
@@ -32,7 +32,7 @@ pub(super) fn router(source: Source, console: Console, names: Names) -> Router {
         .with_state(source)
 }
 
-/// The process is alive: it says so.
+/// Reports that the process is alive.
 async fn healthz() -> &'static str {
     "ok\n"
 }

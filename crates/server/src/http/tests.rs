@@ -17,7 +17,7 @@ use placement::Mask;
 
 use super::*;
 
-/// What the fake node's operator wants to see in its file.
+/// The admin token of the fake node.
 const TOKEN: &str = "open sesame";
 
 #[derive(Default)]
@@ -134,11 +134,11 @@ fn server_within(limits: Limits) -> (HttpServer, Arc<Fake>) {
     (start_within(limits, options, Arc::<Fake>::clone(&source)).expect("a free port"), source)
 }
 
-/// Sends `request` as it is and returns all that comes back until the connection closes.
+/// Sends `request` as it is and returns everything received until the connection closes.
 fn send(server: &HttpServer, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(server.addr()).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
-    let _ = stream.write_all(request); // A refusal may come before the last byte has gone.
+    let _ = stream.write_all(request); // A refusal may arrive before the last byte is sent.
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8(answer).expect("our answers are text")
@@ -320,7 +320,7 @@ fn more_connections_than_places_wait_their_turn() {
     assert_eq!(&answer, b"HTTP/1.0 200");
 }
 
-/// How long a connection lives that sends `bytes` and then waits.
+/// Returns the lifetime of a connection that sends `bytes` and then waits.
 fn life_of(server: &HttpServer, bytes: &[u8]) -> Duration {
     let mut stream = TcpStream::connect(server.addr()).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");

@@ -1,5 +1,5 @@
-//! A process that was away for too long has copies of buckets that began again without them: it hands over
-//! what it has to those who serve them, while it is a member like any other.
+//! A process that was away for too long has copies of buckets that were started again, empty, without them.
+//! It hands its copies over to the primaries of these buckets, while it is a member like any other.
 
 use std::sync::Arc;
 use std::thread;
@@ -13,12 +13,12 @@ use super::give::{hand_over, tell};
 use crate::log;
 use crate::shared::Shared;
 
-/// A bucket that nobody takes for so long is tried again after the others.
+/// Timeout of one bucket. A bucket that no node takes in this time is tried again after the others.
 const EACH_WITHIN: Duration = Duration::from_secs(5);
-/// Before all are tried again, if none could be handed over.
+/// Back-off before all buckets are tried again, if none could be handed over.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// Begins with it, if the control plane has asked for it.
+/// Starts handing over, if the control plane has asked for it.
 pub(crate) fn bring_if_wanted(shared: &Arc<Shared>) {
     let Some(buckets) = shared.merging.brings.lock().take() else { return };
     let shared = Arc::clone(shared);
@@ -27,11 +27,11 @@ pub(crate) fn bring_if_wanted(shared: &Arc<Shared>) {
         shared.control.tell(Input::Brought(brought));
     };
     let started = thread::Builder::new().name("bring".to_owned()).spawn(bring);
-    // A node that cannot keep its promises must not go on making them.
+    // Panics: a node that cannot keep its promises must not go on making them.
     started.expect("a thread can be started");
 }
 
-/// Tries each once; which are handed over.
+/// Tries each bucket once, and returns those that are handed over.
 fn bring(shared: &Shared, buckets: &[Hashmask]) -> Vec<Hashmask> {
     let told = format!(
         "buckets that began again while this node was away: {}; what it has kept of them is handed over",
@@ -57,7 +57,7 @@ fn bring(shared: &Shared, buckets: &[Hashmask]) -> Vec<Hashmask> {
     brought
 }
 
-/// Whether what this node has of the bucket is still wanted, and not its own by now.
+/// Returns whether this node's copy of the bucket is still awaited, and the node does not hold the bucket by now.
 fn is_awaited(shared: &Shared, bucket: Hashmask) -> bool {
     let (map, me) = (shared.map(), shared.data.me);
     let is_held = map.bucket(bucket).is_some_and(|known| known.is_held_by(me));

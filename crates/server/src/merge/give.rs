@@ -1,5 +1,5 @@
-//! The side that yields: this node serves nobody any more, and hands over what the other side lacks before
-//! it goes. It does not give up: as long as nobody takes it, it keeps it. `bring.rs` hands over likewise.
+//! The losing side: this node serves no client any more, and hands over the data that the other side lacks
+//! before it stops. It does not give up: it keeps the data until a node takes it. `bring.rs` hands over likewise.
 
 use core::sync::atomic::Ordering;
 use std::collections::VecDeque;
@@ -14,11 +14,11 @@ use crate::log;
 use crate::peer::MergeLink;
 use crate::shared::Shared;
 
-/// Between two attempts to reach somebody.
+/// Back-off between two attempts to reach a node.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// Before the same is asked again: a handover takes milliseconds.
+/// Delay before the same question is asked again: a handover takes milliseconds.
 const LATER: Duration = Duration::from_millis(10);
-/// After so many times another node is tried.
+/// Maximum number of such delays in a row; after that another node is tried.
 const LATER_MAX: u32 = 500;
 
 /// Hands everything over. Returns when that is done, or the node stops.
@@ -38,10 +38,10 @@ pub(crate) fn give(shared: &Shared, to: Generation) {
     shared.control.tell(Input::Merged);
 }
 
-/// Goes on until all is handed over. False if it is not to go on before that.
+/// Continues until everything is handed over. Returns false if `goes_on` ends it before.
 pub(super) fn hand_over(shared: &Shared, giver: &mut Giver, goes_on: impl Fn() -> bool) -> bool {
     let mut places = places(shared);
-    // Without anything to hand over nobody has to be reached.
+    // With nothing to hand over, no node has to be reached.
     while giver.question(shared).is_some() {
         if !goes_on() {
             return false;
@@ -65,7 +65,7 @@ pub(super) fn hand_over(shared: &Shared, giver: &mut Giver, goes_on: impl Fn() -
     true
 }
 
-/// Says what became of what was handed over.
+/// Logs the result of a handover.
 pub(super) fn tell(tally: Tally) {
     let told = format!(
         "handed over, keys: {} taken, {} the same on both sides, {} in conflict, of which \
@@ -78,8 +78,8 @@ pub(super) fn tell(tally: Tally) {
     log::info("merge", &told);
 }
 
-/// Where nodes of the other side may be reached: where they were met, whoever was a member before the sides
-/// parted, and those whom this process still takes for members.
+/// Returns the addresses where nodes of the other side may be reached: where they were met, those of the
+/// members before the split, and those of the members by this process's own map.
 fn places(shared: &Shared) -> VecDeque<Endpoints> {
     let map = shared.map();
     let others = map.members().iter().filter(|member| member.id != shared.data.me);
@@ -87,7 +87,7 @@ fn places(shared: &Shared) -> VecDeque<Endpoints> {
     shared.merging.other_sides(&map).into_iter().chain(others).collect()
 }
 
-/// Goes on until all is handed over, the link breaks, or another node is to be asked: that one.
+/// Continues until all is handed over, the link breaks, or another node is to be asked. Returns that node.
 fn talk(shared: &Shared, giver: &mut Giver, link: &MergeLink) -> Option<Endpoints> {
     let mut put_off = 0;
     while let Some(question) = giver.question(shared).filter(|_| !shared.is_stopping()) {

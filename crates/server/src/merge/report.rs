@@ -1,6 +1,6 @@
-//! What became of what another side had changed, for people: counts in the status and as metrics, a line in
-//! the log, and every key that both sides had changed. These stand in the file `conflicts` of the data
-//! directory, one JSON document a line; and `CLUSTER CONFLICTS` tells the latest of them.
+//! Reports to people what became of the changes of another side: counts in the status and as metrics, a line
+//! in the log, and every key that both sides had changed. These conflicts are in the file `conflicts` of the
+//! data directory, one JSON document a line; `CLUSTER CONFLICTS` returns the latest of them.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -14,21 +14,21 @@ use crate::log;
 use crate::shared::Shared;
 
 const FILE: &str = "conflicts";
-/// A file that is larger gets no more.
+/// Maximum size of the file. Nothing is appended to a larger one.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// What others have handed over to this node since it started.
+/// Returns the counts of keys that others have handed over to this node since it started.
 pub(crate) fn merged(shared: &Shared) -> Tally {
     shared.merging.ledger.lock().tally
 }
 
-/// The conflicts that are remembered, the latest last, as documents.
+/// Returns the remembered conflicts, the latest last, as JSON documents.
 pub(crate) fn conflicts(shared: &Shared) -> Vec<String> {
     let ledger = shared.merging.ledger.lock();
     ledger.conflicts().map(|conflict| document(conflict).to_string()).collect()
 }
 
-/// Writes conflicts down, if there is a place for that.
+/// Appends conflicts to the file, if there is a data directory.
 pub(crate) fn report_conflicts(shared: &Shared, conflicts: &[Conflict]) {
     let settings = shared.settings.load();
     let Some(directory) = settings.data_dir.as_deref().filter(|_| !conflicts.is_empty()) else {
@@ -59,7 +59,8 @@ fn append(directory: &Path, conflicts: &[Conflict]) -> io::Result<()> {
     file.write_all(lines.as_bytes())
 }
 
-/// Versions are told as the time they were made at, in milliseconds since 1970, and a count within it.
+/// Returns a conflict as JSON. A version is also given as the time at which it was made, in milliseconds
+/// since 1970, and a count within that millisecond.
 fn document(conflict: &Conflict) -> Value {
     let side = |side: &Side| {
         let (millis, count) = (side.version >> 16, side.version & 0xFFFF);

@@ -1,5 +1,5 @@
-//! The side that stands: what another side had changed is judged here, on the slot's primary, and what wins
-//! is written as a client's write would be: sent to the backups, and not answered before they have it.
+//! The surviving side: the slot's primary judges the changes of another side, and writes those that win as it
+//! would a client's write: it sends them to the backups, and does not answer before they have them.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,9 +14,9 @@ use super::report_conflicts;
 use crate::data::judge_all;
 use crate::shared::Shared;
 
-/// How often it is looked whether the backups have it.
+/// Interval between two checks whether the backups have the write.
 const LOOK: Duration = Duration::from_micros(300);
-/// After so long the other side asks again: a backup that does not answer is dropped before that.
+/// Timeout after which the other side asks again: a backup that does not answer is dropped before that.
 const SAFE_WITHIN: Duration = Duration::from_secs(15);
 
 /// Answers a question of a node of the other side. `None` if it makes no sense.
@@ -39,13 +39,14 @@ pub(crate) fn answer(shared: &Shared, question: Question, taker: &mut Taker) -> 
     }
 }
 
-/// From where on this side knows nothing of the slot, if it is served here.
+/// Returns the version from which on this side knows nothing of the other side's changes to the slot, if the
+/// slot is served here.
 fn since(shared: &Shared, slot: Slot) -> Option<u64> {
     let state = shared.keyspace.lock_one(slot);
     state.duty().is_serving().then(|| parted_at(state.table()).0)
 }
 
-/// Who serves the slot, if that is known and not this node.
+/// Returns the address of the slot's primary, if that is known and not this node; else `NotNow`.
 fn elsewhere(shared: &Shared, slot: Slot) -> Reply {
     let map = shared.map();
     let primary = map.bucket_of(slot).primary().filter(|node| *node != shared.data.me);
@@ -59,13 +60,13 @@ fn take(
     (parted, batch): (Version, Batch<'_>),
     taker: &mut Taker,
 ) -> Reply {
-    // What is written must be later than what it was made of: otherwise the same, handed over once more,
-    // would win over what clients have written since. And no later than need be, whatever the time is now:
-    // what a third side has changed in between is newer.
+    // The write must have a later version than the change it comes from: otherwise the same change, handed over
+    // again, would win over what clients have written since. But it must be no later than necessary, whatever
+    // the time is now: changes that a third side made in between are newer.
     let now = UnixMillis(batch.latest().time().0 + 1);
     let mut effects = EffectLog::default();
     let locked = LockedSlots::lock(shared, Locks::One(slot));
-    // `min-copies` is not looked at: the copy that is missing may be on the very node that hands over.
+    // `min-copies` is ignored: the missing copy may be on the very node that hands over.
     let Ok(mut slots) = ServedSlots::open(shared, locked, Access::WRITE, &mut effects) else {
         return elsewhere(shared, slot);
     };
@@ -89,7 +90,8 @@ fn note(shared: &Shared, tally: Tally, conflicts: Vec<Conflict>) {
     }
 }
 
-/// False if nobody can say that what was written stays. Then it is handed over again.
+/// Waits until the backups have the write. Returns false if it is not certain that the write stays; then the
+/// other side hands it over again.
 fn wait_until_safe(shared: &Shared, mut tickets: Tickets) -> bool {
     let begun = Instant::now();
     loop {

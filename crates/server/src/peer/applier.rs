@@ -1,8 +1,9 @@
-//! The thread that applies what was decided to the data plane: maps, leases and orders, one after the other in the
-//! control plane's order. A map takes every slot's lock, and a command may hold one for seconds; the control thread,
-//! which renews the lease and answers the other nodes, must not wait for that.
+//! The thread that applies decisions to the data plane: maps, leases and orders, one after the other in the
+//! control plane's order. A map takes every slot's lock, and a command may hold one for seconds; the control
+//! thread, which renews the lease and answers the other nodes, must not wait for that.
 //!
-//! A lease counts for the data plane only when the maps before it are applied, because both go through this one queue.
+//! A lease counts for the data plane only when the maps before it are applied, because both go through this one
+//! queue.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
@@ -12,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use super::DataPlane;
 
-/// Steps that wait at most. A control thread that is so far ahead waits.
+/// Maximum number of queued steps. A control thread that is further ahead waits.
 const WAITING_MAX: usize = 1024;
 
 type Step = Box<dyn FnOnce(&dyn DataPlane) + Send>;
@@ -21,7 +22,7 @@ pub(super) struct Applier {
     steps: Option<SyncSender<Step>>,
     thread: Option<JoinHandle<()>>,
     given: u64,
-    /// Steps that are done.
+    /// Number of steps that are done.
     done: Arc<AtomicU64>,
 }
 
@@ -35,21 +36,21 @@ impl Applier {
         Ok(Applier { steps: Some(steps), thread: Some(thread), given: 0, done })
     }
 
-    /// Applies this after everything that was given before.
+    /// Queues a step, to be applied after all earlier steps.
     pub(super) fn apply(&mut self, step: impl FnOnce(&dyn DataPlane) + Send + 'static) {
         self.given += 1;
         let steps = self.steps.as_ref().expect("it ends when this is dropped");
         steps.send(Box::new(step)).expect("the applier does not end before its owner");
     }
 
-    /// Returns whether everything that was given is applied.
+    /// Returns whether all queued steps are applied.
     pub(super) fn has_caught_up(&self) -> bool {
         self.done.load(Ordering::Acquire) == self.given
     }
 }
 
 impl Drop for Applier {
-    /// Applies the rest, and ends the thread.
+    /// Waits until the remaining steps are applied, and ends the thread.
     fn drop(&mut self) {
         self.steps = None;
         if let Some(thread) = self.thread.take() {

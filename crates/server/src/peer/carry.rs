@@ -1,5 +1,5 @@
-//! Carrying out what the control plane wants done, in its order: what is to be on the disk is there
-//! before a message that depends on it leaves. What concerns slots is left to the applier.
+//! Carries out the control plane's effects, in their order: what must be on the disk is there before a
+//! message that depends on it leaves. Effects that concern slots go to the applier.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ impl ControlThread {
                 Effect::Persist(persist) => {
                     if let Some(directory) = &self.directory {
                         let begun = boottime::now();
-                        // A node that cannot keep its promises must not go on making them.
+                        // Panics: a node that cannot keep its promises must not go on making them.
                         let kept = directory.lock().persist(*persist);
                         kept.expect("the data directory can be written to");
                         let wait = boottime::now().saturating_sub(begun);
@@ -61,13 +61,13 @@ impl ControlThread {
                 Effect::Beat { from, left } => {
                     self.applier.apply(move |data| data.beat(from, left));
                 }
-                // Whoever asked for a change and is told that it is done finds it applied.
+                // Through the applier: when the answer comes, the change that it reports is applied.
                 Effect::Answer { id, answer } => {
                     if let Some(then) = self.asked.remove(&id) {
                         self.applier.apply(move |_| then(answer));
                     }
                 }
-                // It is in the history, where `status` finds it.
+                // The decision is in the history, where `status` finds it.
                 Effect::Decided(_) => {}
                 Effect::Skew(skew) => self.report_skew(skew),
                 Effect::Gone(gone) => self.go(gone),
@@ -97,7 +97,7 @@ impl ControlThread {
         }
     }
 
-    /// Another map: the data plane is given it first, for what is decided next relies on it; then the links.
+    /// Applies a new map: first to the data plane, because the next decisions rely on it; then to the links.
     fn follow(&mut self, changed: MapChanged) {
         let changed = Arc::new(changed);
         let applied = Arc::clone(&changed);
@@ -110,7 +110,7 @@ impl ControlThread {
             return;
         }
         self.dials.follow(boottime::now(), &roster);
-        // The link of a process that was given up stays: it may have a vote, and is to hear what became of it.
+        // The link of a process that was declared dead stays: it may have a vote, and must learn its fate.
         let has_left = |peer: &Peer| {
             let was_member = known.as_ref().is_some_and(|known| known.knows(peer.id));
             was_member && map.member(peer.id).is_none() && !is_given_up(&changed, peer.id)
@@ -121,7 +121,7 @@ impl ControlThread {
         self.meeting.roster.store(Some(Arc::new(roster.at(changed.index))));
     }
 
-    /// The last words to one who leaves must still get there.
+    /// Closes the link to a node that leaves, after sending the last messages to it.
     fn part_with(&mut self, peer: Peer) {
         self.links.flush(boottime::now());
         self.links.remove(peer.id);

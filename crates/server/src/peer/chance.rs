@@ -1,13 +1,13 @@
-//! Chance, from the system: ids, boots, nonces, seeds. Drawn here and handed on as values.
+//! Random numbers from the system: ids, boots, nonces, seeds. Drawn here and handed on as values.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Bytes that nobody can foresee.
+/// Returns unpredictable random bytes.
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     let mut filled = 0;
     while filled < N {
-        // It can be interrupted, and waits only in the first seconds of a machine's life.
+        // `getrandom` can be interrupted, and blocks only in the first seconds after a machine's boot.
         if let Ok(more) = getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
             filled += more;
         }
@@ -15,7 +15,7 @@ pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// A number that no other node has drawn, and not 0, which stands for nobody.
+/// Returns a number that no other node has drawn, and not 0, which stands for no node.
 pub(crate) fn number() -> u64 {
     u64::from_le_bytes(bytes()).max(1)
 }

@@ -1,5 +1,5 @@
-//! What is wrong with links, said to whoever reads the node's output, and not more often than it can be
-//! read: a stranger who knocks a thousand times a second gets one line.
+//! Rate-limited log lines about bad links, so that people can read the node's output: a stranger that dials a
+//! thousand times a second gets one line.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ impl Complaints {
         }
     }
 
-    /// How many lines were left unsaid before this one, if it may be said.
+    /// Returns the number of lines suppressed before this one, if this one may be logged.
     fn may_say(&self, now: Instant) -> Option<u64> {
         let mut state = self.state.lock();
         if state.last.is_some_and(|last| now < last + AT_MOST_EVERY) {

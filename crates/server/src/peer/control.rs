@@ -1,6 +1,6 @@
-//! The control thread: it feeds `cluster::control::Control` with messages from its links, with what
-//! other threads tell it and with the time, and carries out what comes of that (`carry.rs`). It waits for
-//! nothing but the disk: what needs a slot's lock is applied by another thread (`applier.rs`).
+//! The control thread: it feeds `cluster::control::Control` with messages from its links, with inputs from
+//! other threads and with the time, and carries out the resulting effects (`carry.rs`). It waits for nothing
+//! but the disk: another thread applies the effects that need a slot's lock (`applier.rs`).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,14 +27,14 @@ use crate::disk::SharedDirectory;
 const WAKER: Token = Token(0);
 const FIRST_LINK: usize = 1;
 const EVENTS_MAX: usize = 256;
-/// A node that leaves and has had no lease for so long will not get one any more.
+/// Timeout of leaving without a lease: after this time the node will not get one any more.
 const CUT_OFF_MAX: Duration = Duration::from_secs(10);
-/// How often nodes tell each other what their wall clocks show.
+/// Interval at which nodes tell each other the time of their wall clocks.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
-/// Below this, the system would not sleep anyway.
+/// Minimum sleep: below this, the system would not sleep anyway.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
-/// A thread that does not run yet.
+/// A control thread that does not run yet.
 pub(super) struct Prepared {
     poll: Poll,
     events: Receiver<Event>,
@@ -55,17 +55,17 @@ pub(super) struct ControlThread {
     pub(super) outlook: Arc<Outlook>,
     pub(super) links: Links,
     pub(super) dials: Dials,
-    /// Who waits for an answer.
+    /// Callbacks that wait for an answer, by the number of their question.
     pub(super) asked: BTreeMap<u64, Box<dyn FnOnce(Answer) + Send>>,
     last_ask: u64,
     poll: Poll,
     events: Receiver<Event>,
-    /// Links that have more to read than one turn's worth.
+    /// Links with more to read than fits in one turn.
     unread: Vec<NodeId>,
     me: Peer,
     pub(super) lease_until: Duration,
     leaving_since: Option<Duration>,
-    /// When the wall clock is looked at next.
+    /// The time at which the wall clock is read next.
     clock_due: Duration,
     stopping: bool,
 }
@@ -101,7 +101,7 @@ impl ControlThread {
         }
     }
 
-    /// Returns what the next life of this process must know, when it is told to stop.
+    /// Runs until it is asked to stop. Returns the state that the next life of this process needs.
     pub(super) fn run(mut self) -> Saved {
         let mut ready = Events::with_capacity(EVENTS_MAX);
         let roster = self.meeting.roster.load_full().expect("a node starts with its roster");
@@ -132,7 +132,7 @@ impl ControlThread {
         self.control.to_saved()
     }
 
-    /// Other nodes compare their wall clocks with this one's.
+    /// Passes the wall clock on: other nodes compare theirs with it.
     fn tell_clock(&mut self) {
         let now = boottime::now();
         if now >= self.clock_due {
@@ -151,7 +151,7 @@ impl ControlThread {
         if is_awaited { SLEEP_MIN } else { due.saturating_sub(boottime::now()).max(SLEEP_MIN) }
     }
 
-    /// Gives one input to the core and does what it wants done.
+    /// Passes one input to the core, and carries out the resulting effects.
     pub(super) fn handle(&mut self, input: Input) {
         let mut effects: Vec<Effect> = Vec::new();
         self.control.handle(boottime::now(), input, &mut effects);
@@ -210,7 +210,7 @@ impl ControlThread {
                 Ok(()) => self.dials.up(to.peer, *purpose),
                 Err(Unwanted) => self.dials.failed(now, wanted, *purpose),
             },
-            // One of this very generation: it will be in the map in a moment.
+            // The node is of this very generation: it will be in the map in a moment.
             Purpose::Meet => self.dials.failed(now, wanted, *purpose),
             Purpose::Merge => unreachable!("who hands over makes its own link"),
             Purpose::Timers => unreachable!("timers make their own links"),
@@ -218,8 +218,8 @@ impl ControlThread {
         }
     }
 
-    /// A node that was away for long learns in this way that it is counted as dead, or that the others
-    /// have gone on without it.
+    /// Handles a refused dial. A node that was away for long learns in this way that it was declared dead, or
+    /// that the others have gone on without it.
     fn on_refused(&mut self, by: Peer, refusal: Refusal) {
         match (refusal, self.control.generation()) {
             (Refusal::NoMember(index), Some(generation)) => {
@@ -243,11 +243,11 @@ impl ControlThread {
         let (now, registry) = (boottime::now(), self.poll.registry());
         let whose = (self.me.id, peer, made_by);
         match self.links.add(now, whose, (stream, registry)) {
-            // It is there, or a better one was.
+            // This link is up, or a better one was there already.
             Ok(_) => self.dials.up(peer, Purpose::Control),
             Err(_) => self.dials.failed(now, peer, Purpose::Control),
         }
-        // One that was just made may have brought something along already.
+        // A new link may have brought messages already.
         self.unread.push(peer.id);
     }
 
@@ -290,7 +290,7 @@ impl ControlThread {
                 let line = format!("node {node} sent what is no message; its link is closed");
                 self.meeting.complaints.say(&line);
             }
-            // Its system has closed it: the process has ended, or begins a new life.
+            // The other system has closed it: the process has ended, or begins a new life.
             Broken::Lost => self.handle(Input::HungUp(node)),
             Broken::Silent => {}
         }
@@ -301,7 +301,7 @@ impl ControlThread {
     fn complain(&self, target: &Target, error: &HelloError) {
         let at = &target.to.at;
         match error {
-            // These go by themselves: a node that just came, or has just gone.
+            // These pass by themselves: a node has just come, or has just gone.
             HelloError::Io(_) | HelloError::NoNode => {}
             HelloError::Refused(refusal) if refusal.is_passing() => {}
             HelloError::Version { .. } | HelloError::Refused(_) | HelloError::Unproven(_) => {
@@ -311,7 +311,7 @@ impl ControlThread {
         }
     }
 
-    /// Says how far this node has come.
+    /// Publishes the progress of this node, and schedules dials to lost members.
     fn look_around(&mut self) {
         let now = boottime::now();
         self.dials.look_for(now, self.control.estranged());
@@ -327,7 +327,8 @@ impl ControlThread {
         self.give_up_leaving();
     }
 
-    /// Leaving takes as long as copying does; but a node that nobody answers stops without it.
+    /// Stops a leaving node that gets no lease. Leaving takes as long as the copying does, but a node that nobody
+    /// answers stops without handing over.
     fn give_up_leaving(&mut self) {
         if !self.control.is_leaving() {
             return;

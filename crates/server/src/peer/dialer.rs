@@ -1,5 +1,5 @@
-//! Making links: each attempt on a thread of its own, because names take their time to be looked up
-//! and machines that are gone take theirs not to answer. `dials.rs` says whom and when.
+//! Makes links. Each attempt runs on a thread of its own, because name lookups may be slow and machines
+//! that are gone only time out. `dials.rs` decides which node is dialed when.
 
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -17,13 +17,13 @@ use super::line::{ControlLine, Event};
 use super::roster::Roster;
 
 const CONNECT_MAX: Duration = Duration::from_secs(2);
-/// After so long without an acknowledgement from the other machine the system gives a link up.
+/// Time without a TCP acknowledgement from the other machine after which the system closes a link.
 const UNACKED_MAX: Duration = Duration::from_secs(5);
 
-/// What came of an attempt.
+/// The result of an attempt.
 pub(super) type Dialed = Result<(Standing, TcpStream), HelloError>;
 
-/// Dials, and tells the control thread what came of it.
+/// Dials, and sends the result to the control thread.
 pub(super) fn dial(target: Target, roster: &Arc<Roster>, secret: &Secret, line: &ControlLine) {
     let (roster, secret, to) = (Arc::clone(roster), secret.clone(), line.clone());
     let told = target.clone();
@@ -48,7 +48,7 @@ pub(super) fn dial(target: Target, roster: &Arc<Roster>, secret: &Secret, line: 
     }
 }
 
-/// Says hello on a fresh connection.
+/// Does the handshake on a fresh connection.
 pub(super) fn introduce(stream: TcpStream, secret: &Secret, hello: Hello) -> Dialed {
     let standing = handshake::introduce(&stream, secret, hello)?;
     Ok((standing, stream))
@@ -69,7 +69,7 @@ pub(super) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Small messages go out at once, and a machine that is gone is noticed.
+/// Sets socket options: small messages go out at once, and a machine that is gone is noticed.
 pub(super) fn configure(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     SockRef::from(stream).set_tcp_user_timeout(Some(UNACKED_MAX))

@@ -1,8 +1,8 @@
-//! Whom to dial when. Pure: the control thread asks what is due and tells what became of it;
-//! `dialer.rs` does it.
+//! The schedule of dialing. Pure: the control thread asks which dials are due and reports their results;
+//! `dialer.rs` dials.
 //!
 //! Each node makes its own data links. Of two nodes the one with the lower id makes the control link;
-//! the other one tries as well if nothing has come for a while, for there are networks in which only
+//! the other one dials as well if no link has come for a while, because there are networks in which only
 //! one of two can reach the other.
 
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use cluster::map::{Member, NodeId, Peer};
 use super::hello::Purpose;
 use super::roster::{Neighbour, Roster};
 
-/// How long the node with the higher id waits for the other's control link.
+/// Time that the node with the higher id waits for the other's control link.
 const HIGHER_WAITS: Duration = Duration::from_secs(1);
-/// After the first failure; twice as long after each further one.
+/// Back-off after the first failure; it doubles with each further one.
 const AGAIN_MIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
-/// Attempts at a time, each of which has a thread.
+/// Maximum number of concurrent attempts, each of which has a thread.
 const ATTEMPTS_MAX: usize = 32;
 
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ enum State {
     Up,
 }
 
-/// One link that is to be made.
+/// A link that is to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Target {
     pub(super) to: Neighbour,
@@ -49,7 +49,7 @@ pub(super) struct Target {
 }
 
 impl Dials {
-    /// The links of this roster are wanted and no others. True of links that are up already.
+    /// Makes the links of this roster, and no others, the wanted ones. Links that are up already stay so.
     pub(super) fn follow(&mut self, now: Duration, roster: &Roster) {
         let mut before = std::mem::take(&mut self.dials);
         let meetings = before.extract_if(.., |(_, purpose), _| *purpose == Purpose::Meet);
@@ -66,8 +66,8 @@ impl Dials {
         }
     }
 
-    /// These were members before a takeover: they are looked for again and again, for they may have gone
-    /// on as well.
+    /// Dials the members from before a takeover again and again: they may have gone on as well (split
+    /// brain).
     pub(super) fn look_for(&mut self, now: Duration, estranged: &[Member]) {
         let is_looked_for = |(node, purpose): &(NodeId, Purpose)| {
             *purpose != Purpose::Meet || estranged.iter().any(|member| member.id == *node)
@@ -80,7 +80,7 @@ impl Dials {
         }
     }
 
-    /// What is to be dialed now; to be answered by `up` or `failed`.
+    /// Returns the links to dial now. The caller must answer each with `up` or `failed`.
     pub(super) fn due(&mut self, now: Duration) -> Vec<Target> {
         let under_way = self.under_way();
         let is_due = |dial: &Dial| matches!(dial.state, State::Due(at) if at <= now);
@@ -97,7 +97,7 @@ impl Dials {
         self.dials.values().filter(|dial| dial.state == State::UnderWay).count()
     }
 
-    /// `None` if nothing is to be dialed before an attempt that is under way has ended.
+    /// Returns the time of the next dial; `None` if there is none before an attempt under way has ended.
     pub(super) fn next_due(&self) -> Option<Duration> {
         if self.under_way() >= ATTEMPTS_MAX {
             return None;
@@ -111,14 +111,14 @@ impl Dials {
             .min()
     }
 
-    /// There is a link, whoever made it.
+    /// Records that a link is up, whichever end made it.
     pub(super) fn up(&mut self, peer: Peer, purpose: Purpose) {
         if let Some(dial) = self.dial(peer, purpose) {
             (dial.state, dial.failures) = (State::Up, 0);
         }
     }
 
-    /// An attempt came to nothing.
+    /// Records that an attempt failed.
     pub(super) fn failed(&mut self, now: Duration, peer: Peer, purpose: Purpose) {
         if let Some(dial) = self.dial(peer, purpose).filter(|dial| dial.state == State::UnderWay) {
             let wait = AGAIN_MIN.saturating_mul(1 << dial.failures.min(10)).min(AGAIN_MAX);
@@ -127,20 +127,21 @@ impl Dials {
         }
     }
 
-    /// A link that was up is broken.
+    /// Records that a link that was up is broken.
     pub(super) fn lost(&mut self, now: Duration, me: Peer, peer: Peer, purpose: Purpose) {
         if let Some(dial) = self.dial(peer, purpose).filter(|dial| dial.state == State::Up) {
             dial.state = State::Due(now + AGAIN_MIN + patience(me, peer, purpose));
         }
     }
 
-    /// A control link is one to a node: a process that has come back votes before the map knows it.
+    /// Returns the dial to a process. A control link belongs to a node instead: a process that has come back
+    /// votes before the map knows it.
     fn dial(&mut self, peer: Peer, purpose: Purpose) -> Option<&mut Dial> {
         let dial = self.dials.get_mut(&(peer.id, purpose));
         dial.filter(|dial| purpose == Purpose::Control || dial.to.peer == peer)
     }
 
-    /// How many of the links that are wanted stand, and how many are wanted.
+    /// Returns how many of the wanted links are up, and how many are wanted.
     pub(super) fn standing(&self) -> (usize, usize) {
         let wanted = self.dials.iter().filter(|((_, purpose), _)| *purpose != Purpose::Meet);
         let up = wanted.clone().filter(|(_, dial)| dial.state == State::Up).count();

@@ -1,6 +1,6 @@
-//! Where the peer ports of a cluster are, asked with `CLUSTER NODES` at an address for clients. The
-//! little of RESP that this needs is spoken here, slowly and with limits. Called by `joining.rs` and, of a node
-//! that waits with its log, by `enter.rs`.
+//! Finds the peer ports of a cluster by asking `CLUSTER NODES` at a client address. The small part of RESP
+//! that this needs is implemented here, slowly and with limits. Called by `joining.rs` and, on a node that
+//! waits with its log, by `enter.rs`.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -14,18 +14,18 @@ use resp::{ReplyParser, Value};
 use super::dialer;
 use super::handshake::Timed;
 
-/// For the question and its answer.
+/// Timeout of the question and its answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
-/// A thousand nodes are described in a tenth of this.
+/// Maximum size of a reply. A thousand nodes are described in a tenth of this.
 const REPLY_BYTES_MAX: usize = 4 << 20;
 
-/// Why no peer port is known.
+/// The reason why no peer port is known.
 #[derive(Debug)]
 pub(super) enum DirectoryError {
     Io(io::Error),
-    /// With what was answered.
+    /// The answer does not come from a node of a cluster; its text.
     NoNode(String),
-    /// It wants a password, or another one.
+    /// The node wants a password, or another one.
     Password,
 }
 
@@ -49,7 +49,7 @@ impl From<io::Error> for DirectoryError {
     }
 }
 
-/// Hosts and peer ports of a cluster's nodes; first the one at that very address.
+/// Returns the hosts and peer ports of a cluster's nodes; first the node at that very address.
 pub(super) fn peers_at(
     at: &JoinAddress,
     password: &Secret,
@@ -61,19 +61,19 @@ pub(super) fn peers_at(
     Ok(nodes)
 }
 
-/// Whether somebody serves at that address whose cluster does not count this node.
+/// Returns whether a node serves at that address whose cluster does not list this node.
 pub(crate) fn is_unknown_at(at: &JoinAddress, password: &Secret, node: NodeId) -> bool {
     lines_at(at, password).is_ok_and(|lines| !lines.contains(&shown_id(node)))
 }
 
-/// The answer to `CLUSTER NODES`.
+/// Returns the answer to `CLUSTER NODES`.
 fn lines_at(at: &JoinAddress, password: &Secret) -> Result<String, DirectoryError> {
     let stream = dialer::connect(&at.host, at.port)?;
     let mut stream = Timed::within(&stream, ANSWER_MAX);
     let mut replies = Replies::default();
     if !password.is_empty() {
         stream.write_all(&request(&["AUTH", password.expose()]))?;
-        // One that has no password says so with an error of its own, and needs none.
+        // A node without a password answers with an error of its own, and needs none.
         let reply = replies.next(&mut stream)?;
         if let Value::Error(error) = reply
             && !error.starts_with(b"ERR AUTH")
@@ -98,7 +98,7 @@ fn text_of(reply: Value) -> Result<String, DirectoryError> {
     Err(DirectoryError::NoNode("it does not know CLUSTER NODES".to_owned()))
 }
 
-/// The nodes of such a text, the answering one first: under the host at which it just answered.
+/// Parses the nodes out of such a text; the answering node comes first, under the host at which it just answered.
 fn nodes_of(lines: &str, answered_at: &str) -> Vec<(String, u16)> {
     let mut mine = Vec::new();
     let mut others = Vec::new();
@@ -129,7 +129,7 @@ fn request(words: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// Replies as they come.
+/// Reads replies from a stream.
 #[derive(Default)]
 struct Replies {
     parser: ReplyParser,

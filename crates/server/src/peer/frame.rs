@@ -1,22 +1,21 @@
-//! Messages in frames: four bytes of length, then postcard. Whatever comes is checked before it is
-//! believed: a frame that is too long, does not read as a message, or has something left over is an
-//! error, and its link is closed.
+//! Messages in frames: four bytes of length, then postcard. All input is checked before it is used: a
+//! frame that is too long, is no message, or has bytes left over is an error, and its link is closed.
 
 use std::io::{self, Read, Write};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Everything said before the proof is tiny.
+/// Maximum size of a handshake message: everything sent before the proof is tiny.
 pub(super) const HELLO_BYTES_MAX: usize = 1024;
-/// The largest control message is the map of a cluster with 16,384 buckets of four copies and some
-/// thousand members.
+/// Maximum size of a control message. The largest is the map of a cluster with 16,384 buckets of four
+/// copies and some thousand members.
 pub(super) const CONTROL_BYTES_MAX: usize = 16 << 20;
-/// A question to join, and its answer, which names all members.
+/// Maximum size of a question to join, and of its answer, which names all members.
 pub(super) const JOIN_BYTES_MAX: usize = 1 << 20;
 const HEADER_BYTES: usize = 4;
 
-/// What came is no frame of ours. Nothing was taken from it.
+/// The bytes are no valid frame. Nothing of it was used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BadFrame {
     TooLong,
@@ -33,7 +32,7 @@ impl From<BadFrame> for io::Error {
     }
 }
 
-/// Appends a message as a frame. Nothing is appended if it is longer than the other side would take.
+/// Appends a message as a frame. Appends nothing if it is longer than the other side would accept.
 pub(super) fn put<M: Serialize>(
     message: &M,
     bytes_max: usize,
@@ -52,7 +51,7 @@ pub(super) fn put<M: Serialize>(
     Ok(())
 }
 
-/// The message in a frame's body, if it is one and nothing else.
+/// Decodes the message in a frame's body, if it is one and nothing else.
 pub(super) fn read_body<M: DeserializeOwned>(body: &[u8]) -> Result<M, BadFrame> {
     match postcard::take_from_bytes(body) {
         Ok((message, [])) => Ok(message),
@@ -60,7 +59,7 @@ pub(super) fn read_body<M: DeserializeOwned>(body: &[u8]) -> Result<M, BadFrame>
     }
 }
 
-/// Sends one message and waits until it is on its way.
+/// Sends one message, and blocks until it is written.
 pub(super) fn send<M: Serialize>(
     to: &mut impl Write,
     message: &M,
@@ -86,7 +85,7 @@ pub(super) fn receive_body(from: &mut impl Read, bytes_max: usize) -> io::Result
     if length as usize > bytes_max {
         return Err(BadFrame::TooLong.into());
     }
-    // Grows with what comes, not with what was announced.
+    // Grows with the bytes that come, not with the announced length.
     let mut body = Vec::new();
     from.take(u64::from(length)).read_to_end(&mut body)?;
     if body.len() < length as usize {
@@ -95,11 +94,11 @@ pub(super) fn receive_body(from: &mut impl Read, bytes_max: usize) -> io::Result
     Ok(body)
 }
 
-/// Frames out of bytes as they come.
+/// Splits incoming bytes into frames.
 #[derive(Debug, Default)]
 pub(super) struct Unframer {
     bytes: Vec<u8>,
-    /// What of them has been given out.
+    /// Number of bytes that were already returned as frames.
     taken: usize,
 }
 
@@ -112,7 +111,7 @@ impl Unframer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The body of the next whole frame.
+    /// Returns the body of the next complete frame.
     pub(super) fn next(&mut self, bytes_max: usize) -> Result<Option<&[u8]>, BadFrame> {
         let rest = &self.bytes[self.taken..];
         let Some((header, rest)) = rest.split_first_chunk::<HEADER_BYTES>() else {
@@ -130,7 +129,7 @@ impl Unframer {
         Ok(Some(&self.bytes[start..self.taken]))
     }
 
-    /// Lets go of what was given out; to be called when `next` has nothing more.
+    /// Frees the bytes already returned; to be called when `next` has nothing more.
     pub(super) fn compact(&mut self) {
         self.bytes.drain(..self.taken);
         self.taken = 0;

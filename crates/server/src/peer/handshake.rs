@@ -1,5 +1,5 @@
-//! The first words on a new link, from both ends. `hello.rs` has the words; `dialer.rs` and
-//! `listener.rs` call this with a fresh socket and go on with it if all is well.
+//! The handshake on a new link, from both ends. `hello.rs` has its messages; `dialer.rs` and `listener.rs`
+//! call this with a fresh socket and continue with it on success.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -12,12 +12,12 @@ use super::frame::{self, HELLO_BYTES_MAX};
 use super::hello::{Hello, HelloError, Opening, Refusal, Standing, Verdict};
 use super::proof::{self, Nonce, Proof, Role};
 
-/// How long all first words together may take.
+/// Timeout of the whole handshake.
 pub(super) const HANDSHAKE_MAX: Duration = Duration::from_secs(3);
 const MAGIC: [u8; 8] = *b"OPENCLUS";
 const PREFIX_BYTES: usize = MAGIC.len() + 4;
 
-/// The dialer's side. Returns where the other one stands; what it said is proven by then.
+/// Does the dialer's side of the handshake. Returns the acceptor's standing, which is proven by then.
 pub(super) fn introduce(
     stream: &TcpStream,
     secret: &Secret,
@@ -31,18 +31,18 @@ pub(super) fn introduce_on(
     secret: &Secret,
     hello: Hello,
 ) -> Result<Standing, HelloError> {
-    // 1) Who I am.
+    // 1) Send who this node is.
     let opening = Opening { hello, nonce: Nonce::draw() };
     let opened = encoded(&opening)?;
     stream.write_all(&[&prefix()[..], &opened].concat())?;
-    // 2) Whoever answers is asked for nothing but a nonce.
+    // 2) Expect nothing but a nonce from the acceptor.
     read_prefix(stream)?;
     let challenge: Nonce = frame::receive(stream, HELLO_BYTES_MAX)?;
     let challenged = encoded(&challenge)?;
-    // 3) What I know.
+    // 3) Prove that this node knows the secret.
     let mine = proof::prove(secret, Role::Dialer, &[&opened, &challenged]);
     frame::send(stream, &mine, HELLO_BYTES_MAX)?;
-    // 4) What the other knows.
+    // 4) Check that the acceptor knows it.
     let verdict: Verdict = frame::receive(stream, HELLO_BYTES_MAX)?;
     let (standing, theirs) = match verdict {
         Verdict::Welcome { standing, proof } => (standing, proof),
@@ -59,8 +59,8 @@ pub(super) fn introduce_on(
     Ok(standing)
 }
 
-/// A refusal counts only from one who knows the secret. That the secret differs nobody can prove, and
-/// nothing but a word to the operator follows from it.
+/// Judges a refusal: it counts only from a node that knows the secret. Nobody can prove that the secret
+/// differs, and nothing but a log line for the operator follows from that.
 fn judge_refusal(
     secret: &Secret,
     said: &[&[u8]],
@@ -76,7 +76,7 @@ fn judge_refusal(
     }
 }
 
-/// Whether the one who answered is the one who was wanted.
+/// Checks that the acceptor is the node that the dialer wanted.
 fn judge_standing(hello: &Hello, standing: &Standing) -> Result<(), Refusal> {
     if hello.cluster.is_some_and(|cluster| cluster != standing.cluster) {
         return Err(Refusal::OtherCluster);
@@ -87,7 +87,8 @@ fn judge_standing(hello: &Hello, standing: &Standing) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The acceptor's side. `judge` is asked only about one who has proven to know the secret.
+/// Does the acceptor's side of the handshake. `judge` is called only for a dialer that has proven to know
+/// the secret.
 pub(super) fn receive(
     stream: &TcpStream,
     secret: &Secret,
@@ -101,7 +102,7 @@ pub(super) fn receive_on(
     secret: &Secret,
     judge: impl FnOnce(&Hello) -> Result<Standing, Refusal>,
 ) -> Result<(Hello, Standing), HelloError> {
-    // 1) Who is it? One of another version is told ours.
+    // 1) Read who the dialer is. One of another version gets our version.
     let version = read_prefix(stream);
     if let Err(HelloError::Version { .. }) = version {
         stream.write_all(&prefix())?;
@@ -110,14 +111,14 @@ pub(super) fn receive_on(
     let body = frame::receive_body(stream, HELLO_BYTES_MAX)?;
     let opening: Opening = frame::read_body(&body).map_err(io::Error::from)?;
     let opened = encoded(&opening)?;
-    // 2) Prove it.
+    // 2) Ask for a proof.
     let challenged = encoded(&Nonce::draw())?;
     stream.write_all(&[&prefix()[..], &challenged].concat())?;
-    // 3) Is it proven, and is it wanted?
+    // 3) Check the proof, and whether the link is wanted.
     let theirs: Proof = frame::receive(stream, HELLO_BYTES_MAX)?;
     let proven = proof::is_proven(secret, Role::Dialer, &[&opened, &challenged], &theirs);
     let judged = if proven { judge(&opening.hello) } else { Err(Refusal::SecretDiffers) };
-    // 4) So be it.
+    // 4) Send the verdict.
     match judged {
         Err(refusal) => {
             let said = [&opened[..], &challenged, &encoded(&refusal)?];
@@ -162,7 +163,7 @@ fn read_prefix(from: &mut impl Read) -> Result<(), HelloError> {
     Ok(())
 }
 
-/// A blocking socket on which everything together must be done in time: one who sends a byte a
+/// A blocking socket with one deadline for all reads and writes together: a peer that sends a byte a
 /// second gains nothing.
 pub(super) struct Timed<'a> {
     stream: &'a TcpStream,

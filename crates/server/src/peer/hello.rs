@@ -1,18 +1,18 @@
-//! What two processes say to each other before anything else, and every way in which it can end.
+//! The messages of the handshake between two processes, and every way in which it can fail.
 //!
 //! ~~~text
-//! D -> A  Hello       who I am, whom I want and what for, a nonce
-//! A -> D  Nonce       mine
-//! D -> A  Proof       that I know the secret
-//! A -> D  Welcome     that I know it too, who I am, where we stand
-//!         Refused     that I know it too, and why not
+//! D -> A  Hello       D's identity, the wanted node, the purpose, a nonce
+//! A -> D  Nonce       A's nonce
+//! D -> A  Proof       proof that D knows the secret
+//! A -> D  Welcome     proof that A knows it too, A's identity and standing
+//!         Refused     proof that A knows it too, and the reason
 //! ~~~
 //!
-//! The dialer D proves itself first, so that a stranger who merely dials learns nothing. A refusal is
-//! proven like a welcome, for a node gives up its place because of some; only `SecretDiffers` cannot be.
-//! A refusal without a proof ([`HelloError::Unproven`]) means: the node is not reached, dial again. The first
-//! bytes in each direction are a magic word and a version, and always will be: so two versions that
-//! have nothing else in common can still say so.
+//! The dialer D proves itself first, so that a stranger who merely dials learns nothing. A refusal carries a
+//! proof like a welcome, because some refusals make a node give up its membership; only `SecretDiffers`
+//! cannot be proven. A refusal without a proof ([`HelloError::Unproven`]) means: the node is not reached, dial
+//! again. The first bytes in each direction are a magic word and a version, and always will be: so two
+//! versions that have nothing else in common can still report that.
 
 use std::fmt;
 use std::io;
@@ -22,20 +22,20 @@ use serde::{Deserialize, Serialize};
 
 use super::proof::{Nonce, Proof};
 
-/// What a link is for.
+/// The purpose of a link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) enum Purpose {
     /// Raft, leases, balancing: in both directions.
     Control,
     /// Effects and fills from the dialer, acknowledgements back.
     Data,
-    /// What the dialer has to say about timers. Nothing is said back.
+    /// Messages about timers from the dialer. Nothing is sent back.
     Timers,
     /// One question: may I become a member?
     Join,
-    /// Nothing but these words: are you of another generation of this cluster, and of which?
+    /// Nothing but the handshake: asks whether the acceptor is of another generation of this cluster, and of which.
     Meet,
-    /// What the dialer, whose side has yielded, hands over.
+    /// Data that the dialer, whose side has lost or who returns too late, hands over.
     Merge,
 }
 
@@ -43,16 +43,16 @@ pub(crate) enum Purpose {
 pub(crate) struct Hello {
     pub purpose: Purpose,
     pub from: Peer,
-    /// Nobody in particular, for one who wants to join.
+    /// The node that the dialer wants; `None` if any node will do, as for joining.
     pub to: Option<NodeId>,
-    /// None yet, for one who wants to join.
+    /// The dialer's cluster; `None` if it is in none yet and wants to join.
     pub cluster: Option<ClusterId>,
     pub generation: Option<Generation>,
-    /// Where the dialer is reached, if the other may have to come to it.
+    /// The dialer's address, if the acceptor may have to dial it.
     pub at: Option<Endpoints>,
 }
 
-/// Where the one who accepts a link stands.
+/// The identity and state of the node that accepts a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Standing {
     pub me: Peer,
@@ -62,7 +62,7 @@ pub(crate) struct Standing {
     pub expects: u64,
 }
 
-/// The dialer's first words.
+/// The dialer's first message.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Opening {
     pub(super) hello: Hello,
@@ -77,28 +77,28 @@ pub(super) enum Verdict {
     },
     Refused {
         refusal: Refusal,
-        /// None for a dialer that has not proven itself: it gets nothing made with the secret.
+        /// `None` for a dialer that has not proven itself: it gets nothing made with the secret.
         proof: Option<Proof>,
     },
 }
 
-/// Why a link is not wanted, as told to whoever dialed.
+/// The reason for refusing a link, as sent to the dialer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Refusal {
     SecretDiffers,
     OtherCluster,
     OtherGeneration(Generation),
     OtherNode(NodeId),
-    /// The dialer is not in the map, or not yet: the map with the log applied up to there.
+    /// The dialer is not in the map, or not yet: the map with the log applied up to this index.
     NoMember(LogIndex),
     /// Another process of the dialer's node is in the map.
     OtherBoot,
-    /// Whoever was dialed has not joined a cluster itself.
+    /// The node that was dialed has not joined a cluster itself.
     NotJoined,
 }
 
 impl Refusal {
-    /// Whether it ends by itself: a node is known to some before it is known to all.
+    /// Returns whether it passes by itself: some nodes know a new member before all do.
     pub(super) fn is_passing(self) -> bool {
         match self {
             // Two generations that have met become one.
@@ -127,19 +127,19 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Why there is no link. The socket is of no use any more; nothing else has changed.
+/// The reason why there is no link. The socket is unusable now; nothing else has changed.
 #[derive(Debug)]
 pub(crate) enum HelloError {
     Io(io::Error),
-    /// Whatever is at the other end does not speak like a node.
+    /// The other end does not speak the protocol of nodes.
     NoNode,
     Version {
         here: u32,
         there: u32,
     },
-    /// Proven, unless it is `SecretDiffers`.
+    /// A refusal that is proven, unless it is `SecretDiffers`.
     Refused(Refusal),
-    /// A refusal by somebody who has not proven to know the secret. Nothing may follow from it.
+    /// A refusal by a process that has not proven to know the secret. It must have no consequences.
     Unproven(Refusal),
 }
 
@@ -169,7 +169,7 @@ fn is_timeout(error: &io::Error) -> bool {
 
 impl From<io::Error> for HelloError {
     fn from(error: io::Error) -> HelloError {
-        // What `frame.rs` says of a frame that is none.
+        // The error kind that `frame.rs` uses for an invalid frame.
         let is_garbled = error.kind() == io::ErrorKind::InvalidData;
         if is_garbled { HelloError::NoNode } else { HelloError::Io(error) }
     }

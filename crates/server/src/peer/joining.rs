@@ -1,8 +1,8 @@
 //! Becoming a member: both ends of the question.
 //!
-//! A node that is to join is told where *clients* reach the cluster, for that is the address everybody
-//! knows. It asks there with `CLUSTER NODES` for peer ports (`directory.rs`), introduces itself at one
-//! and puts its question. The answer is welcome, not yet, or no with a reason; a no changes nothing.
+//! A joining node is configured with an address where *clients* reach the cluster, because everybody knows
+//! that one. It asks there with `CLUSTER NODES` for peer ports (`directory.rs`), does the handshake at one
+//! and asks to join. The answer is welcome, not yet, or no with a reason; a no changes nothing.
 
 use std::fmt;
 use std::io;
@@ -21,29 +21,29 @@ use super::handshake::Timed;
 use super::hello::{Hello, HelloError, Purpose, Refusal};
 use super::{Meeting, dialer};
 
-/// How long addresses are tried at which nobody answers: all nodes may just be starting.
+/// Timeout of trying addresses at which no node answers: all nodes may just be starting.
 const NOBODY_MAX: Duration = Duration::from_secs(3);
-/// How long "not yet" is taken for an answer by one who can do nothing else,
+/// Timeout of retrying after "not yet", for a node that can do nothing else.
 const NOT_YET_MAX: Duration = Duration::from_secs(30);
-/// and by one who has kept a vote that the others may need: longer than a living majority takes to be sure
-/// that its last process is gone.
+/// The same for a node that has kept a vote that the others may need: longer than a living majority takes to
+/// be sure that the node's last process is gone.
 const NOT_YET_TO_VOTER_MAX: Duration = Duration::from_secs(6);
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// For the question and its answer.
+/// Timeout of the question and its answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// What a process says that wants to join, with its clock.
+/// The question of a process that wants to join, with the time of its clock.
 #[derive(Serialize, Deserialize)]
 struct Question {
     request: JoinRequest,
     unix_millis: u64,
 }
 
-/// How long a process puts up with "not yet".
+/// The patience of a process with the answer "not yet".
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Patience {
     Long,
-    /// It can begin without an answer.
+    /// The process can start without an answer.
     Short,
 }
 
@@ -53,17 +53,17 @@ pub(crate) struct Candidate<'a> {
     pub patience: Patience,
     pub password: &'a Secret,
     pub secret: &'a Secret,
-    /// If its member has no host, it gets the address from which it was asked.
+    /// The request. A member without a host gets the address from which it asks.
     pub request: JoinRequest,
 }
 
 pub(crate) struct Joined {
     pub welcome: Welcome,
-    /// The address of this machine, as seen by the cluster.
+    /// The local address of this machine on the connection to the cluster.
     pub from: IpAddr,
 }
 
-/// Why a process is no member. The cluster is as it was.
+/// The reason why a process could not join. The cluster is unchanged.
 #[derive(Debug)]
 pub(crate) struct JoinError {
     at: JoinAddress,
@@ -79,7 +79,7 @@ pub(super) enum Why {
 }
 
 impl JoinError {
-    /// Whether it may be otherwise later, without anybody's doing.
+    /// Returns whether the reason may pass by itself.
     pub(crate) fn may_pass(&self) -> bool {
         !self.why.patience(Patience::Short).is_zero()
     }
@@ -102,7 +102,7 @@ impl fmt::Display for Why {
 }
 
 impl Why {
-    /// How long it may be so before it is taken for final.
+    /// Returns how long the reason may last before it is taken as final.
     pub(super) fn patience(&self, of: Patience) -> Duration {
         match self {
             Why::Directory(DirectoryError::Io(_))
@@ -144,10 +144,10 @@ pub(crate) fn join(candidate: &Candidate<'_>) -> Result<Joined, JoinError> {
     }
 }
 
-/// Says once, to whoever listens first, that this process is back and still loads what it held.
+/// Announces once, to the first node that answers, that this process is back and still loads its data.
 pub(crate) fn announce_loading(candidate: &Candidate<'_>) {
     let heard = |at: &&JoinAddress| matches!(ask_at(candidate, at), Err(Why::NotYet(_)));
-    let _ = candidate.addresses.iter().find(heard); // If nobody hears it, it is said again.
+    let _ = candidate.addresses.iter().find(heard); // If no node answers, the caller announces it again.
 }
 
 fn ask_at(candidate: &Candidate<'_>, at: &JoinAddress) -> Result<Joined, Why> {
@@ -155,7 +155,7 @@ fn ask_at(candidate: &Candidate<'_>, at: &JoinAddress) -> Result<Joined, Why> {
     let mut last = Why::Directory(DirectoryError::NoNode("it names no nodes".to_owned()));
     for (host, port) in nodes {
         match ask_node(candidate, &host, port) {
-            // A machine that does not answer, or another one in its place, says nothing about the others.
+            // A machine that does not answer, or an impostor in its place, tells nothing about the others.
             Err(why @ Why::Hello(HelloError::Io(_) | HelloError::Unproven(_))) => last = why,
             answered => return answered,
         }
@@ -186,7 +186,7 @@ pub(super) fn ask_node(candidate: &Candidate<'_>, host: &str, port: u16) -> Resu
     }
 }
 
-/// The other end: passes the question to the control thread and the answer back.
+/// Handles the accepting end: passes the question to the control thread and the answer back.
 pub(super) fn answer(meeting: &Meeting, from: Peer, stream: &TcpStream) -> io::Result<()> {
     let mut timed = Timed::within(stream, ANSWER_MAX);
     let question: Question = frame::receive(&mut timed, JOIN_BYTES_MAX)?;

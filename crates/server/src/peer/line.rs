@@ -1,4 +1,4 @@
-//! How other threads reach the control thread: they leave something and wake it up.
+//! The channel to the control thread: other threads queue an event and wake it up.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) enum Event {
     Stop,
 }
 
-/// A way to the control thread. Clones lead to the same one.
+/// A sender to the control thread. Clones lead to the same one.
 #[derive(Clone)]
 pub(crate) struct ControlLine {
     events: Sender<Event>,
@@ -57,7 +57,7 @@ impl ControlLine {
         self.send(Event::Input(input));
     }
 
-    /// Asks for something; `then` is called with the answer, on the control thread. It is not called
+    /// Asks for something; `then` is called with the answer, on the applier's thread. It is not called
     /// if the node stops before.
     pub(crate) fn ask(&self, ask: Ask, then: impl FnOnce(Answer) + Send + 'static) {
         self.send(Event::Ask { ask, then: Box::new(then) });
@@ -67,12 +67,12 @@ impl ControlLine {
     pub(crate) fn ask_and_wait(&self, ask: Ask, limit: Duration) -> Option<Answer> {
         let (answer, answered) = mpsc::channel();
         self.ask(ask, move |it| {
-            let _ = answer.send(it); // Whoever asked may have given up.
+            let _ = answer.send(it); // The caller may have given up.
         });
         answered.recv_timeout(limit).ok()
     }
 
-    /// Looks at what the control plane knows.
+    /// Runs `look` on the control thread, with the state of the control plane.
     pub(crate) fn look(&self, look: impl FnOnce(&Control) + Send + 'static) {
         self.send(Event::Look(Box::new(look)));
     }

@@ -1,9 +1,9 @@
-//! The control links: sockets that never wait, one for each other process. Owned by the control
+//! The control links: non-blocking sockets, one for each other process. Owned by the control
 //! thread.
 //!
-//! Messages are not numbered and may be lost with their link, for Raft and leases bear that. A link
-//! on which nothing comes for a while is closed and made again, so that a network that was cut and
-//! healed is used again at once and not when TCP sees fit; an empty frame says "still here".
+//! Messages are not numbered and may be lost with their link; Raft and leases tolerate that. A link on
+//! which nothing arrives for a while is closed and made again, so that a network that was cut and healed
+//! is used again at once, without waiting for TCP's retransmission. An empty frame is the keep-alive.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -16,17 +16,17 @@ use mio::{Interest, Registry, Token};
 
 use super::frame::{self, BadFrame, CONTROL_BYTES_MAX, Unframer};
 
-/// How often something is said on every link.
+/// Interval of keep-alives on a link on which nothing else is sent.
 const SAY_EVERY: Duration = Duration::from_millis(500);
-/// A link that is silent for so long is closed.
+/// Timeout after which a silent link is closed.
 const SILENT_MAX: Duration = Duration::from_secs(3);
-/// Unsent bytes above which messages are dropped: two maps of the largest kind.
+/// Number of unsent bytes above which messages are dropped: two maps of the largest kind.
 const UNSENT_BYTES_MAX: usize = 2 * CONTROL_BYTES_MAX;
 const READ_BYTES: usize = 64 << 10;
-/// How much is read from one link before the others have their turn.
+/// Maximum number of bytes read from one link before the others have their turn.
 const TURN_BYTES: usize = 1 << 20;
 
-/// Which of two processes has made a link.
+/// The process, of the two, that has made a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum MadeBy {
     Me,
@@ -36,7 +36,7 @@ pub(super) enum MadeBy {
 #[derive(Default)]
 pub(super) struct Links {
     links: BTreeMap<NodeId, Link>,
-    /// Tokens are never used twice, so that late news is not taken for another link's.
+    /// Token of the next link. No token is used twice, so that a late event is not taken for another link's.
     next_token: usize,
 }
 
@@ -52,23 +52,23 @@ struct Link {
     said: Duration,
 }
 
-/// Why a link was closed.
+/// The reason why a link was closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Broken {
     Lost,
-    /// What came was no message.
+    /// The bytes that came were no message.
     Garbled,
     Silent,
 }
 
 impl Links {
-    /// Tokens from here on are links.
+    /// Creates an empty set. Tokens from `first_token` on are links.
     pub(super) fn new(first_token: usize) -> Links {
         Links { links: BTreeMap::new(), next_token: first_token }
     }
 
-    /// Takes a new link over. Where two nodes have dialed each other, the link made by the one with
-    /// the lower id stays. False if this one was not wanted.
+    /// Takes over a new link. If two nodes have dialed each other, the link made by the one with the
+    /// lower id stays. Returns false if the new link was not wanted.
     pub(super) fn add(
         &mut self,
         now: Duration,
@@ -94,7 +94,7 @@ impl Links {
         Ok(true)
     }
 
-    /// Closes a link, and says whose it was.
+    /// Closes a link, and returns the peer at its other end.
     pub(super) fn remove(&mut self, node: NodeId) -> Option<Peer> {
         self.links.remove(&node).map(|link| link.peer)
     }
@@ -107,7 +107,7 @@ impl Links {
         self.links.values().map(|link| link.peer).collect()
     }
 
-    /// Leaves a message to be sent. Without a link, or with too much unsent, it is lost.
+    /// Queues a message. Without a link, or with too many unsent bytes, it is lost.
     pub(super) fn send(&mut self, to: NodeId, message: &Message) -> Result<(), BadFrame> {
         let Some(link) = self.links.get_mut(&to) else { return Ok(()) };
         if link.unsent.len() - link.sent > UNSENT_BYTES_MAX {
@@ -116,7 +116,7 @@ impl Links {
         frame::put(message, CONTROL_BYTES_MAX, &mut link.unsent)
     }
 
-    /// Reads what is there, up to a turn's worth. True if there may be more.
+    /// Reads at most `TURN_BYTES`. Returns true if there may be more.
     pub(super) fn read(
         &mut self,
         now: Duration,
@@ -144,7 +144,7 @@ impl Links {
         Ok(true)
     }
 
-    /// Sends what can be sent, on all links; those that broke are returned.
+    /// Sends as much as the sockets take, on all links. Returns the links that broke.
     pub(super) fn flush(&mut self, now: Duration) -> Vec<(Peer, Broken)> {
         let mut broken = Vec::new();
         for link in self.links.values_mut() {
@@ -155,7 +155,7 @@ impl Links {
         broken
     }
 
-    /// Says something where nothing was said for a while, and finds the silent.
+    /// Queues keep-alives on links on which nothing was sent for a while. Returns the silent links.
     pub(super) fn keep_alive(&mut self, now: Duration) -> Vec<(Peer, Broken)> {
         for link in self.links.values_mut() {
             if now >= link.said + SAY_EVERY && link.unsent.is_empty() {
@@ -166,13 +166,13 @@ impl Links {
         silent.map(|link| (link.peer, Broken::Silent)).collect()
     }
 
-    /// When `keep_alive` has something to do.
+    /// Returns the time at which `keep_alive` has something to do.
     pub(super) fn next_due(&self) -> Option<Duration> {
         self.links.values().map(Link::next_due).min()
     }
 }
 
-/// All messages that have come as a whole. The first that is none ends it.
+/// Passes on all messages that have come completely. Stops at the first frame that is no message.
 fn take_messages(unframer: &mut Unframer, mut each: impl FnMut(Message)) -> Result<(), BadFrame> {
     while let Some(body) = unframer.next(CONTROL_BYTES_MAX)? {
         if !body.is_empty() {

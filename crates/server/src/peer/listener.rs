@@ -1,6 +1,6 @@
-//! The peer port: whoever dials has a few seconds to say who it is, on a thread of its own of which
-//! there are only few; then the link goes to where its purpose says. Whatever is wrong closes that
-//! link and nothing else.
+//! The peer port. A dialer has a few seconds for the handshake, on a thread of its own, of which there is
+//! a limited number; then the link goes to the thread that its purpose names. Any error closes that link
+//! and nothing else.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
@@ -17,10 +17,10 @@ use super::hello::{Hello, HelloError, Purpose, Refusal, Standing};
 use super::line::Event;
 use super::{Meeting, dialer, handshake, joining, merging};
 
-/// Handshakes at a time. Every node of a large cluster may dial at once after a break; a stranger
-/// who holds all of these holds them for three seconds.
+/// Maximum number of concurrent handshakes. Every node of a large cluster may dial at once after a
+/// network break; a stranger that occupies all of these occupies them for three seconds.
 const HANDSHAKES_MAX: usize = 128;
-/// After a failed accept, mostly for want of file descriptors: trying again at once would spin.
+/// Back-off after a failed accept, mostly for want of file descriptors: an immediate retry would spin.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 const LISTENER: Token = Token(0);
 const STOP: Token = Token(1);
@@ -34,7 +34,7 @@ pub(super) struct Doorkeeper {
 }
 
 impl Doorkeeper {
-    /// With the way to stop it.
+    /// Creates the thread's state, and the waker that stops it.
     pub(super) fn new(
         mut listener: TcpListener,
         meeting: Arc<Meeting>,
@@ -85,12 +85,12 @@ impl Doorkeeper {
                 meeting.complain(from, &error);
             }
         };
-        // Without a thread there is no link; who dialed will do it again.
+        // Without a thread there is no link; the dialer will dial again.
         let _ = thread::Builder::new().name("peer-hello".to_owned()).spawn(greet);
     }
 }
 
-/// One of the handshakes that may run at a time.
+/// A permit for one concurrent handshake.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
@@ -106,7 +106,7 @@ impl Drop for Place {
     }
 }
 
-/// From the first byte to where the link belongs.
+/// Does the handshake, and passes the link to the thread that its purpose names.
 fn greet(meeting: &Meeting, stream: TcpStream) -> Result<(), HelloError> {
     stream.set_nonblocking(false)?;
     dialer::configure(&stream)?;
@@ -116,13 +116,13 @@ fn greet(meeting: &Meeting, stream: TcpStream) -> Result<(), HelloError> {
     match hello.purpose {
         Purpose::Control => meeting.line.send(Event::Accepted { peer, stream }),
         Purpose::Data => {
-            // Not wanted only if another link of the same process was quicker: it dials again.
+            // Refused only if another link of the same process was quicker: it dials again.
             let _ = meeting.data.incoming(peer, stream, standing.expects);
         }
         Purpose::Timers => meeting.data.timers_link(peer, stream),
         Purpose::Join => joining::answer(meeting, peer, &stream)?,
         Purpose::Merge => merging::answer(meeting, &stream)?,
-        // All is said.
+        // The handshake was all.
         Purpose::Meet => {}
     }
     Ok(())
@@ -132,7 +132,7 @@ fn judge(meeting: &Meeting, hello: &Hello) -> Result<Standing, Refusal> {
     let roster = meeting.roster.load_full().ok_or(Refusal::NotJoined)?;
     let judged = roster.judge(hello);
     if let (Err(Refusal::OtherGeneration(_)), Some(theirs)) = (&judged, hello.generation) {
-        // Perhaps it is this side that has to yield, and to go there.
+        // Perhaps this is the losing side, which has to hand its data over there.
         if let Some(at) = hello.at.clone() {
             meeting.data.met(at);
         }

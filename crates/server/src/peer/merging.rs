@@ -1,5 +1,6 @@
-//! Links on which a side that yields, or a node that is back too late, hands over what the other lacks
-//! (`cluster::merge`): questions one way, answers the other, one at a time. `crate::merge` asks and answers.
+//! Links on which the losing side of a split, or a node that returns too late, hands over the data that the
+//! other side lacks (`cluster::merge`): questions one way, answers the other, one at a time. `crate::merge`
+//! asks and answers.
 
 use std::io;
 use std::net::TcpStream;
@@ -13,16 +14,16 @@ use super::handshake::Timed;
 use super::hello::{Hello, HelloError, Purpose, Refusal};
 use super::{LinkMaker, Meeting, dialer, frame};
 
-/// For an answer: it waits for backups, and one of those may have to be dropped first.
+/// Timeout of an answer: it waits for backups, and one of those may have to be dropped first.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
-/// A link on which nothing is asked for so long is closed.
+/// Timeout after which a link without questions is closed.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// A link to a node of the side that stands.
+/// A link to a node of the surviving side.
 pub(crate) struct MergeLink(TcpStream);
 
 impl MergeLink {
-    /// Asks, and waits for the answer.
+    /// Sends a question, and waits for the answer.
     pub(crate) fn ask(&self, question: &Question) -> io::Result<Reply> {
         let mut timed = Timed::within(&self.0, ANSWER_MAX);
         frame::send(&mut timed, question, FRAME_BYTES_MAX)?;
@@ -31,8 +32,8 @@ impl MergeLink {
 }
 
 impl LinkMaker {
-    /// A link to whoever answers there, if it is of a greater generation of this cluster, or has this
-    /// process as a member.
+    /// Makes a link to the node at that address, if it is of a greater generation of this cluster, or
+    /// has this process as a member.
     pub(crate) fn for_merging(&self, at: &Endpoints) -> Result<MergeLink, HelloError> {
         let roster = self.0.roster.load_full().ok_or(HelloError::Refused(Refusal::NotJoined))?;
         let stream = dialer::connect(&at.host, at.peer).map_err(HelloError::Io)?;
@@ -44,7 +45,7 @@ impl LinkMaker {
     }
 }
 
-/// The other end: answers until the link is closed.
+/// Answers questions at the accepting end until the link is closed.
 pub(super) fn answer(meeting: &Meeting, stream: &TcpStream) -> io::Result<()> {
     let mut taker = Taker::default();
     loop {

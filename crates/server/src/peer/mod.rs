@@ -1,4 +1,4 @@
-//! The other nodes: how processes find each other, prove who they are, and talk.
+//! The other nodes: how processes find each other, authenticate, and talk.
 //!
 //! Every pair of processes has one control link (Raft, leases, balancing) and, in each direction, one
 //! data link (effects, fills, acknowledgements), so that a fill can delay no lease. `listener.rs` and
@@ -6,25 +6,25 @@
 //! thread (`control.rs`), which runs `cluster::control::Control`; data links go to the data plane.
 //!
 //! Started by `node.rs` through [`start`]. Other threads reach the control thread by [`ControlLine`].
-mod control; //    Start here: the thread that decides, and carries out what was decided.
+mod control; //    Start here: the thread that decides, and carries out its decisions.
 mod carry; //      Its effects, one by one.
-mod applier; //    Those that concern slots, on a thread of their own.
+mod applier; //    Effects that concern slots, on a thread of their own.
 mod links; //      Its sockets.
-mod dials; //      Whom to dial when.
+mod dials; //      The schedule of dialing.
 mod dialer; //     Dialing.
-mod listener; //   Being dialed.
+mod listener; //   Accepting links.
 mod joining; //    Becoming a member: both ends of the question.
-mod merging; //    Handing over what another side of the cluster lacks.
-mod directory; //  Where the peer ports are, asked at a client port.
-mod hello; //      The first words on a link, and every way in which they can end.
-mod handshake; //  Saying them, from both ends.
-mod proof; //      Proving to know the secret.
+mod merging; //    Handing over data that another side of the cluster lacks.
+mod directory; //  Finds the peer ports of a cluster by asking a client port.
+mod hello; //      The handshake's messages, and every way in which it can fail.
+mod handshake; //  The handshake, from both ends.
+mod proof; //      Proof of knowing the secret.
 mod frame; //      Messages in frames.
-pub mod stranger; // What one who does not know the secret can say, for those who try.
-mod roster; //     Who is who.
-mod line; //       The way to the control thread.
-mod outlook; //    How far this node has come, for whoever waits.
-mod complaints; // What is wrong with links, one line a second.
+pub mod stranger; // A peer port as seen without the secret, for fuzzing.
+mod roster; //     The members, as links need them.
+mod line; //       The channel to the control thread.
+mod outlook; //    The node's progress towards being ready.
+mod complaints; // Log lines about bad links, one a second.
 mod chance; //     Ids, boots and nonces.
 #[cfg(test)]
 mod tests;
@@ -63,45 +63,46 @@ use control::ControlThread;
 use hello::{HelloError, Purpose, Refusal};
 use listener::Doorkeeper;
 
-/// The connection was not taken: the two ends do not agree on where they are.
+/// The connection was not taken: the two ends do not agree on the next frame, or the peer is no member.
 #[derive(Debug)]
 pub(crate) struct Unwanted;
 
 /// The part of a node that moves data, as the control thread and the peer port see it.
 pub(crate) trait DataPlane: Send + Sync {
-    /// The number of the frame that is wanted next from a process.
+    /// Returns the number of the frame that is expected next from a process.
     fn expected_from(&self, peer: Peer) -> u64;
-    /// A connection that this node has made to a process, which wants frame `next` first.
+    /// Takes over a connection that this node has made to a process, which expects frame `next` first.
     fn outgoing(&self, peer: Peer, stream: TcpStream, next: u64) -> Result<(), Unwanted>;
-    /// A connection that a process has made, which was told that `announced` is wanted next.
+    /// Takes over a connection that a process has made, after it was told that `announced` is expected next.
     fn incoming(&self, peer: Peer, stream: TcpStream, announced: u64) -> Result<(), Unwanted>;
-    /// Called for one map after the other, before anything that was decided after it. May wait for slots.
+    /// Applies a map. Called for one map after the other, before anything that was decided after it. May wait for
+    /// slots.
     fn map_changed(&self, changed: &MapChanged);
     fn lease_until(&self, until: Duration);
-    /// A connection on which a process will say what it has to say about timers.
+    /// Takes over a connection on which a process will send its messages about timers.
     fn timers_link(&self, peer: Peer, stream: TcpStream);
     fn start_fill(&self, attempt: Attempt, bucket: Hashmask, taker: NodeId);
     fn cancel_fill(&self, attempt: Attempt);
     fn pause(&self, bucket: Hashmask, epoch: Epoch, to: NodeId);
     fn take_over(&self, bucket: Hashmask, epoch: Epoch, from: NodeId);
     fn serving(&self, bucket: Hashmask, node: NodeId);
-    /// A node of another side of the cluster is reached there.
+    /// Records an address where a node of another side of the cluster is reached.
     fn met(&self, at: Endpoints);
-    /// What this process has that the other side lacks is to be handed over; then `Input::Merged`.
+    /// Starts handing over the data that the other side lacks; then `Input::Merged`.
     fn yield_to(&self, to: Generation);
-    /// What was kept of these buckets is to be handed over.
+    /// Starts handing over the kept copies of these buckets.
     fn bring(&self, buckets: Vec<Hashmask>);
-    /// A node of another side hands something over. `None` if it makes no sense.
+    /// Merges data that a node of another side hands over. `None` if it makes no sense.
     fn merge(&self, question: Question, taker: &mut Taker) -> Option<Reply>;
-    /// By this primary so many bytes are still to come.
+    /// Reports that `left` bytes from this primary are still outstanding.
     fn beat(&self, from: NodeId, left: u64);
-    /// Ends the lease at once, whatever is still to be applied.
+    /// Ends the lease at once, without waiting for steps that are still to be applied.
     fn fence(&self);
-    /// This process is no member any more.
+    /// Handles the end of this process's membership.
     fn gone(&self, gone: &Gone);
 }
 
-/// What those share who make links.
+/// The state shared by the threads that make links.
 pub(crate) struct Meeting {
     secret: Secret,
     /// None until this node is in a cluster.
@@ -111,7 +112,7 @@ pub(crate) struct Meeting {
     complaints: Complaints,
 }
 
-/// What the threads begin with.
+/// The initial state of the threads.
 pub(crate) struct Beginning {
     pub start: Start,
     pub roster: Roster,
@@ -131,7 +132,7 @@ pub(crate) struct Running {
     control: Option<JoinHandle<Saved>>,
 }
 
-/// The way to a control thread that does not run yet, so that others can be given it first.
+/// The channel to a control thread that does not run yet, so that other threads can be given it first.
 pub(crate) struct Prepared {
     pub line: ControlLine,
     thread: control::Prepared,
@@ -169,12 +170,12 @@ pub(crate) fn start(
     Ok(running)
 }
 
-/// Makes links for others than the control thread.
+/// Makes links for other threads than the control thread.
 #[derive(Clone)]
 pub(crate) struct LinkMaker(Arc<Meeting>);
 
 impl LinkMaker {
-    /// A link to say what there is to say about timers. Takes its time, on the calling thread.
+    /// Makes a link for messages about timers. Blocks the calling thread.
     pub(crate) fn for_timers(&self, to: Peer) -> Result<TcpStream, HelloError> {
         let roster = self.0.roster.load_full().ok_or(HelloError::Refused(Refusal::NotJoined))?;
         let known = roster.neighbours().find(|neighbour| neighbour.peer == to);
@@ -206,7 +207,7 @@ impl Running {
         thread.inspect_err(|_| self.stop())
     }
 
-    /// For those who make their own links.
+    /// Returns the link maker for threads that make their own links.
     pub(crate) fn link_maker(&self) -> LinkMaker {
         LinkMaker(Arc::clone(&self.meeting))
     }
@@ -215,12 +216,12 @@ impl Running {
     pub(crate) fn stop(&self) {
         self.line.stop();
         if let Some(waker) = &self.stop_listening {
-            // It fails only when nobody is there to be woken.
+            // It fails only when there is no thread to be woken.
             let _ = waker.wake();
         }
     }
 
-    /// Waits until they have ended. Returns what the control plane knew then, if it ever ran.
+    /// Waits until the threads have ended. Returns the control plane's last state, if it ever ran.
     pub(crate) fn wait(&mut self) -> Option<Saved> {
         for thread in self.threads.drain(..) {
             thread.join().expect("a thread of the control plane panicked");

@@ -1,5 +1,5 @@
-//! How far this node has come: joining, waiting for its links, ready, gone. The control thread writes
-//! it; the start of the node and `/readyz` wait for it and look at it.
+//! The node's progress: joining, waiting for its links, ready, gone. The control thread writes it; the
+//! start of the node waits for it, and `/readyz` reads it.
 
 use std::time::{Duration, Instant};
 
@@ -8,22 +8,22 @@ use parking_lot::{Condvar, Mutex};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Progress {
-    /// It has no map that it is in.
+    /// The node has no map of which it is a member.
     Joining,
-    /// So many of its links to the other members stand, of so many.
+    /// `up` of its `of` links to the other members are up.
     Linking {
         up: usize,
         of: usize,
     },
-    /// All links stand, but nobody has granted it a lease: it could only refuse what clients ask.
+    /// All links are up, but the node has no lease: it could only refuse the clients' commands.
     Leaseless,
-    /// Once it is, it stays so: that a link breaks later is for the cluster to judge.
+    /// Final, unless the node goes: the cluster judges links that break later.
     Ready,
     Gone(Gone),
 }
 
 impl Progress {
-    /// What is missing, in words.
+    /// Describes what is missing.
     pub(crate) fn words(&self) -> String {
         match self {
             Progress::Joining => "no other node of its cluster has sent the map".to_owned(),
@@ -74,12 +74,12 @@ impl Outlook {
         }
     }
 
-    /// Returns whether the node is still on its way to be ready.
+    /// Returns whether the node is not ready yet.
     pub(super) fn is_awaited(&self) -> bool {
         !matches!(*self.progress.lock(), Progress::Ready | Progress::Gone(_))
     }
 
-    /// Waits until the node is ready or gone, for so long at most; returns what it is then.
+    /// Waits until the node is ready or gone, at most for `limit`; returns its progress then.
     pub(crate) fn wait(&self, limit: Duration) -> Progress {
         let until = Instant::now() + limit;
         let mut progress = self.progress.lock();

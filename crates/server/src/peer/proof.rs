@@ -1,7 +1,7 @@
-//! Proving that one knows the shared secret without saying it. Used by `handshake.rs`.
+//! Proof of knowing the shared secret, without sending it. Used by `handshake.rs`.
 //!
-//! Each side draws a nonce; a proof is an HMAC-SHA256 over everything both have said, under the role
-//! of who gives it, so that none can be recorded and used again, or be sent back to its maker.
+//! Each side draws a nonce. A proof is an HMAC-SHA256 over everything both have sent, under the role of the
+//! prover, so that it can neither be replayed nor be sent back to its maker.
 
 use commands::settings::Secret;
 use hmac::{Hmac, KeyInit, Mac};
@@ -23,12 +23,12 @@ impl Nonce {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Proof([u8; 32]);
 
-/// Who gives a proof.
+/// The role of the prover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     Dialer,
     Acceptor,
-    /// The acceptor, for a link that it does not want: not to be mistaken for a welcome.
+    /// The acceptor, for a link that it refuses: the proof must not be mistaken for a welcome.
     Refuser,
 }
 
@@ -42,12 +42,12 @@ impl Role {
     }
 }
 
-/// The proof that whoever has this role has said all that and knows the secret.
+/// Returns the proof that the holder of this role has sent these messages and knows the secret.
 pub(super) fn prove(secret: &Secret, role: Role, said: &[&[u8]]) -> Proof {
     Proof(digest(secret, role, said).finalize().into_bytes().into())
 }
 
-/// Compares in the same time whatever the difference is.
+/// Checks a proof, in constant time.
 pub(super) fn is_proven(secret: &Secret, role: Role, said: &[&[u8]], proof: &Proof) -> bool {
     digest(secret, role, said).verify_slice(&proof.0).is_ok()
 }
@@ -56,7 +56,7 @@ fn digest(secret: &Secret, role: Role, said: &[&[u8]]) -> Hmac<Sha256> {
     let key = secret.expose().as_bytes();
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     for part in [role.label()].iter().chain(said) {
-        // With their lengths, so that no other parts give the same bytes.
+        // Each part with its length, so that no other parts give the same bytes.
         mac.update(&(part.len() as u64).to_le_bytes());
         mac.update(part);
     }

@@ -1,5 +1,5 @@
-//! Who is who, as far as links are concerned: published by the control thread at every map, read by
-//! those who accept and dial.
+//! The members of the cluster, as links need them. The control thread publishes the roster at every map;
+//! the threads that accept and dial read it.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ pub(crate) struct Roster {
     pub me: Peer,
     pub cluster: ClusterId,
     pub generation: Generation,
-    /// Where this node is reached.
+    /// The address of this node.
     at: Endpoints,
-    /// How far the log was applied when this was so.
+    /// The log index up to which the map was applied.
     index: LogIndex,
     others: BTreeMap<NodeId, Known>,
 }
@@ -25,7 +25,7 @@ struct Known {
     at: Endpoints,
 }
 
-/// A process that links are to be made to.
+/// A process to which links are made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Neighbour {
     pub peer: Peer,
@@ -55,7 +55,7 @@ impl Roster {
         self.generation == other.generation && self.others == other.others
     }
 
-    /// As the map says with the log applied up to `index`.
+    /// Sets the log index up to which the map was applied.
     pub(crate) fn at(self, index: LogIndex) -> Roster {
         Roster { index, ..self }
     }
@@ -67,14 +67,14 @@ impl Roster {
         })
     }
 
-    /// What a link from here to `to` begins with.
+    /// Returns the hello that begins a link from here to `to`.
     pub(super) fn hello(&self, purpose: Purpose, to: NodeId) -> Hello {
         let (cluster, generation) = (Some(self.cluster), Some(self.generation));
         let at = Some(self.at.clone()).filter(|_| purpose == Purpose::Meet);
         Hello { purpose, from: self.me, to: Some(to), cluster, generation, at }
     }
 
-    /// Whether a link is wanted that begins with these words.
+    /// Decides whether to accept a link that begins with this hello.
     pub(super) fn judge(&self, hello: &Hello) -> Result<Standing, Refusal> {
         let Hello { purpose, from, to, cluster, generation, at: _ } = hello;
         if cluster.is_some_and(|cluster| cluster != self.cluster) {
@@ -85,7 +85,7 @@ impl Roster {
         }
         let (cluster, generation) = match (purpose, *generation) {
             (Purpose::Join, _) => (self.cluster, self.generation),
-            // Only to a side that stands, or from one of this side that comes back late.
+            // Only if this is the surviving side, or for a member of this side that returns late.
             (Purpose::Merge, Some(theirs))
                 if self.has_outlived(theirs) || self.has_back(*from, theirs) =>
             {
@@ -103,12 +103,12 @@ impl Roster {
         Ok(Standing { me: self.me, cluster, generation, expects: 0 })
     }
 
-    /// Whether this is another generation, and the one that stands of the two.
+    /// Returns whether this is another generation, and the surviving one of the two.
     fn has_outlived(&self, theirs: Generation) -> bool {
         self.generation > theirs && !self.generation.is_one_with(theirs)
     }
 
-    /// Whether this is a member of this very generation.
+    /// Returns whether the dialer is a member of this very generation.
     fn has_back(&self, from: Peer, theirs: Generation) -> bool {
         let is_member = self.others.get(&from.id).is_some_and(|known| known.boot == from.boot);
         is_member && theirs.is_one_with(self.generation)
@@ -117,7 +117,7 @@ impl Roster {
     fn judge_dialer(&self, purpose: Purpose, from: Peer) -> Result<(), Refusal> {
         match (purpose, self.others.get(&from.id)) {
             (Purpose::Join | Purpose::Merge, _) => Ok(()),
-            // A process that was given up votes, and asks to come back, before it is a member again.
+            // A process that was declared dead votes, and asks to come back, before it is a member again.
             (Purpose::Control, _) | (Purpose::Meet, Some(_)) => Ok(()),
             (Purpose::Data | Purpose::Timers | Purpose::Meet, None) => {
                 Err(Refusal::NoMember(self.index))

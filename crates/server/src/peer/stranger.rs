@@ -1,5 +1,5 @@
-//! A peer port as somebody meets it who does not know the secret, in memory: for those who try any bytes on
-//! it (fuzz/src/peers.rs). Nothing here is used by a running node.
+//! A peer port in memory, as seen by a process that does not know the secret: for fuzzing it with arbitrary
+//! bytes (fuzz/src/peers.rs). Nothing here is used by a running node.
 
 use std::io::{self, Read, Write};
 
@@ -11,7 +11,7 @@ use super::frame::{self, CONTROL_BYTES_MAX, Unframer};
 use super::handshake::{introduce_on, receive_on};
 use super::hello::{Hello, HelloError, Purpose, Refusal, Standing};
 
-/// All that the other one will ever say; what is said to it is not kept.
+/// All bytes that the other end will ever send; bytes sent to it are dropped.
 struct Said<'a>(&'a [u8]);
 
 impl Read for Said<'_> {
@@ -39,12 +39,12 @@ fn standing() -> Standing {
     Standing { me, cluster: ClusterId(9), generation, expects: 1 }
 }
 
-/// Whether one who dials and says this is let in.
+/// Returns whether a dialer that sends these bytes is let in.
 pub fn is_let_in(said: &[u8]) -> bool {
     receive_on(&mut Said(said), &secret(), |_| Ok(standing())).is_ok()
 }
 
-/// Whether one who was dialed and answers this is taken for a node.
+/// Returns whether an acceptor that answers with these bytes is taken for a node.
 pub fn is_believed(said: &[u8]) -> bool {
     introduce_on(&mut Said(said), &secret(), hello()).is_ok()
 }
@@ -56,7 +56,7 @@ fn hello() -> Hello {
     Hello { purpose: Purpose::Control, from, to, cluster, generation, at: None }
 }
 
-/// Whether one who was dialed and answers this is believed why it does not want the link.
+/// Returns whether the refusal of an acceptor that answers with these bytes is believed.
 pub fn is_refusal_believed(said: &[u8]) -> bool {
     match introduce_on(&mut Said(said), &secret(), hello()) {
         Err(HelloError::Refused(refusal)) => refusal != Refusal::SecretDiffers,
@@ -70,7 +70,8 @@ pub fn is_refusal_believed(said: &[u8]) -> bool {
     }
 }
 
-/// The control messages in a stream that comes `piece` bytes at a time, up to the first frame that is none.
+/// Returns the control messages in a stream that comes `piece` bytes at a time, up to the first frame that is
+/// no message.
 pub fn control_frames(stream: &[u8], piece: usize) -> Vec<Message> {
     let mut unframer = Unframer::default();
     let mut messages = Vec::new();
@@ -80,7 +81,7 @@ pub fn control_frames(stream: &[u8], piece: usize) -> Vec<Message> {
             let body = match unframer.next(CONTROL_BYTES_MAX) {
                 Err(_) => return messages,
                 Ok(None) => break,
-                // One that keeps a link open without saying anything.
+                // A keep-alive.
                 Ok(Some([])) => continue,
                 Ok(Some(body)) => body,
             };

@@ -1,5 +1,5 @@
 //! Several nodes in one process, with real sockets and no data: they form one map, lose their links
-//! and make them again, and care about no stranger.
+//! and make them again, and ignore strangers.
 
 mod fake; // A node without data.
 
@@ -94,7 +94,7 @@ fn garbage_on_the_peer_port_closes_that_link_and_nothing_else() {
             garbage[..8].copy_from_slice(b"OPENCLUS");
             garbage[8..12].copy_from_slice(&cluster::control::PROTOCOL_VERSION.to_le_bytes());
         }
-        // The node may hang up before it has read all of it.
+        // The node may close the connection before it has read all of it.
         let _ = stream.write_all(&garbage[..usize::try_from(round % 64).expect("short") + 1]);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
@@ -103,8 +103,8 @@ fn garbage_on_the_peer_port_closes_that_link_and_nothing_else() {
     assert_eq!(answer, Some(Answer::Done));
 }
 
-/// A process that knows the secret and says it is node b: what it says is listened to. None if by now
-/// b has been lied out of the cluster.
+/// Connects as a process that knows the secret and claims to be node b: its messages are accepted. `None` if
+/// its lies have removed b from the cluster by now.
 fn impostor(a: &FakeNode, b: &FakeNode) -> Option<TcpStream> {
     let mut hello = b.roster().hello(Purpose::Control, a.peer().id);
     hello.from.boot = cluster::map::Boot(draw_number());
@@ -112,7 +112,7 @@ fn impostor(a: &FakeNode, b: &FakeNode) -> Option<TcpStream> {
     dialer::introduce(stream, &Secret::new(fake::SECRET), hello).ok().map(|(_, stream)| stream)
 }
 
-/// A message with one to four of its bits turned over.
+/// Returns a message with one to four of its bits flipped.
 fn twisted(message: &Message) -> Vec<u8> {
     let mut frame = Vec::new();
     super::frame::put(message, 1 << 20, &mut frame).expect("short enough");
@@ -134,7 +134,7 @@ fn messages_with_their_bits_turned_over_stop_no_thread() {
         let samples = fake::sample_messages(&a.map().expect("it has one"));
         for sample in samples.iter().cycle().take(500) {
             let Some(mut stream) = impostor(&a, &b) else { break };
-            // It may be thrown out at any moment.
+            // The node may close the link at any moment.
             let _ = stream.write_all(&twisted(sample));
         }
         assert!(a.voters() > 0, "the control thread answers");
@@ -189,8 +189,8 @@ fn a_node_whose_slots_are_held_for_long_is_not_taken_for_dead() {
     eventually("b serves again", || b.lease() > crate::data::boottime::now());
 }
 
-/// A process without the secret that has got the port of a node: it refuses everybody, in turn because they are
-/// no members and because of a generation far ahead. The number of its answers.
+/// Starts a process without the secret on the port of a stopped node. It refuses every dialer, alternately as no
+/// member and with a generation far ahead. Returns the number of its answers.
 fn forge_refusals(port: u16) -> Arc<AtomicUsize> {
     let answered = Arc::new(AtomicUsize::new(0));
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("its node has gone");

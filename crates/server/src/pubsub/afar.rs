@@ -1,5 +1,5 @@
-//! Listeners on other nodes. Every node tells all others which channels and patterns its clients
-//! listen to; what is published here goes to those who want it, over the links that carry effects.
+//! Subscribers on other nodes. Every node tells all others the channels and patterns its clients subscribe to.
+//! A published message goes to the nodes that want it, over the replication links.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 use crate::data::Link;
 use crate::shared::Shared;
 
-/// What the clients of other nodes listen to.
+/// Subscriptions of other nodes' clients.
 #[derive(Default)]
 pub(crate) struct Afar {
     interests: RwLock<BTreeMap<Peer, Interests>>,
@@ -25,7 +25,7 @@ struct Interests {
     patterns: BTreeSet<Box<[u8]>>,
 }
 
-/// What nodes tell each other about publishing.
+/// Pub/sub messages between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum News<'a> {
     Listen(Kind, &'a [u8]),
@@ -40,7 +40,7 @@ const STOP_PATTERN: u8 = 4;
 const POST: u8 = 5;
 
 impl<'a> News<'a> {
-    /// Sharded channels stay on their slot's node: there is nothing to tell of them.
+    /// Encodes the news. Returns `None` for sharded channels: they stay on their slot's node.
     fn write(self) -> Option<Vec<u8>> {
         let named = |tag: u8, name: &[u8]| [&[tag], name].concat();
         match self {
@@ -56,7 +56,7 @@ impl<'a> News<'a> {
         }
     }
 
-    /// `None` for what this version does not know.
+    /// Decodes news. Returns `None` for a kind this version does not know.
     pub(crate) fn read(bytes: &'a [u8]) -> Option<News<'a>> {
         let (tag, rest) = bytes.split_first()?;
         match *tag {
@@ -81,7 +81,7 @@ impl Afar {
         !self.any.load(Ordering::Acquire)
     }
 
-    /// The processes whose clients want this message, and the message for them.
+    /// Returns the processes whose clients want this message, and the encoded message.
     pub(super) fn wanted_by(&self, post: Post<'_>) -> Option<(Vec<Peer>, Vec<u8>)> {
         if self.is_empty() || post.space != Space::Global {
             return None;
@@ -98,7 +98,7 @@ impl Afar {
         (!peers.is_empty()).then_some((peers, message))
     }
 
-    /// Somebody's clients listen to a name, or no longer do.
+    /// Records that a peer's clients subscribe to a name, or no longer do.
     pub(crate) fn note(&self, peer: Peer, news: News<'_>) {
         let mut interests = self.interests.write();
         let known = interests.entry(peer).or_default();
@@ -115,7 +115,7 @@ impl Afar {
         self.any.store(any, Ordering::Release);
     }
 
-    /// Only these processes are there.
+    /// Drops the subscriptions of all processes but these.
     pub(crate) fn keep(&self, peers: &[Peer]) {
         let mut interests = self.interests.write();
         interests.retain(|peer, _| peers.contains(peer));
@@ -129,7 +129,7 @@ impl Interests {
     }
 }
 
-/// Tells all other nodes that clients of this one listen to a name, or no longer do.
+/// Tells all other nodes that clients of this one subscribe to a name, or no longer do.
 pub(crate) fn announce(shared: &Shared, news: News<'_>) {
     let Some(bytes) = news.write() else { return };
     for link in shared.data.links.living() {
@@ -137,7 +137,7 @@ pub(crate) fn announce(shared: &Shared, news: News<'_>) {
     }
 }
 
-/// Tells a node that is new all that clients of this one listen to.
+/// Sends a new node all subscriptions of this node's clients.
 pub(crate) fn introduce(shared: &Shared, link: &Link) {
     for kind in [Kind::Channel, Kind::Pattern] {
         shared.exchange.for_each_name(kind, |name| {

@@ -1,5 +1,5 @@
-//! One worker's part of pub/sub: which of its connections listen to what, the messages that came in
-//! for them, and those that go out. Only its worker touches it, so it needs no locks.
+//! One worker's part of pub/sub: its connections' subscriptions, and the incoming and outgoing messages. Only
+//! its worker touches it, so it needs no locks.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use super::message::Body;
 use super::{Message, Outbox};
 use crate::shared::Shared;
 
-/// Counts the messages that have come into a worker's mailbox. A connection does not hear what was
-/// published before it subscribed, even if that is still on its way.
+/// Counts the messages received in a worker's mailbox. A connection does not receive messages published before
+/// it subscribed, even if they are still in flight.
 pub(crate) type Number = u64;
 
-/// Connections by their place in the worker, with the first message each may hear.
+/// Connections by index in the worker, with the first message each may receive.
 type Listeners = BTreeMap<usize, Number>;
 
 pub(crate) struct Branch {
     channels: HashMap<Arc<[u8]>, Listeners>,
     patterns: HashMap<Arc<[u8]>, Listeners>,
     shard_channels: HashMap<Arc<[u8]>, Listeners>,
-    /// What has come and is not yet delivered.
+    /// Messages received and not yet delivered.
     inbox: VecDeque<Arc<Message>>,
     /// The number of the next message to deliver.
     next: Number,
     pub outbox: Outbox,
-    /// The worker has posted something to itself.
+    /// True if the worker has posted something to itself.
     pub own_mail: bool,
 }
 
@@ -43,12 +43,12 @@ impl Branch {
         }
     }
 
-    /// Whether there is anything to do without new mail.
+    /// Returns true if there is nothing to do without new mail.
     pub(crate) fn is_quiet(&self) -> bool {
         self.inbox.is_empty() && !self.own_mail
     }
 
-    /// Posts what its own worker has published.
+    /// Posts the messages that its own worker has published.
     #[inline]
     pub(crate) fn post(&mut self, shared: &Shared, worker: usize) {
         if !self.outbox.is_empty() {
@@ -77,7 +77,7 @@ impl Branch {
         }
     }
 
-    /// Who listens to shard channels that are not wanted here.
+    /// Returns the subscribers of shard channels that this node does not serve.
     pub(crate) fn strangers(&self, is_mine: impl Fn(&[u8]) -> bool) -> Vec<(usize, Arc<[u8]>)> {
         let strange = self.shard_channels.iter().filter(|(name, _)| !is_mine(name));
         let each = strange.flat_map(|(name, listeners)| {
@@ -90,7 +90,7 @@ impl Branch {
         self.inbox.push_back(message);
     }
 
-    /// The next message to deliver, with its number.
+    /// Returns the next message to deliver, with its number.
     pub(crate) fn next(&mut self) -> Option<(Arc<Message>, Number)> {
         let message = self.inbox.pop_front()?;
         let number = self.next;
@@ -98,7 +98,7 @@ impl Branch {
         Some((message, number))
     }
 
-    /// The connections that get this message, each with the form that it gets.
+    /// Returns the connections that get this message, each with the form that it gets.
     pub(crate) fn receivers<'a>(
         &'a self,
         message: &'a Message,
@@ -110,7 +110,7 @@ impl Branch {
         })
     }
 
-    /// The forms in which one connection gets this message.
+    /// Returns the forms in which one connection gets this message.
     pub(crate) fn heard_by<'a>(
         &'a self,
         connection: usize,

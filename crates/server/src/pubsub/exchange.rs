@@ -1,4 +1,4 @@
-//! For the whole node: how many connections listen to a name, and on which workers. Asked at every
+//! The node-wide subscription counts: the number of subscribed connections by name and worker. Read at every
 //! publication, changed at every subscription; each lock is held for one look-up.
 
 use core::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
@@ -12,42 +12,42 @@ use parking_lot::RwLock;
 
 use super::Afar;
 
-/// Parts of a book, so that a listing of all names never holds up all who subscribe.
+/// Number of shards of a book, so that listing all names never blocks all subscribers.
 const PARTS: usize = 16;
 
 pub(crate) struct Exchange {
     global: Book,
     sharded: Book,
-    /// In one part: a publication looks at all of them anyway.
+    /// In one part: a publication reads all of them anyway.
     patterns: Book,
     workers: usize,
-    /// Listeners on other nodes.
+    /// Subscribers on other nodes.
     pub afar: Afar,
 }
 
-/// Names with how often each worker's connections listen to them.
+/// Names with the number of subscribed connections of each worker.
 struct Book {
     parts: Box<[RwLock<Names>]>,
     hasher: RandomState,
-    /// How many names there are, to be asked without a lock.
+    /// Number of names, readable without a lock.
     len: AtomicUsize,
 }
 
 type Names = HashMap<Arc<[u8]>, Counts>;
 
-/// Listening connections, by worker.
+/// Number of subscribed connections, by worker.
 type Counts = Box<[u32]>;
 
-/// Where a message has to go.
+/// The destinations of a message.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
-    /// How many times it will be received.
+    /// Number of times the message will be received.
     pub receivers: usize,
-    /// Whether anybody listens to the channel by its name.
+    /// True if a connection subscribes to the channel by its name.
     pub by_name: bool,
     /// The patterns that match the channel.
     pub patterns: Vec<Arc<[u8]>>,
-    /// By worker: whether any connection of it gets the message.
+    /// By worker: true if a connection of it gets the message.
     pub workers: Vec<bool>,
 }
 
@@ -62,22 +62,22 @@ impl Exchange {
         }
     }
 
-    /// One more connection of this worker listens to the name. True if it is the first of the node.
+    /// Adds a connection of this worker to a name. Returns true if it is the node's first.
     pub(crate) fn enter(&self, worker: usize, kind: Kind, name: &Arc<[u8]>) -> bool {
         self.book(kind).enter(worker, name, self.workers)
     }
 
-    /// One less does. True if it was the last of the node.
+    /// Removes a connection from a name. Returns true if it was the node's last.
     pub(crate) fn strike(&self, worker: usize, kind: Kind, name: &[u8]) -> bool {
         self.book(kind).strike(worker, name)
     }
 
-    /// All names of a kind that somebody listens to.
+    /// Calls `see` for all names of a kind with subscribers.
     pub(crate) fn for_each_name(&self, kind: Kind, mut see: impl FnMut(&[u8])) {
         self.book(kind).for_each(|name, _| see(name));
     }
 
-    /// Who gets a message on this channel; `None` if nobody.
+    /// Returns the destinations of a message on this channel; `None` if there are none.
     #[inline]
     pub(crate) fn route(&self, space: Space, channel: &[u8]) -> Option<Route> {
         let silent = match space {
@@ -87,7 +87,7 @@ impl Exchange {
         if silent { None } else { self.find_route(space, channel) }
     }
 
-    /// Nobody listens to any global channel, here or elsewhere.
+    /// Returns true if no global channel has subscribers, here or elsewhere.
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
         self.global.is_empty() && self.patterns.is_empty() && self.afar.is_empty()
@@ -111,7 +111,7 @@ impl Exchange {
         (route.receivers > 0).then_some(route)
     }
 
-    /// The channels of a space whose names match.
+    /// Returns the channels of a space whose names match.
     pub(crate) fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
         let mut found = Vec::new();
         self.book(space.kind()).for_each(|name, _| {
@@ -128,7 +128,7 @@ impl Exchange {
         subscribers
     }
 
-    /// How many different names of a kind somebody listens to.
+    /// Returns the number of different names of a kind with subscribers.
     pub(crate) fn names(&self, kind: Kind) -> usize {
         self.book(kind).len.load(Acquire)
     }

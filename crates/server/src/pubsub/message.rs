@@ -1,4 +1,4 @@
-//! A published message, encoded once and shared by all who get it.
+//! A published message, encoded once and shared by all receivers.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use resp::{Output, Protocol, SHARED_BYTES_MIN};
 
 use super::exchange::Route;
 
-/// The connection that caused a message. It hears of it before its own reply, not by mail.
+/// The connection that caused a message. It receives the message before its own reply, not by mail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Author(pub u64);
 
 pub(crate) struct Message {
     pub space: Space,
     pub channel: Box<[u8]>,
-    /// For those who listen to the channel by its name.
+    /// For subscribers of the channel by its name.
     pub by_name: Option<Body>,
-    /// For those who listen to a pattern that matches.
+    /// For subscribers of a matching pattern.
     pub by_pattern: Vec<(Arc<[u8]>, Body)>,
     pub author: Option<Author>,
 }
 
-/// A message in the protocol, but for its first byte: that is all in which the two versions differ.
+/// An encoded message without its first byte: only that byte differs between the two protocol versions.
 pub(crate) struct Body(Arc<Vec<u8>>);
 
 impl Message {
@@ -44,7 +44,7 @@ impl Message {
         }
     }
 
-    /// What it takes in memory, nearly.
+    /// Returns its approximate size in memory.
     pub(crate) fn bytes(&self) -> usize {
         let bodies = self.by_name.iter().chain(self.by_pattern.iter().map(|(_, body)| body));
         size_of::<Message>() + self.channel.len() + bodies.map(|body| body.0.len()).sum::<usize>()

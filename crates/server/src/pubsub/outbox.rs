@@ -1,6 +1,5 @@
-//! Messages on their way from a thread to the workers whose connections listen. They are collected
-//! while commands run, and posted together with the replies: after the slot locks are let go, one
-//! letter box opened once for each worker.
+//! Messages in flight from a thread to the workers with subscribers. They are collected while commands run, and
+//! posted together with the replies: after the slot locks are released, with one mailbox lock per worker.
 
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use crate::shared::Shared;
 pub(crate) struct Outbox {
     /// By worker, in the order of publication.
     messages: Vec<Vec<Arc<Message>>>,
-    /// For other nodes.
+    /// Messages for other nodes.
     afar: Vec<(Vec<Peer>, Vec<u8>)>,
     is_empty: bool,
 }
@@ -30,7 +29,7 @@ impl Outbox {
         self.is_empty
     }
 
-    /// Publishes a message, and says how many times it will be received.
+    /// Publishes a message. Returns the number of times it will be received.
     pub(crate) fn publish(
         &mut self,
         exchange: &Exchange,
@@ -44,7 +43,7 @@ impl Outbox {
         self.publish_here(exchange, author, post)
     }
 
-    /// [`Outbox::publish`], for those who listen on this node.
+    /// Publishes like [`Outbox::publish`], but only to subscribers on this node.
     pub(crate) fn publish_here(
         &mut self,
         exchange: &Exchange,
@@ -62,7 +61,7 @@ impl Outbox {
         route.receivers
     }
 
-    /// Publishes what happened to keys.
+    /// Publishes key events.
     pub(crate) fn tell(
         &mut self,
         exchange: &Exchange,
@@ -79,17 +78,17 @@ impl Outbox {
         }
     }
 
-    /// What waits here for one worker.
+    /// Returns the messages that wait here for one worker.
     pub(crate) fn to_worker(&self, worker: usize) -> &[Arc<Message>] {
         &self.messages[worker]
     }
 
-    /// Puts all messages into their mailboxes, and wakes the workers that may be asleep; not the
-    /// one that posts (if it is one): it has mail then, and will look. True if it has.
+    /// Puts all messages into their mailboxes, and wakes the workers that may be asleep; not the posting
+    /// worker, which checks its own mail. Returns true if the posting worker has mail.
     pub(crate) fn post(&mut self, shared: &Shared, poster: Option<usize>) -> bool {
         for (peers, bytes) in self.afar.drain(..) {
             let links = peers.into_iter().filter_map(|peer| shared.data.links.to(peer));
-            // A message may be lost, as on a slow connection; memory must not run out for it.
+            // A message may be lost, as on a slow connection; it must not exhaust memory.
             for link in links.filter(|link| !link.is_congested()) {
                 link.push(&Frame::News { bytes: &bytes });
             }

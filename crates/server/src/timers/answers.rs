@@ -1,5 +1,5 @@
-//! What a client of `/timers` is shown: JSON for what there is, and for every way it can fail a status
-//! and a reason, in the `Reason` header and in the body.
+//! Replies to clients of `/timers`: JSON for results, and for every failure a status and a reason, in the
+//! `Reason` header and in the body.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -10,7 +10,7 @@ use timers::{
 };
 
 const REASON: HeaderName = HeaderName::from_static("reason");
-/// A reason in a header is one line of plain characters.
+/// Maximum length of a reason in a header, which is one line of plain characters.
 const REASON_BYTES_MAX: usize = 300;
 
 pub(super) fn failed(status: StatusCode, why: &str) -> Response {
@@ -31,7 +31,7 @@ pub(super) fn refused(refusal: Refusal) -> Response {
     failed(status, &refusal.to_string())
 }
 
-/// A change that every replica has.
+/// Builds the reply to a change that every replica has.
 pub(super) fn done(id: TimerId, host: Option<&str>) -> Response {
     let location = format!("http://{}/timers/{id}", host.unwrap_or("localhost"));
     let mut response = shown(StatusCode::OK, &json!({ "id": id.to_string() }));

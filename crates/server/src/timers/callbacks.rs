@@ -1,6 +1,6 @@
-//! Making callbacks. HTTP goes over connections that are kept; where it may go is judged again here,
-//! after the name was looked up. A message or a command goes to this node's own client port, and from
-//! there where the map says.
+//! Making callbacks. HTTP uses pooled connections; the target is checked again here, after its name was
+//! resolved. A message or a command goes to this node's own client port, and from there to the node that the
+//! map names.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -24,10 +24,10 @@ use tower_service::Service;
 use super::hub::Hub;
 use super::judge::{check_address, check_target};
 
-/// Of an answer, so that its connection can be used again. More than that closes it.
+/// Maximum bytes read of a response, so that its connection can be reused. A longer one closes the connection.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 const IDLE_MAX: Duration = Duration::from_secs(30);
-/// A key may be moving: so many nodes are asked in turn.
+/// Maximum number of nodes to try in turn, because a key may be moving.
 const HOPS_MAX: usize = 5;
 
 type Outcome = Result<(), String>;
@@ -50,7 +50,7 @@ impl Caller {
         Caller { hub, client, commands }
     }
 
-    /// Begins a callback; the core is told how it went.
+    /// Begins a callback; the core gets the result.
     pub(super) fn call(&self, call: Call) {
         let hub = Arc::clone(&self.hub);
         let (client, commands) = (self.client.clone(), self.commands.clone());
@@ -87,7 +87,7 @@ async fn post(
         .method(Method::POST)
         .uri(target.uri())
         .header(header::CONTENT_TYPE, "text/plain; charset=utf-8")
-        // Of an empty body hyper says nothing, and many a receiver then waits for one or hangs up.
+        // hyper sends no length for an empty body, and many receivers then wait for a body or disconnect.
         .header(header::CONTENT_LENGTH, opaque.len())
         .header("X-Sequence-Number", sequence.0)
         .header("X-Timer-Id", id.to_string())
@@ -95,12 +95,12 @@ async fn post(
         .map_err(|error| error.to_string())?;
     let response = client.request(request).await.map_err(|error| words_of(&error))?;
     let status = response.status();
-    // Read to its end, or the connection could not be used again.
+    // Read the body to its end; otherwise the connection could not be reused.
     let _ = axum::body::to_bytes(Body::new(response.into_body()), ANSWER_BYTES_MAX).await;
     if status.is_success() { Ok(()) } else { Err(format!("it answered {status}")) }
 }
 
-/// An error and what caused it, which is mostly what matters.
+/// Returns an error with its causes, which are mostly what matters.
 fn words_of(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
@@ -111,8 +111,8 @@ fn words_of(error: &dyn std::error::Error) -> String {
     words
 }
 
-/// Looks names up, and lets only allowed addresses through: a name may have come to mean something
-/// else since its timer was accepted.
+/// Resolves names, and passes only allowed addresses: a name may resolve to another address than when its timer
+/// was accepted.
 #[derive(Clone)]
 struct Guarded(Arc<Hub>);
 
@@ -138,14 +138,14 @@ impl Service<Name> for Guarded {
     }
 }
 
-/// Where the node runs its own commands.
+/// Runs commands on the node's own client port.
 #[derive(Clone)]
 struct Commands {
     at: SocketAddr,
     hub: Arc<Hub>,
 }
 
-/// A node that listens on all addresses is reached on this one.
+/// Returns an address that can be connected to: localhost for a node that listens on all addresses.
 fn reachable(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         return SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
@@ -154,7 +154,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 impl Commands {
-    /// Runs a command as a client would, and goes where it is told to.
+    /// Runs a command as a client would, and follows redirects.
     async fn run(&self, words: Vec<String>, (id, sequence): (TimerId, Sequence)) -> Outcome {
         let fill = |word: String| {
             word.replace("{sequence}", &sequence.0.to_string()).replace("{id}", &id.to_string())
@@ -172,7 +172,7 @@ impl Commands {
         Err("it was sent from node to node".to_owned())
     }
 
-    /// The first line of the reply: enough to know whether it is an error.
+    /// Returns the first line of the reply: enough to tell whether it is an error.
     async fn run_at(&self, at: &str, words: &[String]) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(at).await?;
         let password = self.hub.password();

@@ -1,7 +1,7 @@
-//! The core behind its lock: whoever has something for it comes here.
+//! The timers core behind its lock: all inputs to it come through here.
 //!
-//! Called by HTTP handlers, by the control thread (maps, leases) and by `service.rs`. Nothing in here
-//! waits: what has to be sent, called or answered is left with whoever does that.
+//! Called by HTTP handlers, by the control thread (maps, leases) and by `service.rs`. Nothing in here blocks:
+//! messages, callbacks and answers are passed on to their senders.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -24,13 +24,13 @@ use crate::clock;
 use crate::data::boottime;
 use crate::peer::{ControlLine, LinkMaker, draw_number};
 
-/// Messages to one node that wait for its link. What does not fit is lost, as with a link that
-/// breaks: whoever waits for an answer asks again.
+/// Maximum number of messages to one node that wait for its link. An excess message is lost, as when a link
+/// breaks: a sender that waits for an answer retries.
 pub(super) const QUEUE_MAX: usize = 10_000;
 
-/// With nothing due, the thread still looks around once in a while.
+/// Maximum sleep of the thread when nothing is due.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
-/// A node that has a map for longer than this, and timers that do not, takes clients all the same.
+/// Maximum wait for the timers to get the map; after that the node accepts clients without them.
 const MAP_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AT_HANDS_EVERY: Duration = Duration::from_millis(50);
 
@@ -40,30 +40,30 @@ pub(super) struct Waiting {
     pub(super) message: Message,
 }
 
-/// For the thread of `service.rs`.
+/// Work for the thread of `service.rs`.
 pub(super) enum Work {
-    /// Something is due earlier than it thinks.
+    /// Something is due before the thread would wake.
     Wake,
     Call(Call),
     Map(Arc<Map>),
     Lease(Moment),
-    /// This is how links to them are made.
+    /// The means to open links to other nodes.
     Links(LinkMaker),
-    /// Another node has made a link to this one.
+    /// Another node has opened a link to this one.
     Accepted(Peer, TcpStream),
     Stop,
 }
 
 pub(crate) struct Hub {
     me: Peer,
-    /// To be told when this node may not leave yet, and when clients turn to it.
+    /// Channel to the control thread: reports that this node may not leave yet, and client demand.
     control: ControlLine,
     inner: Mutex<Inner>,
     pub(super) work: UnboundedSender<Work>,
     pub(super) rules: RwLock<AllowRules>,
-    /// Where timers are kept while no node runs.
+    /// The file for timers while no node runs.
     pub(super) file: Option<PathBuf>,
-    /// What clients of the store have to know, us among them.
+    /// The password for the client port, which commands of timers need, too.
     password: RwLock<Secret>,
 }
 
@@ -72,22 +72,22 @@ struct Inner {
     /// Clients that wait for an answer.
     waiting: BTreeMap<RequestId, oneshot::Sender<Answer>>,
     last_request: u64,
-    /// Ways to the other nodes.
+    /// Queues to the other nodes' links.
     queues: BTreeMap<NodeId, Sender<Waiting>>,
-    /// Until when the thread sleeps, if nobody wakes it.
+    /// Time until which the thread sleeps, unless something wakes it.
     sleeps_until: Option<Moment>,
-    /// The map's basis that the core was last told of.
+    /// The last map basis given to the core.
     basis: u64,
-    /// How many members there were then, and how often the cluster had begun anew.
+    /// Number of members in that map; below, its generation counter.
     members: usize,
     beginnings: u64,
-    /// When this node has taken over, if it has.
+    /// The point at which this node took over alone, if it did.
     parted: Option<Parted>,
-    /// This node leaves, and what the control thread was last told of its hands.
+    /// Set while this node leaves: the last state reported to the control thread.
     leaving: Option<Hands>,
 }
 
-/// Whether a node that leaves has timers that nobody has taken over yet.
+/// State of a leaving node: `Full` while it has timers that no other node has taken over yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hands {
     Full,
@@ -125,7 +125,7 @@ impl Hub {
         Hub { me, inner: Mutex::new(inner), work, control, rules, file, password }
     }
 
-    /// Hands something to the core, and carries out what comes of it.
+    /// Passes an input to the core, and carries out the resulting actions.
     pub(super) fn input(&self, input: Input) {
         let mut inner = self.inner.lock();
         self.handle(&mut inner, input);
@@ -138,13 +138,13 @@ impl Hub {
             match action {
                 Action::Send { to, message } => {
                     if let Some(queue) = inner.queues.get(&to) {
-                        // Full: lost, and asked for again.
+                        // If the queue is full, the message is lost and requested again.
                         let _ = queue.try_send(Waiting { since: Instant::now(), message });
                     }
                 }
                 Action::Answer { request, answer } => {
                     if let Some(waiting) = inner.waiting.remove(&request) {
-                        let _ = waiting.send(answer); // The client has hung up.
+                        let _ = waiting.send(answer); // The client may have disconnected.
                     }
                 }
                 Action::Call(call) => self.do_later(Work::Call(call)),
@@ -158,7 +158,7 @@ impl Hub {
         }
     }
 
-    /// Lets due things happen, and says how long there is to sleep. Called by the one who sleeps.
+    /// Handles everything that is due. Returns the time to sleep. Called by the timer thread.
     pub(super) fn tick(&self) -> Duration {
         let mut inner = self.inner.lock();
         self.handle(&mut inner, Input::Tick);
@@ -170,12 +170,12 @@ impl Hub {
         sleep.unwrap_or(most).min(most)
     }
 
-    /// Asks for something on behalf of a client.
+    /// Makes a request on behalf of a client.
     pub(crate) async fn ask(&self, wish: Wish) -> Option<Answer> {
         self.begin(wish).await.ok()
     }
 
-    /// As [`Hub::ask`], for who has other things to do until the answer comes.
+    /// Begins a request like [`Hub::ask`], for a caller that does not wait for the answer here.
     pub(crate) fn begin(&self, wish: Wish) -> oneshot::Receiver<Answer> {
         let (answer, answered) = oneshot::channel();
         let mut inner = self.inner.lock();
@@ -186,21 +186,21 @@ impl Hub {
         answered
     }
 
-    /// This node's own numbers.
+    /// Returns this node's own statistics.
     pub(crate) fn stats(&self) -> Stats {
         self.inner.lock().core.stats()
     }
 
-    /// What this node holds, for its next life.
+    /// Returns the encoded timers of this node, for its next life.
     pub(super) fn carried(&self) -> Vec<u8> {
         let mut inner = self.inner.lock();
         self.handle(&mut inner, Input::Tick);
         inner.core.carried(inner.parted)
     }
 
-    /// Another map. Called by the control thread, for one after the other.
+    /// Takes a new map. The control thread calls this for one map after the other.
     pub(crate) fn map_changed(&self, map: &Arc<Map>) {
-        // Before anything else is decided by this map: a node with timers does not go at once.
+        // Before any other decision by this map: a node with timers does not leave at once.
         let leaves = map.member(self.me.id).is_some_and(|member| member.weight == 0);
         let mut inner = self.inner.lock();
         if leaves && inner.leaving.is_none() {
@@ -208,11 +208,11 @@ impl Hub {
             inner.leaving = Some(hands);
             self.control.tell(cluster::control::Input::HandsFull(hands == Hands::Full));
         }
-        // The rest takes longer than the control thread has time.
+        // The rest would take the control thread too long.
         self.do_later(Work::Map(Arc::clone(map)));
     }
 
-    /// Waits until the thread of timers goes by a map: from then on timers can be set.
+    /// Waits until the timer thread has a map: from then on timers can be set.
     pub(crate) fn wait_for_map(&self) {
         let until = Instant::now() + MAP_WITHIN;
         while self.inner.lock().basis == 0 && Instant::now() < until {
@@ -220,13 +220,13 @@ impl Hub {
         }
     }
 
-    /// By the clock of leases, which is ours too. Called by the control thread.
+    /// Takes a lease renewal, on the clock of leases, which timers use too. Called by the control thread.
     pub(crate) fn lease_until(&self, until: Duration) {
         let until = Moment(u64::try_from(until.as_millis()).unwrap_or(u64::MAX));
         self.do_later(Work::Lease(until));
     }
 
-    /// The other members of a map.
+    /// Returns the other members of a map.
     pub(super) fn others(&self, map: &Map) -> Vec<Peer> {
         let peers = map.members().iter().map(cluster::map::Member::peer);
         peers.filter(|peer| peer.id != self.me.id).collect()
@@ -250,7 +250,8 @@ impl Hub {
         self.look_at_hands(&mut inner);
     }
 
-    /// A node that leaves stays until others have its timers.
+    /// Reports to the control thread whether this node still has timers: a leaving node stays until others have
+    /// them.
     fn look_at_hands(&self, inner: &mut Inner) {
         let Some(told) = inner.leaving else { return };
         let hands = if inner.core.is_empty_handed() { Hands::Empty } else { Hands::Full };
@@ -260,7 +261,7 @@ impl Hub {
         }
     }
 
-    /// How links to other nodes are made, from now on.
+    /// Takes the means to open links to other nodes.
     pub(crate) fn link_with(&self, links: LinkMaker) {
         self.do_later(Work::Links(links));
     }
@@ -281,7 +282,7 @@ impl Hub {
         look(&mut self.inner.lock().core)
     }
 
-    /// Whether clients of the store have to know a password.
+    /// Returns whether clients of the store need a password.
     pub(super) fn needs_password(&self) -> bool {
         !self.password.read().is_empty()
     }
@@ -290,7 +291,7 @@ impl Hub {
         self.password.read().clone()
     }
 
-    /// The settings have changed while the node runs.
+    /// Takes settings changed at run time.
     pub(crate) fn settings_changed(&self, settings: &commands::settings::Settings) {
         *self.password.write() = settings.requirepass.clone();
     }
@@ -300,7 +301,7 @@ impl Hub {
     }
 }
 
-/// A map of a later beginning in which this node is alone, and was not before: it has taken over.
+/// Records a takeover: a map of a later generation in which this node is alone, and was not before.
 fn note_parting(inner: &mut Inner, map: &Map) {
     let beginnings = map.generation().counter;
     let is_alone = map.members().len() == 1 && inner.members > 1;
@@ -314,7 +315,7 @@ pub(super) fn node_id(peer: Peer) -> NodeId {
     NodeId { id: peer.id.0, boot: peer.boot.0 }
 }
 
-/// Where the nodes of the cluster listen. One that is known by a name may be at any address.
+/// Returns the addresses on which the nodes of the cluster listen. A node known by a name may have any address.
 fn own_ports(map: &Map) -> Vec<SocketAddr> {
     let ports = map.members().iter().flat_map(|member| {
         let ip = member.at.host.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));

@@ -1,6 +1,6 @@
-//! Where callbacks may go: asked when a timer is accepted (`routes.rs`, `host/timers.rs`), and again when
-//! it pops (`callbacks.rs`), after its name was looked up. The rules are in `timers::AllowRules`; here is
-//! what only a real machine knows.
+//! Permitted targets of callbacks: checked when a timer is accepted (`routes.rs`, `host/timers.rs`), and again
+//! when it pops (`callbacks.rs`), after its name was resolved. The rules are in `timers::AllowRules`; this file
+//! adds the facts that only a real machine knows.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::time::timeout;
 
 use super::hub::Hub;
 
-/// A name that takes longer is judged when the timer pops.
+/// Timeout for resolving a name; a slower name is checked when the timer pops.
 const LOOK_UP_WITHIN: Duration = Duration::from_secs(1);
 
-/// An address that stands in a URI, or what can be said of a name that is not looked up yet.
+/// Checks an address in a URI, or as much as possible of a name that is not resolved yet.
 pub(crate) fn check_target(rules: &AllowRules, target: &HttpTarget) -> Result<(), Forbidden> {
     match target.ip() {
         Some(ip) => check_address(rules, SocketAddr::new(ip, target.port())),
@@ -22,8 +22,8 @@ pub(crate) fn check_target(rules: &AllowRules, target: &HttpTarget) -> Result<()
     }
 }
 
-/// An address that would be connected to. Of a port on which nodes listen, whether it is this machine's:
-/// it may have more addresses than the map knows.
+/// Checks an address that would be connected to. If nodes listen on its port, also checks whether the address
+/// is this machine's, which may have more addresses than the map knows.
 pub(super) fn check_address(rules: &AllowRules, address: SocketAddr) -> Result<(), Forbidden> {
     rules.check(address)?;
     if rules.is_own_port(address.port()) && is_this_machine(address.ip()) {
@@ -32,7 +32,7 @@ pub(super) fn check_address(rules: &AllowRules, address: SocketAddr) -> Result<(
     Ok(())
 }
 
-/// Whether the system would reach an address without leaving the machine. Nothing is sent.
+/// Returns whether the system would reach an address without leaving the machine. Sends nothing.
 fn is_this_machine(ip: IpAddr) -> bool {
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -45,13 +45,13 @@ fn is_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback() || from.is_ok_and(|from| from.ip() == ip)
 }
 
-/// Whether a timer with this callback may be accepted; if not, why.
+/// Checks whether a timer with this callback may be accepted. The error is the reason against it.
 pub(super) async fn judge(hub: &Hub, target: &HttpTarget) -> Result<(), String> {
     let found: Vec<SocketAddr> = match target.ip() {
         Some(_) => Vec::new(),
         None => match timeout(LOOK_UP_WITHIN, lookup_host((target.host(), target.port()))).await {
             Ok(Ok(found)) => found.collect(),
-            // Perhaps it has no address yet; when it pops it is judged again.
+            // Perhaps the name has no address yet; it is checked again when the timer pops.
             Ok(Err(_)) | Err(_) => Vec::new(),
         },
     };
@@ -61,7 +61,7 @@ pub(super) async fn judge(hub: &Hub, target: &HttpTarget) -> Result<(), String> 
     forbidden.map_or(Ok(()), |forbidden| Err(in_words(&forbidden)))
 }
 
-/// As [`judge`], for who cannot wait: a name is judged when the timer pops.
+/// Checks like [`judge`], for a caller that cannot wait: a name is checked when the timer pops.
 pub(crate) fn judge_now(hub: &Hub, callback: &Callback) -> Result<(), String> {
     match callback {
         Callback::Http { target, .. } => {
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_port_of_the_cluster_is_its_own_under_every_address_of_this_machine() {
         let mut rules = AllowRules::parse("any").unwrap();
-        // A node that is known to others by an address that is not of this machine.
+        // Other nodes know this node by an address that is not this machine's.
         rules.set_own(vec!["203.0.113.1:6379".parse().unwrap()]);
         let judged = |address: &str| check_address(&rules, address.parse().unwrap());
         assert!(judged("127.0.0.1:6379").is_err());

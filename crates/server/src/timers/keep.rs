@@ -1,8 +1,9 @@
-//! Timers through a stop of the whole cluster: a file in the data directory, written when the node
-//! stops and holds timers that nobody else has taken over, read and removed when it starts.
+//! Timers that survive a stop of the whole cluster: a file in the data directory. The node writes it when it
+//! stops with timers that no other node has taken over, and reads and removes it when it starts.
 //!
-//! And from one life of a process to the next: one that was counted as dead begins again in the same process,
-//! one that yields executes itself anew; both find their timers in a piece of memory that was left open.
+//! Also timers carried from one life of a process to the next. A process that was declared dead begins again in
+//! the same process; one that yields executes itself anew. Both find their timers in memory that stays open as
+//! a file descriptor.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -14,7 +15,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::hub::Hub;
 use crate::log;
 
-/// Names the open memory to the next life. Not one of the settings, which begin otherwise.
+/// The environment variable that names the open memory to the next life. It is no setting: those have another
+/// prefix.
 pub(crate) const CARRIED: &str = "_OPENCLUSTER_CARRIED_TIMERS";
 
 const NAME: &str = "timers.snapshot";
@@ -23,8 +25,8 @@ pub(super) fn file(data_dir: &Path) -> PathBuf {
     data_dir.join(NAME)
 }
 
-/// Takes in what an earlier process has left. A file that cannot be used stays where it is, for
-/// somebody to look at, under another name.
+/// Loads the timers that an earlier process has left. A file that cannot be used is kept for inspection under
+/// another name.
 pub(super) fn load(hub: &Hub) {
     let Some(file) = &hub.file else { return };
     let bytes = match fs::read(file) {
@@ -33,7 +35,7 @@ pub(super) fn load(hub: &Hub) {
         Err(error) => return complain(file, &error.to_string()),
     };
     match hub.with_core(|core| core.load(&bytes)) {
-        // Once read it must go: timers popped from now on would come back with it.
+        // Remove the file once read: otherwise timers popped from now on would come back with it.
         Ok(_) => fs::remove_file(file).unwrap_or_else(|error| complain(file, &error.to_string())),
         Err(error) => {
             complain(file, &error.to_string());
@@ -42,7 +44,7 @@ pub(super) fn load(hub: &Hub) {
     }
 }
 
-/// Writes what this node still holds. Whole, or not at all.
+/// Writes the timers this node still holds. The file is complete or absent.
 pub(super) fn save(hub: &Hub) {
     let Some(file) = &hub.file else { return };
     let (pending, bytes) = hub.with_core(|core| (core.pending(), core.snapshot()));
@@ -58,21 +60,21 @@ pub(super) fn save(hub: &Hub) {
     }
 }
 
-/// What a process leaves to its next life.
+/// Timers that a process leaves to its next life.
 pub(crate) struct Carried(OwnedFd);
 
 impl Carried {
-    /// To be said in the environment, under [`CARRIED`].
+    /// Returns the value for the environment variable [`CARRIED`].
     pub(crate) fn name(&self) -> String {
         self.0.as_raw_fd().to_string()
     }
 }
 
-/// Leaves what this node holds where its next life finds it, whatever becomes of files.
+/// Leaves this node's timers to its next life, independent of files.
 pub(super) fn carry(hub: &Hub) -> Option<Carried> {
     let bytes = hub.carried();
     let left = || -> io::Result<OwnedFd> {
-        // It stays open when the process executes itself.
+        // The descriptor stays open when the process executes itself.
         let memory = memfd_create("opencluster-timers", MemfdFlags::empty())?;
         let mut file = File::from(memory);
         file.write_all(&bytes)?;
@@ -82,7 +84,8 @@ pub(super) fn carry(hub: &Hub) -> Option<Carried> {
     left.map(Carried).inspect_err(|error| complain(Path::new("timers"), &error.to_string())).ok()
 }
 
-/// Takes in what the last life of this process has left: what is handed in, or named by the environment.
+/// Loads the timers that the last life of this process has left: from `carried`, or from the environment
+/// variable.
 pub(super) fn take_carried(hub: &Hub, carried: Option<&Carried>) {
     let name = carried.map(Carried::name).or_else(|| std::env::var(CARRIED).ok());
     let Some(name) = name else { return };
@@ -92,9 +95,9 @@ pub(super) fn take_carried(hub: &Hub, carried: Option<&Carried>) {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         if bytes.is_empty() {
-            return Ok(()); // Taken in an earlier life.
+            return Ok(()); // Loaded in an earlier life.
         }
-        // The memory goes, and with it what a third life might take for its own.
+        // Truncate the memory, so that a third life cannot load the same timers.
         file.set_len(0)?;
         hub.with_core(|core| core.load_carried(&bytes)).map_err(io::Error::other)?;
         Ok(())

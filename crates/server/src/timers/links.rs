@@ -1,6 +1,6 @@
-//! Links between nodes for timers. Each node makes its own to every other and only sends on it; what
-//! others made is only read. A message is a frame: four bytes of length, then postcard. Whatever is
-//! wrong with a link closes it; what was on its way is lost, and whoever waits asks again.
+//! Links between nodes for timers. Each node opens its own link to every other node and only sends on it; it
+//! only reads on links that others opened. A message is a frame: four bytes of length, then postcard. Any error
+//! closes the link; messages in flight are lost, and a sender that waits for an answer retries.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,10 +17,11 @@ use tokio::task::JoinHandle;
 use super::hub::{Hub, QUEUE_MAX, Waiting, node_id};
 use crate::peer::LinkMaker;
 
-/// The largest message is a page of a fill: a mebibyte of clients' words and what goes with them.
+/// Maximum size of a frame. The largest message is a page of a fill: a mebibyte of client data and its
+/// overhead.
 const FRAME_BYTES_MAX: usize = 8 << 20;
 const HEADER_BYTES: usize = 4;
-/// Written at once, if there is so much.
+/// Target size of one write, if that much is queued.
 const BATCH_BYTES: usize = 64 * 1024;
 const STALE_AFTER: Duration = Duration::from_secs(1);
 const AGAIN_MIN: Duration = Duration::from_millis(50);
@@ -30,7 +31,7 @@ const AGAIN_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Links {
     maker: Option<LinkMaker>,
     others: Vec<Peer>,
-    /// A task for each link that this node makes.
+    /// A task for each link that this node opens.
     outgoing: BTreeMap<Peer, JoinHandle<()>>,
     incoming: BTreeMap<Peer, JoinHandle<()>>,
 }
@@ -41,7 +42,7 @@ impl Links {
         self.make(hub);
     }
 
-    /// Links to these are wanted and no others.
+    /// Keeps links to exactly these peers.
     pub(super) fn follow(&mut self, hub: &Arc<Hub>, others: Vec<Peer>) {
         let nodes: Vec<_> = others.iter().copied().map(node_id).collect();
         hub.keep_queues(&nodes);
@@ -70,13 +71,13 @@ impl Links {
         }
     }
 
-    /// A new link of a process closes its old one, so that nothing is read out of order.
+    /// Reads a new link of a process and closes its old one, so that nothing is read out of order.
     pub(super) fn accept(&mut self, hub: &Arc<Hub>, peer: Peer, stream: std::net::TcpStream) {
-        // A socket that cannot be used is closed, and made anew by who made it.
+        // An unusable socket is closed; the other end opens a new one.
         let Ok(stream) = adopt(stream) else { return };
         let hub = Arc::clone(hub);
         let task = tokio::spawn(async move {
-            let _ = read_link(&hub, peer, stream).await; // Its maker sees that it is closed.
+            let _ = read_link(&hub, peer, stream).await; // The other end notices that it is closed.
         });
         if let Some(old) = self.incoming.insert(peer, task) {
             old.abort();
@@ -89,7 +90,7 @@ fn adopt(stream: std::net::TcpStream) -> io::Result<TcpStream> {
     TcpStream::from_std(stream)
 }
 
-/// Makes a link again and again, and sends what there is to send.
+/// Keeps a link open, reopening it as needed, and sends the queued messages.
 async fn keep_link(maker: LinkMaker, peer: Peer, mut messages: Receiver<Waiting>) {
     let mut wait = AGAIN_MIN;
     loop {
@@ -111,7 +112,7 @@ async fn keep_link(maker: LinkMaker, peer: Peer, mut messages: Receiver<Waiting>
 async fn write_link(stream: &TcpStream, messages: &mut Receiver<Waiting>) -> io::Result<()> {
     let mut batch = Vec::new();
     loop {
-        // 1) Wait for something to send, or for the other end to hang up.
+        // 1) Wait for something to send, or for the other end to close.
         tokio::select! {
             message = messages.recv() => match message {
                 Some(waiting) => put_if_fresh(&waiting, &mut batch),
@@ -121,12 +122,12 @@ async fn write_link(stream: &TcpStream, messages: &mut Receiver<Waiting>) -> io:
                 let mut byte = [0];
                 match ready.and_then(|_| stream.try_read(&mut byte)) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                    Ok(_) => return Ok(()), // Nothing is ever said on this side but the end.
+                    Ok(_) => return Ok(()), // The other end sends nothing; only its end arrives.
                     Err(error) => return Err(error),
                 }
             }
         }
-        // 2) With what else there is.
+        // 2) Add whatever else is queued.
         while batch.len() < BATCH_BYTES {
             let Ok(waiting) = messages.try_recv() else { break };
             put_if_fresh(&waiting, &mut batch);
@@ -136,8 +137,8 @@ async fn write_link(stream: &TcpStream, messages: &mut Receiver<Waiting>) -> io:
     }
 }
 
-/// What has waited long for its link is not said any more: whoever still wants it asks again, and who
-/// has given up must not be served a minute later.
+/// Adds a message to the batch unless it has waited too long for its link. A requester that still wants an
+/// answer retries, and one that has given up must not be served a minute later.
 fn put_if_fresh(waiting: &Waiting, batch: &mut Vec<u8>) {
     if waiting.since.elapsed() < STALE_AFTER {
         put(&waiting.message, batch);
@@ -163,7 +164,7 @@ async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads until the link ends or something comes that is no message.
+/// Reads until the link ends or sends an invalid message.
 async fn read_link(hub: &Hub, peer: Peer, stream: TcpStream) -> io::Result<()> {
     let from = node_id(peer);
     let mut bytes: Vec<u8> = Vec::new();
@@ -185,7 +186,7 @@ async fn read_link(hub: &Hub, peer: Peer, stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// The first message, and how many bytes it takes.
+/// Returns the first message and its length in bytes.
 fn next_message(bytes: &[u8]) -> io::Result<Option<(Message, usize)>> {
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return Ok(None) };
     let length = u32::from_le_bytes(*header) as usize;

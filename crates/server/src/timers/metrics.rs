@@ -1,10 +1,10 @@
-//! This node's timers in Prometheus's text form, for `/metrics`. Called by `metrics.rs` of the server.
+//! This node's timers in Prometheus's text format, for `/metrics`. Called by `metrics.rs` of the server.
 
 use std::fmt::Write;
 
 use timers::{LATENESS_BOUNDS, Stats};
 
-/// Each number with its name, its kind and what it tells.
+/// Returns each number with its name, its kind and its help text.
 fn numbers(stats: &Stats) -> [(&'static str, &'static str, &'static str, u64); 9] {
     [
         ("pending", "gauge", "Timers yet to pop whose primary is this node.", stats.primary),
@@ -29,7 +29,7 @@ pub(crate) fn prometheus(stats: &Stats) -> String {
     page
 }
 
-/// A histogram counts in each bucket what the smaller ones hold, too.
+/// Writes the histogram of lateness. Each bucket includes the counts of the smaller ones.
 fn lateness(page: &mut String, stats: &Stats) {
     head(page, "lateness_seconds", "histogram", "How long after they were due callbacks began.");
     let mut upto = 0;

@@ -1,20 +1,20 @@
-//! Timers on a real node: the shell around the `timers` crate, which decides everything.
+//! Timers on a real node: the I/O shell around the `timers` crate, which makes all decisions.
 //!
-//! The core stands behind one lock, held for as long as it thinks and no longer. Whoever has something
-//! for it - an HTTP request, another node's message, a callback that has ended, a new map, the time -
-//! takes the lock, hands it in and carries out what comes back. One thread makes callbacks, keeps the
-//! links to other nodes and wakes the core when something is due.
+//! The core is behind one lock, held only while it computes. A caller with an input for it - an HTTP request,
+//! another node's message, a finished callback, a new map, the time - takes the lock, passes the input and
+//! carries out the resulting actions. One thread makes callbacks, keeps the links to other nodes and wakes the
+//! core when something is due.
 
 mod hub; //       Start here: one input in, actions carried out.
 mod service; //   The thread: time, callbacks, links.
-mod links; //     To and from other nodes.
+mod links; //     Links to and from other nodes.
 mod callbacks; // Making a callback: HTTP, a message, a command.
-mod routes; //    `/timers` and what is under it.
-mod answers; //   What a client is shown.
-mod judge; //     Where callbacks may go.
-mod question; //  What a client of TIMER.* waits for.
+mod routes; //    `/timers` and the paths under it.
+mod answers; //   Replies to clients.
+mod judge; //     Permitted targets of callbacks.
+mod question; //  A TIMER.* request that a client waits for.
 mod metrics; //   This node's numbers, for `/metrics`.
-mod keep; //      Timers through a stop of the whole cluster, and from one life to the next.
+mod keep; //      Timers that survive a stop of the whole cluster, or a new life of the process.
 
 pub(crate) use hub::Hub;
 pub(crate) use judge::judge_now;

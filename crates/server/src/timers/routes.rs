@@ -1,5 +1,4 @@
-//! `/timers` and what is under it, on every node's HTTP port. Called by `http/routes.rs`, behind its
-//! guard.
+//! `/timers` and the paths under it, on every node's HTTP port. Called by `http/routes.rs`, behind its guard.
 
 use std::sync::Arc;
 
@@ -40,7 +39,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named, Response> {
-        // What is not even text is no id either.
+        // A path that is not valid text is no id either.
         let text = Path::<String>::from_request_parts(parts, state).await.ok();
         text.and_then(|Path(id)| parsed(&id)).map(Named).ok_or_else(not_an_id)
     }
@@ -131,7 +130,7 @@ fn unexpected(answer: Option<&Answer>) -> Response {
     }
 }
 
-/// What a body describes, or why that cannot be known.
+/// Parses a request body. The error is a status and a reason.
 fn described(body: Body) -> Result<json::Described, (StatusCode, String)> {
     let body = body.map_err(|rejection| match rejection.status() {
         status @ StatusCode::PAYLOAD_TOO_LARGE => {
@@ -142,7 +141,7 @@ fn described(body: Body) -> Result<json::Described, (StatusCode, String)> {
     json::parse(&body).map_err(|bad| (StatusCode::BAD_REQUEST, bad.0))
 }
 
-/// Whether a callback may go where it wants to.
+/// Checks whether the target of a callback is permitted.
 async fn allowed(hub: &Hub, callback: &Callback) -> Result<(), Response> {
     match callback {
         Callback::Http { target, .. } => {
@@ -167,7 +166,7 @@ fn not_an_id() -> Response {
     answers::failed(StatusCode::BAD_REQUEST, why)
 }
 
-/// `limit=100&after=ID`.
+/// Parses the query `limit=100&after=ID`.
 fn page_of(query: &str) -> Result<(u32, Option<TimerId>), &'static str> {
     let (mut limit, mut after) = (PAGE_DEFAULT, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {

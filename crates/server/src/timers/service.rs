@@ -1,5 +1,5 @@
-//! The thread of timers: it sleeps until something is due, makes callbacks, and keeps the links to
-//! other nodes. Started by `node.rs`; ends when the node stops, and then writes what is left.
+//! The timer thread: it sleeps until something is due, makes callbacks, and keeps the links to other nodes.
+//! `node.rs` starts it. It ends when the node stops, and then saves the remaining timers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,23 +18,24 @@ use super::keep::{self, Carried};
 use super::links::Links;
 use crate::peer::ControlLine;
 
-/// Done between two looks at the time.
+/// Maximum number of work items handled between two checks of the time.
 const WORK_AT_ONCE: usize = 64;
 
-/// The thread, once it runs.
+/// The running thread.
 pub(crate) struct Service {
     hub: Arc<Hub>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A service that does not run yet: others can be given its hub first.
+/// A service that does not run yet, so that its hub can be given to others first.
 pub(crate) struct Prepared {
     pub hub: Arc<Hub>,
     work: UnboundedReceiver<Work>,
     runtime: tokio::runtime::Runtime,
 }
 
-/// Reads what an earlier process has left in the data directory, or an earlier life of this one in memory.
+/// Prepares the service with the timers that an earlier process has left in the data directory, or an earlier
+/// life of this one in memory.
 pub(crate) fn prepare(
     me: Peer,
     settings: &Settings,
@@ -50,14 +51,14 @@ pub(crate) fn prepare(
 }
 
 impl Prepared {
-    /// `client_addr` is where this node's own commands are run.
+    /// Starts the thread. `client_addr` is where this node's own commands are run.
     pub(crate) fn start(self, client_addr: SocketAddr) -> io::Result<Service> {
         let Prepared { hub, work, runtime } = self;
         let caller = Caller::new(Arc::clone(&hub), client_addr);
         let worker = Worker { hub: Arc::clone(&hub), work, caller, links: Links::default() };
         let run = move || {
             runtime.block_on(worker.run());
-            // A link that is just being made is not waited for.
+            // Do not wait for a link that is being opened.
             runtime.shutdown_background();
         };
         let thread = thread::Builder::new().name("timers".to_owned()).spawn(run)?;
@@ -66,13 +67,13 @@ impl Prepared {
 }
 
 impl Service {
-    /// Ends the thread, and keeps what nobody else has if there is a data directory.
+    /// Ends the thread, and saves timers that no other node has, if there is a data directory.
     pub(crate) fn stop(mut self) {
         self.end();
         keep::save(&self.hub);
     }
 
-    /// Ends the thread, and leaves what there is to the next life of this process.
+    /// Ends the thread, and leaves its timers to the next life of this process.
     pub(crate) fn start_over(mut self) -> Option<Carried> {
         self.end();
         keep::carry(&self.hub)
@@ -121,7 +122,7 @@ impl Worker {
             Work::Wake | Work::Stop => {}
             Work::Call(call) => self.caller.call(call),
             Work::Map(map) => {
-                // The ways first: the core has something to say to those who are new.
+                // The links first: the core has messages for new members.
                 self.links.follow(&self.hub, self.hub.others(&map));
                 self.hub.follow(&map);
             }

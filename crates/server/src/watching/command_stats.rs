@@ -1,5 +1,5 @@
-//! How often each command was asked for, how it ended, and how long it took. Each worker has rows of
-//! its own and writes them with plain stores; whoever asks adds them up.
+//! Calls, outcomes and durations by command. Each worker has its own rows and writes them with plain stores; a
+//! reader adds them up.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use commands::{CommandCounts, CommandId, Histogram, Spec, Table};
 
 use crate::shared::count;
 
-/// One worker's rows, each at the index of its command.
+/// One worker's rows, indexed by command.
 pub(crate) struct CommandStats {
     rows: Box<[Row]>,
 }
@@ -22,7 +22,7 @@ struct Row {
     rejected: AtomicU64,
     failed: AtomicU64,
     nanos: AtomicU64,
-    /// Most commands are never asked for, and need none.
+    /// Allocated on first use: most commands are never called.
     histogram: OnceLock<Box<[AtomicU64]>>,
 }
 
@@ -31,7 +31,7 @@ impl CommandStats {
         CommandStats { rows: table.specs().iter().map(|_| Row::default()).collect() }
     }
 
-    /// Notes `times` runs of a command that took `nanos` each.
+    /// Records `times` runs of a command that took `nanos` each.
     #[inline]
     pub(crate) fn ran(&self, command: CommandId, times: u64, nanos: u64) {
         let Some(row) = self.rows.get(command.index()) else { return };
@@ -41,7 +41,7 @@ impl CommandStats {
         count(&histogram[Histogram::step(nanos)], times);
     }
 
-    /// Notes a run whose time was not taken by itself.
+    /// Records a run that was not timed individually.
     pub(crate) fn ran_untimed(&self, command: CommandId) {
         if let Some(row) = self.rows.get(command.index()) {
             count(&row.asked, 1);
@@ -74,7 +74,7 @@ impl Row {
     }
 }
 
-/// All workers' rows of one command together.
+/// Sums over all workers' rows of one command.
 #[derive(Clone, Default)]
 pub(super) struct Sums {
     pub asked: u64,
@@ -120,7 +120,7 @@ impl Sums {
     }
 
     pub(super) fn counts(self, spec: &'static Spec) -> CommandCounts {
-        // The parts are written one after the other, and may be seen in between.
+        // The parts are written one after the other; a reader may see an intermediate state.
         let calls = self.asked.saturating_sub(self.queued + self.rejected);
         CommandCounts {
             spec,

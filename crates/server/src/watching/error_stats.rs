@@ -1,4 +1,4 @@
-//! How often which error was told, by its code (`ERR`, `WRONGTYPE`, ...).
+//! Counts of error replies, by code (`ERR`, `WRONGTYPE`, ...).
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The last hour of this node in a bounded number of samples: how much was done, and how long commands
-//! took. The keeper takes one every few seconds; the console draws them.
+//! The last hour of this node in a bounded number of samples: throughput and command durations. The keeper
+//! takes one every few seconds; the console draws them.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,30 +10,30 @@ use parking_lot::Mutex;
 use crate::clock;
 use crate::shared::Shared;
 
-/// How often a sample is taken.
+/// Interval between samples.
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_secs(5);
-/// An hour of them.
+/// Number of samples in an hour.
 const SAMPLES_MAX: usize = 720;
 
-/// What happened between the sample before and this one.
+/// Activity between the previous sample and this one.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When it was taken, in milliseconds since 1970.
+    /// Time of the sample, in milliseconds since 1970.
     pub at: u64,
-    /// In a second.
+    /// Per second, like the fields below.
     pub reads: u64,
     pub writes: u64,
     pub others: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// Half of them, and ninety-nine of a hundred, took no longer than this.
+    /// Median and 99th percentile of the durations.
     pub read_nanos: [u64; 2],
     pub write_nanos: [u64; 2],
     pub memory_bytes: u64,
     pub clients: u64,
 }
 
-/// What had been counted at one moment.
+/// Counter values at one moment.
 #[derive(Clone, Default)]
 struct Counted {
     reads: Class,
@@ -54,13 +54,13 @@ pub(crate) struct Hour(Mutex<Samples>);
 
 #[derive(Default)]
 struct Samples {
-    /// The oldest first.
+    /// Oldest first.
     kept: VecDeque<Sample>,
     last: Option<(Instant, Counted)>,
 }
 
 impl Hour {
-    /// Called every [`SAMPLE_EVERY`].
+    /// Takes a sample. Called every [`SAMPLE_EVERY`].
     pub(crate) fn sample(&self, shared: &Shared) {
         let fixed = Sample {
             at: clock::now().0,
@@ -71,7 +71,7 @@ impl Hour {
         self.0.lock().add(Instant::now(), Counted::of(shared), fixed);
     }
 
-    /// The oldest first.
+    /// Returns all samples, oldest first.
     pub(crate) fn samples(&self) -> Vec<Sample> {
         self.0.lock().kept.iter().copied().collect()
     }
@@ -96,7 +96,7 @@ impl Samples {
 }
 
 impl Counted {
-    /// What happened since, over so long; the rest is in `fixed`.
+    /// Returns the activity since `before`, which was `over` ago; the other fields come from `fixed`.
     fn since(&self, before: &Counted, over: Duration, fixed: Sample) -> Sample {
         let rate = |now: u64, then: u64| super::per_second(now.saturating_sub(then), over);
         Sample {
@@ -133,7 +133,7 @@ impl Counted {
 }
 
 impl Class {
-    /// The median and the 99th percentile of what ran since.
+    /// Returns the median and the 99th percentile of the runs since `before`.
     fn times_since(&self, before: &Class) -> [u64; 2] {
         let mut between = self.histogram.clone();
         for (now, then) in between.counts.iter_mut().zip(&before.histogram.counts) {

@@ -1,4 +1,4 @@
-//! The latency monitor: what took longer than `latency-monitor-threshold`, by kind of event.
+//! The latency monitor: events longer than `latency-monitor-threshold`, by kind.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::clock;
 
-/// Samples kept of an event, one a second at most.
+/// Maximum number of samples of an event; at most one per second.
 const SAMPLES_MAX: usize = 160;
 
 /// The names of events.
@@ -53,7 +53,7 @@ impl LatencyMonitor {
         let series = all.entry(name).or_default();
         series.millis_max = series.millis_max.max(millis);
         match series.samples.back_mut() {
-            // Of one second the worst is kept.
+            // Keep the worst of each second.
             Some(last) if last.unix_seconds == unix_seconds => {
                 last.millis = last.millis.max(millis);
             }

@@ -1,11 +1,11 @@
-//! What the node remembers of what it did: how often and how long each command ran, which errors were
-//! told, what was slow, who wants to see every command. INFO, SLOWLOG, LATENCY and MONITOR ask here.
-mod command_stats; // Calls and times, by command; each worker its own.
+//! The node's records of its own activity: calls and durations by command, errors, slow commands, and the
+//! connections that monitor every command. INFO, SLOWLOG, LATENCY and MONITOR read them.
+mod command_stats; // Calls and durations, by command; one table per worker.
 mod error_stats; //   Errors, by code.
 mod hour; //          The last hour, for charts.
 mod latency; //       Events that took too long.
 mod monitors; //      Connections that see every command.
-mod rates; //         How much of what happens in a second.
+mod rates; //         Rates per second.
 mod slow_log; //      Commands that took too long.
 
 use core::sync::atomic::Ordering::Relaxed;
@@ -34,8 +34,8 @@ pub(crate) struct Watching {
     pub slow_log: SlowLog,
     pub latency: LatencyMonitor,
     pub monitors: Monitors,
-    /// What had been counted when CONFIG RESETSTAT was last called. Counters belong to the threads
-    /// that write them, so they are not set back but looked at from here.
+    /// Counter values at the last CONFIG RESETSTAT. Counters belong to the threads that write them, so a reset
+    /// does not clear them; readers subtract this baseline.
     baseline: Mutex<Baseline>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Baseline {
     commands: Vec<command_stats::Sums>,
 }
 
-/// The sums of all threads' counters.
+/// Sums over all threads' counters.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CounterSums {
     pub accepted: u64,
@@ -61,7 +61,7 @@ pub(crate) struct CounterSums {
 }
 
 impl CounterSums {
-    /// What was counted since the node started.
+    /// Returns the counts since the node started.
     pub(crate) fn of(shared: &Shared) -> CounterSums {
         let total =
             |counter: fn(&Counters) -> &core::sync::atomic::AtomicU64| shared.total(counter);
@@ -107,20 +107,20 @@ impl Watching {
         }
     }
 
-    /// The counters since the last reset.
+    /// Returns the counters since the last reset.
     pub(crate) fn counters(&self, shared: &Shared) -> CounterSums {
-        // First the baseline: what is counted between the two may be missing, never negative.
+        // Read the baseline first: counts in between may be missing, but the difference is never negative.
         let then = self.baseline.lock().counters;
         CounterSums::of(shared).since(then)
     }
 
-    /// What each command has been asked for since the last reset, those never asked for left out.
+    /// Returns the counts of each command since the last reset, without commands never called.
     pub(crate) fn command_counts(&self, table: &Table) -> Vec<CommandCounts> {
         let baseline = self.baseline.lock().commands.clone();
         self.counts_since(table, &baseline)
     }
 
-    /// The same since the node started: what is scraped must never go down.
+    /// Returns the same since the node started: scraped counters must never decrease.
     pub(crate) fn totals(&self, table: &Table) -> Vec<CommandCounts> {
         self.counts_since(table, &[])
     }

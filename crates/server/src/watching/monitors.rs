@@ -1,5 +1,5 @@
-//! The connections that see every command (MONITOR). While there are none, nobody pays more than a
-//! look at a counter.
+//! The connections that see every command (MONITOR). While there are none, a command pays only for reading a
+//! counter.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ impl Monitors {
     }
 }
 
-/// The line that a monitor sees of a command.
+/// Returns the line that a monitor sees for a command.
 pub(crate) fn line(spec: &Spec, args: Args<'_>, address: SocketAddr, now: Duration) -> Arc<[u8]> {
     let (seconds, micros) = (now.as_secs(), now.subsec_micros());
     let mut line = format!("+{seconds}.{micros:06} [0 {address}]").into_bytes();
@@ -63,7 +63,7 @@ pub(crate) fn line(spec: &Spec, args: Args<'_>, address: SocketAddr, now: Durati
     line.into()
 }
 
-/// Appends an argument in quotes, with what cannot be printed escaped.
+/// Appends an argument in quotes, with unprintable bytes escaped.
 fn quote(arg: &[u8], to: &mut Vec<u8>) {
     to.push(b'"');
     for byte in arg {

@@ -1,15 +1,14 @@
-//! How much of what happens in a second, averaged over the last one and a half. The keeper takes a
-//! sample now and then.
+//! Rates per second, averaged over the last second and a half. The keeper takes the samples.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Samples the average is taken over.
+/// Number of samples to average over.
 const SAMPLES: usize = 16;
 
-/// What is counted.
+/// Counters that rates are computed from.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub commands: u64,
@@ -29,7 +28,7 @@ impl Rates {
         samples.push_back((now, totals));
     }
 
-    /// What happens in a second.
+    /// Returns the rates per second.
     pub(crate) fn per_second(&self) -> Totals {
         let samples = self.0.lock();
         let (Some((from, first)), Some((to, last))) = (samples.front(), samples.back()) else {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::clients::ClientCard;
 use crate::clock;
 
-/// Arguments kept of a command, and bytes of each: an entry stays small whatever was sent.
+/// Maximum number of arguments kept of a command, and of bytes of each: an entry stays small whatever was sent.
 const ARGS_MAX: usize = 32;
 const ARG_BYTES_MAX: usize = 128;
 
@@ -20,11 +20,11 @@ pub(crate) struct SlowLog(Mutex<Entries>);
 #[derive(Default)]
 struct Entries {
     next_id: u64,
-    /// The oldest first.
+    /// Oldest first.
     entries: VecDeque<SlowCommand>,
 }
 
-/// Who ran what.
+/// A slow command and its client.
 pub(crate) struct Slow<'a> {
     pub spec: &'static Spec,
     pub args: Args<'a>,
@@ -66,7 +66,7 @@ impl SlowLog {
     }
 }
 
-/// The arguments cut short, with a word on what is missing.
+/// Returns the arguments truncated, with a note on what is missing.
 fn short(args: &[&[u8]]) -> OwnedArgs {
     let shown = if args.len() > ARGS_MAX { ARGS_MAX - 1 } else { args.len() };
     let mut short: Vec<Vec<u8>> = args[..shown].iter().map(|arg| short_arg(arg)).collect();

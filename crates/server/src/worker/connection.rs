@@ -1,4 +1,4 @@
-//! What a connection keeps between its turns. An idle one holds no buffers.
+//! A connection's state between its turns. An idle connection holds no buffers.
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -17,46 +17,46 @@ use crate::clients::{ClientCard, Place, TurnEnd};
 use crate::timers::Question;
 use crate::wait_until::WaitUntil;
 
-/// A client that leaves so many bytes of replies unread is not served further until it reads.
+/// Number of unread reply bytes from which on a client is not served further until it reads.
 const UNREAD_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 pub(crate) struct Connection {
     pub stream: TcpStream,
     pub session: Session,
     pub parser: RequestParser,
-    /// The beginning of a request whose end has not come yet, or requests behind those that wait.
+    /// The beginning of an incomplete request, or requests behind those that wait.
     pub input: Vec<u8>,
-    /// Replies that the client has not taken yet.
+    /// Replies that the client's socket has not taken yet.
     pub output: Output,
     pub gate: ReplyGate<Mark>,
-    /// More may be waiting in the socket: the last read filled its buffer.
+    /// True if the socket may hold more input: the last read filled its buffer.
     pub readable: bool,
-    /// The client sends no more: once all is read, the stream is at its end. The system says so
-    /// only once, and perhaps together with the last bytes.
+    /// True if the client sends no more: once all is read, the stream is at its end. epoll reports
+    /// this only once, and perhaps together with the last bytes.
     pub hung_up: bool,
-    /// The last round it had its turn in.
+    /// The last round in which the connection had its turn.
     pub round: u64,
     pub last_active: UnixMillis,
-    /// The last command of the present turn.
+    /// The last command of the current turn.
     pub last_command: CommandId,
-    /// What others may know of it.
+    /// The facts about the connection that other threads may read.
     pub card: Arc<ClientCard>,
-    /// It has published, and may have to wait for those who deliver.
+    /// True if the client has published, and may have to wait for the delivering workers.
     pub spoke: bool,
-    /// It got messages in this round that are not sent yet.
+    /// True if it got messages in this round that are not sent yet.
     pub heard: bool,
     /// Requests that cannot run yet; nothing more is read meanwhile.
     pub waiting: Option<Box<Waiting>>,
-    /// Since when the request that runs now has waited for a handover.
+    /// The time since which the current request has waited for a handover.
     pub parked_since: Option<Instant>,
-    /// What it has asked the timers; its command waits for the answer.
+    /// Its question to the timers; its command waits for the answer.
     pub question: Option<Question>,
     /// Slots it has written, for WAIT.
     pub written: WrittenSlots,
-    /// Until when its WAIT waits.
+    /// The deadline of its WAIT.
     pub wait_until: Option<WaitUntil>,
     pub unread: Unread,
-    /// It left too much unread, and is closed at the end of the round.
+    /// True if it left too much unread, and is closed at the end of the round.
     pub is_cut_off: bool,
 }
 
@@ -92,7 +92,7 @@ impl Connection {
         }
     }
 
-    /// It does not read its replies: it is not served further until it does.
+    /// Returns whether the client leaves its replies unread, and is not served further until it reads.
     pub(crate) fn has_much_unread(&self) -> bool {
         self.output.len() >= UNREAD_BYTES_MAX
     }
@@ -101,7 +101,7 @@ impl Connection {
         self.input.len() + self.waiting.as_ref().map_or(0, |waiting| waiting.bytes())
     }
 
-    /// Lets others know how it is after its turn.
+    /// Publishes the connection's state after its turn to other threads.
     pub(crate) fn update_card(&mut self, now: UnixMillis) {
         let turn =
             TurnEnd { now, last_command: self.last_command, input_bytes: self.input_bytes() };

@@ -1,5 +1,5 @@
-//! A node without a lease serves nothing: who asks for a key is told so, and nothing runs. That somebody
-//! asked may be what a survivor of two needs to know (`cluster::control`).
+//! A node without a lease serves nothing: it refuses every command for a key. The worker reports the refused
+//! demand to the control thread: the survivor of two nodes may need it to take over (`cluster::control`).
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use resp::Output;
 use super::Worker;
 use crate::data::Notice;
 
-/// How often the control thread is told that clients have come.
+/// Minimum interval between two reports of client demand to the control thread.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// Since when this node has no lease.
+/// Records since when this node has no lease.
 #[derive(Default)]
 pub(super) struct Fence {
-    /// The first client that could have come since; none while there is a lease.
+    /// Id of the first client that could have connected since the lease was lost; `None` while there is a lease.
     clients_from: Option<u64>,
     told: Option<Instant>,
 }
@@ -29,7 +29,7 @@ impl Fence {
 }
 
 impl Worker<'_> {
-    /// Looks whether this node may serve in this round.
+    /// Checks whether this node may serve in this round.
     #[inline]
     pub(super) fn look_at_lease(&mut self) {
         if self.shared.data.lease.is_valid() {
@@ -39,7 +39,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A command that needs a slot does not run.
+    /// Refuses a command that needs a slot.
     #[cold]
     pub(super) fn refuse_fenced(
         &mut self,
@@ -55,8 +55,8 @@ impl Worker<'_> {
         self.note_demand(request);
     }
 
-    /// An admitted command for a key counts as demand for takeover, also if another node would serve it: that
-    /// one may be gone. Whoever has not authenticated is not admitted, and walks and probes name no key.
+    /// Counts an admitted command for a key as demand for takeover, also if another node would serve it: that
+    /// node may be gone. Unauthenticated clients are not admitted, and scans and health probes name no key.
     pub(super) fn note_demand(&mut self, request: &Request<'_>) {
         let is_exec = request.spec.is_some_and(|spec| spec.full_name == "exec");
         if request.key.is_some() || is_exec {
@@ -64,7 +64,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A question about the topology counts on a connection that was opened since the lease was lost.
+    /// Counts a topology query as demand for takeover if its connection was opened after the lease was lost.
     #[cold]
     pub(super) fn note_topology_question(&mut self, index: usize, request: &Request<'_>) {
         const TOPOLOGY: [&str; 3] = ["cluster|slots", "cluster|shards", "cluster|nodes"];

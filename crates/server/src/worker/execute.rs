@@ -1,4 +1,4 @@
-//! One command of a connection: executed (`commands::execute`), and what became of it carried on.
+//! Executes one command of a connection (`commands::execute`), and acts on its outcome.
 
 use std::time::Instant;
 
@@ -22,8 +22,8 @@ use crate::keyspace::SlotGuard;
 use crate::shared::Shared;
 use crate::watching::LATENCY_EVENTS;
 
-/// Locks that a batch took early, by the place of their command in it. Only ever taken where nobody had
-/// them: who holds some must not wait for another.
+/// Locks that a batch took early, by the place of their command in it. Only free locks are taken early: a
+/// thread that holds some must not wait for another.
 pub(super) type Held<'s> = SmallVec<[Option<SlotGuard<'s>>; BATCH_MAX]>;
 
 impl<'s> Worker<'s> {
@@ -51,7 +51,7 @@ impl<'s> Worker<'s> {
             self.execute(index, (place + step, request), held, &mut output);
             if alone {
                 let took = time.end_alone();
-                // What waits is counted when it is done.
+                // A parked command is recorded when it is done.
                 if self.connections[index].waiting.is_none() {
                     self.note_alone(index, request, took);
                 }
@@ -91,7 +91,7 @@ impl<'s> Worker<'s> {
             session.end_muted(output, start);
         }
         if self.connections[index].waiting.is_some() {
-            self.connections[index].session.replies = replies; // It has not run.
+            self.connections[index].session.replies = replies; // The command has not run.
         }
         if !self.outcome.events.is_empty() || !self.branch.outbox.is_empty() {
             self.speak(index, output, start);
@@ -140,7 +140,7 @@ impl<'s> Worker<'s> {
         })
     }
 
-    /// Carries on what became of a request whose reply began at `start`.
+    /// Acts on the outcome of a request whose reply began at `start`.
     #[inline]
     fn conclude(
         &mut self,
@@ -188,7 +188,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Makes the reply wait for whatever it depends on that is not safe yet.
+    /// Makes the reply wait for the unacknowledged writes that it depends on.
     #[inline]
     fn await_backups(&mut self, index: usize, finished: Finished, start: Mark) {
         let Finished { tickets, written } = finished;
@@ -201,7 +201,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// A command that needs no slot: it may wait for an answer, or have changed a setting.
+    /// Acts on the outcome of a command that needs no slot: it may wait for an answer, or have changed a setting.
     fn conclude_without_slots(&mut self, index: usize, request: &Request<'_>, ending: Ending) {
         let connection = &self.connections[index];
         if connection.question.is_some() {
@@ -217,7 +217,7 @@ impl<'s> Worker<'s> {
             self.shared.watching.commands[self.number].failed(request.command);
         }
         if request.spec.is_some_and(|spec| spec.has(Flag::Admin)) {
-            self.look_around(); // It may have changed a setting; the next in this batch heeds it.
+            self.look_around(); // It may have changed a setting that applies to the next command of the batch.
         }
     }
 
@@ -229,8 +229,8 @@ impl<'s> Worker<'s> {
         self.note_refusal(index, request, error);
     }
 
-    /// Tells the client who serves the slot. A new map changes what this node is to its slots first, and is
-    /// seen then: until then it is not known who serves.
+    /// Redirects the client to the node that serves the slot. A new map first changes the duties of this node's
+    /// slots, and is published after that: in between the primary is unknown, and the request is parked.
     #[cold]
     fn send_elsewhere(
         &mut self,
@@ -248,14 +248,14 @@ impl<'s> Worker<'s> {
         self.refuse(index, request, error, output);
     }
 
-    /// The client was told why its command does not run.
+    /// Records that a command was refused with an error.
     pub(super) fn note_refusal(&mut self, index: usize, request: &Request<'_>, error: Error) {
         self.shared.watching.commands[self.number].rejected(request.command);
         self.outcome.errors.push(error);
         self.note_stall(index);
     }
 
-    /// Evicts, if the command may need memory that is not there.
+    /// Evicts keys if the command may need memory that is not available.
     fn make_room(&mut self, index: usize, request: &Request<'_>, held: &mut Held<'s>) {
         let session = &self.connections[index].session;
         if !request.spec.is_some_and(|spec| needs_memory(spec, session)) {
@@ -272,7 +272,7 @@ impl<'s> Worker<'s> {
             self.around.out_of_memory = false;
             return;
         }
-        held.clear(); // Any slot may have to give something up, those we hold among them.
+        held.clear(); // Eviction may lock any slot, those held here among them.
         let begun = Instant::now();
         self.around.out_of_memory = !self.evictor.evict(&self.settings, &mut room);
         let event = LATENCY_EVENTS.eviction_cycle;
@@ -280,7 +280,7 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// The slots of the command at `place`, by the lock that the batch holds for it if it does.
+/// Locks the slots of the command at `place`, with the lock that the batch holds for it if there is one.
 #[inline]
 fn lock<'s>(
     shared: &'s Shared,
@@ -290,14 +290,14 @@ fn lock<'s>(
 ) -> LockedSlots<'s, Shared> {
     let early = held.get_mut(place).and_then(Option::take);
     match (&locks, early) {
-        // It may take its time (DEBUG SLEEP, INFO): nobody shall wait for our locks meanwhile.
+        // It may take long (DEBUG SLEEP, INFO): no other thread shall wait for our locks meanwhile.
         (Locks::None, _) => held.clear(),
         (Locks::One(slot), Some(guard)) => return LockedSlots::one(*slot, guard),
         (Locks::One(slot), None) => {
             if let Some(guard) = shared.keyspace.try_lock(*slot) {
                 return LockedSlots::one(*slot, guard);
             }
-            held.clear(); // We are going to wait.
+            held.clear(); // This thread is about to wait.
         }
         (Locks::Several(_) | Locks::AsNeeded | Locks::All { .. }, early) => {
             drop(early);

@@ -1,5 +1,5 @@
-//! Bringing published messages to the connections that listen, and parting with those that do not
-//! take them.
+//! Delivers published messages to the subscribed connections, and closes connections that do not read
+//! them.
 
 use resp::Output;
 
@@ -7,13 +7,13 @@ use super::Worker;
 use super::connection::Connection;
 use crate::pubsub::{Author, Message};
 
-/// Messages copied to connections in one round; the rest waits until others had their turn.
+/// Maximum number of messages copied to connections in one round; the rest waits until other work had its turn.
 const DELIVERIES_MAX: usize = 16 * 1024;
-/// A connection's output is sent whenever it has grown by so much, not only at the end.
+/// A connection's output is flushed each time it has grown by this many bytes, not only at the end.
 const FLUSH_BYTES: usize = 64 * 1024;
 
 impl Worker<'_> {
-    /// Delivers what has come in.
+    /// Delivers the messages that have come in.
     pub(super) fn hear(&mut self) {
         if core::mem::take(&mut self.branch.own_mail) {
             self.read_mail();
@@ -31,8 +31,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Appends a message to the output of all who listen. Those who have something to send now are
-    /// added to `heard`, each once.
+    /// Appends a message to the output of all its subscribers, and adds them to `heard`, each once.
+    /// Returns the number of deliveries.
     fn deliver(&mut self, message: &Message, number: u64, heard: &mut Vec<usize>) -> usize {
         let mut deliveries = 0;
         let mut full: Vec<usize> = Vec::new();
@@ -59,19 +59,19 @@ impl Worker<'_> {
         deliveries
     }
 
-    /// Sends what a connection has heard, or closes it if it was cut off.
+    /// Sends the messages that a connection got, or closes it if it was cut off.
     fn finish_hearing(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         connection.heard = false;
         if connection.is_cut_off || self.flush(index).is_err() || self.is_over(index) {
             return self.close(index);
         }
-        // A listener holds no memory between messages.
+        // A subscriber holds no memory between messages.
         self.connections[index].output.trim(0);
     }
 
-    /// Parts with connections that have left too much unread for too long, though nothing new came
-    /// for them.
+    /// Closes connections that have left too much unread for too long, though nothing new came for
+    /// them.
     fn check_on_the_slow(&mut self) {
         for index in core::mem::take(&mut self.slow) {
             if self.connections.contains(index) && self.is_over(index) {
@@ -80,7 +80,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether a connection leaves too much unread. One that may yet do so is kept in mind.
+    /// Returns whether a connection leaves too much unread. One above its soft limit is checked again later.
     pub(super) fn is_over(&mut self, index: usize) -> bool {
         let limits = &self.settings.client_output_buffer_limit;
         let Connection { unread, output, session, .. } = &mut self.connections[index];
@@ -98,7 +98,7 @@ impl Connection {
         !self.is_cut_off && !self.session.closing
     }
 
-    /// It is closed at the end of the round; what it did not take is freed now.
+    /// Marks the connection to be closed at the end of the round, and frees its unread output now.
     fn cut_off(&mut self) {
         self.is_cut_off = true;
         self.output = Output::default();

@@ -1,15 +1,15 @@
-//! Parting with connections that have been silent for longer than `timeout`.
+//! Closes connections that have been idle for longer than `timeout`.
 
 use store::UnixMillis;
 
 use super::Worker;
 use super::connection::Connection;
 
-/// How often all connections are looked at.
+/// Interval between two checks of all connections.
 const EVERY_MILLIS: u64 = 1_000;
 
 impl Worker<'_> {
-    /// Closes connections that have been idle for too long. Those who only listen may be silent.
+    /// Closes connections that have been idle for too long. Subscribers and monitors may be silent.
     pub(super) fn close_idle(&mut self) {
         let now = self.around.now;
         if self.settings.timeout.is_zero() || now < self.idle_due {

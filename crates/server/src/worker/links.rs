@@ -1,5 +1,5 @@
-//! The worker's side of links: it reads what other nodes send (`data/intake.rs`) and acknowledges it,
-//! and reads the answers to what this node has sent.
+//! The worker's side of links: it reads and acknowledges frames from other nodes (`data/intake.rs`), and
+//! reads the answers to frames that this node has sent.
 
 use core::sync::atomic::Ordering::Acquire;
 use std::io::{self, Read, Write};
@@ -15,21 +15,21 @@ use mio::{Interest, Token};
 use super::Worker;
 use crate::data::surface;
 
-/// Tokens from here on are links, by their id; below are streams that come in.
+/// Tokens from here on are links, by their id; below them, from `INTAKES` on, are incoming streams.
 pub(super) const LINKS: usize = 1 << 62;
 pub(super) const INTAKES: usize = 1 << 61;
-/// How much is read from one link before others have their turn: other links, clients, and whoever else
-/// wants this core.
+/// Maximum number of bytes read from one link before others have their turn: other links, clients, and other
+/// threads that want this core.
 const TURN_BYTES: usize = 16 * 1024;
 
-/// The answers to what was sent on one link.
+/// The answers to frames that were sent on one link.
 pub(super) struct Answers {
     id: LinkId,
     stream: TcpStream,
     unread: Vec<u8>,
 }
 
-/// What comes from another node.
+/// An incoming stream of frames from another node.
 pub(super) struct Incoming {
     peer: Peer,
     stream: TcpStream,
@@ -37,31 +37,31 @@ pub(super) struct Incoming {
     connection: u64,
     unread: Vec<u8>,
     back: Vec<u8>,
-    /// It waits for the map.
+    /// True if its next frame waits for a newer map.
     waits: bool,
-    /// There may be more to read although the system will not say so again.
+    /// True if there may be more to read; epoll is edge-triggered and will not report it again.
     more: bool,
 }
 
-/// How a turn of reading ended.
+/// The end of a turn of reading.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// All that was there is read.
+    /// Everything in the socket is read.
     Drained,
     More,
     Closed,
 }
 
-/// The connection is of no use any more.
+/// The connection is broken and must be closed.
 struct Broken;
 
-/// The link that a token belongs to.
+/// Returns the link that a token belongs to.
 pub(super) fn link_of(token: usize) -> LinkId {
     LinkId(u32::try_from(token - LINKS).expect("tokens of links are made from their ids"))
 }
 
 impl Worker<'_> {
-    /// Reads answers of this link from now on.
+    /// Starts reading the answers of this link.
     pub(super) fn adopt_link(&mut self, id: LinkId, mut stream: TcpStream) {
         let token = Token(LINKS + id.0 as usize);
         self.answers.retain(|answers| answers.id != id);
@@ -71,7 +71,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Reads what this node sends from now on; an older connection of it is closed.
+    /// Starts reading from `peer`; an older connection from it is dropped.
     pub(super) fn adopt_intake(&mut self, peer: Peer, mut stream: TcpStream, connection: u64) {
         let intake = self.shared.data.intake(peer);
         self.incoming.retain(|_, incoming| incoming.peer != peer);
@@ -92,7 +92,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The link is writable again, or has answered.
+    /// Handles an event of a link: it is writable again, or has answered.
     pub(super) fn on_link(&mut self, id: LinkId) {
         let link = self.shared.data.links.get(id);
         if let Some(link) = &link {
@@ -145,18 +145,18 @@ impl Worker<'_> {
         if end == End::Closed { Err(Broken) } else { Ok(()) }
     }
 
-    /// Something that came in is to be tried again.
+    /// Returns whether an incoming stream is to be tried again.
     pub(super) fn has_intakes(&self) -> bool {
         !self.intakes_again.is_empty()
     }
 
-    /// Of that, some that only has to be read: what clients wait for may be behind it.
+    /// Returns whether one of these streams only has to be read: clients may wait for the frames behind.
     pub(super) fn has_unread_intakes(&self) -> bool {
         let has_more = |incoming: &Incoming| incoming.more && !incoming.waits;
         self.intakes_again.iter().any(|key| self.incoming.get(*key).is_some_and(has_more))
     }
 
-    /// Others may hold replies that can leave now.
+    /// Wakes the other workers that hold replies, some of which may leave now.
     fn wake_holders(&self) {
         for (number, holding) in self.shared.data.holding.iter().enumerate() {
             if number != self.number && holding.load(Acquire) {
@@ -165,7 +165,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Takes in what another node has sent, and acknowledges it.
+    /// Applies the frames that another node has sent, and acknowledges them.
     pub(super) fn on_intake(&mut self, key: usize) {
         let Some(mut incoming) = self.incoming.try_remove(key) else { return };
         let went_on = self.take_in(&mut incoming);
@@ -184,7 +184,7 @@ impl Worker<'_> {
     }
 
     fn take_in(&mut self, incoming: &mut Incoming) -> Result<(), Broken> {
-        // At least a whole frame must fit, however large it is.
+        // The limit grows with the unread bytes: a whole frame must fit, however large it is.
         let max = if incoming.waits { TURN_BYTES } else { incoming.unread.len() + TURN_BYTES };
         let Incoming { stream, unread, .. } = incoming;
         let end = read_all(stream, unread, &mut self.buffer[..TURN_BYTES], max)?;
@@ -192,7 +192,7 @@ impl Worker<'_> {
         let intake = Arc::clone(&incoming.intake);
         let mut intake = intake.lock();
         if intake.connection != incoming.connection {
-            return Err(Broken); // There is a newer one.
+            return Err(Broken); // There is a newer connection.
         }
         incoming.waits = false;
         let mut at = 0;
@@ -203,7 +203,7 @@ impl Worker<'_> {
                 break;
             };
             if matches!(frame, Frame::FillEnd { .. }) {
-                shared.kept.forget(); // From here on it counts as a copy.
+                shared.kept.forget(); // From here on this node holds a copy that counts.
             }
             let mut surface = surface(shared, &self.around, &mut self.outcome);
             let taken = intake.take(number, &frame, &mut surface);
@@ -228,7 +228,8 @@ impl Worker<'_> {
         drop(intake);
         write_back(incoming)?;
         if at >= TURN_BYTES {
-            // So much at once is a fill: nobody waits for it, but somebody may wait for this core.
+            // That many bytes at once are a fill: no client waits for it, but another thread may wait
+            // for this core.
             thread::yield_now();
         }
         if end == End::Closed { Err(Broken) } else { Ok(()) }
@@ -239,7 +240,7 @@ fn broken(_: BadFrame) -> Broken {
     Broken
 }
 
-/// Reads what is there, until there are about `max` unread bytes.
+/// Reads from the socket until it is empty or there are about `max` unread bytes.
 fn read_all(
     stream: &mut TcpStream,
     unread: &mut Vec<u8>,

@@ -1,11 +1,11 @@
-//! An I/O thread: one epoll loop over its own connections. What is ready is read, parsed, run and
-//! answered, connection by connection; nothing is handed to another thread on the way.
+//! An I/O thread: one epoll loop over its own connections. The worker reads, parses, runs and answers the
+//! requests of ready connections, one connection after the other, without handing anything to another thread.
 //!
-//! `serve.rs` has a connection's turn, `execute.rs` one command under its locks, `connection.rs` what
-//! a connection keeps between its turns; `publish.rs` and `hear.rs` are the two ends of pub/sub.
-//! `waiting.rs` has the commands that cannot run yet, `release.rs` the replies that wait for backups, `links.rs`
-//! what other nodes send. `timing.rs` notes how long commands took, `monitor.rs` shows them, `idle.rs` closes
-//! idle connections.
+//! `serve.rs` handles a connection's turn, `execute.rs` one command under its locks; `connection.rs` is a
+//! connection's state between turns. `publish.rs` and `hear.rs` are the sending and receiving end of pub/sub.
+//! `waiting.rs` parks commands that cannot run yet, `release.rs` holds replies that wait for backups, `links.rs`
+//! reads from other nodes. `timing.rs` records how long commands took, `monitor.rs` sends them to monitors,
+//! `idle.rs` closes idle connections.
 mod connection;
 mod down;
 mod execute;
@@ -58,16 +58,16 @@ use crate::surroundings::surroundings;
 
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
-/// From here on are the tokens of what is no connection of a client.
+/// Tokens from here on do not belong to client connections.
 const CONNECTIONS_MAX: usize = links::INTAKES;
 const EVENTS_MAX: usize = 1_024;
-/// How much is read from one connection before the next has its turn.
+/// Maximum number of bytes read from one connection before the next has its turn.
 const READ_BYTES: usize = 64 * 1024;
-/// What is read from many connections before their requests run.
+/// Number of bytes read from many connections before their requests run.
 const BUFFER_BYTES: usize = 4 * READ_BYTES;
-/// The longest sleep: time for idle connections and for stopping to be noticed.
+/// Longest sleep, so that the worker notices idle connections and a stop of the node.
 const SLEEP: Duration = Duration::from_millis(100);
-/// How long connections wait that have published more than others could deliver.
+/// Sleep while connections wait that have published more than the other workers could deliver.
 const BREATH: Duration = Duration::from_millis(1);
 
 pub(crate) struct Worker<'s> {
@@ -76,66 +76,66 @@ pub(crate) struct Worker<'s> {
     poll: Poll,
     /// Only the first worker listens.
     listener: Option<TcpListener>,
-    /// Somebody may wait to be accepted although the system will not say so again.
+    /// True if clients may wait to be accepted; epoll is edge-triggered and will not report them again.
     accept_again: bool,
     connections: Slab<Connection>,
-    /// Connections with more to do although the system will not say so again.
+    /// Ready connections; epoll is edge-triggered and will not report them again.
     again: Vec<usize>,
-    /// Connections that wait until what they published is delivered.
+    /// Connections that wait until the messages they published are delivered.
     patient: Vec<usize>,
-    /// Connections that leave much unread, and may not do so for long.
+    /// Connections above their soft output limit; they are closed if they stay there for too long.
     slow: Vec<usize>,
-    /// What CLIENT PAUSE has stopped.
+    /// The commands that CLIENT PAUSE has stopped.
     paused: Option<PauseScope>,
     /// Connections whose requests cannot run yet.
     waits: WaitList,
     /// Primaries that have fallen silent.
     pending: Arc<BTreeSet<NodeId>>,
-    /// Writes to a bucket with fewer copies wait.
+    /// Minimum number of copies; writes to a bucket with fewer wait.
     min_copies: usize,
-    /// Whether replies wait for backups at all.
+    /// True if replies wait for backups at all.
     waits_for_backups: bool,
     /// Connections whose replies wait for backups.
     holding: Vec<usize>,
-    /// The number of the map that was last looked at.
+    /// The number of the last map that this worker has seen.
     map_seen: u64,
-    /// Whether this node may serve.
+    /// The state of the lease: without one, this node serves nothing.
     fence: Fence,
-    /// Events of writes that are not safe yet.
+    /// Key events of writes that are not acknowledged yet.
     later: Later,
-    /// The answers to what this node sends, of the links that are this worker's.
+    /// The answers to frames that this node sends, on the links of this worker.
     answers: Vec<Answers>,
-    /// What other nodes send, of those that are this worker's.
+    /// Streams of frames from other nodes that this worker reads.
     incoming: Slab<Incoming>,
-    /// Of those, the ones with more to do although the system will not say so again.
+    /// The ready ones among them; epoll is edge-triggered and will not report them again.
     intakes_again: Vec<usize>,
-    /// When to look for idle connections again.
+    /// Time of the next search for idle connections.
     idle_due: UnixMillis,
-    /// Counts the rounds, so that a connection has one turn in each.
+    /// Number of the current round; a connection has one turn in each.
     round: u64,
-    /// Where connections without unfinished input are read into.
+    /// Buffer into which connections without unfinished input are read.
     buffer: Vec<u8>,
-    /// What of it belongs to whom; empty between rounds.
+    /// The parts of the buffer that belong to each connection; empty between rounds.
     regions: Vec<Region>,
-    /// Empty outputs with their memory, for the connections that have something to say in a round.
+    /// Empty outputs with their memory, reused by connections that have replies in a round.
     spares: Vec<Output>,
-    /// The places of a batch's arguments; empty between turns.
+    /// The positions of a batch's arguments in its bytes; empty between turns.
     spans: Vec<Span>,
     /// Connections whose turn is over and whose replies are to be sent.
     answered: Vec<usize>,
     around: Surroundings,
-    /// As they were at the beginning of this round.
+    /// The settings at the beginning of this round.
     settings: Arc<Settings>,
     evictor: Evictor,
-    /// Its part of pub/sub.
+    /// This worker's part of pub/sub.
     branch: Branch,
     outcome: Outcome,
-    /// What the command at hand has done; empty between commands.
+    /// The effects of the current command; empty between commands.
     effects: EffectLog,
     chance: u64,
 }
 
-/// The poll of a worker to be, and the mailbox others reach it by.
+/// Creates the poll of a future worker, and the mailbox through which other threads reach it.
 pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKER)?;
@@ -206,8 +206,8 @@ impl<'s> Worker<'s> {
                     ready.push(index);
                 }
             }
-            // Behind the connections: a new one may take the place of one that was closed, and what
-            // the system says of that place is not said of it.
+            // After the connections: a new connection may take the index of a closed one, and the events
+            // reported for that index do not belong to it.
             for event in &events {
                 match event.token() {
                     WAKER => self.read_mail(),
@@ -236,7 +236,7 @@ impl<'s> Worker<'s> {
         self.say_goodbye();
     }
 
-    /// Takes in the time and the settings.
+    /// Refreshes this worker's copies of the time, the map and the settings.
     fn look_around(&mut self) {
         self.around = surroundings(self.shared);
         self.settings = self.shared.settings.load_full();
@@ -246,7 +246,7 @@ impl<'s> Worker<'s> {
         self.pending = self.shared.data.pending.load_full();
     }
 
-    /// What is to be done once for every map.
+    /// Does the work that is due once for every map.
     fn notice_new_map(&mut self) {
         let number = self.shared.data.map_number();
         if core::mem::replace(&mut self.map_seen, number) != number {
@@ -254,7 +254,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// How long to wait for the system to report anything.
+    /// Returns how long to wait for epoll to report anything.
     fn sleep(&self) -> Duration {
         if !self.again.is_empty() || !self.branch.is_quiet() || self.has_unread_intakes() {
             return Duration::ZERO;
@@ -284,7 +284,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Closes a connection that somebody else wants closed, and that may be gone.
+    /// Closes a connection that another thread wants closed, unless it is gone already.
     fn close_if(&mut self, id: u64, index: usize) {
         if self.connections.get(index).is_some_and(|connection| connection.session.id == id) {
             self.close(index);
@@ -312,7 +312,7 @@ impl<'s> Worker<'s> {
         let registered = self.poll.registry().register(&mut listener, LISTENER, Interest::READABLE);
         registered.expect("a listening socket can be polled");
         self.listener = Some(listener);
-        // Who has come before that is not announced again.
+        // Clients that came before are not reported again.
         self.accept_again = true;
     }
 
@@ -322,7 +322,7 @@ impl<'s> Worker<'s> {
             let (stream, address) = match listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Out of descriptors, mostly. The system does not tell twice of who waits: ask again.
+                // Out of file descriptors, mostly. epoll will not report waiting clients again: retry.
                 Err(_) => {
                     self.accept_again = true;
                     break;
@@ -335,7 +335,7 @@ impl<'s> Worker<'s> {
                 continue;
             }
             if configure(&stream, &settings).is_err() {
-                continue; // It has gone already.
+                continue; // The client has gone already.
             }
             self.shared.accepted.fetch_add(1, Relaxed);
             let id = self.shared.next_client.fetch_add(1, Relaxed);
@@ -344,7 +344,7 @@ impl<'s> Worker<'s> {
         self.listener = Some(listener);
     }
 
-    /// Gives a new connection to the worker with the fewest.
+    /// Gives a new connection to the worker with the fewest connections.
     fn hand_out(&mut self, accepted: Accepted) {
         let loads = self.shared.connections.iter().map(|count| count.load(Relaxed));
         let (to, _) = loads.enumerate().min_by_key(|(_, load)| *load).expect("there are workers");
@@ -363,7 +363,7 @@ impl<'s> Worker<'s> {
         let mut connection = Connection::new(accepted, place, clock::now());
         connection.session.authenticated = !self.around.password_required;
         let interest = Interest::READABLE | Interest::WRITABLE;
-        // The system says at once that it is readable, if it is.
+        // If the connection is readable already, epoll reports it at once.
         if self.poll.registry().register(&mut connection.stream, token, interest).is_ok() {
             self.shared.clients.enter(Arc::clone(&connection.card));
             entry.insert(connection);
@@ -381,7 +381,7 @@ impl<'s> Worker<'s> {
         self.shared.connections[self.number].fetch_sub(1, Relaxed);
     }
 
-    /// Carries off what the round's commands have left behind.
+    /// Adds the round's counts to the shared ones, and hands its garbage to the keeper.
     fn settle(&mut self) {
         self.settle_statistics();
         let counters = &self.shared.counters[self.number];
@@ -397,7 +397,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Lets the last replies go out before the node stops.
+    /// Sends the last replies before the node stops.
     fn say_goodbye(&mut self) {
         let indices: Vec<usize> = self.connections.iter().map(|(index, _)| index).collect();
         for index in indices {

@@ -1,4 +1,4 @@
-//! MONITOR: before a batch runs, its commands are shown to all connections that want to see them.
+//! MONITOR: before a batch runs, the worker sends its commands to all monitors.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,7 +10,7 @@ use super::serve::Job;
 use crate::mailbox::Mail;
 use crate::watching::monitor_line;
 
-/// A monitor that leaves so many bytes unread is closed: it would never catch up.
+/// Maximum number of unread bytes of a monitor. One with more is closed: it would never catch up.
 const UNREAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl Worker<'_> {
@@ -20,7 +20,7 @@ impl Worker<'_> {
         let monitors = self.shared.watching.monitors.all();
         for (job, request) in jobs.iter().zip(requests) {
             let connection = &self.connections[job.index];
-            // What administrators do is not shown, nor what is refused at the door.
+            // Hides administrative commands, and those refused for their arguments or lack of AUTH.
             let is_shown = |spec: &commands::Spec| {
                 !spec.has(Flag::Admin)
                     && !spec.has(Flag::SkipMonitor)
@@ -37,7 +37,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Shows a line to a monitor of ours, if it still is one.
+    /// Sends a line to a monitor of this worker, if it still is one.
     pub(super) fn show(&mut self, id: u64, index: usize, line: &[u8]) {
         let connection = self.connections.get_mut(index);
         let Some(connection) = connection

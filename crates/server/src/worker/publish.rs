@@ -1,5 +1,5 @@
-//! What a connection publishes: key events of its commands, and what PUBLISH has left in the outbox
-//! (`host/pubsub.rs`). `hear.rs` is the other end.
+//! Publishes the key events of a connection's commands, and the messages that PUBLISH has left in the
+//! outbox (`host/pubsub.rs`). `hear.rs` is the receiving end.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use super::connection::Connection;
 use crate::pubsub::{Author, News, announce};
 
 impl Worker<'_> {
-    /// Publishes what a command has done to keys. What its own connection listens to goes before the
-    /// reply, which began at `start`.
+    /// Publishes the key events of a command. Messages that its own connection has subscribed to go before
+    /// the reply, which began at `start`.
     pub(super) fn speak(&mut self, index: usize, output: &mut Output, start: Mark) {
         let connection = &mut self.connections[index];
         let author = Some(Author(connection.session.id));
@@ -34,14 +34,14 @@ impl Worker<'_> {
         let heard: Vec<u8> = heard.chunks(heard.mark()).flatten().copied().collect();
         match connection.session.protocol {
             Protocol::Resp3 => output.insert(start, &heard),
-            // It has subscribed in the same EXEC, and does not expect messages before its reply.
+            // The client has subscribed in the same EXEC, and expects no message before its reply.
             Protocol::Resp2 => output.extend_from_slice(&heard),
         }
-        // So that the next command of the batch does not hear them again.
+        // Empties the outbox, so that the next command of the batch does not get them again.
         self.post();
     }
 
-    /// Sends those away who listen to shard channels of slots that another node serves now.
+    /// Unsubscribes clients from shard channels of slots that another node serves now.
     pub(super) fn dismiss_strangers(&mut self) {
         let cluster = Arc::clone(&self.around.cluster);
         if cluster.serves_all() {
@@ -57,7 +57,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Something about publishing that another node tells.
+    /// Handles a pub/sub frame from another node.
     pub(super) fn hear_from_afar(&mut self, from: Peer, bytes: &[u8]) {
         match News::read(bytes) {
             Some(News::Post { channel, payload }) => {
@@ -72,14 +72,14 @@ impl Worker<'_> {
         }
     }
 
-    /// Events of a write that no backup has acknowledged yet wait as its reply does.
+    /// Defers the events of a write that no backup has acknowledged yet; they wait as its reply does.
     pub(super) fn put_off_events(&mut self, tickets: &Tickets) {
         if !self.outcome.events.is_empty() {
             self.later.put_off(tickets.clone(), core::mem::take(&mut self.outcome.events));
         }
     }
 
-    /// Tells of the writes that are safe by now.
+    /// Publishes the events of writes that are acknowledged by now.
     pub(super) fn tell_of_the_safe(&mut self) {
         let mut events = self.later.ripe(self.shared);
         if !events.is_empty() {
@@ -89,8 +89,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Posts what was published since the last time. Called before the replies are sent, so that
-    /// whoever sees a reply can rely on the message being under way.
+    /// Posts the messages published since the last call. Called before the replies are sent, so that a
+    /// client that sees a reply can rely on the message being under way.
     #[inline]
     pub(super) fn post(&mut self) {
         if !self.outcome.events.is_empty() {
@@ -101,7 +101,7 @@ impl Worker<'_> {
         self.branch.post(self.shared, self.number);
     }
 
-    /// A connection that has just published waits until those who deliver have caught up.
+    /// Returns whether a connection that has just published must wait for the delivering workers to catch up.
     pub(super) fn must_wait(&mut self, index: usize) -> bool {
         let connection = &mut self.connections[index];
         if connection.spoke {
@@ -110,7 +110,7 @@ impl Worker<'_> {
         connection.spoke
     }
 
-    /// A connection is gone: nobody listens there any more.
+    /// Removes all subscriptions of a connection that is gone.
     pub(super) fn stop_listening(&mut self, index: usize, session: &Session) {
         if session.subscriptions.is_empty() {
             return;

@@ -9,7 +9,7 @@ use super::Worker;
 use crate::data;
 
 impl Worker<'_> {
-    /// Holds a connection's output from `from` on.
+    /// Holds back a connection's output from `from` on.
     pub(super) fn hold(&mut self, index: usize, from: Mark, tickets: Tickets) {
         let connection = &mut self.connections[index];
         if connection.gate.is_open() {
@@ -18,7 +18,7 @@ impl Worker<'_> {
         connection.gate.hold(from, tickets);
     }
 
-    /// Sends the replies that need wait no longer.
+    /// Sends the replies that need not wait any longer.
     pub(super) fn release(&mut self) {
         self.tell_of_the_safe();
         self.resume_waits();
@@ -29,7 +29,7 @@ impl Worker<'_> {
         waiting.retain(|index| {
             let Some(connection) = self.connections.get_mut(*index) else { return false };
             if connection.gate.is_open() {
-                return false; // Another connection has taken the place.
+                return false; // Another connection has taken the index.
             }
             let shared = self.shared;
             let before = connection.gate.limit(connection.output.mark());
@@ -50,7 +50,7 @@ impl Worker<'_> {
         self.stop_announcing();
     }
 
-    /// True if this worker wants to hear of acknowledgements.
+    /// Returns whether this worker wants to be woken by acknowledgements.
     fn awaits_acks(&self) -> bool {
         !self.holding.is_empty() || !self.later.is_empty() || self.waits.awaits_acks
     }
@@ -62,8 +62,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Says to the others that this worker wants to hear of acknowledgements. To be called before what is
-    /// waited for is sent.
+    /// Announces to the other workers that this one wants to be woken by acknowledgements. Must be called before
+    /// the awaited frames are sent.
     pub(super) fn announce_holding(&self) {
         let flag = &self.shared.data.holding[self.number];
         if self.awaits_acks() && !flag.load(Acquire) {

@@ -1,6 +1,6 @@
-//! A round of a worker: all connections that are ready are read, then their requests run, then (in
-//! `serve.rs`) their replies are sent. So the requests of many connections make one batch, whose
-//! waits for memory overlap as those of a pipeline do.
+//! A round of a worker: it reads all ready connections, then runs their requests, then (in `serve.rs`)
+//! sends their replies. So the requests of many connections form one batch, whose waits for memory
+//! overlap as those of a pipeline do.
 
 use core::mem::take;
 
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::serve::{BATCH_MAX, Job};
 use super::{READ_BYTES, Worker};
 
-/// What was read from one connection in this round: its place in the round's buffer.
+/// The range of the round's buffer that holds the input of one connection.
 pub(super) struct Region {
     index: usize,
     start: usize,
@@ -52,7 +52,7 @@ impl Worker<'_> {
         self.regions = regions;
     }
 
-    /// True if the connection is to be read now.
+    /// Begins a connection's turn, and returns whether the connection is to be read now.
     fn begin(&mut self, index: usize) -> bool {
         let Some(connection) = self.connections.get_mut(index) else { return false };
         if connection.round == self.round {
@@ -72,10 +72,10 @@ impl Worker<'_> {
             return false;
         }
         if connection.waiting.is_some() {
-            return false; // It is tried again by itself.
+            return false; // An event of its own resumes it.
         }
         if connection.has_much_unread() {
-            return false; // It will be writable some day; then we are here again.
+            return false; // epoll reports it again when it is writable.
         }
         if self.must_wait(index) {
             self.patient.push(index);
@@ -84,8 +84,8 @@ impl Worker<'_> {
         true
     }
 
-    /// Runs what was read: single requests of several connections together, the rest connection by
-    /// connection.
+    /// Runs the requests that were read: single requests of several connections together, the rest
+    /// connection by connection.
     fn run_regions(&mut self, buffer: &mut [u8], regions: &mut Vec<Region>) {
         let mut spans = take(&mut self.spans);
         let mut jobs: SmallVec<[Job; BATCH_MAX]> = SmallVec::new();
@@ -109,12 +109,12 @@ impl Worker<'_> {
         }
     }
 
-    /// The request in a region that holds just one; its arguments are pushed to `spans`. Any other
-    /// region is left to be parsed again.
+    /// Returns the request of a region that holds exactly one, and pushes its arguments to `spans`.
+    /// Any other region is left to be parsed again.
     fn single(&mut self, buffer: &mut [u8], region: &Region, spans: &mut Vec<Span>) -> Option<Job> {
         let before = spans.len();
         let rules = self.rules(region.index);
-        // A line of words is unquoted where it stands, so it can be parsed only once.
+        // An inline command is unquoted in place, so it can be parsed only once.
         if rules.one_by_one || buffer.get(region.start) != Some(&b'*') {
             return None;
         }

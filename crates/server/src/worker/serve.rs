@@ -1,5 +1,5 @@
-//! A connection's part in a round (`round.rs`): read what has come, run it batch by batch, send the
-//! replies.
+//! A connection's part in a round (`round.rs`): the worker reads its input, runs it batch by batch, and
+//! sends the replies.
 
 use std::io::{self, IoSlice, Read, Write};
 
@@ -15,41 +15,41 @@ use super::{READ_BYTES, Worker};
 use crate::keyspace::Keyspace;
 use crate::shared::count;
 
-/// How much of a large request is read at once.
+/// Maximum number of bytes of a large request that are read at once.
 const LARGE_READ_BYTES: usize = 1024 * 1024;
-/// Commands parsed, looked up and prefetched before the first of them runs.
+/// Maximum number of commands parsed, looked up and prefetched before the first of them runs.
 pub(super) const BATCH_MAX: usize = 32;
-/// What the list of arguments keeps of its memory.
+/// Capacity that the list of arguments keeps between turns.
 const SPANS_MAX: usize = 4_096;
-/// Empty outputs kept for the next round.
+/// Maximum number of empty outputs kept for the next round.
 const SPARES_MAX: usize = 256;
-/// What an output keeps of its memory when it is empty.
+/// Memory that an output keeps when it is empty.
 const SPARE_BYTES_MAX: usize = 64 * 1024;
-/// Pieces handed to the system at once.
+/// Maximum number of pieces in one vectored write.
 const PIECES_MAX: usize = 64;
 
-/// The connection is to be closed; nobody needs to be told why.
+/// The connection is to be closed; no error is reported.
 pub(crate) struct Closed;
 
-/// What to do with the rest of a connection's input.
+/// The treatment of the rest of a connection's input.
 enum Rest {
-    /// It is the beginning of a request.
+    /// Keep it: it is the beginning of a request.
     Keep,
-    /// The connection has said its last word.
+    /// Drop it: the connection is closing.
     Forget,
-    /// There is more to run, once the client has taken its replies.
+    /// Run it later: the client must read its replies first, or a request or a publisher waits.
     PutOff,
 }
 
 impl Worker<'_> {
-    /// Sends the round's replies, of all connections one after the other. Sent while others are still
-    /// being read, each would wake its client alone; so they wake up together.
+    /// Sends the round's replies of all connections, one after the other. A reply sent while other
+    /// connections are still being read would wake its client alone; this way clients wake up together.
     pub(super) fn answer(&mut self) {
         let mut answered = core::mem::take(&mut self.answered);
         let may_serve = answered.is_empty() || self.shared.data.lease.is_valid();
         for index in answered.drain(..) {
             let Some(connection) = self.connections.get_mut(index) else { continue };
-            // What ran while somebody else may have served is not told: it may be wrong.
+            // Without a lease another node may have served meanwhile: the reply may be wrong.
             let aborted = connection.gate.check_lease(may_serve).is_err();
             if aborted || self.finish(index).is_err() {
                 self.close(index);
@@ -59,7 +59,7 @@ impl Worker<'_> {
     }
 
     fn finish(&mut self, index: usize) -> Result<(), Closed> {
-        // Before the replies: whoever has seen one may ask another thread about its sender.
+        // Before the replies: a client that has seen one may ask another thread about this connection.
         self.connections[index].update_card(self.around.now);
         self.flush(index)?;
         let connection = &self.connections[index];
@@ -70,7 +70,7 @@ impl Worker<'_> {
             return Err(Closed);
         }
         let connection = &self.connections[index];
-        // One that waits goes on by itself.
+        // A waiting connection is resumed by an event of its own.
         if connection.readable && connection.waiting.is_none() && !connection.has_much_unread() {
             self.again.push(index);
         }
@@ -80,7 +80,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Reads once behind what is left over from earlier, and runs all whole requests.
+    /// Reads once, behind the input left over from earlier, and runs all complete requests.
     pub(super) fn read_on(&mut self, index: usize) -> Result<(), Closed> {
         let mut input = core::mem::take(&mut self.connections[index].input);
         let old = input.len();
@@ -102,7 +102,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Runs all whole requests in `bytes`, and keeps what is left of them.
+    /// Runs all complete requests in `bytes`, and keeps the rest.
     pub(super) fn run_fresh(&mut self, index: usize, bytes: &mut [u8]) {
         let (used, rest) = self.run_all(index, bytes);
         if !matches!(rest, Rest::Forget) {
@@ -110,7 +110,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Reads what fits. Nothing to read is no fault; the end of the stream is.
+    /// Reads as much as fits. Nothing to read is no error; the end of the stream is.
     pub(super) fn read(&mut self, index: usize, into: &mut [u8]) -> Result<usize, Closed> {
         let connection = &mut self.connections[index];
         let filled = loop {
@@ -128,7 +128,7 @@ impl Worker<'_> {
         Ok(filled)
     }
 
-    /// Runs the requests in `bytes`, and says how far it came.
+    /// Runs the requests in `bytes`, and returns how far it came.
     fn run_all(&mut self, index: usize, bytes: &mut [u8]) -> (usize, Rest) {
         let mut spans = core::mem::take(&mut self.spans);
         let done = self.run_batches(index, bytes, &mut spans);
@@ -147,7 +147,7 @@ impl Worker<'_> {
         let mut at = 0;
         loop {
             if self.connections[index].has_much_unread() {
-                // Should the client take it all at once, the system will not call us again.
+                // If the client reads it all at once, epoll will not report the socket again.
                 self.connections[index].readable = true;
                 return (at, Rest::PutOff);
             }
@@ -156,7 +156,7 @@ impl Worker<'_> {
                 return (at, Rest::PutOff);
             }
             spans.clear();
-            // A command of this very round may have begun a pause.
+            // A command of this round may have started a pause.
             self.paused = self.shared.pauses.scope(self.around.now);
             let rules = self.rules(index);
             let connection = &mut self.connections[index];
@@ -184,8 +184,8 @@ impl Worker<'_> {
         }
     }
 
-    /// How a connection's requests are read. Unauthenticated clients get small limits and no batching: the next
-    /// request may be AUTH.
+    /// Returns how a connection's requests are read. Unauthenticated clients get small limits and no batching:
+    /// the next request may be AUTH.
     #[inline]
     pub(super) fn rules(&self, index: usize) -> Rules {
         let unknown =
@@ -197,7 +197,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Runs a batch: looks all of it up, asks for the memory it will need, then runs one by one.
+    /// Runs a batch: looks up all its commands, prefetches the memory they need, then runs one by one.
     pub(super) fn run_batch(&mut self, bytes: &[u8], spans: &[Span], jobs: &[Job]) {
         let shared = self.shared;
         let is_in_cluster = !self.around.cluster.serves_all();
@@ -232,7 +232,7 @@ impl Worker<'_> {
         count(&shared.counters[self.number].commands, requests.len() as u64);
     }
 
-    /// Sends what may be sent. What the system does not take stays for the next turn.
+    /// Sends the output that may leave. The part that the socket does not take stays for the next turn.
     pub(super) fn flush(&mut self, index: usize) -> Result<(), Closed> {
         let connection = &mut self.connections[index];
         let limit = connection.gate.limit(connection.output.mark());
@@ -249,8 +249,8 @@ impl Worker<'_> {
     }
 }
 
-/// Takes the locks of a batch that nobody has, and asks for the memory its commands will need: first
-/// all entries, then all items, so that the waits for memory overlap.
+/// Takes the locks of a batch that are free, and prefetches the memory its commands need: first all
+/// entries, then all items, so that the waits for memory overlap.
 #[inline]
 fn hold<'s>(keyspace: &'s Keyspace, requests: &[Request<'_>]) -> Held<'s> {
     let mut held: Held<'s> = SmallVec::new();
@@ -295,14 +295,14 @@ fn send(stream: &mut TcpStream, output: &mut Output, until: resp::Mark) -> Resul
     }
 }
 
-/// A request of a batch: whose it is, and how many arguments it has.
+/// A request of a batch: the index of its connection, and the number of its arguments.
 #[derive(Clone, Copy)]
 pub(super) struct Job {
     pub index: usize,
     pub args: usize,
 }
 
-/// How requests are read at the moment.
+/// The current rules for reading a connection's requests.
 pub(super) struct Rules {
     pub limits: Limits,
     pub one_by_one: bool,
@@ -311,7 +311,7 @@ pub(super) struct Rules {
 /// A batch of one connection's requests in a buffer.
 pub(super) struct Batch {
     pub jobs: SmallVec<[Job; BATCH_MAX]>,
-    /// Where the last of them ends.
+    /// The end of the last request.
     end: usize,
     then: Then,
 }
@@ -319,9 +319,9 @@ pub(super) struct Batch {
 enum Then {
     /// The batch is full; there may be more.
     More,
-    /// The rest has not come yet.
+    /// The rest of the next request has not come yet.
     Wait,
-    /// What follows is no request.
+    /// The bytes that follow are no request; the text is the error reply.
     Refuse(Vec<u8>),
 }
 
@@ -359,7 +359,7 @@ impl Rules {
     }
 }
 
-/// Tells a client that there is no room, as far as its socket takes it at once.
+/// Refuses a client because `maxclients` is reached; the error is sent as far as the socket takes it at once.
 pub(super) fn refuse(mut stream: TcpStream) {
     let _ = stream.write(b"-ERR max number of clients reached\r\n");
 }

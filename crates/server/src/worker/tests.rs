@@ -1,4 +1,4 @@
-//! What a client sees of moments that no client can bring about.
+//! Tests of states that a client can see but cannot bring about.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -1,6 +1,6 @@
-//! How long commands take. Quick ones are timed by the batch and share its time evenly, so that no
-//! look at the clock is taken for each; the others are timed one by one. What took too long goes to
-//! the slow log and the latency monitor.
+//! Measures how long commands take. Quick commands are timed by the batch and share its time evenly, which
+//! saves reading the clock for each; the others are timed one by one. Commands that took too long go to the
+//! slow log and the latency monitor.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use super::Worker;
 use super::serve::Job;
 use crate::watching::{LATENCY_EVENTS, Slow};
 
-/// The time of a batch as it runs.
+/// The stopwatch of a batch.
 pub(super) struct BatchTime {
-    /// The last look at the clock.
+    /// The last reading of the clock.
     since: Instant,
-    /// What the quick commands took so far.
+    /// Time that the quick commands took so far.
     quick: Duration,
 }
 
@@ -23,14 +23,14 @@ impl BatchTime {
         BatchTime { since: Instant::now(), quick: Duration::ZERO }
     }
 
-    /// A command comes that is timed by itself.
+    /// Begins a command that is timed by itself.
     pub(super) fn begin_alone(&mut self) {
         let now = Instant::now();
         self.quick += now - self.since;
         self.since = now;
     }
 
-    /// It is over; how long it took.
+    /// Ends that command, and returns how long it took.
     pub(super) fn end_alone(&mut self) -> Duration {
         let now = Instant::now();
         let took = now - self.since;
@@ -38,14 +38,14 @@ impl BatchTime {
         took
     }
 
-    /// What the quick commands took together.
+    /// Returns how long the quick commands took together.
     pub(super) fn end(self) -> Duration {
         self.quick + self.since.elapsed()
     }
 }
 
 impl Worker<'_> {
-    /// Notes a command that was timed by itself.
+    /// Records a command that was timed by itself.
     pub(super) fn note_alone(&mut self, index: usize, request: &Request<'_>, took: Duration) {
         let stats = &self.shared.watching.commands[self.number];
         stats.ran(request.command, 1, nanos(took));
@@ -55,7 +55,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Notes the quick commands of a batch, which took so long together.
+    /// Records the quick commands of a batch; `took` is their total time.
     #[inline]
     pub(super) fn note_batch(&mut self, jobs: &[Job], requests: &[Request<'_>], took: Duration) {
         let quick = || requests.iter().filter(|request| !request.is_timed_alone());
@@ -102,7 +102,7 @@ impl Worker<'_> {
         self.shared.watching.slow_log.record(&slow, took, &self.settings);
     }
 
-    /// Carries off what the round's commands have left for the statistics.
+    /// Adds the round's errors, and its commands run by EXEC, to the statistics.
     pub(super) fn settle_statistics(&mut self) {
         let watching = &self.shared.watching;
         for error in self.outcome.errors.drain(..) {

@@ -1,4 +1,4 @@
-//! What a connection leaves unread, against the limits of its class (`client-output-buffer-limit`).
+//! Checks a connection's unread output against the limits of its class (`client-output-buffer-limit`).
 
 use commands::settings::OutputLimit;
 use store::UnixMillis;
@@ -10,7 +10,7 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
-    /// Whether `bytes` are more than it may leave unread: at once, or by now for too long.
+    /// Returns whether `bytes` unread are too much: above the hard limit, or above the soft limit for too long.
     pub(super) fn is_too_much(
         &mut self,
         bytes: usize,
@@ -29,7 +29,7 @@ impl Unread {
         u128::from(now.0.saturating_sub(since.0)) > limit.soft_for.as_millis()
     }
 
-    /// Whether time alone may make it too much.
+    /// Returns whether the connection is above its soft limit, so that time alone may make it too much.
     pub(super) fn is_over(&self) -> bool {
         self.over_since.is_some()
     }

@@ -1,10 +1,10 @@
 //! Connections that wait before a command can run: for a handover, for copies, for the timers of other nodes,
 //! for CLIENT PAUSE to end, for replicas (WAIT).
 //!
-//! Waiting is a state, not a loop. The requests that came are kept as they were parsed, and an event lets the
-//! first of them be tried again: duties have changed (`ack_epoch`), an answer has come (`Mail::Resume`), the
-//! pause is over, something was acknowledged. A connection that waits costs nothing meanwhile. What waits for
-//! too long has not run, and its client is told so (`-TRYAGAIN`).
+//! Waiting is a state, not a loop. The worker parks the parsed requests, and an event wakes the first of them
+//! for a retry: duties have changed (`ack_epoch`), an answer has come (`Mail::Resume`), the pause is over, a
+//! backup has acknowledged something. A parked connection costs nothing meanwhile. A request that waits for
+//! too long does not run, and its client gets `-TRYAGAIN`.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ use super::Worker;
 use super::execute::Held;
 use super::timing::BatchTime;
 
-/// The longest wait for a handover or for copies.
+/// Timeout of a request that waits for a slot: for a handover, for copies, or for a backlog.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// FLUSHALL goes slot by slot, and some were emptied before it had to wait.
+/// Error of a FLUSHALL that timed out: it goes slot by slot, and some were emptied before it had to wait.
 const FLUSHED_IN_PART: Error = Error::fixed(
     "TRYAGAIN a slot has been between two nodes for too long; some slots are flushed, try again",
 );
@@ -29,16 +29,16 @@ const FLUSHED_IN_PART: Error = Error::fixed(
 /// Requests that wait, and the reason.
 pub(crate) struct Waiting {
     pub reason: Reason,
-    /// In the order in which they came; the first is the one that waits.
+    /// The requests in order of arrival; the first is the one that waits.
     requests: VecDeque<OwnedArgs>,
     since: Instant,
-    /// When it is tried once more, whatever has happened.
+    /// Time at which the request is retried once more, whatever has happened.
     deadline: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
-    /// The slot is between two primaries, or lacks copies.
+    /// The slot is between two primaries, lacks copies, or has a backup that is far behind.
     Slot(Slot, Obstacle),
     /// The timers of other nodes have not answered (`Connection::question`).
     Answer,
@@ -49,24 +49,24 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// True if acknowledgements may let it go on.
+    /// Returns whether acknowledgements may end the wait.
     fn ends_with_acks(self) -> bool {
         matches!(self, Reason::Replicas | Reason::Slot(_, Obstacle::Backlog(_)))
     }
 }
 
-/// What a worker knows of its waiting connections.
+/// The waiting connections of a worker.
 #[derive(Default)]
 pub(super) struct WaitList {
-    /// Places of connections that wait; one may have gone since.
+    /// Indices of waiting connections; one may have been closed since.
     places: Vec<usize>,
-    /// The epoch when slots were last looked at.
+    /// The ack epoch at the last check of the slots.
     looked_at: AckEpoch,
     /// The earliest deadline.
     next_deadline: Option<Instant>,
     /// Connections whose answer has come.
     answered: Vec<usize>,
-    /// A connection waits for acknowledgements (WAIT).
+    /// True if a connection waits for acknowledgements (WAIT, or a long backlog).
     pub awaits_acks: bool,
 }
 
@@ -75,14 +75,14 @@ impl Waiting {
         Waiting { reason, requests: VecDeque::new(), since: Instant::now(), deadline }
     }
 
-    /// Bytes of requests that are kept.
+    /// Returns the size of the parked requests.
     pub(crate) fn bytes(&self) -> usize {
         self.requests.iter().map(OwnedArgs::bytes).sum()
     }
 }
 
 impl Worker<'_> {
-    /// Keeps a request that cannot run now. `deadline` is WAIT's own; other reasons have theirs.
+    /// Parks a request that cannot run now. `deadline` is that of WAIT; a wait for a slot has its own.
     #[cold]
     pub(super) fn park(
         &mut self,
@@ -105,7 +105,7 @@ impl Worker<'_> {
         connection.waiting = Some(Box::new(waiting));
     }
 
-    /// Keeps a request behind one that waits.
+    /// Queues a request behind one that waits.
     #[cold]
     pub(super) fn queue_behind(&mut self, index: usize, request: &Request<'_>) {
         if let Some(waiting) = &mut self.connections[index].waiting {
@@ -113,14 +113,14 @@ impl Worker<'_> {
         }
     }
 
-    /// A connection's answer has come.
+    /// Records that a connection's answer has come.
     pub(super) fn on_answer(&mut self, id: u64, index: usize) {
         if self.connections.get(index).is_some_and(|connection| connection.session.id == id) {
             self.waits.answered.push(index);
         }
     }
 
-    /// Tries again what need wait no longer. Called once a round, before new requests are read.
+    /// Retries the requests that need not wait any longer. Called once a round, before new requests are read.
     pub(super) fn resume_waiting(&mut self) {
         let before =
             core::mem::replace(&mut self.paused, self.shared.pauses.scope(self.around.now));
@@ -137,7 +137,7 @@ impl Worker<'_> {
         self.resume_if(|worker, index| worker.may_go_on(index, is_late));
     }
 
-    /// What waits for acknowledgements is looked at when there were some: WAIT, and long backlogs.
+    /// Retries the requests that wait for acknowledgements, which may have come: WAIT, and long backlogs.
     pub(super) fn resume_waits(&mut self) {
         if self.waits.awaits_acks {
             self.resume_if(|worker, index| worker.may_go_on_with_acks(index));
@@ -174,7 +174,7 @@ impl Worker<'_> {
         }
     }
 
-    /// True if the obstacle is gone, or the wait has lasted long enough.
+    /// Returns whether the obstacle is gone, or the deadline has passed.
     fn may_go_on(&self, index: usize, is_late: bool) -> bool {
         let Some(waiting) = &self.connections[index].waiting else { return false };
         let is_over = is_late && waiting.deadline.is_some_and(|until| until <= Instant::now());
@@ -186,7 +186,7 @@ impl Worker<'_> {
             }
     }
 
-    /// True if a slot's obstacle is gone. One that is busy is worth a try.
+    /// Returns whether a slot's obstacle is gone. True for a slot that is locked: it is worth a try.
     fn is_passable(&self, slot: Slot, obstacle: Obstacle) -> bool {
         let Some(state) = self.shared.keyspace.try_lock(slot) else { return true };
         match obstacle {
@@ -210,7 +210,7 @@ impl Worker<'_> {
         self.must_pause(index, &request)
     }
 
-    /// True if CLIENT PAUSE stops this request.
+    /// Returns whether CLIENT PAUSE stops this request.
     pub(super) fn must_pause(&self, index: usize, request: &Request<'_>) -> bool {
         let session = &self.connections[index].session;
         match self.paused {
@@ -244,7 +244,7 @@ impl Worker<'_> {
         connection.readable |= connection.waiting.is_none();
     }
 
-    /// A request has waited for too long: it has not run.
+    /// Replies with an error to a request that has waited for too long. It has not run.
     fn give_up(&mut self, index: usize, args: Option<OwnedArgs>, obstacle: Obstacle) {
         let error = Error::fixed(match obstacle {
             Obstacle::Handover => {
@@ -266,7 +266,7 @@ impl Worker<'_> {
         self.connections[index].output = output;
     }
 
-    /// Replies an error to a request that has not run.
+    /// Replies with an error to a request that has not run.
     pub(super) fn refuse(
         &mut self,
         index: usize,
@@ -280,7 +280,7 @@ impl Worker<'_> {
         self.note_refusal(index, request, error);
     }
 
-    /// A request of this connection is done, or another node's to do: notes how long a handover held it up.
+    /// Records how long a handover held up this connection's request, which is now answered or redirected.
     #[inline]
     pub(super) fn note_stall(&mut self, index: usize) {
         let connection = &mut self.connections[index];
@@ -289,7 +289,7 @@ impl Worker<'_> {
         }
     }
 
-    /// How long this worker may sleep for the sake of those who wait.
+    /// Returns the time until the earliest deadline of a waiting connection.
     pub(super) fn until_deadline(&self) -> Option<Duration> {
         let deadline = self.waits.next_deadline?;
         Some(deadline.saturating_duration_since(Instant::now()))
@@ -311,7 +311,7 @@ impl WaitList {
     }
 }
 
-/// True if a command changes anything, now or by running what was queued.
+/// Returns whether a command changes anything, itself or by running queued commands (EXEC).
 fn may_write(spec: &Spec, session: &Session) -> bool {
     const WRITES: [Flag; 2] = [Flag::Write, Flag::MayReplicate];
     let writes = |spec: &Spec| WRITES.iter().any(|flag| spec.has(*flag));

@@ -48,7 +48,7 @@ fn paused_writes_wait_and_reads_do_not() {
 fn what_a_pause_holds_back_is_run_as_it_was_sent() {
     let node = TestNode::start(Settings::default());
     let mut client = node.connect();
-    // The pause begins with the last command of a batch; behind it, one whole request and half of
+    // The pause begins with the last command of a batch; after it come one complete request and half of
     // another.
     let mut requests = b"PING\r\n".repeat(31);
     requests.extend_from_slice(b"CLIENT PAUSE 300 WRITE\r\n");
@@ -120,7 +120,7 @@ fn who_has_not_shown_who_it_is_can_ask_for_little() {
     assert_eq!(client.receive(), "(error) ERR Protocol error: unauthenticated multibulk length");
     assert!(client.is_closed_soon());
     let mut client = node.connect();
-    // What follows AUTH in the same packet is read with what AUTH has changed.
+    // Data after AUTH in the same packet is parsed with the limits that AUTH has changed.
     client.send_raw(b"AUTH secret\r\n*12\r\n$3\r\nDEL\r\n");
     client.send_raw(&b"$1\r\nk\r\n".repeat(11));
     assert_eq!(client.receive(), "OK");

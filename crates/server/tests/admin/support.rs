@@ -1,4 +1,4 @@
-//! A node in this process, and a client that speaks lines and hears replies as redis-cli shows them.
+//! A node in this process, and a client that sends lines and returns replies as redis-cli shows them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -48,7 +48,7 @@ pub(crate) struct Client {
     parser: ReplyParser,
 }
 
-/// Longer than anything here takes, even on a busy machine.
+/// Timeout longer than anything here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 impl Client {

@@ -1,4 +1,4 @@
-//! Keyspace notifications between real connections: what, in which order, how soon.
+//! Keyspace notifications between real connections: their content, their order and their delay.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -56,7 +56,7 @@ fn a_connection_hears_of_its_own_doing_before_the_reply() {
     for line in ["OK", "QUEUED", "QUEUED"] {
         assert_eq!(client.next(), line);
     }
-    // Before the whole of the reply: inside, they would break it.
+    // The messages come before the whole reply: inside it, they would break it.
     assert_eq!(client.next(), "pmessage __key* __keyevent@0__:set k");
     assert_eq!(client.next(), "message news three");
     assert_eq!(client.next(), "OK 1");
@@ -85,7 +85,7 @@ fn evicted_keys_are_told_of_even_if_the_command_is_refused_then() {
     let mut client = node.connect();
     assert_eq!(client.ask("MSET a 1 b 2 c 3"), "OK");
     memory.store(2 << 20, Relaxed);
-    // Two at a time, in slots that have to give something up in their turn.
+    // Two commands at a time, in slots from which keys have to be evicted in turn.
     let mut replies = [String::new(), String::new()];
     while !replies.iter().all(|reply| reply.contains("OOM command not allowed")) {
         client.send("SET d 4\r\nSET e 5");
@@ -136,7 +136,7 @@ fn a_key_that_is_due_is_told_of_at_once_among_a_million_that_are_not() {
     }
     lateness.sort_unstable();
     println!("expired events came {lateness:?} ms after their time");
-    // The promise is 100 ms; a machine that runs all tests at once may hold one or two up longer.
+    // The promise is 100 ms; a machine that runs all tests at once may delay one or two for longer.
     assert!(lateness[lateness.len() / 2] < 100, "late by {lateness:?} ms");
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use support::{Client, Running, start};
 
-/// Waits until a question is answered as expected.
+/// Repeats a question until the answer is as expected.
 fn eventually(client: &mut Client, question: &str, answer: &str) {
     let end = Instant::now() + Duration::from_secs(10);
     loop {
@@ -58,7 +58,7 @@ fn all_threads_hear_each_publisher_in_its_order() {
 #[test]
 fn what_was_published_before_a_subscription_is_not_heard() {
     let node = start(2, &[]);
-    // So that every thread has somebody to deliver the earlier messages to.
+    // Ensures that every thread has a subscriber to deliver the earlier messages to.
     let _others: Vec<Client> = (0..2).map(|_| node.subscriber("SUBSCRIBE news", 1)).collect();
     let mut publisher = node.connect();
     for round in 0..300 {
@@ -147,7 +147,7 @@ fn a_thousand_subscribers_all_hear_all() {
     }
 }
 
-/// Publishes until the question has another answer than at first.
+/// Publishes until the slow subscriber is disconnected.
 fn publish_until_cut_off(node: &Running, payload: usize, mut heard: Client) {
     let mut publisher = node.connect();
     let payload = "x".repeat(payload);

@@ -1,4 +1,4 @@
-//! A node in this process, and clients that speak raw bytes with it.
+//! A node in this process, and clients that exchange raw bytes with it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use commands::settings::{Settings, SidePort};
 use resp::{ReplyParser, Value};
 use server::{Node, NodeOptions};
 
-/// A node that is stopped when the test is over.
+/// A node that is stopped when the test ends.
 pub(crate) struct Running(Node);
 
 impl Drop for Running {
@@ -45,7 +45,7 @@ pub(crate) struct Client {
     parser: ReplyParser,
 }
 
-/// Long enough for a machine that has other things to do.
+/// Timeout long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Running {
@@ -56,7 +56,7 @@ impl Running {
         Client { stream, buffer: Vec::new(), parser: ReplyParser::default() }
     }
 
-    /// A client that has sent one command and got `replies` replies.
+    /// Connects a client, sends one command and reads `replies` replies.
     pub(crate) fn subscriber(&self, line: &str, replies: usize) -> Client {
         let mut client = self.connect();
         client.send(line);
@@ -86,12 +86,12 @@ impl Client {
         self.next()
     }
 
-    /// The next reply or message, on one line.
+    /// Returns the next reply or message, on one line.
     pub(crate) fn next(&mut self) -> String {
         flat(&self.try_next().expect("the connection is open"))
     }
 
-    /// The next reply or message; `None` if the node has closed the connection.
+    /// Returns the next reply or message; `None` if the node has closed the connection.
     pub(crate) fn try_next(&mut self) -> Option<Value> {
         loop {
             if let Some((value, end)) = self.parser.next(&self.buffer, 0).expect("well formed") {
@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// Asserts that nothing has come that was not read: what a PING answers comes next.
+    /// Asserts that no unread message has arrived: the reply to a PING comes next.
     pub(crate) fn expect_silence(&mut self) {
         let reply = self.ask("PING silence");
         assert!(reply == "silence" || reply == "pong silence", "something came: {reply}");

@@ -15,7 +15,7 @@ use super::world::{Event, World, ms, tell};
 pub(super) struct Applier {
     /// Effects of the control plane that are not applied yet.
     waiting: VecDeque<Effect>,
-    /// A long command holds the slots' locks.
+    /// True if a long command holds the slots' locks.
     is_blocked: bool,
 }
 
@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    /// A command on the node holds the locks of its slots for so long.
+    /// Blocks the applier for `lasts`, as a command does that holds the locks of its slots.
     pub(super) fn block_applier(&mut self, id: NodeId, lasts: Duration) {
         let Some(node) = self.nodes.get_mut(&id).filter(|node| node.applier.is_idle()) else {
             return;
@@ -65,7 +65,7 @@ impl World {
         self.after(of.id);
     }
 
-    /// Returns nothing when the process has ended.
+    /// Returns the next waiting effect; `None` as well if the process has ended.
     fn next_to_apply(&mut self, of: Peer) -> Option<Effect> {
         self.nodes.get_mut(&of.id).filter(|node| node.me == of)?.applier.waiting.pop_front()
     }

@@ -1,4 +1,4 @@
-//! The world as clients use it: they ask, are sent elsewhere, and hear an answer or nothing.
+//! Requests of clients: clients ask, are redirected, and receive an answer or nothing.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::clients::{KEYS, Request, Told, Work, patience};
 use super::linear::Op;
 use super::world::{Event, World, ms, tell};
 
-/// A client that is asked to do one thing waits for it longer than others.
+/// Timeout of a client that is assigned one request; longer than that of others.
 const LONG_PATIENCE: Duration = Duration::from_secs(5);
 
 impl World {
@@ -25,24 +25,24 @@ impl World {
         }
     }
 
-    /// A client reads a key.
+    /// Makes a client read a key.
     pub(super) fn read(&mut self, client: usize, key: &'static str) {
         self.operate(client, key, Op::Get);
     }
 
-    /// A client does this to a key.
+    /// Makes a client run this operation on a key.
     pub(super) fn operate(&mut self, client: usize, key: &'static str, op: Op) {
         self.work(client, key, Work::One(op));
     }
 
-    /// A client does just this, and nothing else meanwhile.
+    /// Makes a client do just this, and nothing else meanwhile.
     pub(super) fn work(&mut self, client: usize, key: &'static str, work: Work) {
         self.hang_up(client);
         let request = self.clients.begin_alone(client, self.now, key, work);
         self.issue(client, request);
     }
 
-    /// A client does just this, and asks this node for it.
+    /// Makes a client do just this, and ask this node for it.
     pub(super) fn work_at(
         &mut self,
         (client, node): (usize, NodeId),
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// Somebody asks this node.
+    /// Sends a request to this node.
     pub(super) fn request(&mut self, to: NodeId, request: Request) {
         self.push(ms(1), Event::Request { to, request });
     }
@@ -110,7 +110,7 @@ impl World {
                 let delay = Duration::from_micros(200 + self.rng.below(2000));
                 return self.push(delay, Event::Request { to: node, request: request.clone() });
             }
-            // Asked again, it would empty slots twice.
+            // A retry would empty slots twice.
             Told::NotNow if request.work == Work::Flush => {
                 self.clients.end(client, number, (self.now, None));
             }
@@ -134,12 +134,12 @@ impl World {
         self.push(pause, Event::Begin { client });
     }
 
-    /// A client closes its connections.
+    /// Closes the connections of a client.
     pub(super) fn hang_up(&mut self, client: usize) {
         self.nodes.values_mut().for_each(|node| node.counter.hang_up(client));
     }
 
-    /// A node makes room: a key of its own goes, if it has one.
+    /// Evicts a key from a node to make room, if the node holds it.
     pub(super) fn evict(&mut self, id: NodeId) {
         let key = *self.rng.choose(&KEYS).expect("there are keys");
         let Some(node) = self.nodes.get_mut(&id).filter(|node| node.has_lease(self.now)) else {

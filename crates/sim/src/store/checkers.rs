@@ -1,4 +1,4 @@
-//! What must hold at every step, told by somebody who sees all nodes and the true time.
+//! Invariants at every step, checked by an observer that sees all nodes and the true time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,40 +14,40 @@ use super::clients::{BRIEF, KEYS, LOCK};
 use super::node::{Node, Written};
 use super::world::World;
 
-/// Whoever has run and been heard for so long is well: several leases.
+/// Time that a node must have run and been reachable to count as well: several leases.
 const LONG_WELL: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct Checkers {
-    /// The map at every place of the log, as whoever came there first had it; of every generation.
+    /// The map at every index of the log, as the first node that reached it had it; of every generation.
     maps: BTreeMap<(Generation, LogIndex), Arc<Map>>,
     was_new: bool,
-    /// Slots of buckets that began again without all they had: of these nothing is promised.
+    /// Slots of buckets that were recreated without all their data: nothing is promised for these.
     lost: BTreeSet<u16>,
-    /// Some bucket had no holder at some time.
+    /// True if some bucket had no holder at some time.
     pub was_unheld: bool,
     pub checked: u64,
-    /// By generation, the last write of each slot that was acknowledged, and the reign it was made in.
+    /// By generation, the last acknowledged write of each slot, and the reign it was made in.
     acknowledged: BTreeMap<(Generation, Slot), Written>,
 }
 
 impl Checkers {
-    /// True if all copies of some bucket were gone at some time.
+    /// Returns whether all copies of some bucket were gone at some time.
     pub(super) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// True if all copies of the key's bucket were gone at some time.
+    /// Returns whether all copies of the key's bucket were gone at some time.
     pub(super) fn is_lost(&self, key: &str) -> bool {
         self.lost.contains(&Slot::of(key.as_bytes()).number())
     }
 
-    /// Whether the map seen last was seen for the first time.
+    /// Returns whether the map seen last was seen for the first time.
     pub(super) fn is_new(&self) -> bool {
         self.was_new
     }
 
-    /// A node goes by another map.
+    /// Checks a map that a node has begun to follow.
     pub(super) fn see_map(
         &mut self,
         nodes: &BTreeMap<NodeId, Node>,
@@ -73,7 +73,7 @@ impl Checkers {
         Ok(())
     }
 
-    /// Checks that a node that became a backup, or brought a bucket back, has everything that was acknowledged.
+    /// Checks that a node that became a backup, or brought a bucket back, has all acknowledged writes.
     fn has_what_is_acknowledged(
         &self,
         nodes: &BTreeMap<NodeId, Node>,
@@ -109,7 +109,7 @@ impl Checkers {
         Ok(())
     }
 
-    /// At rest: all copies of a key's slot are alike.
+    /// Checks, at rest, that all copies of a key's slot are equal.
     pub(super) fn compare_copies(&self, nodes: &BTreeMap<NodeId, Node>) -> Result<(), String> {
         let Some((_, map)) = self.maps.last_key_value() else { return Ok(()) };
         for slot in KEYS.iter().chain([&BRIEF, &LOCK]).map(|key| Slot::of(key.as_bytes())) {
@@ -127,7 +127,7 @@ impl Checkers {
         Ok(())
     }
 
-    /// A write is acknowledged by this node: it must be in every copy that is in sync.
+    /// Checks a write that this node has acknowledged: it must be in every in-sync copy.
     pub(super) fn see_acknowledged(
         &mut self,
         nodes: &BTreeMap<NodeId, Node>,
@@ -147,9 +147,9 @@ impl Checkers {
         }
         let bucket = map.bucket_of(slot);
         if bucket.reign != reign {
-            return Ok(()); // All who counted had it; who counts now is another's business.
+            return Ok(()); // All in-sync copies of that reign had it; other checks cover the present reign.
         }
-        // The log may have gone on: a copy that was dropped there is none any more.
+        // The log may be ahead: a copy that was dropped there no longer counts.
         let all = (history, LogIndex(0))..=(history, LogIndex(u64::MAX));
         let latest = self.maps.range(all).next_back().map(|(_, map)| map.bucket_of(slot));
         let counts = |id: &&NodeId| latest.is_some_and(|bucket| bucket.holders.contains(id));
@@ -165,7 +165,7 @@ impl Checkers {
         Ok(())
     }
 
-    /// At most one node answers for a slot at any moment.
+    /// Checks that at most one node answers for a slot at any moment.
     pub(super) fn look(
         &mut self,
         nodes: &BTreeMap<NodeId, Node>,
@@ -188,14 +188,14 @@ impl Checkers {
     }
 }
 
-/// Whether both are of one generation: between two there is no promise before they meet.
+/// Returns whether both are of one generation: between two generations nothing is promised before they merge.
 fn is_one_history(one: &Node, other: &Node) -> bool {
     let both = one.control.generation().zip(other.control.generation());
     both.is_some_and(|(one, other)| one.is_one_with(other))
 }
 
-/// Nobody is taken for dead who runs and is heard, whatever befell the one that judges; nor who sleeps
-/// while all do.
+/// A running, reachable node must never be declared dead, even by a faulty leader; nor a suspended node while
+/// the whole cluster is suspended.
 pub(super) fn is_just(world: &World, changed: &MapChanged) -> Result<(), String> {
     let at = world.lid_since.unwrap_or(world.now);
     let entry = changed.entry.iter().flat_map(|entry| &entry.changes);
@@ -210,7 +210,7 @@ pub(super) fn is_just(world: &World, changed: &MapChanged) -> Result<(), String>
     }
 }
 
-/// Every slot is in exactly one bucket.
+/// Checks that every slot is in exactly one bucket.
 fn covers_once(map: &Map) -> Result<(), String> {
     let mut seen = vec![0_u8; usize::from(Slot::COUNT)];
     for bucket in map.buckets() {
@@ -224,7 +224,7 @@ fn covers_once(map: &Map) -> Result<(), String> {
     }
 }
 
-/// Balance takes no copy away before there are enough others.
+/// Checks that balancing removes no copy before there are enough others.
 fn keeps_copies(before: &Map, changed: &MapChanged) -> Result<(), String> {
     let Some(entry) = &changed.entry else { return Ok(()) };
     let members = changed.map.members().iter().filter(|member| member.weight > 0).count();

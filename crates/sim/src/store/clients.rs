@@ -1,5 +1,5 @@
-//! Clients: what they ask for, and what they were told and when. Some have several requests in flight, some use
-//! transactions, walk over all keys, read copies or take locks.
+//! Clients: their requests, and the answers they received and when. Some have several requests in flight,
+//! some use transactions, walk over all keys, read copies or take locks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,21 +16,22 @@ pub(super) const COUNTER: &str = "count";
 const TOGETHER: [&str; 2] = ["b{1}", "c{1}"];
 /// Keys of other slots, below and above that one, to be watched.
 const WATCHED: [&str; 2] = ["f", "a"];
-/// A key that expires. When it does is the primary's clock's affair, so no order of its own is asked
-/// for; but all copies of it must be alike in the end.
+/// A key that expires. The primary's clock decides when, so its history is not checked for linearizability;
+/// but all copies of it must be equal in the end.
 pub(super) const BRIEF: &str = "brief";
 /// A lock with a time to live: it has one holder at a time.
 pub(super) const LOCK: &str = "lock";
 pub(super) const LOCK_MILLIS: u64 = 3_000;
-/// Requests that one client has in flight at most.
+/// Maximum number of requests that one client has in flight.
 const IN_FLIGHT_MAX: usize = 4;
 
-/// How long a client waits: not all alike, so that one still waits for a node when others know better.
+/// Returns the timeout of a client. They differ, so that one still waits for a node when others have moved
+/// on.
 pub(super) fn patience(client: usize) -> Duration {
     Duration::from_millis([3_000, 1_000, 400][client % 3])
 }
 
-/// One request on its way.
+/// A request in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub client: usize,
@@ -65,7 +66,7 @@ impl Request {
         Request { client, number, key, work: Work::One(op) }
     }
 
-    /// The operations whose answers are judged, with their keys.
+    /// Returns the operations whose answers are judged, with their keys.
     fn judged(&self) -> Vec<(&'static str, Op)> {
         match &self.work {
             Work::One(op) => vec![(self.key, op.clone())],
@@ -80,63 +81,63 @@ impl Request {
         }
     }
 
-    /// True for what any node answers for itself.
+    /// Returns whether any node can answer the request by itself.
     pub(super) fn is_walk(&self) -> bool {
         matches!(self.work, Work::Keys | Work::Scan | Work::CountKeys | Work::Wait | Work::Flush)
     }
 }
 
-/// What a client hears.
+/// An answer that a client receives.
 #[derive(Clone, Debug)]
 pub(super) enum Told {
     /// One answer for each operation.
     Answer(Vec<Answer>),
     /// EXEC did not run, because a watched key had changed.
     Aborted,
-    /// Ask this node.
+    /// Redirect: ask this node.
     Moved(NodeId),
-    /// It has not run, and cannot just now.
+    /// The request has not run and cannot run now; the client retries.
     NotNow,
-    /// It was said that it has not run.
+    /// The node reports that the request has not run; the client does not retry.
     NotDone,
-    /// The connection is closed: nobody knows.
+    /// The connection is closed: the outcome is unknown.
     Closed,
 }
 
-/// What kind of client it is.
+/// The kind of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Kind {
     /// One operation after the other.
     #[default]
     Plain,
-    /// Several in flight.
+    /// Several operations in flight.
     Pipelines,
     Transacts,
-    /// Walks, WAIT, copies, locks; and sometimes everything is flushed.
+    /// Walks, WAIT, reads of copies, locks; and sometimes a flush of everything.
     Probes,
 }
 
 #[derive(Default)]
 pub(super) struct Client {
     kind: Kind,
-    /// Requests under way, by their numbers.
+    /// Requests in flight, by their numbers.
     open: BTreeMap<u64, Open>,
     pub asks: Option<NodeId>,
 }
 
 struct Open {
     request: Request,
-    /// Its calls: the key, and the place among the key's calls.
+    /// Its calls: the key, and the index among the key's calls.
     calls: Vec<(&'static str, usize)>,
     sent_at: Duration,
 }
 
-/// A lock was granted: the request was sent, and the answer heard, at these times.
+/// A granted lock: the request was sent, and the answer received, at these times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grant {
     pub sent_at: Duration,
     pub heard_at: Duration,
-    /// The reign of its slot: in one reign one clock counts.
+    /// The reign of the lock's slot: within one reign one clock counts.
     pub reign: u64,
 }
 
@@ -144,16 +145,16 @@ pub(super) struct Clients {
     pub all: Vec<Client>,
     pub calls: BTreeMap<&'static str, Vec<Call>>,
     pub grants: Vec<Grant>,
-    /// Counts all that happens, so that everything has its place in one order.
+    /// Counts all events, so that each has its place in one order.
     moment: u64,
     numbers: u64,
     pub answered: u64,
-    /// When all was flushed: sent, and answered if it was.
+    /// Times of the flush: sent, and answered if it was.
     flush: Option<(Duration, Option<Duration>)>,
 }
 
 impl Clients {
-    /// So many clients, of all kinds.
+    /// Creates `count` clients, of all kinds.
     pub(super) fn new(count: usize, seed: u64) -> Clients {
         let kinds = [Kind::Plain, Kind::Transacts, Kind::Pipelines, Kind::Plain, Kind::Probes];
         let kind = |place: usize| kinds[(place + usize::try_from(seed % 5).unwrap_or(0)) % 5];
@@ -174,7 +175,7 @@ impl Clients {
         self.moment
     }
 
-    /// True if the client begins another request while others are under way.
+    /// Returns whether the client may begin another request while others are in flight.
     pub(super) fn has_room(&self, client: usize) -> bool {
         let client = &self.all[client];
         let max = if client.kind == Kind::Pipelines { IN_FLIGHT_MAX } else { 1 };
@@ -185,7 +186,7 @@ impl Clients {
         !self.all[client].open.is_empty()
     }
 
-    /// The next request of a client.
+    /// Begins the next request of a client; `None` if its key already has too many calls to judge.
     pub(super) fn begin(&mut self, client: usize, now: Duration, rng: &mut Rng) -> Option<Request> {
         let (key, work) = match self.all[client].kind {
             Kind::Transacts if rng.below(3) > 0 => self.draw_transaction(rng),
@@ -199,7 +200,7 @@ impl Clients {
         self.begin_with(client, now, (key, work), CALLS_MAX)
     }
 
-    /// A client gives up whatever it was at and begins this.
+    /// Makes a client give up all its requests and begin this one.
     pub(super) fn begin_alone(
         &mut self,
         client: usize,
@@ -241,18 +242,18 @@ impl Clients {
         Some(request)
     }
 
-    /// True if all may have been flushed between these times.
+    /// Returns whether a flush may have run between these times.
     pub(super) fn was_flushed_between(&self, from: Duration, to: Duration) -> bool {
         let ended = |end: Option<Duration>| end.unwrap_or(Duration::MAX);
         self.flush.is_some_and(|(sent, end)| sent <= to && ended(end) >= from)
     }
 
-    /// True if one more eviction of the key can be judged.
+    /// Returns whether one more eviction of the key can be judged.
     pub(super) fn may_evict(&self, key: &str) -> bool {
         self.calls.get(key).is_none_or(|calls| calls.len() < CALLS_MAX)
     }
 
-    /// A key may be taken away from here on: by a flush, or to make room.
+    /// Records that a key may be gone from here on: by a flush or an eviction.
     pub(super) fn may_be_gone(&mut self, key: &'static str) {
         let called = self.next_moment();
         let calls = self.calls.entry(key).or_default();
@@ -289,12 +290,12 @@ impl Clients {
         }
     }
 
-    /// The request of a client, if it is still waited for.
+    /// Returns the request of a client, if the client still waits for it.
     pub(super) fn waiting(&self, client: usize, number: u64) -> Option<&Request> {
         self.all[client].open.get(&number).map(|open| &open.request)
     }
 
-    /// The request is over; with answers, or nobody knows.
+    /// Ends a request, with answers or with unknown outcome.
     pub(super) fn end(
         &mut self,
         client: usize,
@@ -316,13 +317,13 @@ impl Clients {
         }
     }
 
-    /// Whatever the client waits for, it waits no longer: nobody knows what became of it.
+    /// Makes a client give up all its requests: their outcome is unknown.
     pub(super) fn give_up(&mut self, client: usize) {
         self.all[client].open.clear();
         self.all[client].asks = None;
     }
 
-    /// The request has not run: as if it had been a read that nobody heard of.
+    /// Records that the request has not run: its calls become reads without an answer.
     pub(super) fn void(&mut self, client: usize, number: u64) {
         let Some(open) = self.all[client].open.remove(&number) else { return };
         for (key, place) in open.calls {

@@ -1,13 +1,13 @@
-//! A node's clock: it runs a little too fast or too slow all its life. The wall clock besides can be
-//! set, forwards and back.
+//! A node's clock: it runs a little too fast or too slow all its life. The wall clock can also be set,
+//! forwards and back.
 
 use std::time::Duration;
 
-/// Parts of a thousand that a clock runs in a thousand of the true time.
+/// A clock that advances by `rate` thousandths of the true time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     pub rate: u64,
-    /// How far the wall clock is off, in milliseconds.
+    /// Offset of the wall clock, in milliseconds.
     pub wall_off: i64,
 }
 
@@ -15,12 +15,12 @@ pub(super) struct Clock {
 const EPOCH_MILLIS: i64 = 1_700_000_000_000;
 
 impl Clock {
-    /// What it shows at this moment of the true time.
+    /// Returns the clock's time at this moment of the true time.
     pub(super) fn at(&self, now: Duration) -> Duration {
         scaled(now, self.rate, 1000)
     }
 
-    /// The moment of the true time at which it shows `shown`, or a little later.
+    /// Returns the true time at which the clock shows `shown`, or a little later.
     pub(super) fn when(&self, shown: Duration) -> Duration {
         scaled(shown, 1000, self.rate) + Duration::from_nanos(2)
     }

@@ -1,11 +1,11 @@
-//! What goes wrong, and when. No process ends that has the last copy of a bucket, with one exception
-//! (`overlaps.rs`): no promise is made for that.
+//! Faults, and their times. No fault ends a process that has the last copy of a bucket, with one exception
+//! (`overlaps.rs`): nothing is promised in that case.
 
-mod aimed; // Where it hurts most.
-mod disks; // Slow ones, full ones, and processes that end within a step.
-mod last; // The last blow of a history.
-mod muster; // What a last blow needs: nodes, copies, and rest.
-mod overlaps; // A pause and a death at about the same time; a pause of all who hold something.
+mod aimed; // Faults at the most dangerous moments.
+mod disks; // Slow disks, full disks, and processes that end within a step.
+mod last; // The last fault of a history.
+mod muster; // Preparations for a last fault: nodes, copies, and rest.
+mod overlaps; // A pause and a death at about the same time; a pause of all holders of a bucket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,26 +21,27 @@ use super::run::Sky;
 use super::world::{World, ms, tell};
 use crate::Rng;
 
-/// After something is mended, what it has led to goes on for so long.
+/// Time for which the consequences of a fault go on after it is repaired.
 const AFTERMATH: Duration = Duration::from_secs(4);
 
-/// Of so many histories one is richer: the others are for faults that need many of one kind to be seen.
+/// One of this many histories has more kinds of faults; the others find bugs that need many faults of one
+/// kind.
 const RICH: u64 = 5;
-/// How long a place is kept for one who leaves for a while.
+/// Time for which the place of a node that leaves for a while is kept.
 const AWAY_FOR: Duration = Duration::from_secs(20);
 
 pub(super) struct Faults {
     pub rng: Rng,
     sky: Sky,
-    /// Whether more befalls this history than others.
+    /// True if this history has more kinds of faults than others.
     is_rich: bool,
     nodes_max: u64,
     last_id: u64,
-    /// Nodes that something is wrong with, and until when they count as such.
+    /// Nodes affected by a fault, each with the time until which it counts as affected.
     bad: BTreeMap<NodeId, Duration>,
-    /// Processes that will start again, and when.
+    /// Processes that will start again, each with the time of its start.
     down: Vec<(Duration, (Saved, Peer, Clock))>,
-    /// Processes that were stopped for a while, and until when.
+    /// Processes that are stopped for a while, each with the end of its pause.
     asleep: Vec<(Duration, NodeId)>,
     pub joins: u64,
 }
@@ -74,7 +75,7 @@ impl Faults {
         world.nodes.len() + world.joining.len() + self.down.len() >= self.nodes_max as usize
     }
 
-    /// Something happens; how long until the next.
+    /// Injects a fault. Returns the pause until the next one.
     pub(super) fn strike(&mut self, world: &mut World) -> Duration {
         self.collect_who_ended(world);
         self.restart_due(world);
@@ -93,8 +94,8 @@ impl Faults {
         ms(50 + self.rng.below(1200))
     }
 
-    /// What befalls only some histories: memory that is full, processes that come back with what they kept,
-    /// a node that reaches one other only, disks that are slow or fail.
+    /// Injects a fault that only some histories have: full memory, processes that come back with the data
+    /// they kept, a node that reaches only one other, disks that are slow or fail.
     fn vary(&mut self, world: &mut World, some: NodeId) {
         match self.rng.below(9) {
             0 => self.fill_memory(world, some),
@@ -109,7 +110,7 @@ impl Faults {
         world.tell_vitals();
     }
 
-    /// What operators do.
+    /// Performs an action of an operator.
     fn calm(&mut self, world: &mut World, some: NodeId) {
         match self.rng.below(8) {
             0..=3 => self.join(world),
@@ -131,7 +132,7 @@ impl Faults {
         }
     }
 
-    /// Of a bucket that is still large; thousands of buckets would only take long.
+    /// Splits a bucket that is still large; thousands of buckets would only slow the run down.
     fn split(&mut self, world: &mut World, some: NodeId) {
         let Some(map) = world.map() else { return };
         let large = map.buckets().map(|bucket| bucket.hashmask);
@@ -144,7 +145,7 @@ impl Faults {
 
     fn storm(&mut self, world: &mut World, some: NodeId) {
         if !world.nodes.contains_key(&some) {
-            return; // It has gone while another fault took its time.
+            return; // It ended while another fault was in progress.
         }
         match self.rng.below(15) {
             0 | 1 => self.crash(world, some),
@@ -195,7 +196,7 @@ impl Faults {
         }
     }
 
-    /// A process that was counted as dead, or left for a while, comes back with what it has written down.
+    /// Restarts a process that was declared dead, or left for a while, with the data it has written down.
     fn start_who_ended(&mut self, world: &mut World) {
         if !self.is_full(world)
             && let Some(ended) = world.ended.pop()
@@ -206,7 +207,7 @@ impl Faults {
         }
     }
 
-    /// From here on it should serve as little as can be.
+    /// Fills the memory of a node. From then on it should serve as little as possible.
     fn fill_memory(&mut self, world: &mut World, some: NodeId) {
         tell!(world, "-- the memory of {some} is full");
         world.full.insert(some);
@@ -220,7 +221,8 @@ impl Faults {
             tell!(world, "-- {some} is stopped");
             self.bad.insert(some, Duration::MAX);
             world.nodes.get_mut(&some).expect("chosen from the nodes").is_stopped = true;
-            // Often for about as long as it takes others to go on without it, while clients still wait for it.
+            // Often for about as long as the others need to fail over, while clients still wait for this
+            // node.
             let long = match self.rng.below(4) {
                 0 => return,
                 1 => 300 + self.rng.below(1_100),
@@ -270,8 +272,8 @@ impl Faults {
         }
     }
 
-    /// One node and some of the others do not reach each other; the rest reach all. It is that one node's
-    /// fault, so none of the others may be lost with it.
+    /// Cuts the links between one node and all others but one; the rest reach each other. The fault is that
+    /// one node's, so none of the others may be lost with it.
     fn cut_from_some(&mut self, world: &mut World, some: NodeId) {
         let leader = self.leader_of(world).map(|(leader, _)| leader);
         let some = leader.filter(|_| self.rng.below(2) == 0).unwrap_or(some);
@@ -342,7 +344,7 @@ impl Faults {
         }
     }
 
-    /// Everything is mended for good.
+    /// Repairs everything for good.
     pub(super) fn end(&mut self, world: &mut World) {
         self.heal(world);
         self.collect_who_ended(world);
@@ -351,7 +353,7 @@ impl Faults {
         }
     }
 
-    /// Whether every bucket has a copy on a node that nothing is wrong with, if something is with these.
+    /// Returns whether every bucket has a copy on an unaffected node if these nodes are affected as well.
     fn spares(&mut self, world: &World, more: &[NodeId]) -> bool {
         let Some(map) = world.map() else { return false };
         let now = world.now;
@@ -363,9 +365,10 @@ impl Faults {
         map.buckets().all(|bucket| bucket.holders.iter().any(is_well))
     }
 
-    /// Whether enough are well of the voters, whoever is asked, and of all who may be voters in a moment.
+    /// Returns whether a majority is unaffected without `missing`: of the voters, in the view of every node,
+    /// and of all members, who may become voters soon.
     fn has_majority_without(&self, world: &World, missing: NodeId) -> bool {
-        // Whoever leaves, or is no member any more, may have no vote when the missing one is missed.
+        // A node that leaves, or is no longer a member, may have no vote when the missing one is noticed.
         let Some(map) = world.map() else { return false };
         let stays = |node: &Node| map.member(node.me.id).is_some() && !node.control.is_leaving();
         let is_well = |node: &&NodeId| {
@@ -377,7 +380,7 @@ impl Faults {
             voters.is_empty() || 2 * voters.iter().filter(is_well).count() > voters.len()
         };
         let members: BTreeSet<NodeId> = map.members().iter().map(|member| member.id).collect();
-        // On the way from one voter to three there are two for a moment, and no change can do without either.
+        // On the way from one voter to three there are briefly two, and no change can commit without both.
         let is_seated = |voters: &BTreeSet<NodeId>| members.len() < 3 || voters.len() >= 3;
         is_enough(&members)
             && world.nodes.values().all(|node| {

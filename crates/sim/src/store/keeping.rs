@@ -1,5 +1,5 @@
-//! What a process that ends in good order leaves on its disk, and the next one finds there; and what one that
-//! was given up keeps in memory (`server/src/keep.rs`).
+//! Data that a process leaves on its disk when it ends in good order, for the next one to find; and data that
+//! a process keeps in memory when it was declared dead (`server/src/keep.rs`).
 
 use cluster::control::{Gone, Input, Kept, Offer};
 use cluster::data::{Plane, SlotState};
@@ -27,7 +27,7 @@ impl Copies {
         Some(Copies { generation: map.generation(), buckets, slots: node.plane.take_copies() })
     }
 
-    /// Another process reads them; what its control plane is told.
+    /// Gives the copies to another process. Returns the input for its control plane.
     pub(super) fn give_to(self, node: &mut Node) -> Input {
         node.plane.kept_in = Some(self.generation);
         node.plane.keep(self.slots);
@@ -45,8 +45,8 @@ impl Copies {
 }
 
 impl World {
-    /// The process ends, and writes down what it held if that may be of use. One that was given up keeps it
-    /// in memory, with its log and its vote, and is back in a moment (`server/src/life.rs`).
+    /// Ends the process, which saves its data if that may be of use. A process that was declared dead keeps
+    /// it in memory, with its log and its vote, and comes back soon (`server/src/life.rs`).
     pub(super) fn end(&mut self, id: NodeId, gone: &Gone) {
         let is_of_use = matches!(gone, Gone::LeftFor(_) | Gone::Outcast);
         let Some(node) = self.nodes.get(&id) else { return };
@@ -56,7 +56,7 @@ impl World {
         let ended = self.kill(id).filter(|_| is_of_use);
         let Some((disk, me, clock)) = ended else { return };
         if *gone == Gone::Outcast && saved.is_blank() {
-            // It was let in and never heard of again: it has nothing to come back with.
+            // It was admitted but never received anything: it has nothing to come back with.
         } else if *gone == Gone::Outcast {
             self.returning.insert(id, (saved, me, clock));
             let after = ms(20 + self.rng.below(300));

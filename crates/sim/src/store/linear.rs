@@ -1,6 +1,6 @@
-//! Whether the history of one key can be put into one order: each operation at one moment between its
-//! call and its answer, each answer what the operations before it make it. (The search of Wing and
-//! Gong, with Lowe's memory of where it has been.)
+//! Linearizability of the history of one key: is there an order in which each operation happens at one moment
+//! between its call and its answer, and each answer follows from the operations before it? (The search of
+//! Wing and Gong, with Lowe's memory of the states already visited.)
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ pub(super) enum Op {
     Del,
     Append(String),
     Incr,
-    /// A value that is to expire.
+    /// Sets a value that expires.
     Lend(String),
 }
 
@@ -20,7 +20,7 @@ pub(super) enum Answer {
     Value(Option<String>),
     Done,
     Count(i64),
-    /// A lock, in this reign of its slot.
+    /// A lock was granted, in this reign of its slot.
     Granted(u64),
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Call {
     pub answered: Option<(u64, Answer)>,
 }
 
-/// What an operation makes of a value, and what it answers.
+/// Returns the value after an operation, and the answer.
 fn applied(value: Option<&str>, op: &Op) -> (Option<String>, Answer) {
     match op {
         Op::Get => (value.map(str::to_owned), Answer::Value(value.map(str::to_owned))),
@@ -50,7 +50,7 @@ fn applied(value: Option<&str>, op: &Op) -> (Option<String>, Answer) {
     }
 }
 
-/// The search looks at so many states at most.
+/// Maximum number of states that the search visits.
 const STATES_MAX: usize = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,15 +64,15 @@ pub(super) enum Verdict {
 pub(super) fn judge(calls: &[Call]) -> Verdict {
     let mut calls: Vec<&Call> = calls.iter().collect();
     calls.sort_by_key(|call| call.called);
-    // A pending read tells nothing and does nothing.
+    // An unanswered read proves nothing and changes nothing.
     calls.retain(|call| call.answered.is_some() || call.op != Op::Get);
     Search { calls, seen: BTreeSet::new() }.run()
 }
 
-/// Which calls have their place already.
+/// Bit set of the calls that have their place already.
 type Done = [u64; 5];
 
-/// Clients make so many calls of one key; some more can be judged together.
+/// Maximum number of calls that clients make for one key; the search can judge some more.
 pub(super) const CALLS_MAX: usize = 250;
 pub(super) const JUDGED_MAX: usize = 64 * 5;
 
@@ -81,7 +81,7 @@ fn is_done(done: &Done, place: usize) -> bool {
 }
 
 struct Search<'a> {
-    /// In the order in which they were called.
+    /// Calls in the order in which they were made.
     calls: Vec<&'a Call>,
     seen: BTreeSet<(Done, Option<String>)>,
 }
@@ -113,8 +113,8 @@ impl Search<'_> {
         Verdict::Not
     }
 
-    /// What may come next: whatever was called before the first answer that is still to be explained.
-    /// What was answered comes before what was not, which may never have happened.
+    /// Returns the calls that may come next: those made before the first answer that is still to be
+    /// explained. Answered calls come before unanswered ones, which may never have happened.
     fn candidates(&self, open: &[usize]) -> Vec<usize> {
         let answered = |place: &usize| self.calls[*place].answered.as_ref().map(|(at, _)| *at);
         let first = open.iter().filter_map(answered).min().unwrap_or(u64::MAX);

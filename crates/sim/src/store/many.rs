@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::run::{Failure, Report, Run, run};
 
-/// Which histories: as `like`, with each of the seeds.
+/// The histories to run: as `like`, with each of the seeds.
 #[derive(Clone, Debug)]
 pub struct Many {
     pub seeds: Range<u64>,
@@ -14,7 +14,7 @@ pub struct Many {
     pub threads: usize,
 }
 
-/// What came of all of them together.
+/// Totals of all histories.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Sum {
     pub histories: u64,
@@ -48,8 +48,8 @@ impl Sum {
 }
 
 impl Many {
-    /// Runs them all, or until one fails: then it is the one with the smallest seed among those that
-    /// had begun. `progress` hears how many are done.
+    /// Runs all histories, or until one fails: then returns the failure with the smallest seed among those
+    /// that had begun. `progress` receives the number of histories done.
     pub fn run(&self, progress: impl Fn(u64) + Sync) -> Result<Sum, Failure> {
         let next = AtomicU64::new(self.seeds.start);
         let failed = AtomicBool::new(false);

@@ -1,6 +1,6 @@
-//! A story of two sides: a cluster of two is cut apart, one or both go on alone because clients turn to
-//! them, one may grow; then they meet, and are one again. Judged key by key by somebody who has noted what
-//! was acknowledged where.
+//! A split brain scenario: a cluster of two is partitioned, one or both sides go on alone because clients ask
+//! them, one may grow; then they can reach each other, and merge. The result is judged key by key against a
+//! record of what each side acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,19 +23,19 @@ use crate::Rng;
 
 const KEYS: [&str; 12] =
     ["a", "b{1}", "c{1}", "d", "e", "f", "g{1}", "h", "i{2}", "j{2}", "k", "l"];
-/// After the sides can reach each other they must be one within this time.
+/// Maximum time until the sides are one after they can reach each other.
 const ONE_WITHIN: Duration = Duration::from_secs(120);
 
-/// What came of a story.
+/// Result of a scenario.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Reunion {
     pub taken: u64,
     pub conflicts: u64,
-    /// How many sides went on.
+    /// Number of sides that went on.
     pub sides: usize,
 }
 
-/// A key as one side has left it. Without a certain answer nothing is known.
+/// The value of a key as one side has left it; unknown without a definite answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Left {
     As(Option<String>),
@@ -47,11 +47,11 @@ struct Story {
     rng: Rng,
     numbers: u64,
     before: BTreeMap<&'static str, Option<String>>,
-    /// By the node that the side began with: what was changed there.
+    /// The changes on each side, by the node that the side began with.
     sides: BTreeMap<NodeId, BTreeMap<&'static str, Left>>,
 }
 
-/// One story from a seed. An error says what was wrong with its end.
+/// Runs one scenario from a seed. An error says what was wrong with its result.
 pub fn meet(seed: u64, sabotage: Option<Sabotage>, tells: bool) -> Result<Reunion, String> {
     let _broken = Sabotage::begin(sabotage);
     let mut story = Story::begin(seed, sabotage, tells)?;
@@ -80,7 +80,7 @@ impl Story {
         world.join(2, second);
         let (numbers, before, sides) = Default::default();
         let mut story = Story { world, rng, numbers, before, sides };
-        // Sometimes they part before the second has a copy of everything.
+        // Sometimes the partition begins before the second node has a copy of everything.
         let is_early = story.rng.below(4) == 0;
         story.wait("they are even", ms(60_000), |story| {
             is_at_rest(&story.world) || is_early && story.both_vote_and_hold()
@@ -95,7 +95,7 @@ impl Story {
         Ok(story)
     }
 
-    /// Both are voters, and both hold something.
+    /// Returns whether both nodes are voters, and both hold something.
     fn both_vote_and_hold(&self) -> bool {
         let is_there = |node: &super::node::Node| {
             let holds = |map: &cluster::map::Map| map.load(node.me.id).total() > 0;
@@ -124,7 +124,7 @@ impl Story {
         Ok(())
     }
 
-    /// A third node joins this side; the other side does not see it.
+    /// Adds a third node to this side; the other side cannot reach it.
     fn grow(&mut self, side: NodeId) -> Result<(), String> {
         let other = NodeId(3 - side.0);
         let third = NodeId(3);
@@ -139,7 +139,7 @@ impl Story {
         })
     }
 
-    /// Both sides are written to, as far as they go on.
+    /// Writes to the sides that went on.
     fn live_apart(&mut self) -> Result<(), String> {
         let sides: Vec<NodeId> = self.sides.keys().copied().collect();
         for step in 0..6 + self.rng.below(30) {
@@ -156,7 +156,7 @@ impl Story {
                 Op::Del | Op::Get | Op::Append(_) | Op::Incr | Op::Lend(_) => Left::As(None),
             };
             let left = match self.run_op(key, side, &op)? {
-                // It was not there: in a bucket that began anew.
+                // The key was not there: its bucket was recreated without it.
                 Some(Answer::Count(0)) => continue,
                 Some(Answer::Count(_) | Answer::Done | Answer::Value(_) | Answer::Granted(_)) => {
                     left
@@ -170,7 +170,7 @@ impl Story {
         Ok(())
     }
 
-    /// Where each side is with each key: of an item, or of its tomb.
+    /// Returns the version of each key that a side has changed: of the item, or of its tombstone.
     fn versions(&self) -> BTreeMap<(NodeId, &'static str), Version> {
         let mut versions = BTreeMap::new();
         for (side, changed) in &self.sides {
@@ -203,7 +203,7 @@ impl Story {
         tell!(self.world, "-- they can reach each other");
         let cut = core::mem::take(&mut self.world.network.cut);
         let all: BTreeSet<u64> = self.world.nodes.keys().map(|node| node.0).collect();
-        // Sometimes they lose each other again while they are at it.
+        // Sometimes they lose each other again during the merge.
         let mut again = (self.rng.below(3) == 0).then(|| self.world.now + ms(self.rng.below(800)));
         let mut healed_at = None;
         self.wait("they become one", ONE_WITHIN, |story| {
@@ -226,8 +226,8 @@ impl Story {
         })
     }
 
-    /// What only one side has touched is as that side left it; of what both have touched the later stands
-    /// and is reported; all else is as it was.
+    /// Checks the result: a key that only one side has changed is as that side left it; of a key that both
+    /// have changed the later value wins, and the conflict is reported; every other key is as it was before.
     fn judge(&mut self, versions: &BTreeMap<(NodeId, &str), Version>) -> Result<Reunion, String> {
         let ledgers = self.world.nodes.values().map(|node| &node.merging.ledger);
         let mut reunion = Reunion { sides: self.sides.len(), ..Reunion::default() };
@@ -298,7 +298,7 @@ impl Story {
         Ok(())
     }
 
-    /// Runs an operation on this side. No answer if nobody knows whether it ran.
+    /// Runs an operation on this side. Returns `None` if it is unknown whether it ran.
     fn run_op(
         &mut self,
         key: &'static str,

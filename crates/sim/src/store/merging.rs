@@ -1,5 +1,5 @@
-//! A side that yields hands over what it wrote: what `server/src/merge` does with links and threads, one
-//! question at a time.
+//! The losing side of a split brain hands over its writes: the work that `server/src/merge` does with links
+//! and threads, one question at a time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use super::Sabotage;
 use super::node::Node;
 use super::world::{Event, World, ms, tell};
 
-/// What a process has to do with other sides of the cluster.
+/// State of a process that merges with other sides of the cluster.
 #[derive(Default)]
 pub(super) struct Merging {
     giver: Option<Giver>,
-    /// What it brings, being a member; otherwise it yields.
+    /// Buckets that it brings, being a member; `None` if its side has lost.
     brings: Option<Vec<Hashmask>>,
-    /// Whom it asks; nobody if the link is broken.
+    /// The node it asks; `None` if the link is broken.
     asks: Option<NodeId>,
-    /// A new link to each.
+    /// One for each peer; a new link of the peer gets a new one.
     takers: BTreeMap<Peer, Taker>,
     /// Answers that wait for backups.
     held: Vec<(Peer, Tickets, Reply)>,
@@ -37,7 +37,7 @@ pub(super) struct Merging {
 }
 
 impl World {
-    /// The process serves nobody any more, and hands over what it has.
+    /// Starts the handover of all data by a process that no longer serves anybody.
     pub(super) fn begin_to_yield(&mut self, id: NodeId) {
         let goes_at_once = self.sabotage == Some(Sabotage::GoesBeforeMerged);
         let Some(node) = self.nodes.get_mut(&id) else { return };
@@ -51,7 +51,7 @@ impl World {
         self.push(ms(5), Event::HandOver { from });
     }
 
-    /// The process has come back too late with these.
+    /// Starts the handover of these buckets by a process that has come back too late with them.
     pub(super) fn begin_to_bring(&mut self, id: NodeId, buckets: Vec<Hashmask>) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.merging.giver = Some(Giver::of(buckets.iter().copied()));
@@ -60,7 +60,7 @@ impl World {
         self.push(ms(5), Event::HandOver { from });
     }
 
-    /// The next question, or the last once more.
+    /// Sends the next question, or the last one once more.
     pub(super) fn hand_over(&mut self, from: Peer) {
         let Some(node) = self.nodes.get_mut(&from.id).filter(|node| node.me == from) else {
             return;
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    /// A question has come.
+    /// Handles a question.
     pub(super) fn on_merge(&mut self, to: NodeId, from: Peer, question: Question, is_new: bool) {
         let now = self.now;
         let Some(node) = self.nodes.get_mut(&to).filter(|node| !node.is_stopped) else {
@@ -123,7 +123,7 @@ impl World {
         self.after(to);
     }
 
-    /// An answer has come.
+    /// Handles an answer.
     pub(super) fn on_merged(&mut self, to: Peer, by: NodeId, reply: Reply) {
         if self.network.is_cut(by, to.id) {
             return self.link_breaks(to);
@@ -133,7 +133,7 @@ impl World {
         let after = match giver.answered(reply) {
             Course::On => Duration::ZERO,
             Course::Elsewhere(at) => {
-                // Ports are ids here.
+                // Ports are node ids here.
                 node.merging.asks = Some(NodeId(u64::from(at.peer)));
                 ms(1)
             }
@@ -142,7 +142,7 @@ impl World {
         self.push(after, Event::HandOver { from: to });
     }
 
-    /// A rule broken on purpose: what a process has that was counted as dead is taken for newer.
+    /// Breaks a rule on purpose: data of a process that was declared dead counts as newer.
     pub(super) fn merge_after_death(&mut self, id: NodeId) {
         let (Some(dead), Some(map)) = (self.nodes.get(&id), self.map()) else { return };
         let mut kept = Vec::new();
@@ -177,7 +177,7 @@ impl World {
         }
     }
 
-    /// Those who were members before a takeover say hello, as far as they reach each other.
+    /// Makes members from before a takeover greet each other, as far as they reach each other.
     pub(super) fn meet_estranged(&mut self) {
         let mut met = Vec::new();
         for node in self.nodes.values().filter(|node| !node.is_stopped) {
@@ -201,7 +201,7 @@ impl World {
 }
 
 impl Node {
-    /// `server/src/merge/take.rs`.
+    /// Answers a question, as `server/src/merge/take.rs` does.
     fn answer_merge(&mut self, now: Duration, from: Peer, question: Question) {
         if !self.has_lease(now) {
             return self.merging.answers.push((from, Reply::NotNow));
@@ -258,7 +258,7 @@ impl Node {
         self.release_merged();
     }
 
-    /// Rules broken on purpose: what was taken away here is forgotten, or what was changed here is.
+    /// Breaks rules on purpose: forgets the deletions made here, or all changes made here.
     fn bend_merge(&self, slot: Slot) {
         let (forgets, looks_away) =
             (self.breaks(Sabotage::NoTombs), self.breaks(Sabotage::LastComeWins));
@@ -275,7 +275,7 @@ impl Node {
         });
     }
 
-    /// Answers whose writes are safe, or will never be.
+    /// Sends answers whose writes are safe, or will never be.
     pub(super) fn release_merged(&mut self) {
         for (to, mut tickets, reply) in core::mem::take(&mut self.merging.held) {
             let passages: Vec<Passage> =

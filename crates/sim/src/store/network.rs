@@ -1,4 +1,4 @@
-//! What is between nodes: control messages, which come late, twice or never; and data streams, which
+//! The network between nodes: control messages, which arrive late, twice or never; and data streams, which
 //! deliver in order until they break.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -9,52 +9,52 @@ use cluster::map::{NodeId, Peer};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct StreamId(pub u64);
 
-/// Which way bytes go on a stream.
+/// The direction of bytes on a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Way {
-    /// From who dialled: frames.
+    /// From the node that dialled: frames.
     Out,
-    /// Answers.
+    /// To the node that dialled: answers.
     Back,
 }
 
-/// Of a thousand messages: so few that it never is all those of a lease.
+/// Lost messages of a thousand; with fewer than this, never all messages of a lease are lost.
 const FEW_LOST: u64 = 10;
 
 pub(super) struct Stream {
     pub from: Peer,
     pub to: Peer,
-    /// Under way, each with the time it arrives at the earliest.
+    /// Bytes in flight, each with its earliest time of arrival.
     pub queues: BTreeMap<Way, VecDeque<(Duration, Vec<u8>)>>,
 }
 
-/// How messages travel.
+/// Delays and losses of messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weather {
     pub delay_us: (u64, u64),
-    /// Of a thousand control messages.
+    /// Lost control messages, and doubled ones, of a thousand.
     pub lost: u64,
     pub doubled: u64,
-    /// Of ten thousand deliveries on a stream, so many are its last.
+    /// Deliveries on a stream, of ten thousand, after which it breaks.
     pub broken: u64,
 }
 
 pub(super) struct Network {
     pub weather: Weather,
-    /// From the first nothing reaches the second.
+    /// Pairs of nodes: nothing from the first reaches the second.
     pub cut: BTreeSet<(NodeId, NodeId)>,
-    /// Messages between these two take so much longer.
+    /// Extra delay of messages from the first to the second.
     pub slow: BTreeMap<(NodeId, NodeId), Duration>,
     pub streams: BTreeMap<StreamId, Stream>,
-    /// Control messages wait while nothing passes, as on a connection; else they are lost.
+    /// True if control messages wait while nothing passes, as on a connection; else they are lost.
     pub queues: bool,
-    /// When the last cut or slow way was mended.
+    /// Time when the last cut or slow way was repaired.
     pub mended_at: Duration,
     last: u64,
 }
 
 impl Stream {
-    /// Who gets what goes this way.
+    /// Returns the sender and the receiver of this direction.
     pub(super) fn ends(&self, way: Way) -> (Peer, Peer) {
         match way {
             Way::Out => (self.from, self.to),
@@ -66,7 +66,7 @@ impl Stream {
         self.queues.entry(way).or_default()
     }
 
-    /// The next bytes, if they have come.
+    /// Returns the next bytes, if they have arrived.
     pub(super) fn arrived(&mut self, way: Way, now: Duration) -> Option<Vec<u8>> {
         let queue = self.queue(way);
         queue.front().filter(|(at, _)| *at <= now)?;
@@ -87,13 +87,13 @@ impl Network {
         }
     }
 
-    /// Whether whoever asks is sure to be heard in time, for so long already.
+    /// Returns whether every request was sure to get through in time for the last `long`.
     pub(super) fn is_smooth(&self, now: Duration, long: Duration) -> bool {
         let is_whole = self.cut.is_empty() && self.slow.is_empty();
         is_whole && self.weather.lost < FEW_LOST && self.mended_at + long <= now
     }
 
-    /// All ways are open again.
+    /// Opens all ways again.
     pub(super) fn mend(&mut self, now: Duration) {
         self.cut.clear();
         self.slow.clear();
@@ -117,12 +117,12 @@ impl Network {
         id
     }
 
-    /// The next bytes of a stream that have come by then.
+    /// Returns the next bytes of a stream that have arrived by then.
     pub(super) fn next_bytes(&mut self, id: StreamId, way: Way, by: Duration) -> Option<Vec<u8>> {
         self.streams.get_mut(&id)?.arrived(way, by)
     }
 
-    /// Puts bytes on a stream; when they arrive, if there is such a stream.
+    /// Puts bytes on a stream. Returns their time of arrival, if there is such a stream.
     pub(super) fn push(
         &mut self,
         (id, way): (StreamId, Way),

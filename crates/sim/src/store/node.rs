@@ -1,5 +1,5 @@
-//! One process: what a server's threads do, one thing at a time. Nothing is decided here; where the
-//! server has a file for it, it is named.
+//! One process: the work of a server's threads, one step at a time. Nothing is decided here; where the server
+//! has a file for the same work, a comment names it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,47 +30,47 @@ pub(super) struct Node {
     pub plane: SimPlane,
     pub mover: Mover,
     pub orders: Vec<Order>,
-    /// When the mover's thread looks next, by the true time.
+    /// Time of the next run of the mover's thread, by the true time.
     pub mover_due: Duration,
     intakes: BTreeMap<Peer, Intake>,
-    /// Intakes of processes that are no members any more: their connections last until somebody closes them.
+    /// Intakes of processes that are no longer members: their connections last until somebody closes them.
     former_intakes: BTreeMap<Peer, Intake>,
-    /// What came on a stream and is not taken in yet.
+    /// Bytes that arrived on a stream and are not taken in yet.
     incoming: BTreeMap<StreamId, Vec<u8>>,
-    /// Answers that are not whole yet.
+    /// Incomplete answers.
     answers: BTreeMap<StreamId, Vec<u8>>,
     pub lease_until: Duration,
     pub disk: Saved,
-    /// The time its disk takes to write something.
+    /// Time that its disk takes for a write.
     pub disk_takes: Duration,
-    /// Effects to carry out when the disk is done, if it is at work.
+    /// Effects to carry out when the disk is done, if it is writing.
     pub waits_to_do: Option<Vec<Effect>>,
     pub applier: Applier,
     pub is_stopped: bool,
-    /// Since when it has not been stopped.
+    /// Time since which it has not been stopped.
     pub runs_since: Duration,
-    /// What came while the process was stopped.
+    /// Input that arrived while the process was stopped, or its control thread waited for the disk.
     pub inbox: Vec<Input>,
     pub requests: Vec<Request>,
     pub counter: Counter,
     pub sabotage: Option<Sabotage>,
-    /// What clients are to be told.
+    /// Answers to be sent to clients.
     pub told: Vec<(Request, Told)>,
     /// Writes that are being acknowledged now.
     pub acknowledged: Vec<Written>,
-    /// What the control plane is to be told.
+    /// Input to be given to the control plane.
     pub inputs: Vec<Input>,
     pub broken: Option<String>,
     pub merging: Merging,
 }
 
-/// What a write made of its slot.
+/// State of a slot after a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
     pub slot: Slot,
     pub reign: LogIndex,
     pub version: Version,
-    /// Nodes that counted as copies when it was made.
+    /// Number of nodes that counted as copies at the time of the write.
     pub copies: usize,
 }
 
@@ -117,12 +117,12 @@ impl Node {
         self.clock.at(now) < self.lease_until
     }
 
-    /// Whether it answers for the slot at this moment.
+    /// Returns whether it answers for the slot at this moment.
     pub(super) fn serves(&self, slot: Slot, now: Duration) -> bool {
         self.has_lease(now) && self.plane.with_slot(slot, |it| it.duty().is_serving())
     }
 
-    /// Returns whether it is between two primaries with the slot's bucket, as the first.
+    /// Returns whether it is the old primary in a handover of the slot's bucket.
     pub(super) fn is_handing_over(&self, slot: Slot) -> bool {
         self.plane.with_slot(slot, |it| it.duty().role() == Role::Paused)
     }
@@ -163,7 +163,7 @@ impl Node {
         self.orders.push(Order::MapChanged);
     }
 
-    /// Its links and what has come in, for who looks for a mistake.
+    /// Describes its links and the bytes that have arrived, for debugging.
     pub(super) fn wires(&self) -> String {
         let links = self.plane.links.borrow();
         let out = links.living().map(|(.., link)| {
@@ -188,7 +188,7 @@ impl Node {
 
     // ---- Streams (`worker/links.rs`).
 
-    /// Another process has dialled; the number of the frame that is wanted from it.
+    /// Accepts a connection of another process. Returns the number of the next frame wanted from it.
     pub(super) fn accept(&mut self, from: Peer, stream: StreamId) -> u64 {
         self.former_intakes.remove(&from);
         let intake = self.intakes.entry(from).or_default();
@@ -205,7 +205,7 @@ impl Node {
         }
     }
 
-    /// Frames have come; the bytes to answer.
+    /// Takes in frames that have arrived. Returns the bytes to answer.
     pub(super) fn on_frames(&mut self, stream: StreamId, from: Peer, bytes: &[u8]) -> Vec<u8> {
         let mut back = Vec::new();
         let Some(mut unread) = self.incoming.remove(&stream) else { return back };
@@ -242,7 +242,7 @@ impl Node {
         back
     }
 
-    /// Streams with something that waits for the map.
+    /// Returns the streams with bytes that wait for a newer map.
     pub(super) fn waiting_streams(&self) -> Vec<StreamId> {
         let waits = self.incoming.iter().filter(|(_, unread)| !unread.is_empty());
         waits.map(|(stream, _)| *stream).collect()
@@ -288,14 +288,15 @@ impl Node {
         }
     }
 
-    /// The process has lost the connection on which this one had sent (a rule broken on purpose).
+    /// Frees the copies that are being filled, as if the connection they came on was lost (a rule broken on
+    /// purpose).
     pub(super) fn free_what_came(&mut self) {
         for slot in Slot::all() {
             self.plane.with_slot(slot, |state| state.abandon_filling(self.plane.seed()));
         }
     }
 
-    /// The process ends: what waits is never answered.
+    /// Ends the process. Returns the waiting requests, which are never answered.
     pub(super) fn end(&mut self) -> Vec<Request> {
         self.counter.end()
     }

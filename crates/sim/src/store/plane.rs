@@ -1,5 +1,5 @@
-//! What the data plane stands on here: plain memory. A call inside another that the server's locks
-//! would not allow panics (`RefCell`).
+//! The simulated surroundings of the data plane: plain memory. A nested call that the server's locks would
+//! not allow panics (`RefCell`).
 
 use core::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use store::Seed;
 
 use super::network::StreamId;
 
-/// The way out to one process.
+/// The outgoing link to one process.
 pub(super) struct Link {
     pub peer: Peer,
     pub backlog: Backlog,
@@ -26,22 +26,22 @@ pub(super) struct Link {
 
 pub(super) struct SimPlane {
     pub me: Peer,
-    /// The generation of what was found on the disk.
+    /// The generation of the data found on the disk.
     pub kept_in: Option<Generation>,
     seed: Seed,
-    /// The node's clock.
+    /// The time of the node's clock.
     pub now: Cell<Duration>,
     view: RefCell<Option<Arc<View>>>,
     slots: Vec<RefCell<SlotState>>,
     epoch: Cell<u64>,
     pub links: RefCell<LinkTable<Link>>,
     outgoing: RefCell<Option<Outgoing>>,
-    /// For the control plane.
+    /// Reports for the control plane.
     pub reports: RefCell<Vec<Report>>,
-    /// When something came of each primary.
+    /// Time of the last sign of life from each primary.
     pub heard: RefCell<BTreeMap<NodeId, Duration>>,
     pub pending: RefCell<BTreeSet<NodeId>>,
-    /// Bytes for streams.
+    /// Bytes to be sent on streams.
     pub sent: RefCell<Vec<(StreamId, Vec<u8>)>>,
 }
 
@@ -68,12 +68,13 @@ impl SimPlane {
         self.view.borrow().as_ref().map(|view| Arc::clone(view.map()))
     }
 
-    /// The map as clients' commands see it.
+    /// Returns the map as clients' commands see it.
     pub(super) fn view(&self) -> Option<Arc<View>> {
         self.view.borrow().clone()
     }
 
-    /// The other end of a link has refused a frame of a slot. Counted before its acknowledgement.
+    /// Records that the other end of a link has refused a frame of a slot. Counted before its
+    /// acknowledgement.
     pub(super) fn refused_by(&self, link: LinkId, slot: Slot, frame: FrameNumber) {
         if self.with_slot(slot, |state| state.refused(link, frame)) {
             self.with_link(link, |link| link.refusals.note(slot));
@@ -81,7 +82,7 @@ impl SimPlane {
         self.epoch.set(self.epoch.get() + 1);
     }
 
-    /// Makes links to new members, and lets go of those who are none any more.
+    /// Creates links to new members, and drops links to former members.
     pub(super) fn follow_members(&self, members: &[Peer]) {
         let now = self.now.get();
         let part = |link: &mut Link| {
@@ -95,14 +96,14 @@ impl SimPlane {
         self.links.borrow_mut().follow(members, part, make);
     }
 
-    /// Everything that was in sync once, as a process that ends writes it down (`keep.rs`).
+    /// Takes all copies that were in sync once, as a process that ends saves them (`keep.rs`).
     pub(super) fn take_copies(&self) -> Vec<(Slot, SlotState)> {
         let kept = self.slots.iter().zip(Slot::all());
         let kept = kept.filter(|(state, _)| state.borrow().duty().has_copy());
         kept.map(|(state, slot)| (slot, state.take())).collect()
     }
 
-    /// Reads it again, for another process.
+    /// Loads saved copies into another process.
     pub(super) fn keep(&self, copies: Vec<(Slot, SlotState)>) {
         for (slot, state) in copies {
             self.slots[slot.index()].replace(state.into_stale());
@@ -118,7 +119,7 @@ impl SimPlane {
         self.links.borrow().living().any(|(.., link)| !link.refusals.is_empty())
     }
 
-    /// Looks at a link. One that is long gone has nothing, as a new one.
+    /// Reads from a link. One that is long gone has nothing, like a new one.
     fn link<R: Default>(&self, id: LinkId, look: impl FnOnce(&Link) -> R) -> R {
         self.links.borrow().get(id).map(look).unwrap_or_default()
     }
@@ -165,7 +166,7 @@ impl ServingPlane for SimPlane {
 
     fn publish_counts(&self, _slot: Slot, _state: &SlotState) {}
 
-    /// Only of slots that are not locked: a walk has let the one before go.
+    /// Finds only slots that are not locked: a walk has unlocked the one before.
     fn next_occupied(&self, from: Slot) -> Option<Slot> {
         Slot::all().skip(from.index()).find(|slot| self.key_count_of(*slot) > 0)
     }

@@ -1,5 +1,5 @@
-//! One history from a seed: a cluster that grows, clients, faults; then all is mended, everything comes
-//! to rest, and the history is judged.
+//! One history from a seed: a cluster that grows, clients, faults; then all faults are repaired, everything
+//! comes to rest, and the history is judged.
 
 use core::fmt;
 use std::time::Duration;
@@ -15,41 +15,41 @@ use super::node::Node;
 use super::world::{World, ms};
 use crate::Rng;
 
-/// The most that the wall clocks of two nodes differ.
+/// Maximum difference between the wall clocks of two nodes.
 const SKEW_MAX: Duration = Duration::from_secs(4);
 
-/// What kind of days these are.
+/// The conditions of a history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sky {
     /// Nodes come and go, buckets split, settings change.
     Calm,
-    /// Besides, machines and networks fail.
+    /// In addition, machines and networks fail.
     Stormy,
 }
 
-/// What a run is like.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub seed: u64,
     pub sky: Sky,
     pub sabotage: Option<Sabotage>,
-    /// Tells on the standard output what happens.
+    /// True if the run prints its events to the standard output.
     pub tells: bool,
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Report {
     pub answered: u64,
     pub acknowledged: u64,
     pub members: usize,
-    /// A bucket began again without all it had, so nothing was promised.
+    /// True if a bucket was recreated without all its data, so that nothing was promised for it.
     pub lost: bool,
-    /// Histories too tangled to judge.
+    /// Number of keys whose history was too tangled to judge.
     pub unknown: usize,
 }
 
-/// An invariant is broken. Shown, it says how to see it again.
+/// A broken invariant. Its text says how to reproduce it.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub run: Run,
@@ -77,10 +77,10 @@ impl fmt::Display for Run {
 }
 
 const BUSY: Duration = Duration::from_secs(14);
-/// After the last fault all must be at rest within this time.
+/// Maximum time until everything is at rest after the last fault.
 const REST_WITHIN: Duration = Duration::from_secs(120);
 
-/// Tells how to see a run again if the code under test panics.
+/// Prints how to reproduce a run if the code under test panics.
 struct OnPanic(Run);
 
 impl Drop for OnPanic {
@@ -109,7 +109,7 @@ pub fn run(run: Run) -> Result<Report, Failure> {
     let nodes_max = 1 + rng.below(9);
     let mut faults = Faults::new(run.seed, run.sky, nodes_max);
     let fill_rate = [None, Some(128 << 10), Some(1 << 20)][rng.below(3) as usize];
-    // With hundreds of buckets a history takes long; single ones are split all the same.
+    // With hundreds of buckets a history takes long; operators still split single ones.
     let min_buckets = 1;
     let backups = 1 + rng.below(2) as u8;
     // Some clusters promise less, some more.
@@ -160,7 +160,7 @@ pub(super) fn come_to_rest(world: &mut World) -> Result<(), String> {
     if let Some(broken) = &world.broken {
         return Err(broken.clone());
     }
-    // Clients finish what they are at, and read every key once more.
+    // Clients finish their requests, and read every key once more.
     world.is_busy = false;
     world.run_until(world.now + ms(4_000));
     for (client, key) in (0..world.clients.all.len()).cycle().zip(KEYS) {
@@ -174,7 +174,7 @@ pub(super) fn come_to_rest(world: &mut World) -> Result<(), String> {
     world.checkers.compare_copies(&world.nodes)
 }
 
-/// Lets time pass until a client is answered; false if it is not in time.
+/// Runs until a client is answered; returns false if it is not answered in time.
 fn is_answered(world: &mut World, client: usize, within: Duration) -> bool {
     let until = world.now + within;
     while world.now < until && world.clients.is_waiting(client) && world.broken.is_none() {
@@ -183,7 +183,7 @@ fn is_answered(world: &mut World, client: usize, within: Duration) -> bool {
     !world.clients.is_waiting(client)
 }
 
-/// At rest every node answers a walk over its keys, and WAIT.
+/// Checks that at rest every node answers a walk over its keys, and WAIT.
 fn walks_end(world: &mut World) -> Result<(), String> {
     for node in world.nodes.keys().copied().collect::<Vec<_>>() {
         for work in [Work::Keys, Work::Scan, Work::CountKeys, Work::Wait] {
@@ -197,7 +197,7 @@ fn walks_end(world: &mut World) -> Result<(), String> {
     Ok(())
 }
 
-/// At rest nothing waits anywhere: no request, no reply, no unacknowledged or unread frame, no refusal.
+/// Checks that at rest nothing waits: no request, no reply, no unacknowledged or unread frame, no refusal.
 fn nothing_is_left(world: &World) -> Result<(), String> {
     for node in world.nodes.values() {
         let left = if !node.counter.is_idle() {
@@ -216,7 +216,7 @@ fn nothing_is_left(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// Everybody has the same map and a lease, and nothing is left to move.
+/// Returns whether all nodes have the same map and a lease, and nothing is left to move.
 pub(super) fn is_at_rest(world: &World) -> bool {
     let Some(map) = world.map() else { return true };
     let is_settled = |node: &Node| {
@@ -265,8 +265,8 @@ pub(super) fn judge(world: &World) -> Result<Report, String> {
     Ok(report)
 }
 
-/// A lock is granted to nobody else for as long as it was set for, by any clock that is not too fast. Where
-/// another node has taken over meanwhile, its clock may be ahead of the one before.
+/// Checks that a lock is granted to nobody else during its time to live, by any clock that is not too fast.
+/// If another node has taken over meanwhile, its clock may be ahead of the previous one.
 fn locks_have_one_holder(world: &World) -> Result<(), String> {
     if !world.is_linear || world.checkers.is_lost(LOCK) || world.evicts {
         return Ok(());

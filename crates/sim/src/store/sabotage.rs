@@ -8,21 +8,21 @@ use cluster::rules::{self, Broken, Rule};
 pub enum Sabotage {
     /// A rule is left out of the production code.
     Breaks(Rule),
-    /// A lease runs from when the grant came, not from when it was asked for.
+    /// A lease runs from the receipt of the grant, not from the request.
     LeaseFromReceipt,
-    /// A taker that has acknowledged the end frees the copy when the connection breaks.
+    /// A taker that has acknowledged the end of a fill frees the copy when the connection breaks.
     TakerFreesAfterEnd,
     /// A process that starts again takes its old place in the map.
     RestartKeepsPlace,
     /// A write that ran and was not acknowledged is answered with an error.
     ErrorForUnacked,
-    /// A process that was counted as dead and lives brings what it has that is newer.
+    /// A process that was declared dead, but is alive, brings back those of its data that are newer.
     MergeAfterDeath,
-    /// When two sides meet, what is handed over wins, whatever was changed on the other side.
+    /// In a merge of two sides the data handed over wins, whatever was changed on the other side.
     LastComeWins,
-    /// What was taken away since two sides parted is not remembered.
+    /// Deletions since two sides split are not remembered: there are no tombstones.
     NoTombs,
-    /// A side that yields ends before it has handed over what it wrote.
+    /// The losing side ends before it has handed over its writes.
     GoesBeforeMerged,
 }
 
@@ -49,19 +49,19 @@ impl Sabotage {
         Sabotage::MergeAfterDeath,
     ];
 
-    /// Leaves the rule out of the production code on this thread, if it is one of that code.
+    /// Leaves the rule out of the production code on this thread, if it belongs to that code.
     pub(super) fn begin(sabotage: Option<Sabotage>) -> Broken {
         let rule = if let Some(Sabotage::Breaks(rule)) = sabotage { Some(rule) } else { None };
         rules::break_rule(rule)
     }
 
-    /// The one that is shown like this.
+    /// Returns the one with this name.
     pub fn named(name: &str) -> Option<Sabotage> {
         Sabotage::ALL.into_iter().find(|it| it.to_string() == name)
     }
 }
 
-/// Its name in small letters with dashes: `wait-set`.
+/// Formats the name in small letters with dashes: `wait-set`.
 impl fmt::Display for Sabotage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = if let Sabotage::Breaks(rule) = self {

@@ -25,19 +25,19 @@ use super::linear::{Answer, Op};
 use super::node::{Node, Written};
 use super::plane::SimPlane;
 
-/// `worker/waiting.rs`: what waits for longer has not run.
+/// Maximum wait of a request, as in `worker/waiting.rs`: one that waits longer has not run.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// WAIT answers by then, whatever has been acknowledged.
+/// Time after which WAIT answers, whatever has been acknowledged.
 const WAIT_DEADLINE: Duration = Duration::from_millis(100);
 const WAIT_TEXT: &str = "100";
-/// How long a key is there that expires.
+/// Time to live of a key that expires, in milliseconds.
 const LENT_FOR_MILLIS: &str = "10000";
-/// `clients::LOCK_MILLIS`.
+/// `clients::LOCK_MILLIS` as text.
 const LOCK_TEXT: &str = "3000";
 
 static TABLE: LazyLock<Table> = LazyLock::new(Table::default);
 
-/// What a process keeps for its clients.
+/// State that a process keeps for its clients.
 #[derive(Default)]
 pub(super) struct Counter {
     lines: BTreeMap<usize, Line>,
@@ -47,9 +47,10 @@ pub(super) struct Counter {
     chance: u64,
     /// The epoch when parked commands were last tried.
     tried_at: AckEpoch,
-    /// A worker looks at the lease when its round begins: it may have run out since.
+    /// True if there was no lease when the worker's round began. A worker checks it only then: it may have
+    /// run out since.
     pub fence_is_up: bool,
-    /// Memory is full, and nothing may be evicted.
+    /// True if memory is full and nothing may be evicted.
     pub is_full: bool,
 }
 
@@ -58,10 +59,10 @@ pub(super) struct Counter {
 struct Line {
     session: Session,
     gate: ReplyGate<u64>,
-    /// Replies that have not left, by their place.
+    /// Replies that are not sent yet, by their place.
     replies: VecDeque<(u64, Request, Told, Vec<Written>)>,
     next_place: u64,
-    /// Requests that have not run; the first may wait for something.
+    /// Requests that have not run; the first may be parked.
     requests: VecDeque<Request>,
     parked_since: Option<Duration>,
     /// Slots that were written, for WAIT.
@@ -69,13 +70,13 @@ struct Line {
 }
 
 impl Counter {
-    /// The process ends: these are never answered.
+    /// Ends the process. Returns the requests that are never answered.
     pub(super) fn end(&mut self) -> Vec<Request> {
         let lines = core::mem::take(&mut self.lines).into_values();
         lines.flat_map(Line::end).collect()
     }
 
-    /// The client has closed its connection: what has not run never will.
+    /// Closes the connection of a client: requests that have not run never will.
     pub(super) fn hang_up(&mut self, client: usize) {
         self.lines.remove(&client);
     }
@@ -84,7 +85,7 @@ impl Counter {
         self.lines.values().any(|line| line.parked_since.is_some())
     }
 
-    /// True if nothing waits: no request, no reply.
+    /// Returns whether nothing waits: no request, no reply.
     pub(super) fn is_idle(&self) -> bool {
         self.lines.values().all(|line| line.replies.is_empty() && line.requests.is_empty())
     }
@@ -132,7 +133,7 @@ impl Node {
         self.send_replies(now);
     }
 
-    /// Tries again what waited, if something has happened that may let it run.
+    /// Retries parked requests, if something has happened that may let them run.
     pub(super) fn resume_parked(&mut self, now: Duration) {
         let epoch = self.plane.ack_epoch();
         let disturbed = core::mem::replace(&mut self.counter.tried_at, epoch) != epoch;
@@ -207,7 +208,7 @@ impl Node {
         line.session.discard();
         let mut written = self.written_since(before);
         if request.only_reads() {
-            // Taking away what has expired needs no copies.
+            // Removing expired keys needs no copies.
             written.iter_mut().for_each(|written| written.copies = usize::MAX);
         }
         let mut told = told_by(&mut output, &request);
@@ -218,7 +219,7 @@ impl Node {
         None
     }
 
-    /// Returns whether no backup has what the connection has written.
+    /// Returns whether no backup has the writes of the connection.
     fn lacks_copies(&self, line: &Line) -> bool {
         line.written.backups(&self.plane, !self.counter.fence_is_up) == 0
     }
@@ -283,7 +284,7 @@ impl Node {
         before.into_iter().filter_map(written).collect()
     }
 
-    /// Takes a key away to make room, as `server/src/evictor.rs` does. True if it was there.
+    /// Evicts a key to make room, as `server/src/evictor.rs` does. Returns whether it was there.
     pub(super) fn evict(&mut self, now: Duration, key: &str) -> bool {
         let plane = &self.plane;
         let key = plane.seed().key(key.as_bytes());
@@ -303,7 +304,7 @@ impl Node {
         is_there
     }
 
-    /// Sends the replies that need wait no longer.
+    /// Sends the replies that no longer have to wait.
     pub(super) fn send_replies(&mut self, now: Duration) {
         self.release_merged();
         let has_lease = self.has_lease(now);
@@ -342,7 +343,7 @@ impl Request {
         )
     }
 
-    /// The commands, as a client sends them; the reply of the last one counts.
+    /// Returns the commands, as a client sends them; the reply of the last one counts.
     fn commands(&self) -> Vec<Vec<&str>> {
         match &self.work {
             Work::One(op) => vec![words(self.key, op)],

@@ -7,14 +7,14 @@ use cluster::map::{NodeId, Peer};
 use super::node::Node;
 use super::world::{Event, World, ms, tell};
 
-/// How a process ends within a step. What it has sent by then arrives.
+/// The way a process ends within a step. Messages that it has sent by then arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Death {
-    /// After so many effects.
+    /// After this many effects.
     After(u64),
-    /// When something cannot be written: the disk is full. The process must not go on.
+    /// At a write that fails because the disk is full. The process must not go on.
     BeforeWriting,
-    /// When it cannot be told whether something was written: a sync has failed, and it was.
+    /// At a write with unknown outcome: a sync has failed, but the data was written.
     AfterWriting,
 }
 
@@ -38,7 +38,7 @@ impl World {
         self.after(to);
     }
 
-    /// A process that has handled all that came says so to its control plane.
+    /// Tells the control plane of a process that all its input is handled.
     fn note_listened(&mut self, id: NodeId) {
         let has_heard_all = |node: &&mut Node| !node.is_writing() && node.inbox.is_empty();
         if let Some(node) = self.nodes.get_mut(&id).filter(has_heard_all) {
@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    /// Only what is promised to others is waited for.
+    /// Returns whether the node waits for this write: only for promises to others.
     fn takes_time(&self, id: NodeId, effect: &Effect) -> bool {
         let slow = self.nodes.get(&id).filter(|node| !node.disk_takes.is_zero());
         let Effect::Persist(persist) = effect else { return false };
@@ -97,7 +97,8 @@ impl World {
         self.died.extend(left);
     }
 
-    /// A slow disk is done: the node does what waited for it, then reads what came meanwhile.
+    /// Continues after a slow disk write: the node carries out the waiting effects, then handles the input
+    /// that arrived.
     pub(super) fn on_disk_done(&mut self, of: Peer) {
         let Some(node) = self.nodes.get_mut(&of.id).filter(|node| node.me == of) else { return };
         if node.is_stopped {

@@ -1,5 +1,5 @@
-//! Nodes that come back, told one by one: with what they held, without it, too late, in the middle of a
-//! fill, and as the last who had it.
+//! Scenarios of nodes that come back, one by one: with their data, without it, too late, in the middle of a
+//! fill, and as the last holder.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn world(seed: u64, nodes: u64, backups: u8) -> World {
     world
 }
 
-/// Until nothing is left to move; clients go on.
+/// Runs until nothing is left to move; clients go on.
 fn rest(world: &mut World) {
     let end = world.now + Duration::from_secs(60);
     world.run_until(world.now + ms(500));
@@ -128,7 +128,7 @@ fn a_node_that_dies_while_it_catches_up_is_none_the_worse() {
     }
 }
 
-/// The version of every key's slot, where it is served.
+/// Returns the version of every key's slot on the primary.
 fn versions(world: &World) -> Vec<Option<Version>> {
     let map = world.map().expect("there is a map");
     let of = |key: &&str| {
@@ -155,7 +155,7 @@ fn the_last_holder_brings_everything_back() {
     assert_eq!(versions(&world), before);
 }
 
-/// What is served for a key.
+/// Returns the value that is served for a key.
 fn value(world: &World, key: &str) -> Option<String> {
     let map = world.map().expect("there is a map");
     let slot = Slot::of(key.as_bytes());
@@ -166,7 +166,7 @@ fn value(world: &World, key: &str) -> Option<String> {
     })
 }
 
-/// Writes until it is so: the node that is asked may be asleep.
+/// Writes until the value is served: the node that is asked may be suspended.
 fn write(world: &mut World, key: &'static str, wanted: Option<&str>) {
     for _ in 0..20 {
         let op = wanted.map_or(Op::Del, |value| Op::Set(value.to_owned()));
@@ -179,8 +179,8 @@ fn write(world: &mut World, key: &'static str, wanted: Option<&str>) {
     panic!("{key} is never {wanted:?}");
 }
 
-/// One that had the only copies sleeps until their buckets have begun again, and comes back. Meanwhile some
-/// of its keys were written, and some taken away again: what should be served of all it had.
+/// Suspends the only holder of some buckets until these are recreated, and resumes it. Meanwhile some of its
+/// keys are written, and some deleted again. Returns the values that should be served for all its keys.
 fn too_late(seed: u64) -> (World, Vec<(&'static str, Option<&'static str>)>) {
     let mut world = world(seed, 3, 0);
     quiet(&mut world);
@@ -204,7 +204,7 @@ fn too_late(seed: u64) -> (World, Vec<(&'static str, Option<&'static str>)>) {
         }
         wanted.push((key, [Some("before"), Some("after"), None][(fate % 3) as usize]));
     }
-    // Whoever asked it meanwhile has given up.
+    // Clients that asked it meanwhile have given up.
     world.nodes.get_mut(&away).expect("it sleeps").requests.clear();
     world.go_on(away);
     if seed % 2 == 1 {
@@ -215,7 +215,8 @@ fn too_late(seed: u64) -> (World, Vec<(&'static str, Option<&'static str>)>) {
     (world, wanted)
 }
 
-/// It has just become a member again, and is counted as dead once more before it has brought anything.
+/// Suspends a node that has just become a member again, until it is declared dead once more before it has
+/// brought anything.
 fn sleep_again(world: &mut World, away: NodeId) {
     let is_back = |world: &World| world.map().is_some_and(|map| map.member(away).is_some());
     while !is_back(world) {

@@ -1,5 +1,5 @@
-//! One node of three that is lied to by another: for those who try any bytes on it (fuzz/src/peers.rs). It
-//! must stand whatever comes, and what it serves is its own to change.
+//! One node of three, with another one that lies to it: for fuzzers that send it any bytes
+//! (fuzz/src/peers.rs). It must survive any input, and only it may change the data it serves.
 //!
 //! Node 1 is the victim, node 2 the liar; each of the three is primary of a third of the buckets.
 
@@ -25,9 +25,9 @@ const MEMBERS: u64 = 3;
 const VICTIM: NodeId = NodeId(1);
 const LIAR: NodeId = NodeId(2);
 const STREAM: StreamId = StreamId(1);
-/// Between two messages.
+/// Time between two messages.
 const STEP: Duration = Duration::from_millis(50);
-/// Slots with an item.
+/// Number of keys to store, as far as the victim serves their slots.
 const ITEMS: u16 = 64;
 
 pub struct Victim {
@@ -59,8 +59,8 @@ impl Default for Victim {
 }
 
 impl Victim {
-    /// Bytes have come on the liar's data link. Whether it still stands; a link that made no sense is
-    /// closed, and nothing more is read from it.
+    /// Delivers bytes on the liar's data link. Returns whether the link is still open; invalid bytes close
+    /// it, and nothing more is read from it.
     pub fn frames(&mut self, bytes: &[u8]) -> bool {
         if self.node.broken.is_none() {
             self.node.on_frames(STREAM, liar(), bytes);
@@ -68,7 +68,7 @@ impl Victim {
         self.node.broken.is_none()
     }
 
-    /// A message has come on the liar's control link, and a moment passes. Maps that come of it are sound.
+    /// Delivers a message on the liar's control link, and lets a moment pass. Maps that result must be sound.
     pub fn message(&mut self, message: Message) {
         self.now += STEP;
         let input = Input::Message { from: liar(), message };
@@ -82,12 +82,12 @@ impl Victim {
         }
     }
 
-    /// The fingerprint of all that the victim serves.
+    /// Returns the fingerprint of all data that the victim serves.
     pub fn served(&self) -> Digest {
         self.sum(|role| role == Role::Serving)
     }
 
-    /// The fingerprint of all that it holds.
+    /// Returns the fingerprint of all data that it holds.
     pub fn held(&self) -> Digest {
         self.sum(|_| true)
     }
@@ -104,7 +104,7 @@ impl Victim {
         sum
     }
 
-    /// Something to lose.
+    /// Stores items to lose.
     fn fill(&mut self) {
         let plane = &self.node.plane;
         let keys = (0_u32..).map(|number| format!("k{number}"));
@@ -134,7 +134,7 @@ fn member(id: u64) -> Member {
     super::world::member(id, Boot(id * 10))
 }
 
-/// Bucket b has node b mod 3 + 1 as primary and the next as backup.
+/// Returns a map in which bucket b has node b mod 3 + 1 as primary and the next as backup.
 fn map_of_three() -> Map {
     let mut map = Map::found(member(1), Mask::M000F, Settings::default());
     let mut index = 1;
@@ -165,7 +165,7 @@ fn map_of_three() -> Map {
     map
 }
 
-/// What a node has kept that was in this map.
+/// Returns the saved state of a node that was in this map.
 fn saved(map: &Map) -> Saved {
     let voters = map.members().iter().map(|member| member.id).collect();
     let configuration = Configuration { voters, ..Configuration::default() };
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(map.bucket_at(2).holders[..], [NodeId(3), NodeId(1)]);
     }
 
-    /// All frames of a fill of one bucket with one item.
+    /// Returns all frames of a fill of one bucket with one item.
     fn fill_of(bucket: Hashmask, number: u64) -> Vec<u8> {
         let fill = Attempt { giver: LIAR, number };
         let slot = Slot::new(bucket.slots().start).unwrap();
@@ -232,7 +232,7 @@ mod tests {
         assert!(victim.frames(&fill_of(buckets[0], 1)));
         let with_one = victim.held();
         assert_ne!(with_one, mine);
-        // Its sender knows of the map's answer already, and goes on.
+        // The sender already knows the outcome from the map, and goes on.
         assert!(victim.frames(&fill_of(buckets[1], 2)));
         let first = Slot::new(buckets[0].slots().start).unwrap();
         let len = victim.node.plane.with_slot(first, |state| state.table().len());

@@ -1,4 +1,4 @@
-//! Data streams between nodes: dialled, carrying bytes both ways, breaking.
+//! Data streams between nodes: dialling, bytes in both directions, breaks.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl World {
         }
     }
 
-    /// Something has come on a stream, unless nothing passes just now: then it comes later.
+    /// Delivers the next bytes of a stream; while nothing passes, retries later.
     pub(super) fn pump(&mut self, id: StreamId, way: Way) {
         let Some(stream) = self.network.streams.get_mut(&id) else { return };
         let (from, to) = stream.ends(way);
@@ -35,7 +35,7 @@ impl World {
         }
         let Some(bytes) = stream.arrived(way, self.now) else { return };
         self.take_bytes((id, way), &bytes);
-        // Where much happens much breaks: right behind the end of a fill, say.
+        // The more traffic, the more breaks: right behind the end of a fill, for example.
         if self.network.weather.broken > 0 && self.rng.below(10_000) < self.network.weather.broken {
             self.break_stream(id);
         }
@@ -123,7 +123,8 @@ impl World {
         }
     }
 
-    /// A process has ended: what it had given to its system arrives before the end of its connections.
+    /// Delivers the bytes that an ended process had given to its operating system, before its connections
+    /// end.
     pub(super) fn deliver_last_bytes(&mut self, from: Peer) {
         let ways = |stream: &Stream| {
             let way = if stream.from == from { Way::Out } else { Way::Back };
@@ -142,7 +143,7 @@ impl World {
         }
     }
 
-    /// Both ends notice, and who had dialled dials again.
+    /// Breaks a stream. Both ends notice, and the node that had dialled dials again.
     pub(super) fn break_stream(&mut self, id: StreamId) {
         let Some(stream) = self.network.streams.remove(&id) else { return };
         let frees = self.sabotage == Some(Sabotage::TakerFreesAfterEnd);

@@ -1,5 +1,4 @@
-//! The world: nodes, what is under way between them, and the true time. `World::step` is the next thing
-//! that happens.
+//! The world: nodes, events in flight between them, and the true time. `World::step` runs the next event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +26,7 @@ use super::steps::Death;
 use crate::Rng;
 
 const CLUSTER: ClusterId = ClusterId(77);
-/// All nodes may be woken at one moment, each a few times.
+/// Maximum number of wake-ups at one moment: all nodes may be woken, each a few times.
 const WAKES_MAX: u32 = 1_000;
 
 pub(super) struct World {
@@ -38,9 +37,9 @@ pub(super) struct World {
     pub rng: Rng,
     pub checkers: Checkers,
     pub sabotage: Option<Sabotage>,
-    /// Whether clients go on asking.
+    /// True if clients go on asking.
     pub is_busy: bool,
-    /// Whether to tell what happens.
+    /// True if events are printed.
     pub tells: bool,
     events: BTreeMap<(Duration, u64), Event>,
     event_count: u64,
@@ -48,40 +47,40 @@ pub(super) struct World {
     joining_through: BTreeMap<u64, NodeId>,
     /// Copies that processes have left for the next one of their node, on disk or in memory.
     pub kept: BTreeMap<NodeId, Copies>,
-    /// Processes that ended and will be back, if somebody starts them.
+    /// Processes that ended and come back if somebody starts them.
     pub ended: Vec<(Saved, Peer, Clock)>,
-    /// Processes that were given up and come back by themselves in a moment.
+    /// Processes that were declared dead and come back by themselves soon.
     pub returning: BTreeMap<NodeId, (Saved, Peer, Clock)>,
     last_boot: u64,
     last_ask: u64,
     pub broken: Option<String>,
     /// Processes that have ended because the others go on without them.
     pub gone: Vec<NodeId>,
-    /// How often nodes were woken at this moment.
+    /// The present moment, and the number of wake-ups at it.
     woken: (Duration, u32),
     /// A node that has just begun to hand over a bucket.
     pub hands_over: Option<NodeId>,
-    /// Since when all sleep, if they do.
+    /// Time since which all nodes are suspended, if they are.
     pub lid_since: Option<Duration>,
     /// Nodes whose memory is full.
     pub full: BTreeSet<NodeId>,
-    /// The settings promise that histories are linearizable.
+    /// True if the settings promise that histories are linearizable.
     pub is_linear: bool,
-    /// When somebody has set a node's wall clock.
+    /// Times at which a node's wall clock was set.
     pub clocks_set_at: Vec<Duration>,
-    /// Nodes evict keys now and then.
+    /// True if nodes evict keys now and then.
     pub evicts: bool,
-    /// Whether nodes tell how they are.
+    /// True if nodes report their condition.
     pub has_vitals: bool,
-    /// What was told, if somebody else than `clients` asks.
+    /// Answers received, if somebody other than `clients` asks.
     pub heard: Option<Vec<(u64, Told)>>,
-    /// A process that ends within one of its next steps, and how.
+    /// A process that ends within one of its next steps, and the way it ends.
     pub dies: Option<(NodeId, Death)>,
-    /// What such processes have left on their disks.
+    /// State that such processes have left on their disks.
     pub died: Vec<(Saved, Peer, Clock)>,
 }
 
-/// A connection over which nothing passes for longer than this is given up, with all that waits.
+/// Maximum time without traffic on a connection; after it the connection is dropped, with all that waits.
 const QUEUED_FOR: Duration = Duration::from_secs(3);
 
 pub(super) enum Event {
@@ -91,11 +90,11 @@ pub(super) enum Event {
         message: Message,
         sent_at: Duration,
     },
-    /// A slow disk has written what a process waits for.
+    /// A slow disk has done the write that a process waits for.
     DiskDone {
         of: Peer,
     },
-    /// A long command lets the locks of its slots go.
+    /// Half of the histories split buckets by the usual rule, the others never.
     Unblock {
         of: Peer,
     },
@@ -126,16 +125,16 @@ pub(super) enum Event {
     JoinAgain {
         id: u64,
     },
-    /// A process that was given up begins its next life.
+    /// A process that was declared dead starts again.
     Return {
         node: NodeId,
     },
-    /// The system of a process that ended has closed its control link.
+    /// The operating system of an ended process has closed its control link.
     HungUp {
         to: Peer,
         node: NodeId,
     },
-    /// A process that yields asks its next question.
+    /// A process that hands over its data asks its next question.
     HandOver {
         from: Peer,
     },
@@ -143,7 +142,7 @@ pub(super) enum Event {
         from: Peer,
         to: NodeId,
         question: Question,
-        /// On a new link.
+        /// True for the first question on a new link.
         is_new: bool,
     },
     Merged {
@@ -166,7 +165,7 @@ macro_rules! tell {
 }
 pub(super) use tell;
 
-/// A process of the node with this number.
+/// Returns a process of the node with this number.
 pub(super) fn member(id: u64, boot: Boot) -> Member {
     Member {
         id: NodeId(id),
@@ -220,7 +219,7 @@ impl World {
         }
     }
 
-    // ---- What can be done to it.
+    // ---- Actions.
 
     pub(super) fn found(&mut self, settings: Settings, clock: Clock) {
         let me = self.member(1);
@@ -237,7 +236,7 @@ impl World {
         self.push(Duration::ZERO, Event::JoinAgain { id });
     }
 
-    /// Asks this member until it is welcome.
+    /// Asks this member until the node is admitted.
     pub(super) fn join_through(&mut self, member: NodeId, id: u64, clock: Clock) {
         self.want_to_join(id, clock);
         self.joining_through.insert(id, member);
@@ -280,7 +279,7 @@ impl World {
         self.give(id, found);
     }
 
-    /// The process ends without a word. What was on its disk.
+    /// Ends a process without notice. Returns the state on its disk.
     pub(super) fn kill(&mut self, id: NodeId) -> Option<(Saved, Peer, Clock)> {
         let mut node = self.nodes.remove(&id)?;
         if self.rng.below(2) == 0 {
@@ -303,7 +302,7 @@ impl World {
         Some((node.disk, node.me, node.clock))
     }
 
-    /// Another process of the same node, with what is on its disk.
+    /// Starts another process of the same node, with the state on its disk.
     pub(super) fn restart(&mut self, (disk, before, clock): (Saved, Peer, Clock)) {
         let mut me = self.member(before.id.0);
         if self.sabotage == Some(Sabotage::RestartKeepsPlace) {
@@ -317,7 +316,7 @@ impl World {
         self.go_on_by(id, workers_first);
     }
 
-    /// A stopped process goes on, with its workers or its control thread the first to wake.
+    /// Resumes a stopped process, with its workers or its control thread the first to wake.
     pub(super) fn go_on_by(&mut self, id: NodeId, workers_first: bool) {
         let Some(node) = self.nodes.get_mut(&id).filter(|node| node.is_stopped) else { return };
         node.is_stopped = false;
@@ -339,7 +338,7 @@ impl World {
         self.give(node, Input::Ask { id, ask });
     }
 
-    /// Ends the processes that slept while everybody they knew went away: nobody can find them, and
+    /// Ends the processes that were suspended while every node they knew went away: nobody can find them, and
     /// they find nobody. An operator would start them anew.
     pub(super) fn end_castaways(&mut self) {
         let Some(newest) = self.map() else { return };
@@ -357,7 +356,8 @@ impl World {
         }
     }
 
-    /// Every node tells itself how it is, as a server's keeper does all the time: sick, if its memory is full.
+    /// Reports to every node its own condition, as a server's keeper does all the time: sick, if its memory
+    /// is full.
     pub(super) fn tell_vitals(&mut self) {
         self.has_vitals = true;
         let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
@@ -384,7 +384,7 @@ impl World {
         self.now = self.now.max(end);
     }
 
-    /// Like `run_until`, but no farther than to where a node begins to hand over a bucket.
+    /// Like `run_until`, but stops where a node begins to hand over a bucket.
     pub(super) fn run_to_handover(&mut self, end: Duration) -> Option<NodeId> {
         self.hands_over = None;
         while self.broken.is_none() && self.step(end) {
@@ -396,7 +396,7 @@ impl World {
         None
     }
 
-    /// The next thing that happens, if it happens before `end`.
+    /// Runs the next event, if it is due by `end`. Returns false otherwise.
     pub(super) fn step(&mut self, end: Duration) -> bool {
         let running = || self.nodes.values().filter(|node| !node.is_stopped);
         let wake = |node: &Node| (node.clock.when(node.control.wake_at()), node.me.id);
@@ -421,7 +421,8 @@ impl World {
         true
     }
 
-    /// A node that wants to be woken again at once, and again, would keep a processor for nothing.
+    /// Detects a node that asks to be woken at once, again and again: it would keep a processor busy for
+    /// nothing.
     fn look_whether_it_rests(&mut self, node: NodeId) {
         let (at, times) = self.woken;
         self.woken = if at == self.now { (at, times + 1) } else { (self.now, 1) };
@@ -537,8 +538,7 @@ impl World {
         }
     }
 
-    /// A message has come, unless nothing passes just now: then it comes later, if that is soon enough for the
-    /// connection to last.
+    /// Delivers a message; while nothing passes, retries later, as long as the connection would last.
     fn deliver(&mut self, to: Peer, from: Peer, message: Message, sent_at: Duration) {
         if !self.network.queues || !self.network.is_cut(from.id, to.id) {
             self.on_message(to, from, message);
@@ -607,7 +607,7 @@ impl World {
         self.after(id);
     }
 
-    /// What a node has left to be done: bytes to send, reports, replies. And a look at it.
+    /// Carries out what a node has left to be done (bytes to send, reports, replies), and checks the node.
     pub(super) fn after(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if node.plane.known_map().is_some() {
@@ -657,7 +657,7 @@ impl World {
         }
     }
 
-    /// The map of whoever has applied most.
+    /// Returns the map of the node that has applied most.
     pub(super) fn map(&self) -> Option<Arc<Map>> {
         let with_map = self.nodes.values().filter(|node| node.control.map().is_some());
         with_map.max_by_key(|node| node.control.applied())?.control.map().cloned()

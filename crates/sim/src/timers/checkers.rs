@@ -1,5 +1,5 @@
-//! What must hold, told by somebody who does not know the code. Each checker looks at what clients
-//! asked and were answered, and at what was called when.
+//! Invariants, checked without knowledge of the code. Each checker examines the requests of clients and their
+//! answers, and the calls and their times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,7 +23,7 @@ impl fmt::Display for Broken {
 
 type Verdict = Result<(), Broken>;
 
-/// The latest a pop may be: turns of all replicas, a doubt, a death, a slow call, a link to heal.
+/// Maximum delay of a pop: turns of all replicas, a doubt, a death, a slow call, a link to heal.
 const LATENESS_MAX: Time = 30_000;
 
 /// No timer pops before its interval has passed since its client asked for it; the second pop not
@@ -32,7 +32,7 @@ pub fn never_early(history: &History) -> Verdict {
     for (id, story) in history.stories() {
         let sets: Vec<(Time, u64)> = story.asked.iter().filter_map(|asked| set(asked)).collect();
         if sets.is_empty() {
-            continue; // Its client was never told the id: the answer was lost with its node.
+            continue; // Its client never received the id: the answer was lost with its node.
         }
         for called in &story.called {
             // A request that took longer than the interval may have been carried out twice, with a
@@ -52,7 +52,7 @@ pub fn never_early(history: &History) -> Verdict {
     Ok(())
 }
 
-/// Once a client was told that its timer is deleted, or set anew, the old one does not pop.
+/// After a client has received the answer that its timer is deleted, or set anew, the old one does not pop.
 pub fn not_after_its_end(history: &History) -> Verdict {
     for (id, story) in history.stories() {
         for called in &story.called {
@@ -70,8 +70,8 @@ pub fn not_after_its_end(history: &History) -> Verdict {
     Ok(())
 }
 
-/// A timer whose client was told that it is kept, and which nobody has touched since, is called at
-/// least once for every sequence number up to its last, and it runs to its end.
+/// A timer whose client has received the answer that it is kept, and which nobody has changed since, is
+/// called at least once for every sequence number up to its last, and it runs to its end.
 pub fn at_least_once(history: &History, end: Time) -> Verdict {
     for (id, story) in history.stories() {
         let [asked] = story.asked[..] else { continue };
@@ -84,7 +84,7 @@ pub fn at_least_once(history: &History, end: Time) -> Verdict {
         let is_without_gaps = numbers.iter().copied().eq(0..numbers.len() as u32);
         let last = story.called.iter().map(|called| called.at).max().unwrap_or(0);
         let last_due = asked.from + interval * u64::from(pops);
-        // A pop that came late may have stood for several.
+        // A late pop may have stood for several.
         let is_to_the_end = last + interval >= last_due && !numbers.is_empty();
         let is_over = done + interval * u64::from(pops) + LATENESS_MAX < end;
         if is_over && !(is_without_gaps && is_to_the_end) {
@@ -95,7 +95,7 @@ pub fn at_least_once(history: &History, end: Time) -> Verdict {
     Ok(())
 }
 
-/// Where nothing goes wrong, every sequence number is called exactly once.
+/// Without faults, every sequence number is called exactly once.
 pub fn exactly_once(history: &History) -> Verdict {
     let mut seen = BTreeMap::new();
     for called in &history.called {
@@ -108,7 +108,7 @@ pub fn exactly_once(history: &History) -> Verdict {
     Ok(())
 }
 
-/// Where nothing goes wrong, every request is answered, and with "done".
+/// Without faults, every request is answered, and with "done".
 pub fn always_done(history: &History) -> Verdict {
     match history.asked.iter().find(|asked| asked.done_at().is_none()) {
         Some(asked) => Err(Broken { promise: "always done", what: format!("{asked:?}") }),
@@ -116,7 +116,7 @@ pub fn always_done(history: &History) -> Verdict {
     }
 }
 
-/// How many calls carried a number that was called before.
+/// Returns the number of calls that carried a sequence number called before.
 pub fn duplicates(history: &History) -> usize {
     let different: BTreeSet<_> = history.called.iter().map(|c| (c.id, c.sequence)).collect();
     history.called.len() - different.len()
@@ -138,7 +138,7 @@ fn last_done_before<'a>(story: &Story<'a>, time: Time) -> Option<(usize, &'a Ask
     done.max_by_key(|(at, place, _)| (*at, *place)).map(|(_, place, asked)| (place, asked))
 }
 
-/// Whether a request may have been carried out after another one: it was not over when that began.
+/// Returns whether a request may have been carried out after another one: it was not over when that began.
 fn may_follow(request: &Asked, other: &Asked) -> bool {
     match request.outcome {
         Outcome::Open => true,

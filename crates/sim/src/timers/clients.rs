@@ -1,11 +1,11 @@
-//! Who sets, changes and deletes timers, through any node that is awake.
+//! Clients that set, change and delete timers, through any node that is awake.
 
 use timers::{Callback, HttpTarget, ReplicationFactor, Retry, Span, Spec, TimerId, Wish};
 
 use super::history::{Asked, Outcome, What};
 use super::world::World;
 
-/// What a new timer is like.
+/// Parameters of a new timer.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub interval: u64,

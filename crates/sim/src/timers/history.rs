@@ -1,4 +1,4 @@
-//! What was asked, answered and called, as outsiders saw it: all that the checkers know.
+//! Requests, answers and calls, as outsiders saw them: all that the checkers know.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub(crate) type Time = u64;
 /// A client's request.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Known at once, except for a new timer: then when it is answered.
+    /// Known at once, except for a new timer: then known when the request is answered.
     pub id: Option<TimerId>,
     pub what: What,
     pub from: Time,
@@ -25,12 +25,12 @@ pub enum What {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Not answered, or answered with "not known": it may have been done, or may be yet.
+    /// Not answered, or answered with "not known": the request may have been carried out, or may still be.
     Open,
     Done {
         at: Time,
     },
-    /// Surely not done.
+    /// Certainly not carried out.
     Refused,
 }
 
@@ -41,7 +41,7 @@ pub struct Called {
     pub by: u64,
     pub id: TimerId,
     pub sequence: Sequence,
-    /// Whether the called party said yes.
+    /// True if the called party accepted the call.
     pub taken: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct History {
     pub called: Vec<Called>,
 }
 
-/// All about one timer, in the order of time.
+/// Everything about one timer, in the order of time.
 #[derive(Default)]
 pub struct Story<'a> {
     pub asked: Vec<&'a Asked>,

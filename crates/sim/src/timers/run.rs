@@ -9,12 +9,12 @@ use super::weather::{Fault, Sky, Weather};
 use super::world::World;
 use crate::Rng;
 
-/// Clients ask and faults happen for so long; then all is mended, and what is due comes due.
+/// Time in which clients ask and faults happen; after it all faults are repaired, and the due timers pop.
 const BUSY: Time = 60_000;
 const QUIET: Time = 120_000;
 const STEP: Time = 50;
 
-/// What a run is like.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub seed: u64,
@@ -23,7 +23,7 @@ pub struct Run {
     pub broken: Option<Rule>,
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
     pub calls: usize,
@@ -80,16 +80,16 @@ impl Run {
 struct Teller {
     world: World,
     rng: Rng,
-    /// Timers that were asked for, and what is still to be done to them.
+    /// Timers that were requested, and the changes planned for them.
     made: Vec<Made>,
-    /// What is to be mended, and when.
+    /// Pending repairs, each with its time.
     recovering: Vec<(Time, Mend)>,
     next_fault: Time,
 }
 
 struct Made {
     asked: usize,
-    /// When a change of it is due, if one is planned.
+    /// Time of the next change, if one is planned.
     touch_at: Option<Time>,
 }
 
@@ -133,7 +133,7 @@ impl Teller {
             _ => 5000 + self.rng.below(25_000),
         };
         let pops = if self.rng.below(3) == 0 { 1 + self.rng.below(3) as u32 } else { 1 };
-        // One copy is enough where nothing dies.
+        // One copy is enough if nothing dies.
         let fewest = if self.world.weather.sky == Sky::Clear { 1 } else { 2 };
         Plan { interval, pops, factor: fewest + self.rng.below(2) }
     }
@@ -145,7 +145,7 @@ impl Teller {
         self.made.push(Made { asked, touch_at });
     }
 
-    /// When a timer is to be changed: at some time, or just when it is due.
+    /// Returns the time at which a timer is to be changed: at any time, or just when it is due.
     fn touch_at(&mut self, plan: Plan) -> Time {
         let now = self.world.now;
         match self.rng.below(2) {
@@ -154,7 +154,7 @@ impl Teller {
         }
     }
 
-    /// Deletes or sets anew what is planned to be.
+    /// Deletes or sets anew the timers whose change is due.
     fn touch(&mut self) {
         let now = self.world.now;
         let due: Vec<usize> = (0..self.made.len())
@@ -194,8 +194,8 @@ impl Teller {
         }
     }
 
-    /// One thing goes wrong, if nothing else is wrong at present: a timer is promised to survive
-    /// fewer lost replicas than it has.
+    /// Injects one fault, if nothing else is wrong at present: a timer is promised to survive fewer lost
+    /// replicas than it has.
     fn fault(&mut self) {
         if !self.world.is_at_rest() || !self.recovering.is_empty() {
             return;

@@ -1,15 +1,15 @@
-//! Which faults a seed brings, and how bad the network is. One number is the whole weather.
+//! Faults and network quality of a seed. One number determines all of it.
 
 use crate::Rng;
 
-/// What may happen at all.
+/// Kinds of events that may happen at all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sky {
-    /// Nothing goes wrong; machines come and leave in good order.
+    /// Nothing fails; machines come and leave in good order.
     Clear,
     /// Machines die, stop for a while and come back; links break for a moment.
     Stormy,
-    /// And the network falls apart.
+    /// In addition, the network partitions.
     Torn,
 }
 
@@ -19,18 +19,18 @@ pub struct Weather {
     pub nodes: u64,
     /// Timers made during a run.
     pub timers: u64,
-    /// The longest a message takes, most of the time.
+    /// Maximum delay of most messages.
     pub delay_ms: u64,
-    /// In a thousand messages, how many take ten times as long.
+    /// Messages of a thousand that take ten times as long.
     pub stragglers: u64,
-    /// In a thousand callbacks, how many fail, and how many take up to their timeout.
+    /// Callbacks of a thousand that fail, and those that take up to their timeout.
     pub failing: u64,
     pub slow: u64,
-    /// How long until a node has applied a change of the map.
+    /// Maximum time until a node has applied a change of the map.
     pub map_lag_ms: u64,
-    /// How far a node's calendar may be off.
+    /// Maximum error of a node's calendar.
     pub skew_ms: u64,
-    /// Between two faults, on average.
+    /// Average time between two faults.
     pub fault_every_ms: u64,
 }
 
@@ -54,7 +54,7 @@ impl Weather {
     }
 }
 
-/// What can happen to the cluster.
+/// An event that can happen to the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     Join,

@@ -1,9 +1,9 @@
-//! Nodes, messages, time, and the map's authority. The nodes run the real core; everything around
-//! them is invented here, from a seed.
+//! Nodes, messages, time, and the map's authority. The nodes run the real core; everything around them is
+//! simulated here, from a seed.
 //!
-//! The authority stands for the consensus of the real cluster: it grants leases for a second, takes
-//! out of the map whoever has had none for a while, and lets in whoever asks. Nodes hear of each new
-//! list a little later, each in its own time.
+//! The authority stands for the consensus of the real cluster: it grants leases for a second, removes nodes
+//! from the map that have had none for a while, and admits every node that asks. Nodes learn of each new list
+//! a little later, each in its own time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,25 +16,25 @@ use super::history::{Called, History, Outcome, Time};
 use super::weather::Weather;
 use crate::Rng;
 
-/// A lease is asked for this often, and lasts so long from the asking.
+/// Interval between requests for a lease, and duration of a lease from its request.
 const RENEW_EVERY: Time = 200;
 const LEASE: Time = 1000;
-/// Without a new lease for so long, a node is out of the map.
+/// Time without a new lease after which a node is removed from the map.
 const DEAD_AFTER: Time = 1250;
 
 pub(crate) struct Node {
     id: NodeId,
-    /// Which start of it this is.
+    /// Identifies this start of the node.
     process: u64,
     core: Timers,
-    /// Its moments are true time plus this.
+    /// Offset of its moments from the true time.
     origin: u64,
-    /// Its calendar is true time plus this.
+    /// Offset of its calendar from the true time.
     pub(crate) calendar: u64,
     paused_until: Option<Time>,
-    /// What came while it was paused.
+    /// Events that arrived while it was paused.
     inbox: Vec<Event>,
-    /// The last list it was told, and when it was last granted a lease.
+    /// The last list it received, and the time of its last lease.
     applied: Epoch,
     granted_at: Time,
     is_leaving: bool,
@@ -50,7 +50,7 @@ enum Event {
     Wake { node: u64 },
 }
 
-/// From one node to another.
+/// A link from one node to another.
 type Link = (u64, u64);
 
 /// One cluster and its world.
@@ -59,9 +59,9 @@ pub struct World {
     pub history: History,
     pub(crate) weather: Weather,
     pub(crate) rng: Rng,
-    /// What is said and done about this timer's number is printed: `OPENCLUSTER_TRACE=1280564370404161875`.
+    /// A timer's number; messages and actions about it are printed: `OPENCLUSTER_TRACE=1280564370404161875`.
     trace: Option<String>,
-    /// Clients ask this node only, if one is named.
+    /// The only node that clients ask, if one is named.
     pub clients_of: Option<u64>,
     settings: Settings,
     events: BTreeMap<(Time, u64), Event>,
@@ -70,17 +70,17 @@ pub struct World {
     /// The map, as the authority knows it.
     epoch: Epoch,
     members: Vec<Member>,
-    /// Links keep their order: nothing arrives before this.
+    /// Earliest time of arrival on each link: links keep their order.
     arrived: BTreeMap<Link, Time>,
-    /// How often a link has broken: what was on its way then is lost.
+    /// Number of breaks of each link: messages in flight at a break are lost.
     breaks: BTreeMap<Link, u64>,
     /// Nodes on the side without the authority.
     pub(crate) cut_off: BTreeSet<u64>,
-    /// Nodes that have taken over, each by a map of its own, and when they did.
+    /// Nodes that have taken over, each with a map of its own, and the time they did.
     alone: BTreeMap<u64, Parted>,
-    /// Whether the authority looks away: the map stays, and everybody has a lease.
+    /// True if the authority is inactive: the map stays, and every node has a lease.
     looks_away: bool,
-    /// Requests under way: which entry of the history, and at which node.
+    /// Requests in flight: the entry of the history, and the node.
     requests: BTreeMap<RequestId, (usize, NodeId)>,
     next_id: u64,
     next_boot: u64,
@@ -116,7 +116,7 @@ impl World {
         world
     }
 
-    /// Lets time pass.
+    /// Runs for `time`.
     pub fn run_for(&mut self, time: Time) {
         let end = self.now + time;
         while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= end) {
@@ -144,7 +144,7 @@ impl World {
             }
             Event::Members { node, .. } => self.give(node, event),
             Event::CallEnded { node, process, .. } => {
-                // A node may be in another life by now, but it is the same process that waits.
+                // The node may be in another life by now, but the same process must wait for the call.
                 let same = self.nodes.get(&node).filter(|node| node.process == process);
                 if let Some(id) = same.map(|node| node.id) {
                     self.give(id, event);
@@ -209,7 +209,7 @@ impl World {
         actions.into_iter().for_each(|action| self.act(to, action));
     }
 
-    /// Prints what names the timer that is looked at.
+    /// Prints a line if it names the traced timer.
     fn tell(&self, what: impl FnOnce() -> String) {
         if let Some(number) = &self.trace {
             let line = what();
@@ -236,7 +236,7 @@ impl World {
                 let ended = Event::CallEnded { node: node.id, process, call: call.call, result };
                 self.at(self.now + takes, ended);
             }
-            // Nobody takes over here: `store/meeting.rs` does.
+            // No takeover here: `store/meeting.rs` covers it.
             Action::ClientTurned => {}
         }
     }
@@ -263,7 +263,7 @@ impl World {
 
 // Clients.
 impl World {
-    /// Sends a request to a node. The history's entry must be its last.
+    /// Sends a request to a node. It must be the last entry of the history.
     pub(crate) fn ask(&mut self, node: NodeId, wish: Wish) {
         let entry = self.history.asked.len() - 1;
         let request = RequestId(entry as u64);
@@ -287,7 +287,7 @@ impl World {
         }
     }
 
-    /// Nodes that answer clients now.
+    /// Returns the nodes that answer clients now.
     pub(crate) fn awake(&self) -> Vec<NodeId> {
         let is_awake = |node: &&Node| node.paused_until.is_none() && node.applied > Epoch(0);
         let awake = self.nodes.values().filter(is_awake);
@@ -295,9 +295,9 @@ impl World {
     }
 }
 
-// The authority, and what happens to machines.
+// The authority, and the events of machines.
 impl World {
-    /// A new machine. It is in the map with the next `commit`.
+    /// Adds a new machine. It is in the map with the next `commit`.
     fn add_node(&mut self) {
         let id = NodeId { id: self.next_id, boot: self.next_boot };
         self.next_id += 1;
@@ -329,7 +329,7 @@ impl World {
         self.members.sort_by_key(|member| member.id);
     }
 
-    /// A new list of members: every node that can be reached hears of it in its own time.
+    /// Commits a new list of members: every reachable node learns of it in its own time.
     fn commit(&mut self) {
         self.epoch = Epoch(self.epoch.0 + 1);
         let reached: Vec<u64> =
@@ -344,8 +344,8 @@ impl World {
         self.at(self.now + lag, Event::Members { node, epoch, members });
     }
 
-    /// Once every `RENEW_EVERY`: leases for those that can be reached and follow; those that have had
-    /// none for too long are out; those that leave and hold nothing are gone.
+    /// Runs every `RENEW_EVERY`: grants leases to the reachable nodes that follow, removes nodes that have
+    /// had none for too long, and removes leaving nodes that hold nothing.
     fn renew(&mut self) {
         self.at(self.now + RENEW_EVERY, Event::Renew);
         let now = self.now;
@@ -395,7 +395,7 @@ impl World {
         }
     }
 
-    /// A node finds itself out of the map: it joins again, in a new life.
+    /// Makes a node that finds itself out of the map join again, in a new life.
     fn come_back(&mut self, id: NodeId) {
         let is_current = self.members.iter().any(|member| member.id == id);
         if is_current || self.nodes[&id.id].is_leaving {
@@ -404,7 +404,7 @@ impl World {
         self.start_over(id.id, None);
     }
 
-    /// A process begins anew, with nothing but its timers, and joins.
+    /// Starts a process anew, with nothing but its timers, and makes it join.
     fn start_over(&mut self, node: u64, parted: Option<Parted>) {
         let last = &self.nodes[&node];
         let (carried, calendar) = (last.core.carried(parted), last.calendar);
@@ -418,12 +418,12 @@ impl World {
         self.commit();
     }
 
-    /// A node that is cut off takes over: it goes on by a map in which there is nobody else.
+    /// Makes a node that is cut off take over: it goes on with a map that has no other member.
     pub fn take_over(&mut self, node: u64) {
         let entry = self.nodes.get_mut(&node).expect("only who is here can take over");
         let at = Moment(self.now + entry.origin);
         let parted = Parted { epoch: entry.applied, at };
-        // Its map may well be changed more often than that of the others.
+        // Its map may well change more often than that of the others.
         entry.applied = Epoch(entry.applied.0 + 100);
         let (id, epoch) = (entry.id, entry.applied);
         self.alone.insert(node, parted);
@@ -431,7 +431,7 @@ impl World {
         self.input(id, Input::Members { epoch, members: vec![member] });
     }
 
-    /// It meets the others again, and yields to them.
+    /// Reconnects a node that has taken over: it gives up its own map and joins the others.
     pub fn meet_again(&mut self, node: u64) {
         let parted = self.alone.remove(&node).expect("only who has taken over yields");
         self.cut_off.remove(&node);
@@ -443,7 +443,7 @@ impl World {
         self.commit();
     }
 
-    /// A node begins to leave: it keeps nothing from now on, and goes when it holds nothing.
+    /// Makes a node begin to leave: it keeps nothing from now on, and goes when it holds nothing.
     pub fn leave(&mut self, node: u64) {
         self.nodes.get_mut(&node).expect("only who is here can leave").is_leaving = true;
         for member in self.members.iter_mut().filter(|member| member.id.id == node) {
@@ -452,7 +452,7 @@ impl World {
         self.commit();
     }
 
-    /// A machine dies, with everything it held. The authority has to find that out.
+    /// Kills a machine, with everything it held. The authority has to find that out.
     pub fn crash(&mut self, node: u64) {
         self.nodes.remove(&node);
         let links: Vec<Link> = self.arrived.keys().copied().collect();
@@ -461,19 +461,19 @@ impl World {
         }
     }
 
-    /// It is started again, empty, under its old name.
+    /// Starts a machine again, empty, under its old name.
     pub fn restart(&mut self, node: u64) {
         let id = NodeId { id: node, boot: self.next_boot };
         self.start_node(id);
         self.commit();
     }
 
-    /// The map stays as it is whatever happens, and nobody is without a lease.
+    /// Makes the authority inactive: the map stays as it is whatever happens, and nobody is without a lease.
     pub fn look_away(&mut self) {
         self.looks_away = true;
     }
 
-    /// A machine that has died is back with nothing, before anybody has noticed.
+    /// Brings a machine that has died back empty, before anybody has noticed.
     pub fn come_back_empty(&mut self, node: u64) {
         let id = self.members.iter().find(|member| member.id.id == node).expect("in the map").id;
         self.start_node(id);
@@ -485,7 +485,7 @@ impl World {
             Some(Time::MAX);
     }
 
-    /// A stopped node goes on: all that came meanwhile lies before it.
+    /// Resumes a stopped node: it handles all events that arrived meanwhile.
     pub fn resume(&mut self, node: u64) {
         let Some(entry) = self.nodes.get_mut(&node) else { return };
         entry.paused_until = None;
@@ -505,14 +505,14 @@ impl World {
         }
     }
 
-    /// What is on its way between two nodes is lost.
+    /// Breaks the links between two nodes: messages in flight are lost.
     pub fn break_link(&mut self, one: u64, other: u64) {
         for link in [(one, other), (other, one)] {
             *self.breaks.entry(link).or_default() += 1;
         }
     }
 
-    /// The network falls apart: these nodes reach each other, and nobody else.
+    /// Partitions the network: these nodes reach each other, and nobody else.
     pub fn cut(&mut self, nodes: impl IntoIterator<Item = u64>) {
         self.cut_off = nodes.into_iter().collect();
     }
@@ -537,7 +537,7 @@ impl World {
         self.nodes[&node].is_leaving
     }
 
-    /// Whether every node follows the present list and has handed over what it does not keep.
+    /// Returns whether every node follows the present list and has handed over all timers it does not keep.
     pub fn is_at_rest(&self) -> bool {
         let in_map = |node: &Node| self.members.iter().any(|member| member.id == node.id);
         self.cut_off.is_empty()

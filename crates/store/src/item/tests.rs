@@ -1,4 +1,4 @@
-//! Items of every shape, written and read back; meant to be run under Miri too.
+//! Tests of `item.rs`: items of every shape, written and read back; also to be run under Miri.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a slot remembers since two sides parted, change by change.
+//! Tests of `parting.rs`: a slot's record since a split, change by change.
 
 use super::*;
 use crate::{Effect, NewValue, Seed, Touch, UnixMillis};

@@ -1,4 +1,4 @@
-//! The table's own promises: order, growth without looking at items, removal that leaves no holes.
+//! Tests of the table's guarantees: order, growth without reading items, removal that leaves no holes.
 
 use super::*;
 use crate::{AccessMark, NewValue, Version};

@@ -1,4 +1,4 @@
-//! A slot against a plain ordered map, in small and in a slot that a hash tag has filled.
+//! Tests of a slot against a plain ordered map, small ones and a large one filled by a hash tag.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ impl Recorded {
         content
     }
 
-    /// A second slot with another seed that has applied the recorded effects.
+    /// Returns a second slot, with another seed, that has applied the recorded effects.
     fn replayed(&self) -> SlotTable {
         let seed = Seed::new(7);
         let mut copy = SlotTable::default();
@@ -80,7 +80,7 @@ fn keys_that_hash_alike_are_slow_and_nothing_worse() {
     assert_eq!((slot.table.len(), slot.table.bytes()), (0, 0));
 }
 
-/// A value as a command would hand it in.
+/// Makes the value that a command would pass for these bytes.
 fn new_value(bytes: &[u8]) -> NewValue<'_> {
     let number = core::str::from_utf8(bytes).ok().and_then(|text| text.parse::<i64>().ok());
     match number.filter(|number| number.to_string().as_bytes() == bytes) {

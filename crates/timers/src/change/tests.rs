@@ -1,4 +1,4 @@
-//! A primary, message by message, with another node that the test speaks for.
+//! Tests a primary, message by message; the test plays the other node.
 
 use super::*;
 use crate::ids::{Epoch, Now};
@@ -18,7 +18,7 @@ struct Primary {
 }
 
 impl Primary {
-    /// Of some timer, in a cluster of two. The other node has not settled: it may hold anything.
+    /// Creates the primary of some timer, in a cluster of two. The other node has not settled: it may hold anything.
     fn new() -> Primary {
         let mut core = Timers::new(ME, 1, NOW, Settings::default());
         let mut out = Vec::new();
@@ -51,7 +51,7 @@ impl Primary {
         self.core.handle(NOW, Input::Request { request, wish }, &mut self.out);
     }
 
-    /// The change that was last sent to the other node; it says how far it was before.
+    /// Returns the change last sent to the other node, and answers that the other node was at `was` before.
     fn stored(&mut self, was: u32) -> Option<Record> {
         let store =
             std::mem::take(&mut self.out).into_iter().rev().find_map(|action| match action {
@@ -131,7 +131,7 @@ fn a_repeated_proposal_that_comes_after_its_answer_does_not_undo_a_later_deletio
 #[test]
 fn an_answer_of_an_earlier_epoch_is_not_passed_on_while_the_change_is_proposed_again() {
     let mut node = Primary::new();
-    // Of a timer whose primary is the other node.
+    // Use a timer whose primary is the other node.
     let is_theirs = |number: &u64| {
         let id = TimerId { number: *number, factor: ReplicationFactor::DEFAULT };
         node.core.members.replicas(id).first() == Some(&OTHER)

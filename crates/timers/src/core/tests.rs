@@ -1,5 +1,5 @@
-//! What a client and the called party see of a cluster in which messages arrive at once: the language
-//! of these tests, and the claims. Storms and splits are the simulator's.
+//! Tests what clients and callback targets see of a cluster in which messages arrive at once: first the helpers
+//! of these tests, then the claims. The simulator covers storms of failures and splits.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ struct Cluster {
     called: VecDeque<(usize, Call)>,
     answers: Vec<Answer>,
     requests: u64,
-    /// What every callback is answered with; `None` leaves them to the test.
+    /// The result of every callback; `None` leaves them to the test.
     result: Option<Result<(), String>>,
 }
 
@@ -88,7 +88,7 @@ impl Cluster {
         }
     }
 
-    /// Asks the first node, and returns its answer if there is one at once.
+    /// Sends a request to the first node, and returns its answer if there is one at once.
     fn ask(&mut self, wish: Wish) -> Option<Answer> {
         self.requests += 1;
         self.input(0, Input::Request { request: RequestId(self.requests), wish });
@@ -107,7 +107,7 @@ impl Cluster {
         self.ask(Wish::See(sight)).expect("looking is answered at once here")
     }
 
-    /// Lets time pass in steps of 10 ms, and returns the calls made: when, and their numbers.
+    /// Advances time in steps of 10 ms, and returns the calls made: their times and sequence numbers.
     fn pass(&mut self, time: u64) -> Vec<(u64, u32)> {
         self.called.clear();
         let mut calls = Vec::new();
@@ -277,7 +277,7 @@ fn a_node_that_holds_only_tombstones_hands_them_over_before_it_leaves() {
     let id = cluster.create(spec(SECOND, 1));
     cluster.pass(SECOND);
     assert!(cluster.nodes.iter().all(|node| node.pending() == 0 && !node.is_empty_handed()));
-    // The other one may have to be asked whether it has it.
+    // The other node may have to be asked whether it has the tombstone.
     let member = |node, weight| Member { id: node_id(node), name: format!("node-{node}"), weight };
     let members = vec![member(0, 1), member(1, 0)];
     for node in [0, 1] {
@@ -302,7 +302,7 @@ fn who_hands_over_a_timer_that_is_due_lets_the_new_primary_have_its_turn_first()
         core.handle(Now { moment: Moment(moment), wall: moment }, input, &mut actions);
         actions
     };
-    // 1) The primary is there anew, with nothing.
+    // 1) The primary is back as a new process, with nothing.
     let member = |id: NodeId| Member { id, name: format!("node-{}", id.id - 1), weight: 1 };
     let mut members = vec![member(node_id(backup)), member(primary)];
     members.sort_by_key(|member| member.id);
@@ -318,12 +318,12 @@ fn who_hands_over_a_timer_that_is_due_lets_the_new_primary_have_its_turn_first()
     let from = primary;
     let hello = Hello { epoch, stage: Stage::HandsOver, answer: false };
     handle(100, Input::Peer { from, message: Message::Hello(hello) });
-    // 2) It asks for it a moment before the backup's turn.
+    // 2) It asks for the timer shortly before the backup's turn.
     let wanted = Message::Wanted(Wanted { epoch, page, ids: vec![id], newer: Vec::new() });
     handle(6990, Input::Peer { from, message: wanted });
     let is_call = |action: &Action| matches!(action, Action::Call(_));
     assert!(!handle(7010, Input::Tick).iter().any(is_call));
-    // 3) It is not heard of any more.
+    // 3) The primary falls silent.
     assert!(!handle(8980, Input::Tick).iter().any(is_call));
     assert!(handle(8990, Input::Tick).iter().any(is_call));
 }

@@ -1,4 +1,4 @@
-//! What is accepted, and thirty-odd things that are not, each with the reason its sender is given.
+//! Tests valid input, and thirty-odd invalid ones, each with the reason its sender gets.
 
 use super::*;
 
@@ -90,7 +90,7 @@ fn the_replication_factor_of_an_id_cannot_be_changed() {
     assert_eq!(accepted(&with_callback(&http())).fits(id), Ok(()));
 }
 
-/// Every way to get it wrong that we could think of: what is sent, and a word of the reason.
+/// Returns every kind of invalid input that we could think of: the input, and a word of the reason.
 fn malformed() -> Vec<(String, &'static str)> {
     let long_tags: Vec<Value> = (0..17).map(|_| json!({ "type": "T" })).collect();
     let words: Vec<&str> = vec!["x"; 129];

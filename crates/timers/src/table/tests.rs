@@ -1,4 +1,4 @@
-//! What the table keeps, in which order, and that what is gone leaves nothing behind.
+//! Tests the content and order of the table, and that removed entries leave nothing behind.
 
 use super::*;
 use crate::spec::{Callback, Retry};
@@ -81,7 +81,7 @@ fn what_has_popped_for_the_last_time_is_a_tombstone() {
     assert_eq!((desk.table.pending(), desk.stats.primary), (1, 1));
     desk.change(1, |entry| entry.advance(Moment(500)));
     assert_eq!(desk.table.get(id(1)).unwrap().left, 2);
-    // Two more were due by then: one call stands for both.
+    // Two more were due by then: one call covers both.
     desk.change(1, |entry| entry.advance(Moment(9999)));
     let entry = desk.table.get(id(1)).unwrap();
     assert!(!entry.is_pending() && entry.bytes() == 0);

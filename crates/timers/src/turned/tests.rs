@@ -1,4 +1,4 @@
-//! A node of two whose other one is silent, with a lease that ends.
+//! Tests one of two nodes while the other is silent, with a lease that ends.
 
 use super::*;
 use crate::ids::{Epoch, Moment, NodeId, Now, ReplicationFactor, TimerId};
@@ -10,7 +10,7 @@ const ME: NodeId = NodeId { id: 1, boot: 1 };
 const OTHER: NodeId = NodeId { id: 2, boot: 1 };
 const ID: TimerId = TimerId { number: 7, factor: ReplicationFactor::DEFAULT };
 
-/// When the lease was last told of, and when it ends.
+/// The moment of the last lease report, and the moment at which the lease ends.
 const TOLD: u64 = 10_000;
 const ENDS: u64 = 11_000;
 
@@ -27,7 +27,7 @@ fn survivor() -> Timers {
     core
 }
 
-/// Whether the core says that a client has turned to it.
+/// Handles an input, and returns whether the core reports a waiting client.
 fn told(core: &mut Timers, at: u64, input: Input) -> bool {
     let mut out = Vec::new();
     core.handle(Now { moment: Moment(at), wall: at }, input, &mut out);
@@ -46,7 +46,7 @@ fn renew(core: &mut Timers) {
 fn who_wants_a_timer_changed_has_turned_to_a_node_without_a_lease() {
     let mut core = survivor();
     renew(&mut core);
-    // The core was last told of the time long before: what counts is the time at which it is asked.
+    // The core last got the time long before: the time of the request counts.
     assert!(asked(&mut core, ENDS + 50_000, Wish::Delete(ID)));
 }
 

@@ -1,4 +1,4 @@
-//! What the wheel promises: never early, once, in order, however far and however the time jumps.
+//! Tests the wheel's guarantees: never early, once, in order, however far away and however the time jumps.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ fn out_by(wheel: &mut Wheel, now: u64) -> Vec<u32> {
     std::iter::from_fn(|| wheel.pop(Moment(now))).map(|(entry, _)| entry).collect()
 }
 
-/// SplitMix64, so that tests repeat themselves.
+/// Draws a number with SplitMix64, so that tests are reproducible.
 fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -77,7 +77,7 @@ fn an_entry_taken_out_or_moved_does_not_come_out_at_its_old_moment() {
     assert_eq!(wheel.moment_of(2), None);
 }
 
-/// The wheel against a plain sorted map, with random sets, removals and steps of time.
+/// Compares the wheel with a plain sorted map, under random sets, removals and steps of time.
 #[test]
 fn the_wheel_does_what_a_sorted_map_does() {
     for seed in 0..200 {

@@ -1,12 +1,12 @@
-//! Who shall be primary of what in the end: even, with few promotions.
+//! The primary each bucket shall have in the end: even, with few promotions.
 //!
-//! Whoever is primary now stays it if it may; whoever takes a bucket from its primary inherits it. Then
-//! primaries are passed on from nodes with too many to nodes with too few: directly where two share
-//! a bucket, else along a chain of nodes, each of which passes one on and gets one.
+//! The present primary stays primary if it may; a node that takes a bucket from its primary inherits
+//! the role. Then primaries are passed on from nodes with too many to nodes with too few: directly if
+//! two share a bucket, else along a chain of nodes, each of which passes one on and gets one.
 //!
-//! It always works out: if each holder of a bucket had an equal part of it, every node would have
-//! `total / copies` primaries; and a flow that can be in parts can be in whole numbers, each rounded up
-//! or down.
+//! A solution always exists: if each holder of a bucket had an equal part of it, every node would have
+//! `total / copies` primaries; and if a flow exists in fractions, it exists in whole numbers, each
+//! rounded up or down.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -63,14 +63,15 @@ impl<'a> State<'a> {
         self.count[usize::from(node)] < *self.bounds[usize::from(node)].end()
     }
 
-    /// One promotion helps: somebody has too many or too few, and the other side can do with it.
+    /// Returns whether one promotion helps: one side has too many or too few, and the other side can
+    /// balance it.
     fn helps(&self, from: Node, to: Node) -> bool {
         (self.has_too_many(from) && self.may_take(to))
             || (self.may_give(from) && self.has_too_few(to))
     }
 
     fn pass_on_directly(&mut self) {
-        // To those below their floor first: whoever is served at the ceiling only takes what is left.
+        // Nodes below their floor come first: nodes that may go up to their ceiling only take the rest.
         for only_to_too_few in [true, false] {
             for bucket in 0..self.table.held.len() {
                 if self.table.held[bucket].is_empty() {
@@ -89,7 +90,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The shortest chain of promotions that helps: each step's bucket and its new primary.
+    /// Returns the shortest chain of promotions that helps: each step's bucket and its new primary.
     fn chain(&self) -> Option<Vec<(usize, Node)>> {
         let nodes = 0..self.table.nodes() as Node;
         let over: Vec<Node> = nodes.clone().filter(|node| self.has_too_many(*node)).collect();
@@ -109,7 +110,7 @@ impl<'a> State<'a> {
         for bucket in self.table.buckets() {
             served[usize::from(self.primary[bucket])].push(bucket);
         }
-        // Through which bucket each node was reached.
+        // For each node, the bucket through which the search reached it.
         let mut reached: Vec<Option<usize>> = vec![None; self.table.nodes()];
         let mut seen = vec![false; self.table.nodes()];
         starts.iter().for_each(|start| seen[usize::from(*start)] = true);

@@ -1,18 +1,20 @@
-//! Who shall hold what in the end: the thorough way, for what `target.rs` could not settle.
+//! The holders each bucket shall have in the end: the exact algorithm, for tables that `target.rs`
+//! could not settle.
 //!
-//! The question is a minimum-cost flow. Every bucket sends `copies` units; a unit goes through its
-//! bucket's part of a zone to a node, and from there to the sink. It costs 1 to use a node that does not
-//! hold the bucket yet, much more to crowd a zone, and far more to leave the floor and ceiling of a
-//! node's share. A flow is as cheap as can be exactly when its residual graph has no cycle of negative
-//! cost. So: as long as there is one, push a unit around it. Costs only fall, so it ends.
+//! The problem is a minimum-cost flow. Every bucket sends `copies` units; a unit goes through its
+//! bucket's part of a zone to a node, and from there to the sink. It costs 1 to use a node that does
+//! not hold the bucket yet, much more to crowd a zone, and far more to leave the floor and ceiling of a
+//! node's share. A flow has minimum cost exactly when its residual graph has no cycle of negative cost.
+//! So the algorithm pushes a unit around such a cycle as long as there is one. The cost only falls, so
+//! it terminates.
 
 use super::table::{Node, Table};
 
-/// One copy made.
+/// Cost of making one copy.
 const COPY: i64 = 1;
-/// One unit in a zone that has enough of its bucket: worse than any number of copies.
+/// Cost of one unit in a zone that has enough of its bucket: worse than any number of copies.
 const CROWD: i64 = 1 << 20;
-/// One unit too many or too few on a node: worse than any number of crowded zones.
+/// Cost of one unit too many or too few on a node: worse than any number of crowded zones.
 const UNEVEN: i64 = 1 << 40;
 
 /// Changes `table.target` into an optimal one.
@@ -37,20 +39,20 @@ enum Vertex {
     Node(Node),
     Sink,
     Bucket(usize),
-    /// The part of a bucket's units that stands in one zone.
+    /// The part of a bucket's units that is in one zone.
     InZone(usize, u16),
 }
 
 struct Graph {
     nodes: usize,
-    /// Zones are of no matter: one part holds all.
+    /// Number of zones; 1 if zones do not matter.
     parts: usize,
-    /// The nodes with weight of each part.
+    /// For each part, its nodes with weight.
     nodes_of_part: Vec<Vec<Node>>,
     vertices: usize,
 }
 
-/// Distances so far, and through which vertex each was reached.
+/// Distances so far, and the vertex through which each was reached.
 struct Search {
     distance: Vec<i64>,
     parent: Vec<u32>,
@@ -105,7 +107,8 @@ impl Graph {
         if self.parts == 1 { 0 } else { table.zones.of[usize::from(node)] }
     }
 
-    /// Bellman and Ford's search from everywhere at once. A cycle among the parents is a negative one.
+    /// Searches with Bellman-Ford from every vertex at once. A cycle among the parents is a negative
+    /// one.
     fn negative_cycle(&self, table: &Table) -> Option<Vec<(u32, u32)>> {
         let holdings = holdings(table);
         let mut search = Search {
@@ -191,7 +194,7 @@ fn load(table: &Table, node: Node) -> (u32, &std::ops::RangeInclusive<u32>) {
     (table.count[usize::from(node)], &table.bounds[usize::from(node)])
 }
 
-/// For each node, the buckets it shall hold.
+/// Returns, for each node, the buckets it shall hold.
 fn holdings(table: &Table) -> Vec<Vec<usize>> {
     let mut holdings = vec![Vec::new(); table.nodes()];
     for bucket in table.buckets() {
@@ -202,9 +205,9 @@ fn holdings(table: &Table) -> Vec<Vec<usize>> {
     holdings
 }
 
-/// The edges of a cycle in the graph of parents, in the direction of the flow.
+/// Returns the edges of a cycle in the graph of parents, in the direction of the flow.
 fn cycle_of_parents(parent: &[u32]) -> Option<Vec<(u32, u32)>> {
-    // Which walk has come by: 0 none yet.
+    // The walk that visited each vertex; 0 if none has yet.
     let mut seen_by = vec![0u32; parent.len()];
     for start in 0..parent.len() as u32 {
         let walk = start + 1;

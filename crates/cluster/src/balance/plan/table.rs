@@ -1,6 +1,6 @@
-//! The map as the planner sees it: nodes and buckets as small numbers, and who holds what in the end.
+//! The map as the planner sees it: nodes and buckets as small numbers, and the holders in the end.
 //!
-//! Filled from the map by `Table::of`, changed by `target.rs` and `refine.rs`, read by `primaries.rs`
+//! Built from the map by `Table::of`, changed by `target.rs` and `refine.rs`, read by `primaries.rs`
 //! and `plan.rs`. A *unit* is one copy of one bucket; it is *kept* if the node holds it already.
 
 use std::ops::RangeInclusive;
@@ -16,20 +16,20 @@ pub(super) type Node = u16;
 pub(super) type Nodes = SmallVec<[Node; 4]>;
 
 pub(super) struct Table {
-    /// How many copies each bucket should have.
+    /// Number of copies each bucket should have.
     pub(super) copies: usize,
     pub(super) shares: Vec<Share>,
     /// The floor and the ceiling of each node's share.
     pub(super) bounds: Vec<RangeInclusive<u32>>,
     pub(super) zones: Zones,
-    /// For each bucket, who holds it now: the primary first. Empty if it is lost; it is then left out
-    /// of everything.
+    /// For each bucket, its present holders, the primary first. Empty if the bucket is lost; it is then
+    /// left out of everything.
     pub(super) held: Vec<Nodes>,
-    /// For each bucket, who shall hold it. Begins as `held` without nodes of weight 0.
+    /// For each bucket, its holders in the end. Starts as `held` without nodes of weight 0.
     pub(super) target: Vec<Nodes>,
-    /// How many units each node has in `target`.
+    /// Number of units each node has in `target`.
     pub(super) count: Vec<u32>,
-    /// What members held before they were away, and do not hold again yet.
+    /// Buckets that members held before they were away, and do not hold again yet.
     pub(super) places: Vec<(Node, usize)>,
 }
 
@@ -61,7 +61,7 @@ impl Table {
         self.count.len()
     }
 
-    /// The buckets that are not lost.
+    /// Returns the buckets that are not lost.
     pub(super) fn buckets(&self) -> impl Iterator<Item = usize> + use<'_> {
         (0..self.held.len()).filter(|bucket| !self.held[*bucket].is_empty())
     }
@@ -85,18 +85,18 @@ impl Table {
         self.count[usize::from(node)] -= 1;
     }
 
-    /// How many units of a bucket stand in a zone.
+    /// Returns the number of units of a bucket in a zone.
     pub(super) fn in_zone(&self, bucket: usize, zone: u16) -> usize {
         self.target[bucket].iter().filter(|node| self.zones.of[usize::from(**node)] == zone).count()
     }
 
-    /// Whether the node's zone has room for one more unit of the bucket.
+    /// Returns whether the node's zone has room for one more unit of the bucket.
     pub(super) fn zone_has_room(&self, bucket: usize, node: Node) -> bool {
         !self.zones.matter
             || self.in_zone(bucket, self.zones.of[usize::from(node)]) < self.zones.limit
     }
 
-    /// How many copies have to be made to get from `held` to `target`.
+    /// Returns the number of copies to make to get from `held` to `target`.
     pub(super) fn copies_to_make(&self) -> usize {
         let new = |bucket: usize| {
             self.target[bucket].iter().filter(move |node| !self.is_held(bucket, **node)).count()
@@ -105,7 +105,7 @@ impl Table {
     }
 }
 
-/// The places that are kept for those who are back.
+/// Returns the places that are reserved for returning members.
 fn places(map: &Map) -> Vec<(Node, usize)> {
     let back = map.away().filter_map(|(node, away)| Some((map.place_of(node)?, away)));
     let of = |(node, away): (usize, &crate::map::Away)| {
@@ -115,14 +115,14 @@ fn places(map: &Map) -> Vec<(Node, usize)> {
     back.flat_map(of).collect()
 }
 
-/// Where the nodes stand.
+/// The zones of the nodes.
 pub(super) struct Zones {
     /// For each node, the number of its zone.
     pub(super) of: Vec<u16>,
     pub(super) count: usize,
-    /// How many units of a bucket a zone should have at most: as few as spreading them out allows.
+    /// Maximum number of units of a bucket per zone: as few as spreading them out allows.
     pub(super) limit: usize,
-    /// Whether there is anything to spread.
+    /// True if there is anything to spread.
     pub(super) matter: bool,
 }
 

@@ -1,17 +1,17 @@
-//! Who shall hold what in the end, with as few copies made as can be: the quick way.
+//! The holders each bucket shall have in the end, with the fewest copies: the fast algorithm.
 //!
-//! One pass over the units, taking the obvious choice each time. It nearly always finds an optimum, and
-//! then it can prove it: no plan can keep more than `keepable` units. Otherwise `refine.rs` goes on
-//! from where this one ended. Among optimal choices it takes those the rules of balancing prefer: the
-//! kind a giver has more of, the lowest bucket, never the bucket received last.
+//! One greedy pass over the units. It nearly always finds an optimum, and then it can prove it: no plan
+//! can keep more than `keepable` units. Otherwise `refine.rs` continues from its result. Among optimal
+//! choices it takes those the rules of balancing prefer: the kind a giver has more of, the lowest
+//! bucket, never the bucket received last.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::table::{Node, Table};
 
-/// Sets `table.target`; `last_received` has for each node the bucket it should not give away. True if
-/// the result is known to be optimal.
+/// Sets `table.target`; `last_received` names for each node the bucket it should not give away. Returns
+/// true if the result is known to be optimal.
 pub(super) fn aim(table: &mut Table, last_received: &[Option<usize>]) -> bool {
     let wanted = wanted_counts(table);
     let keepable = keepable(table, &wanted);
@@ -24,8 +24,8 @@ pub(super) fn aim(table: &mut Table, last_received: &[Option<usize>]) -> bool {
     placed && given && units - table.copies_to_make() == keepable && crowded_units(table) == 0
 }
 
-/// How many units each node shall have: the floor of its share, or the ceiling. The few ceilings go
-/// first to nodes that have so many already, for that saves a copy each.
+/// Returns the number of units each node shall have: the floor of its share, or the ceiling. The few
+/// ceilings go first to nodes that have that many already, because each saves a copy.
 fn wanted_counts(table: &Table) -> Vec<u32> {
     let mut wanted: Vec<u32> = table.bounds.iter().map(|bounds| *bounds.start()).collect();
     let units = table.buckets().count() * table.copies;
@@ -41,13 +41,13 @@ fn wanted_counts(table: &Table) -> Vec<u32> {
     wanted
 }
 
-/// Whether the share is not a whole number.
+/// Returns whether the share is not a whole number.
 fn rest(table: &Table, node: usize) -> bool {
     table.bounds[node].start() < table.bounds[node].end()
 }
 
-/// A bound on the units that any plan can keep: no more of a bucket than it should have copies (and a
-/// zone may hold of them), no more on a node than it shall have in the end.
+/// Returns an upper bound on the units that any plan can keep: no more of a bucket than it should have
+/// copies (and a zone may hold of them), no more on a node than it shall have in the end.
 fn keepable(table: &Table, wanted: &[u32]) -> usize {
     let of_bucket = |bucket: usize| {
         let units = table.target[bucket].len();
@@ -65,7 +65,7 @@ fn keepable(table: &Table, wanted: &[u32]) -> usize {
     by_bucket.min(by_node)
 }
 
-/// Units of buckets that have more copies than wanted go, those on the fullest nodes first.
+/// Removes units of buckets that have more copies than wanted, those on the fullest nodes first.
 fn drop_extra_units(table: &mut Table, wanted: &[u32]) {
     for bucket in 0..table.target.len() {
         while table.target[bucket].len() > table.copies {
@@ -75,7 +75,8 @@ fn drop_extra_units(table: &mut Table, wanted: &[u32]) {
     }
 }
 
-/// The node furthest above what it shall have; of equals the last, which is least likely the primary.
+/// Returns the node furthest above its wanted count; of equals the last, which is least likely the
+/// primary.
 fn fullest(table: &Table, wanted: &[u32], nodes: impl Iterator<Item = Node>) -> Node {
     let above = |node: &Node| {
         let node = usize::from(*node);
@@ -84,8 +85,8 @@ fn fullest(table: &Table, wanted: &[u32], nodes: impl Iterator<Item = Node>) -> 
     nodes.max_by_key(above).expect("a bucket with extra units has units")
 }
 
-/// Units beyond what a zone should hold of a bucket are taken back, to be placed elsewhere; as many as
-/// the shares of the zones allow.
+/// Removes units beyond what a zone should hold of a bucket, to be placed elsewhere; as many as the
+/// shares of the zones allow.
 fn loosen_crowded_zones(table: &mut Table, wanted: &[u32]) {
     if !table.zones.matter {
         return;
@@ -107,8 +108,8 @@ fn loosen_crowded_zones(table: &mut Table, wanted: &[u32]) {
     }
 }
 
-/// How many units of each zone have to stand beside another of their bucket, because the nodes of the
-/// zone shall hold more than the zone can hold otherwise.
+/// Returns how many units of each zone have to stand beside another of their bucket, because the nodes
+/// of the zone shall hold more than the zone can hold otherwise.
 fn unavoidable_crowding(table: &Table, wanted: &[u32]) -> Vec<usize> {
     let mut shares = vec![0; table.zones.count];
     for (node, count) in wanted.iter().enumerate() {
@@ -118,7 +119,7 @@ fn unavoidable_crowding(table: &Table, wanted: &[u32]) -> Vec<usize> {
     shares.into_iter().map(|share: usize| share.saturating_sub(room)).collect()
 }
 
-/// Units that stand beside too many others of their bucket in one zone.
+/// Returns the number of units beyond the limit of their zone.
 fn crowded_units(table: &Table) -> usize {
     if !table.zones.matter {
         return 0;
@@ -128,8 +129,8 @@ fn crowded_units(table: &Table) -> usize {
     table.buckets().map(|bucket| zones().map(|zone| over(bucket, zone)).sum::<usize>()).sum()
 }
 
-/// Who was away gets back what it held, as far as it has room and others have too much: these copies
-/// have to be made anyway, and of its own buckets it needs only what has changed.
+/// Gives returning nodes their former buckets back, as far as they have room and others have too much:
+/// these copies have to be made anyway, and a node's own former buckets need only a delta.
 fn give_back(table: &mut Table, wanted: &[u32]) {
     for (node, bucket) in core::mem::take(&mut table.places) {
         let has_room = table.count[usize::from(node)] < wanted[usize::from(node)];
@@ -189,7 +190,7 @@ fn place_missing_units(table: &mut Table, wanted: &[u32]) -> bool {
                 table.add(bucket, node);
                 room.take(wanted[usize::from(node)], table, node);
             } else {
-                // No room is left where it may go: it goes anywhere, and `refine` mends that.
+                // No permitted node has room: the unit goes anywhere, and `refine` corrects that.
                 all_fit = false;
                 table.add(bucket, emptiest(table, bucket));
                 room = Room::of(table, wanted);
@@ -199,7 +200,7 @@ fn place_missing_units(table: &mut Table, wanted: &[u32]) -> bool {
     all_fit
 }
 
-/// The node with weight that has the least of those that lack the bucket.
+/// Returns the least loaded node with weight that lacks the bucket.
 fn emptiest(table: &Table, bucket: usize) -> Node {
     let may = |node: &Node| *table.bounds[usize::from(*node)].end() > 0;
     (0..table.nodes() as Node)
@@ -208,7 +209,7 @@ fn emptiest(table: &Table, bucket: usize) -> Node {
         .expect("there are as many nodes with weight as copies")
 }
 
-/// What a node has to give, in the order of the buckets.
+/// The buckets a node has to give, in the order of the buckets.
 struct Pile {
     giver: Node,
     last_received: Option<usize>,
@@ -216,7 +217,7 @@ struct Pile {
     backups: Vec<usize>,
 }
 
-/// Nodes above what they shall have give to those below, in turns.
+/// Moves units from nodes above their wanted count to nodes below it, in turns.
 fn give_surplus(table: &mut Table, wanted: &[u32], last_received: &[Option<usize>]) -> bool {
     let mut givers: Vec<usize> =
         (0..table.nodes()).filter(|node| table.count[*node] > wanted[*node]).collect();
@@ -245,7 +246,7 @@ fn give_surplus(table: &mut Table, wanted: &[u32], last_received: &[Option<usize
     all_given
 }
 
-/// The piles of the givers; those of the other nodes stay empty.
+/// Returns the piles of the givers; those of the other nodes stay empty.
 fn piles(table: &Table, givers: &[usize], last_received: &[Option<usize>]) -> Vec<Pile> {
     let empty = |node: usize| Pile {
         giver: node as Node,
@@ -267,10 +268,10 @@ fn piles(table: &Table, givers: &[usize], last_received: &[Option<usize>]) -> Ve
     piles
 }
 
-/// The next bucket a giver gives and who takes it; the bucket leaves the giver's pile.
+/// Returns the next bucket a giver gives and its taker; removes the bucket from the giver's pile.
 fn choose_gift(table: &Table, pile: &mut Pile, room: &Room) -> Option<(usize, Node)> {
     let (giver, last_received) = (pile.giver, pile.last_received);
-    // Equal numbers: a backup, since giving one away disturbs no client.
+    // If the numbers are equal, a backup goes: giving one away disturbs no client.
     let mut kinds = [&mut pile.backups, &mut pile.primaries];
     if kinds[1].len() > kinds[0].len() {
         kinds.reverse();
@@ -292,7 +293,7 @@ fn choose_gift(table: &Table, pile: &mut Pile, room: &Room) -> Option<(usize, No
     None
 }
 
-/// Whether the taker's zone has room for the bucket once the giver has given it.
+/// Returns whether the taker's zone has room for the bucket once the giver has given it.
 fn zone_has_room_after(table: &Table, bucket: usize, giver: Node, taker: Node) -> bool {
     let zone = |node: Node| table.zones.of[usize::from(node)];
     zone(giver) == zone(taker) || table.zone_has_room(bucket, taker)

@@ -1,4 +1,4 @@
-//! The plans of the examples. That plans are optimal for every history is shown in `sim/tests`.
+//! Plans of examples. `sim/tests` shows that plans are optimal for every history.
 
 use super::*;
 use crate::map::{Boot, Change, Endpoints, LogIndex, Member, Settings, Zone};
@@ -49,7 +49,7 @@ impl Cluster {
     }
 }
 
-/// All changes of one bucket, the expected epochs still to be set.
+/// Returns all changes of one bucket; the expected epochs are still to be set.
 fn changes(plan: &BucketPlan) -> Vec<Change> {
     let (bucket, expected) = (plan.hashmask, Epoch(0));
     let because = crate::map::DropReason::Balance;
@@ -219,7 +219,7 @@ fn a_node_that_was_away_gets_its_own_buckets_again_and_nothing_else_moves() {
         cluster.carry_out(&plan);
         let again = held(&cluster);
         assert!(again.iter().all(|bucket| before.contains(bucket)), "{nodes} nodes");
-        // Where shares are no whole numbers, another node may have the one that is over.
+        // If shares are not whole numbers, another node may hold the extra one.
         assert!(again.len() + 1 >= before.len(), "{nodes} nodes");
         assert_eq!(plan.copies_to_make(), again.len(), "{nodes} nodes");
     }

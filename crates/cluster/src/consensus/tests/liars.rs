@@ -1,5 +1,5 @@
-//! No message makes a node fall over, however wrong: peers know the secret, but they may be of another
-//! version, or broken.
+//! No message makes a node panic, however wrong it is: peers know the secret, but they may run another
+//! version, or be broken.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use super::net::{self, A, B, C, D, Net};
 use crate::consensus::*;
 use crate::map::{LogIndex, NodeId};
 
-/// A source of numbers that are often nearly right: what is far off is refused at the first look.
+/// A source of numbers that are often nearly right: numbers that are far off fail the first check.
 struct Numbers {
     state: u64,
-    /// Where the log of the node that is lied to ends, and its term.
+    /// The end of the victim's log, and its term.
     last: LogIndex,
     term: Term,
 }
@@ -42,7 +42,7 @@ impl Numbers {
         }
     }
 
-    /// Mostly about where the log ends.
+    /// Returns an index, mostly near the end of the log.
     fn index(&mut self) -> LogIndex {
         match self.below(4) {
             0 => LogIndex(self.number()),
@@ -50,7 +50,7 @@ impl Numbers {
         }
     }
 
-    /// Mostly the present one.
+    /// Returns a term, mostly the present one.
     fn term(&mut self) -> Term {
         match self.below(4) {
             0 => Term(self.number()),
@@ -87,7 +87,7 @@ impl Numbers {
         }
     }
 
-    /// Mostly in order, or nothing would ever get past the first check.
+    /// Returns entries, mostly in order: otherwise nothing would ever pass the first check.
     fn entries(&mut self, after: LogPlace) -> Vec<Entry> {
         let entry = |step: u64, numbers: &mut Numbers| Entry {
             index: match numbers.below(6) {
@@ -139,7 +139,7 @@ impl Numbers {
     }
 }
 
-/// One node is told nothing but lies, in every role, and goes on.
+/// Sends one node nothing but invalid messages, in every role; it keeps running.
 #[test]
 fn no_message_makes_a_node_fall_over() {
     for seed in 0..300 {
@@ -207,7 +207,7 @@ fn an_answer_to_what_was_never_sent_counts_for_nothing() {
 #[test]
 fn a_hint_beyond_all_logs_is_no_hint() {
     let mut net = Net::of([A, B, C]);
-    net.node(A).report_unreachable(B); // From here on it probes where the two logs part.
+    net.node(A).report_unreachable(B); // From here on it probes where the two logs diverge.
     let hint = LogPlace { index: LogIndex(u64::MAX), term: Term(0) };
     let body = Body::NotAppended { after: net[A].last_index(), hint, commit: LogIndex(1) };
     let term = net[A].term();

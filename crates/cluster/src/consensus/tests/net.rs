@@ -1,5 +1,5 @@
-//! A network of nodes in memory: messages arrive in the order they were sent, unless a test cuts a
-//! node off. Everything a node wants on disk is there before anything of it is sent.
+//! A network of nodes in memory: messages arrive in the order they were sent, unless a test cuts a node
+//! off. Everything a node wants to persist is on its disk before its messages are sent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Index;
@@ -17,7 +17,7 @@ pub(super) const C: NodeId = NodeId(3);
 pub(super) const D: NodeId = NodeId(4);
 pub(super) const E: NodeId = NodeId(5);
 
-/// What a node was handed in its `Ready`s since it started.
+/// Contents of a node's `Ready`s since it started.
 #[derive(Default)]
 pub(super) struct Taken {
     pub(super) snapshots: usize,
@@ -58,7 +58,7 @@ fn member(id: NodeId, name: &str) -> Member {
     }
 }
 
-/// An entry that can be told from others: a member of that name joins.
+/// Returns an entry that differs from others by its name: a member of that name joins.
 pub(super) fn entry(name: &str) -> LogEntry {
     let join = Change::Join(member(NodeId(100), name));
     LogEntry { planned_at: None, changes: vec![join] }
@@ -101,7 +101,7 @@ impl Net {
         net
     }
 
-    /// A cluster with these voters, led by the first of them.
+    /// Creates a cluster with these voters, led by the first of them.
     pub(super) fn of<const N: usize>(nodes: [NodeId; N]) -> Net {
         let mut net = Net::founded_by(nodes[0]);
         for node in &nodes[1..] {
@@ -125,7 +125,7 @@ impl Net {
         self.take(node);
     }
 
-    /// Ends a node's process; it starts again with what is on its disk.
+    /// Ends a node's process; it restarts with the state on its disk.
     pub(super) fn restart(&mut self, node: NodeId) {
         let disk = &self.disks[&node];
         let parts = (disk.hard_state(), disk.snapshot().cloned(), disk.entries().to_vec());
@@ -173,8 +173,8 @@ impl Net {
         nodes.into_iter().find(|node| self[*node].is_leader())
     }
 
-    /// The names of the members in the decided entries a node knows of, in their order, from its map
-    /// at the start on.
+    /// Returns the names of the members in the committed entries a node knows, in their order, starting
+    /// with its map at the start.
     pub(super) fn names(&self, node: NodeId) -> Vec<String> {
         let disk = &self.disks[&node];
         let decided = disk.entries().iter().filter(|entry| entry.index <= self[node].applied());
@@ -187,7 +187,7 @@ impl Net {
         earlier.into_iter().chain(named).collect()
     }
 
-    /// So many ticks of every node, after each of which all messages arrive.
+    /// Runs this many ticks of every node; after each, all messages arrive.
     pub(super) fn run(&mut self, ticks: usize) {
         for _ in 0..ticks {
             self.deliver();
@@ -221,7 +221,7 @@ impl Net {
         self.take(to);
     }
 
-    /// Does what a node asks for.
+    /// Carries out a node's `Ready`.
     pub(super) fn take(&mut self, node: NodeId) {
         let Ready { persist, messages, snapshot, committed, reads } = self.node(node).ready();
         self.disks.get_mut(&node).unwrap().write(persist);

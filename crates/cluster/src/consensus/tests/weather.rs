@@ -1,5 +1,5 @@
-//! Many histories: messages are lost, delayed and doubled, nodes restart, voters change. Whatever
-//! happens, no two nodes ever disagree about an entry, and the same seed gives the same history.
+//! Many random histories: messages are lost, delayed and doubled, nodes restart, voters change. In
+//! every history no two nodes ever disagree about an entry, and the same seed gives the same history.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl Chance {
     }
 }
 
-/// What of a history must not depend on anything but the seed, and what was decided in it.
+/// The part of a history that must depend on the seed alone, and the entries committed in it.
 #[derive(PartialEq, Debug, Default)]
 struct History {
     messages: u64,
@@ -38,7 +38,7 @@ impl History {
         (self.messages, self.digest) = (self.messages + 1, digest);
     }
 
-    /// What one node takes for decided, all do.
+    /// Checks that all nodes agree on the entries that any of them takes for committed.
     fn agree(&mut self, net: &mut Net) {
         for (index, committed) in net.taken.values_mut().flat_map(|taken| taken.committed.drain(..))
         {
@@ -98,7 +98,8 @@ fn reconfigure(net: &mut Net, node: NodeId, chance: &mut Chance) {
     net.node(node).reconfigure(&voters, &learners);
 }
 
-/// In good weather everything comes to rest, and all that take part have the same map.
+/// Runs the net without faults: everything comes to rest, and all members of the configuration have the
+/// same map.
 fn settle(net: &mut Net, history: &mut History) {
     net.run(60);
     let leader = net.leader_among(NODES).expect("in good weather there is a leader");

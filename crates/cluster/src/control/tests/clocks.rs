@@ -1,4 +1,4 @@
-//! Wall clocks that differ are reported as long as they do, and by nobody for another reason.
+//! Wall clocks that differ are reported as long as they do, and nothing else is reported.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::map::{LogIndex, NodeId};
 
 const EPOCH_MILLIS: i64 = 1_700_000_000_000;
 
-/// Lets so many seconds pass. In each of them every node looks at its wall clock, which is off by this many
-/// milliseconds.
+/// Lets this many seconds pass. In each of them every node reads its wall clock, which is off by this
+/// many milliseconds.
 fn tick(t: &mut World, seconds: u64, off: &BTreeMap<u64, i64>) {
     for _ in 0..seconds {
         for id in t.members() {
@@ -28,7 +28,7 @@ fn off(node: u64, millis: i64) -> BTreeMap<u64, i64> {
     BTreeMap::from([(node, millis)])
 }
 
-/// The findings of one node about another, in milliseconds; `None` when they agree again.
+/// Returns the findings of one node about another, in milliseconds; `None` when they agree again.
 fn findings(t: &World, by: u64, about: u64) -> Vec<Option<i64>> {
     let mine = t.skews.iter().filter(|(_, node, _)| node.0 == by);
     let of_it = mine.filter_map(|(_, _, skew)| match skew {
@@ -89,7 +89,7 @@ fn a_node_that_was_stopped_for_long_is_not_taken_for_one_with_a_wrong_clock() {
     tick(&mut t, 5, &BTreeMap::new());
     for _ in 0..5 {
         t.stop(stopped);
-        // Shorter than it takes to be counted as dead; what it is told waits in its sockets.
+        // Shorter than it takes to be declared dead; messages to it wait in its sockets.
         t.run(ms(900));
         t.go_on(stopped);
         tick(&mut t, 3, &BTreeMap::new());

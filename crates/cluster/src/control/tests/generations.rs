@@ -1,4 +1,4 @@
-//! Going on alone, meeting again, and buckets that everybody has lost.
+//! Going on alone, meeting again, and buckets that all holders have lost.
 
 use placement::{Hashmask, Mask};
 
@@ -28,7 +28,7 @@ fn the_survivor_of_two_goes_on_alone_when_a_client_turns_to_it() {
     assert!(t.has_lease(1));
     assert_eq!((t.loads(), t.generation(1)), (vec![(16, 0)], (2, 1)));
     assert_eq!(t.control(1).estranged().len(), 1);
-    // And grows again; then it is greater than one that has stayed alone.
+    // It grows again; then it is greater than a side that has stayed alone.
     t.join(3);
     t.settle();
     assert_eq!((t.loads(), t.generation(3)), (vec![(8, 8), (8, 8)], (3, 1)));
@@ -218,7 +218,7 @@ fn a_lone_node_comes_back_with_all_it_had() {
     t.restart(1, 4242, disk);
     t.run(ms(400));
     assert_eq!(t.map().lost().count(), 16);
-    // It takes its time to read, and whoever wants to join waits for that.
+    // It takes its time to read, and joining nodes wait for that.
     t.join(2);
     t.run(ms(60_000));
     assert_eq!((t.map().lost().count(), t.members()), (16, vec![1]));

@@ -1,4 +1,4 @@
-//! Who may come in, and what those are told who may not.
+//! Admission of joining nodes, and the reasons given to those that are refused.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ fn any_member_can_be_asked_and_a_lost_answer_does_no_harm() {
     let mut t = World::of(3);
     let follower = t.follower();
     let ask = Ask::Join(Box::new(request(member(4))));
-    // Asked by hand, so that nobody starts the process before it has asked twice.
+    // Asked by hand, so that nothing starts the process before it has asked twice.
     for id in [4001, 4002] {
         t.give(NodeId(follower), crate::control::Input::Ask { id, ask: ask.clone() });
         t.run(ms(200));

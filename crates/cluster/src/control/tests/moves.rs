@@ -1,4 +1,4 @@
-//! Handovers, splits, fills and proposals: what happens when one gets in the way of another.
+//! Handovers, splits, fills and proposals that interfere with each other.
 
 use placement::Hashmask;
 
@@ -63,7 +63,7 @@ fn a_split_ends_a_handover_and_the_primary_goes_on() {
     let split = t.ask(2, Ask::Split(Some(paused)));
     t.run_until(|t| t.answers.contains_key(&split));
     assert!(t.map().bucket(paused).is_none());
-    // The answer of the data plane comes too late: nothing is promoted by it.
+    // The answer of the data plane comes too late: it promotes nothing.
     let before = t.map();
     t.release_drains(1);
     t.give(NodeId(1), Input::Drained { bucket: paused, epoch });
@@ -141,7 +141,7 @@ fn a_fill_that_named_an_older_epoch_adds_no_copy() {
     t.run_until(|t| !t.node(1).fills.is_empty());
     let (attempt, filled, _) = t.node(1).fills[0];
     let epoch = t.map().bucket(filled).unwrap().epoch;
-    // Something else happens to the bucket: a copy that is not there is dropped.
+    // Another change of the bucket: a copy that does not exist is dropped.
     t.give(NodeId(1), Input::OutOfSync { bucket: filled, node: NodeId(2), epoch });
     t.run(ms(20));
     assert!(t.map().bucket(filled).unwrap().epoch > epoch);
@@ -180,7 +180,7 @@ fn a_backup_that_is_stuck_again_and_again_is_filled_again_ever_later() {
         let begun = t.now;
         t.run_until(is_held);
         waits.push(t.now.checked_sub(begun).unwrap());
-        t.run(ms(100)); // The primary knows it, too.
+        t.run(ms(100)); // The primary learns of it, too.
     }
     let least = [400, 900, 1_800, 3_600];
     let kept = waits.iter().zip(least).all(|(wait, least)| *wait >= ms(least));
@@ -237,7 +237,7 @@ fn a_node_that_reaches_hardly_anybody_cannot_drop_its_backups() {
     let gray = t.follower();
     let state = t.map().buckets().find(|it| it.primary() == Some(NodeId(gray))).unwrap().clone();
     let leader = t.leader().unwrap();
-    // It reaches the leader and nobody else.
+    // It reaches the leader and no other node.
     let others = t.members().into_iter().filter(|id| ![gray, leader].contains(id));
     for other in others.collect::<Vec<_>>() {
         t.cut.extend([(NodeId(gray), NodeId(other)), (NodeId(other), NodeId(gray))]);

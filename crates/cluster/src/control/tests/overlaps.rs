@@ -1,5 +1,5 @@
-//! A pause and a death that overlap, in every order. As long as a majority of the voters' processes run and
-//! reach each other there is a leader again, and the living hold everything.
+//! A pause and a death that overlap, in every order. As long as a majority of the voters' processes run
+//! and reach each other there is a leader again, and the living nodes hold everything.
 
 use super::world::{World, ms};
 use crate::map::NodeId;
@@ -14,7 +14,7 @@ enum Leader {
 
 const LEADERS: [Leader; 3] = [Leader::Stays, Leader::IsStopped, Leader::IsKilled];
 
-/// Returns who stays, who is stopped and who is killed.
+/// Returns the node that stays, the one that is stopped and the one that is killed.
 fn cast(t: &World, of_leader: Leader) -> [u64; 3] {
     let leader = t.leader().unwrap();
     let others: Vec<u64> = t.members().into_iter().filter(|id| *id != leader).collect();
@@ -25,7 +25,7 @@ fn cast(t: &World, of_leader: Leader) -> [u64; 3] {
     }
 }
 
-/// Runs until the living are members with leases and hold every bucket.
+/// Runs until the living nodes are members with leases and hold every bucket.
 fn come_back(t: &mut World, living: &[u64]) {
     t.run_until(|t| {
         let Some(map) = t.has_a_map().then(|| t.map()) else { return false };

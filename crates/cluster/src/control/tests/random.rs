@@ -1,6 +1,6 @@
-//! Whatever a seed brings: nodes that come, leave, die, restart, stop and are cut off, clocks that
+//! Random scenarios from seeds: nodes that join, leave, die, restart, stop and are cut off, clocks that
 //! differ by a tenth, messages that are late, lost or doubled, survivors that go on alone and meet
-//! again. The observer in `World` looks at every step.
+//! again. The observer in `World` checks every step.
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ fn never_do_two_nodes_serve_a_slot_and_in_the_end_all_have_leases() {
     stories(0..if nightly { 3_000 } else { 60 });
 }
 
-/// Each of these is noticed within 200 stories if it is left out. The others have a story of their
-/// own in `rules.rs`, for they need more than bad luck.
+/// Each of these rules is missed within 200 scenarios if it is broken. The others have a scenario of
+/// their own in `rules.rs`, because they need more than bad luck.
 #[test]
 fn the_observer_notices_when_a_rule_is_left_out() {
     let rules = [
@@ -31,7 +31,7 @@ fn the_observer_notices_when_a_rule_is_left_out() {
     }
 }
 
-/// The last seed printed is the one to repeat.
+/// Runs the scenarios. The last seed printed is the one to repeat.
 fn stories(seeds: Range<u64>) {
     for seed in seeds {
         println!("seed {seed}");

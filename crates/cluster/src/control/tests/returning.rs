@@ -1,4 +1,4 @@
-//! Processes that come back with what they held: given up and alive, or restarted and still loading.
+//! Processes that come back with their data: declared dead but alive, or restarted and still loading.
 
 use placement::{Hashmask, Mask};
 
@@ -6,7 +6,7 @@ use super::world::{World, member, ms, request};
 use crate::control::{Ask, Input, JoinRequest, Kept, Offer};
 use crate::map::{Boot, LogIndex, Member, NodeId, Setting};
 
-/// Three nodes without backups, of which a follower is killed. Returns its id.
+/// Sets up three nodes without backups and kills a follower. Returns its id.
 fn with_lost_buckets(t: &mut World) -> u64 {
     t.set(1, Setting::Backups(0));
     t.run(ms(5_000));

@@ -1,4 +1,4 @@
-//! What a rule is good for: the same story, with the rule and without it.
+//! The purpose of a rule: the same scenario, with the rule and without it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use crate::rules::Rule;
 fn a_cluster_that_slept_wakes_up_whole_because_the_leader_notices() {
     let members_after_a_nap = |rule: Option<Rule>| {
         let mut t = World::of(5);
-        // With more copies than there are late ones: else the leader would ask somebody else first.
+        // With more copies than late nodes: otherwise the leader would have another one confirm the
+        // deaths first.
         t.set(1, Setting::Backups(2));
         t.run_until(|t| t.map().settings().backups == 2);
         t.settle();
@@ -21,7 +22,7 @@ fn a_cluster_that_slept_wakes_up_whole_because_the_leader_notices() {
         let others: Vec<u64> = t.members().into_iter().filter(|id| *id != leader).collect();
         t.members().into_iter().for_each(|id| t.stop(id));
         t.run(ms(3_600_000));
-        // A lid is opened: some come to themselves a little later than others.
+        // A laptop lid is opened: some nodes wake a little later than others.
         t.go_on(leader);
         for id in others {
             t.run(ms(60));
@@ -45,7 +46,7 @@ fn a_late_question_of_a_condemned_node_is_not_answered() {
             let third = t.members().into_iter().find(|id| ![leader, victim].contains(id)).unwrap();
             t.cut_off(&[victim]);
             t.run_until(|t| t.control(leader).is_about_to_condemn(NodeId(victim)));
-            // The proposal does not get to the third; meanwhile the victim is heard again.
+            // The proposal does not reach the third node; meanwhile the victim is heard again.
             t.cut.insert((NodeId(leader), NodeId(third)));
             t.run_until(|t| t.control(leader).condemns(NodeId(victim)));
             let to_victim = (NodeId(leader), NodeId(victim));
@@ -57,7 +58,7 @@ fn a_late_question_of_a_condemned_node_is_not_answered() {
                     t.run(Duration::from_micros(500));
                 }
             }
-            // It agrees to its own death, and is cut off before it hears that this was decided.
+            // It votes for its own death, and is cut off before it hears that this was decided.
             t.cut = BTreeSet::from([to_victim]);
             t.run(ms(150));
         })
@@ -67,7 +68,8 @@ fn a_late_question_of_a_condemned_node_is_not_answered() {
     assert!(is_served_twice(Some(Rule::NoGrantToTheCondemned)));
 }
 
-/// Two nodes, the leader first. The other has heard that a third joins, and its answer has not come back.
+/// Returns two nodes, the leader first. The other has heard that a third joins, and its answer has not
+/// arrived.
 pub(super) fn of_two_with_a_third_in_the_log() -> (World, u64, u64) {
     let mut t = World::of(2);
     let leader = t.leader().expect("two that stand have one");

@@ -1,12 +1,12 @@
-//! A leader whose disk takes longer to write an entry than others take to be missed.
+//! A leader whose disk takes longer to write an entry than a node may stay silent before it counts as missing.
 
 use super::world::{World, ms};
 use crate::map::{NodeId, Setting};
 
-/// Longer than a stall, shorter than it takes others to look for another leader.
+/// Longer than a stall, shorter than the others' election timeout.
 const DISK: u64 = 250;
 
-/// Four nodes whose leader has a slow disk. There is always something to write.
+/// Returns four nodes whose leader has a slow disk. There is always something to write.
 fn busy() -> (World, u64) {
     let mut t = World::of(4);
     let leader = t.leader().unwrap();

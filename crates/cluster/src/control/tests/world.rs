@@ -1,8 +1,8 @@
-//! A small world of control planes: virtual time, a wire that delays and loses, clocks that differ in
-//! rate, and a data plane that does at once whatever it is asked to do.
+//! A simulated cluster of control planes: virtual time, a network that delays and loses messages,
+//! clocks that differ in rate, and a data plane that carries out every request at once.
 //!
-//! An observer with the true time looks after every step: no two nodes may hold a valid lease and
-//! believe to be primary of the same slot, and the same place of the log must be the same map.
+//! An observer with the true time checks after every step: no two nodes may hold a valid lease and
+//! believe that they are primary of the same slot, and the same log index must give the same map.
 
 mod sight;
 
@@ -19,7 +19,7 @@ use crate::rules::{self, Broken, Rule};
 
 pub(super) const CLUSTER: ClusterId = ClusterId(77);
 
-/// The time a process that was given up takes to begin again.
+/// Time after which a process that was declared dead starts again.
 const RETURN_AFTER: Duration = ms(100);
 
 pub(super) const fn ms(milliseconds: u64) -> Duration {
@@ -50,7 +50,7 @@ pub(super) fn request(member: Member) -> JoinRequest {
     }
 }
 
-/// What can happen to a message, in milliseconds and per thousand.
+/// Faults of the network: delays in milliseconds, loss and duplication per thousand.
 #[derive(Clone, Copy)]
 pub(super) struct Weather {
     pub(super) delay_ms: (u64, u64),
@@ -64,54 +64,55 @@ pub(super) struct World {
     pub(super) now: Duration,
     pub(super) nodes: BTreeMap<NodeId, Node>,
     pub(super) weather: Weather,
-    /// From the first nothing reaches the second.
+    /// No message from the first node reaches the second.
     pub(super) cut: BTreeSet<(NodeId, NodeId)>,
     pub(super) mask: Mask,
-    /// The rule that no node keeps.
+    /// The rule that is broken on all nodes.
     broken: Option<Broken>,
-    /// The rates of the clocks of those who will join.
+    /// Clock rates of the nodes that will join.
     pub(super) rates: BTreeMap<NodeId, u64>,
     events: BTreeMap<(Duration, u64), Event>,
     event_count: u64,
     chance: u64,
-    /// Who wants to join and is no member yet.
+    /// Requests of processes that want to join and are not members yet.
     joining: BTreeMap<u64, JoinRequest>,
     pub(super) refused: BTreeMap<NodeId, String>,
     pub(super) answers: BTreeMap<u64, Answer>,
-    /// What was reported of clocks: when, by whom.
+    /// Reported clock skews: the time, and the node that reported it.
     pub(super) skews: Vec<(Duration, NodeId, Skew)>,
     gone: BTreeMap<NodeId, Gone>,
-    /// Processes that were given up come back under a new boot, with their log, as real ones do.
+    /// True if processes that were declared dead come back under a new boot, with their log, as real
+    /// ones do.
     pub(super) given_up_return: bool,
     last_boot: u64,
     last_ask: u64,
-    /// By history and index.
+    /// Maps by history and index.
     log: BTreeMap<(Generation, LogIndex), Arc<Map>>,
 }
 
 pub(super) struct Node {
     pub(super) control: Control,
     pub(super) me: Peer,
-    /// Parts of a thousand that its clock runs in a thousand of the true one.
+    /// Rate of its clock, in thousandths of the true rate.
     rate: u64,
     pub(super) disk: Saved,
-    /// The time its disk takes to write something.
+    /// Time its disk takes for a write.
     pub(super) disk_takes: Duration,
-    /// Effects to carry out when the disk is done, if it is at work.
+    /// Effects to carry out when the disk is done, if it is busy.
     waits_to_do: Option<Vec<Effect>>,
     pub(super) is_stopped: bool,
     inbox: Vec<Input>,
     pub(super) lease_until: Duration,
     pub(super) map: Option<Arc<Map>>,
     paused: BTreeMap<Hashmask, Epoch>,
-    /// Which fills to begin and never to end.
+    /// True if fills begin but never end.
     pub(super) holds_fills: bool,
     pub(super) holds_drains: bool,
     pub(super) fills: Vec<(balance::Attempt, Hashmask, NodeId)>,
     pub(super) drains: Vec<(Hashmask, Epoch)>,
-    /// Set once it was told to hand over everything to another generation.
+    /// Set once it was asked to hand over everything to another generation.
     pub(super) hands_over: bool,
-    /// What it was told to hand over.
+    /// Buckets it was asked to hand over.
     pub(super) brings: Option<Vec<Hashmask>>,
     pub(super) served: Vec<Hashmask>,
 }
@@ -129,7 +130,7 @@ impl Node {
         now * u32::try_from(self.rate).unwrap() / 1000
     }
 
-    /// The true time at which its clock shows this.
+    /// Returns the true time at which its clock shows this time.
     fn true_time(&self, clock: Duration) -> Duration {
         clock * 1000 / u32::try_from(self.rate).unwrap() + Duration::from_nanos(1000)
     }
@@ -171,7 +172,7 @@ impl World {
         }
     }
 
-    /// A cluster of so many nodes, balanced.
+    /// Returns a balanced cluster of this many nodes.
     pub(super) fn of(nodes: u64) -> World {
         let mut world = World::new(1, CALM);
         world.found(1);
@@ -183,7 +184,7 @@ impl World {
         world
     }
 
-    // ---- What the story tells.
+    // ---- Actions of a scenario.
 
     pub(super) fn found(&mut self, id: u64) {
         let map = Map::found(member(id), self.mask, Settings::default());
@@ -215,14 +216,14 @@ impl World {
         self.ask(node, Ask::Set(setting))
     }
 
-    /// The process ends without a word; its disk stays.
+    /// Kills the process without warning; its disk remains.
     pub(super) fn kill(&mut self, node: u64) -> Option<Saved> {
         let ended = self.nodes.remove(&NodeId(node))?;
         self.hang_up(ended.me.id);
         Some(ended.disk)
     }
 
-    /// Its system closes the links of a process that has ended.
+    /// Closes the links of an ended process, as its operating system does.
     fn hang_up(&mut self, node: NodeId) {
         let is_cut = |other: &Peer| self.cut.contains(&(node, other.id));
         let others: Vec<Peer> = self.nodes.values().map(|node| node.me).collect();
@@ -231,13 +232,14 @@ impl World {
         }
     }
 
-    /// Another process of the same node, with what is on its disk.
+    /// Starts another process of the same node, with the state on its disk.
     pub(super) fn restart(&mut self, id: u64, boot: u64, disk: Saved) {
         let me = Member { boot: Boot(boot), ..member(id) };
         self.start(me, Begin::Resume(disk), None, 1000);
     }
 
-    /// The same, let in by one who had this in its log, and cut off from all since.
+    /// Does the same for a process that `leader` has admitted by its log, and that is cut off from all
+    /// others since.
     pub(super) fn restart_let_in_by(&mut self, leader: u64, id: u64, boot: u64, disk: Saved) {
         let me = Member { boot: Boot(boot), ..member(id) };
         let (cluster, control) = (CLUSTER, self.control(leader));
@@ -261,7 +263,7 @@ impl World {
         }
     }
 
-    /// Nothing passes between these two and all others, in either direction.
+    /// Cuts these nodes off from all others, in both directions.
     pub(super) fn cut_off(&mut self, nodes: &[u64]) {
         let inside: BTreeSet<NodeId> = nodes.iter().map(|id| NodeId(*id)).collect();
         let outside: Vec<NodeId> =
@@ -271,7 +273,7 @@ impl World {
         }
     }
 
-    /// Fills from this node begin and do not end.
+    /// Lets fills from this node begin, but not end.
     pub(super) fn hold_fills(&mut self, node: u64) {
         self.nodes.get_mut(&NodeId(node)).unwrap().holds_fills = true;
     }
@@ -285,7 +287,7 @@ impl World {
         }
     }
 
-    /// Buckets of this node that are paused do not drain.
+    /// Keeps paused buckets of this node from draining.
     pub(super) fn hold_drains(&mut self, node: u64) {
         self.nodes.get_mut(&NodeId(node)).unwrap().holds_drains = true;
     }
@@ -295,11 +297,11 @@ impl World {
     }
 
     pub(super) fn break_rule(&mut self, rule: Option<Rule>) {
-        self.broken = None; // Its end would mend the next one.
+        self.broken = None; // Dropping it later would repair the next one.
         self.broken = Some(rules::break_rule(rule));
     }
 
-    /// Whoever belongs to different generations says hello, until all belong to one.
+    /// Lets nodes of different generations say hello, until all belong to one.
     pub(super) fn meet_all(&mut self) {
         let mut rounds = 0;
         while let Some((one, two)) = self.estranged() {
@@ -315,7 +317,7 @@ impl World {
         }
     }
 
-    /// Two nodes of different generations.
+    /// Returns two nodes of different generations.
     fn estranged(&self) -> Option<(u64, u64)> {
         let with_map = || self.nodes.values().filter(|node| node.map.is_some());
         let generation = |node: &Node| node.control.generation().unwrap();
@@ -335,7 +337,7 @@ impl World {
         self.give(NodeId(node), Input::ClientTurned);
     }
 
-    /// Two nodes of different generations say hello.
+    /// Lets two nodes of different generations say hello.
     pub(super) fn meet(&mut self, one: u64, two: u64) {
         let generation = |id: u64| self.control(id).generation().unwrap();
         let generations = (generation(one), generation(two));
@@ -345,7 +347,7 @@ impl World {
         }
     }
 
-    /// A node joins through this member.
+    /// Lets a node join through this member.
     pub(super) fn join_at(&mut self, member_id: u64, id: u64) {
         let request = request(member(id));
         self.joining.insert(id, request.clone());
@@ -398,7 +400,7 @@ impl World {
         self.nodes.values().map(line).collect()
     }
 
-    /// The next thing that happens, if it happens before `end`.
+    /// Runs the next event, if it is due before `end`.
     fn step(&mut self, end: Duration) -> bool {
         let wake = |node: &Node| (node.true_time(node.control.wake_at()), node.me.id);
         let is_awake = |node: &&Node| !node.is_stopped && node.waits_to_do.is_none();
@@ -446,7 +448,7 @@ impl World {
         }
     }
 
-    /// A slow disk is done: the node does what waited for it, then reads what came meanwhile.
+    /// Ends a slow write: the node carries out the effects that waited for it, then handles its inbox.
     fn on_disk_done(&mut self, of: Peer) {
         let now = self.now;
         let Some(node) = self.nodes.get_mut(&of.id).filter(|node| node.me == of) else { return };
@@ -464,7 +466,7 @@ impl World {
         }
     }
 
-    /// Only what is promised to others is waited for.
+    /// Returns whether a node waits for the disk. It waits only for promises to others.
     fn takes_time(&self, id: NodeId, effect: &Effect) -> bool {
         let slow = self.nodes.get(&id).filter(|node| !node.disk_takes.is_zero());
         let Effect::Persist(persist) = effect else { return false };
@@ -649,8 +651,8 @@ impl World {
 
     // ---- The observer.
 
-    /// At most one node of a generation serves a slot at any moment of the true time, and none serves
-    /// what only an earlier process of it has held.
+    /// Asserts that at most one node of a generation serves a slot at any moment of the true time, and
+    /// that none serves a bucket that only an earlier process of it has held.
     fn look(&self, moved: NodeId) {
         let Some(node) = self.nodes.get(&moved) else { return };
         let sample = (0..Slot::COUNT).step_by(293).filter_map(Slot::new);

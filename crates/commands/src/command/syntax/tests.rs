@@ -1,9 +1,9 @@
-//! What the help says of arguments, and what is read from it.
+//! Tests of parsing the syntax lines of commands.
 
 use super::*;
 use crate::spec::{BLANK, KeySpec, Table};
 
-/// The arguments written out again, with their kinds.
+/// Formats the parsed arguments with their kinds.
 fn shown(syntax: &'static str) -> String {
     let spec = Spec { name: "x", full_name: "x", syntax, keys: KeySpec::FIRST, ..BLANK };
     show(&arguments(&spec), " ")

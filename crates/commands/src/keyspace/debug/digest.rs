@@ -1,5 +1,5 @@
-//! `DEBUG DIGEST` and `DEBUG DIGEST-VALUE`: fingerprints of the content, made as Redis makes them, so
-//! that a node and a Redis server with the same keys tell the same.
+//! `DEBUG DIGEST` and `DEBUG DIGEST-VALUE`: fingerprints of the content, computed as in Redis, so that a node and a
+//! Redis server with the same keys return the same.
 
 use store::{Found, Value};
 
@@ -9,9 +9,9 @@ use crate::context::Context;
 use crate::keyspace::walk::Walk;
 use crate::strings::with_bytes;
 
-/// What Redis calls the type of a string.
+/// Redis's number for the type string.
 const TYPE_STRING: u32 = 0;
-/// The one database there is.
+/// The number of the only database.
 const DATABASE: u32 = 0;
 
 pub(super) fn digest(context: &mut Context<'_>) -> Result<(), Error> {
@@ -47,7 +47,7 @@ pub(super) fn digest_value(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Redis mixes the number of the database in before the keys; sums do not mind the order.
+/// Adds the database number. Redis mixes it in before the keys; the order does not matter for an XOR.
 fn with_database(mut sum: Hash) -> Hash {
     let mut first = Hash::default();
     mix(&mut first, &DATABASE.to_be_bytes());
@@ -67,12 +67,12 @@ fn mix_value(sum: &mut Hash, found: &Found<'_>) {
     }
 }
 
-/// Adds bytes whose order among others does not matter.
+/// Adds bytes independently of their order.
 fn add(sum: &mut Hash, bytes: &[u8]) {
     xor(sum, &sha1(bytes));
 }
 
-/// Adds bytes whose order among others matters.
+/// Adds bytes in a way that depends on their order.
 fn mix(sum: &mut Hash, bytes: &[u8]) {
     add(sum, bytes);
     *sum = sha1(sum);

@@ -1,8 +1,8 @@
-//! DEBUG, as far as it helps to test clients and to compare servers. There is nothing in it that
-//! crashes a node or harms its data.
+//! DEBUG, as far as it helps to test clients and to compare servers. Nothing in it crashes a node or harms its
+//! data.
 mod digest; //   Fingerprints of the content.
-mod protocol; // A reply of every type there is.
-mod sha1; //     The hash under the fingerprints.
+mod protocol; // A reply of every type.
+mod sha1; //     The hash behind the fingerprints.
 
 use core::time::Duration;
 
@@ -32,8 +32,8 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     ..BLANK
 }];
 
-/// As in Redis, these are not subcommands in the sense of the table: `COMMAND` does not list them,
-/// and too few arguments are an unknown one.
+/// Runs DEBUG. As in Redis, its subcommands are not subcommands of the table: `COMMAND` does not list them, and one
+/// with too few arguments counts as unknown.
 fn debug(context: &mut Context<'_>) -> Result<(), Error> {
     let name = context.args.at(1);
     match (name.to_ascii_lowercase().as_slice(), context.args.len()) {
@@ -96,7 +96,7 @@ fn object(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn set_active_expire(context: &mut Context<'_>) -> Result<(), Error> {
-    // Whatever is not a number counts as 0, as it does in Redis.
+    // Anything that is not a number counts as 0, as in Redis.
     let number = context.integer(2).unwrap_or(0);
     context.host.set_active_expiry(if number == 0 { ActiveExpiry::Off } else { ActiveExpiry::On });
     context.reply.ok();

@@ -1,4 +1,4 @@
-//! `DEBUG PROTOCOL`: a reply of every type there is, for those who write clients.
+//! `DEBUG PROTOCOL`: a reply of every type, for authors of clients.
 
 use resp::Protocol;
 

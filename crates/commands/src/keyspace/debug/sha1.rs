@@ -1,4 +1,4 @@
-//! SHA-1, for `DEBUG DIGEST` alone: a fingerprint to compare two servers by, not a protection.
+//! SHA-1, only for `DEBUG DIGEST`: a fingerprint to compare two servers, not for security.
 
 pub(super) type Hash = [u8; 20];
 
@@ -10,7 +10,7 @@ pub(super) fn sha1(bytes: &[u8]) -> Hash {
     let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
     blocks.iter().for_each(|block| mix(&mut state, block));
 
-    // A one bit, zeros, and the number of bits fill up the last block or two.
+    // Padding of the last block or two: a one bit, zeros, and the number of bits.
     let mut end = rest.to_vec();
     end.push(0x80);
     let zeros = (BLOCK_BYTES * 2 - 8 - end.len()) % BLOCK_BYTES;

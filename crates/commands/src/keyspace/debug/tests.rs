@@ -1,11 +1,11 @@
-//! DEBUG, told and asked as by a client.
+//! Tests of DEBUG as scripts.
 
 use core::time::Duration;
 
 use crate::ActiveExpiry;
 use crate::testing::{TestNode, check, check_on};
 
-/// The digests are what redis-server 7.0.15 told for the same keys.
+/// The digests are those of redis-server 7.0.15 for the same keys.
 #[test]
 fn digests_are_those_of_redis() {
     check(

@@ -1,4 +1,4 @@
-//! DUMP and RESTORE: there and back, faults, events.
+//! Tests of DUMP and RESTORE: round trips, errors, events.
 
 use resp::Value;
 
@@ -37,7 +37,7 @@ fn the_time_to_live_is_relative_unless_told() {
     assert_eq!(node.run("PTTL b"), "(integer) 5000");
     assert_eq!(restore(&mut node, &[b"c", b"1700000009000", &payload, b"absttl"]), "OK");
     assert_eq!(node.run("PTTL c"), "(integer) 9000");
-    // In the past: nothing is made, and what was there is gone.
+    // A deadline in the past: no key is created, and an existing one is removed.
     assert_eq!(restore(&mut node, &[b"d", b"5", &payload, b"ABSTTL"]), "OK");
     assert_eq!(restore(&mut node, &[b"c", b"5", &payload, b"ABSTTL", b"REPLACE"]), "OK");
     assert_eq!(node.run("EXISTS c d"), "(integer) 0");
@@ -72,7 +72,7 @@ fn faults_are_told_in_the_order_of_redis() {
         (error) ERR syntax error
         ",
     );
-    // A list, under a right checksum.
+    // A list with a valid checksum.
     let list = b"\x01\x01\x01x\x0a\x00\x0d\x64\xa5\x41\x22\xe6\x18\x5b";
     let told = restore(&mut node, &[b"b", b"0", list]);
     assert!(told.starts_with("(error) ERR"), "{told}");

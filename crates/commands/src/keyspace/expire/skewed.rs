@@ -1,8 +1,8 @@
-//! Time to live in a slot whose last write came from a node with a clock ahead of this one's.
+//! Tests of expiry in a slot whose last write came from a node with a clock ahead of this one's.
 
 use crate::testing::{TestNode, check_on};
 
-/// A node that took over slot `{a}` from one whose clock was ahead by so many milliseconds.
+/// Returns a node that took over slot `{a}` from a node whose clock was ahead by `millis`.
 fn behind_by(millis: u64) -> TestNode {
     let mut node = TestNode::default();
     node.advance(millis);
@@ -11,7 +11,7 @@ fn behind_by(millis: u64) -> TestNode {
     node
 }
 
-/// Runs the dialogue and checks that a backup holds the same afterwards.
+/// Runs the script and checks that a backup holds the same content afterwards.
 fn check_behind_by(millis: u64, script: &str) {
     let mut node = behind_by(millis);
     check_on(&mut node, script);
@@ -130,7 +130,7 @@ fn a_year_ahead_counts_as_a_minute() {
 
 #[test]
 fn an_absolute_deadline_is_judged_by_the_time_of_the_slot() {
-    // The test node begins at 1,700,000,000 s; the slot is 30 s later.
+    // The test node starts at 1,700,000,000 s; the slot's time is 30 s later.
     check_behind_by(
         30_000,
         r"
@@ -209,7 +209,7 @@ fn walks_show_what_reads_show() {
         2) (empty array)
         "#,
     );
-    // A write by a clock further ahead ends it in all views at once.
+    // A write by a clock further ahead expires it for all commands at once.
     node.advance(60_000);
     check_on(&mut node, "> SET {a}old v2\nOK");
     node.around.now.0 -= 60_000;

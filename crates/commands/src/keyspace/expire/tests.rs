@@ -1,4 +1,4 @@
-//! Expiry set, told, taken back and come.
+//! Tests of expiry: setting, reading, removing, and keys that expire.
 
 use crate::settings::NotifyClasses;
 use crate::testing::{TestNode, check, check_on};

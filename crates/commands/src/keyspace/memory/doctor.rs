@@ -1,12 +1,12 @@
-//! MEMORY DOCTOR: what the figures mean, in words.
+//! MEMORY DOCTOR: explains the memory figures in words.
 
 use super::stats::{Stats, ratio};
 use crate::context::Context;
 use crate::{Error, MemoryFigures};
 
-/// Below this all ratios are chance.
+/// Minimum memory in use; below this, ratios are not meaningful.
 const WORTH_JUDGING_BYTES: u64 = 5 << 20;
-/// A ratio is not worth a word unless this much is behind it.
+/// Minimum difference in bytes for a ratio to be reported.
 const WORTH_TELLING_BYTES: u64 = 10 << 20;
 
 pub(super) fn doctor(context: &mut Context<'_>) -> Result<(), Error> {

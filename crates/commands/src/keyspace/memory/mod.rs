@@ -1,5 +1,5 @@
-//! MEMORY: what keys and the node as a whole take.
-mod doctor; // What the figures mean.
+//! MEMORY: memory use of keys and of the node as a whole.
+mod doctor; // Explains the figures.
 mod stats; //  The figures.
 
 use store::Found;
@@ -69,7 +69,7 @@ fn usage(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Strings are measured whole, so the number of samples is only checked.
+/// Checks the SAMPLES option. It has no other effect: strings are always measured completely.
 fn check_samples(context: &Context<'_>) -> Result<(), Error> {
     let args = context.args;
     for index in (3..args.len()).step_by(2) {
@@ -83,7 +83,7 @@ fn check_samples(context: &Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the item takes in the allocator, and its places in the slot's table.
+/// Returns the item's memory in the allocator and its entries in the slot's table.
 fn bytes_of(found: &Found<'_>) -> u64 {
     const PLACE_BYTES: usize = 8;
     let places = 1 + usize::from(found.expires_at.is_some());

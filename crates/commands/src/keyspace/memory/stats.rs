@@ -1,14 +1,14 @@
-//! MEMORY STATS: the figures under Redis's names, as far as we have what they name.
+//! MEMORY STATS: the figures under Redis's names, as far as they apply here.
 
 use crate::context::Context;
 use crate::keyspace::walk::Walk;
 use crate::{Error, MemoryFigures};
 
-/// All that MEMORY knows.
+/// All figures that MEMORY reports.
 pub(super) struct Stats {
     pub(super) node: MemoryFigures,
     pub(super) keys: u64,
-    /// What the tables of the slots take, without the items.
+    /// Memory of the slots' tables, without the items.
     pub(super) tables: u64,
 }
 
@@ -24,7 +24,7 @@ impl Stats {
         stats
     }
 
-    /// What is not data.
+    /// Returns the memory that is not data.
     fn overhead(&self) -> u64 {
         self.node.startup + self.node.links + self.node.clients + self.tables
     }
@@ -37,7 +37,7 @@ impl Stats {
 /// One figure of the reply.
 enum Figure {
     Bytes(u64),
-    /// The difference of two, which may be negative.
+    /// The difference of two figures, which may be negative.
     Gap(u64, u64),
     Ratio(u64, u64),
     Percent(u64, u64),
@@ -90,7 +90,7 @@ pub(super) fn stats(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The one database. Its tables hold the times of expiry as well as the keys.
+/// Writes the entry of the only database. Its tables hold the expiry times as well as the keys.
 fn tell_database(context: &mut Context<'_>, tables: u64) {
     context.reply.bulk(b"db.0");
     context.reply.map(3);
@@ -109,7 +109,7 @@ fn tell(context: &mut Context<'_>, (name, figure): &(&str, Figure)) {
     }
 }
 
-/// One over another; 0 where there is nothing to compare with.
+/// Returns `part / whole`, or 0 if `whole` is 0.
 #[expect(clippy::cast_precision_loss, reason = "shares are told in a few digits")]
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }

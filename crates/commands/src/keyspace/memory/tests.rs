@@ -1,4 +1,4 @@
-//! What MEMORY tells.
+//! Tests of MEMORY.
 
 use resp::{Protocol, Value};
 

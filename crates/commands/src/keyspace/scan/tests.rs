@@ -1,4 +1,4 @@
-//! KEYS and SCAN, and the promise that what stays is seen.
+//! Tests of KEYS and SCAN, and of the guarantee that keys that stay are returned.
 
 use std::collections::BTreeSet;
 
@@ -105,7 +105,7 @@ fn a_scan_takes_expired_keys_away() {
     );
 }
 
-/// One call: the cursor that comes next, and the names.
+/// Runs one call of SCAN; returns the next cursor and the names.
 fn page(node: &mut TestNode, cursor: &[u8], count: u64) -> (Vec<u8>, Vec<String>) {
     let count = count.to_string();
     let mut replies = node.args(1, &[b"SCAN", cursor, b"COUNT", count.as_bytes()]);

@@ -1,9 +1,9 @@
-//! Whole numbers of any size, with the few operations that exact conversions need.
+//! Integers of any size, with the few operations that exact conversions need.
 
 use core::cmp::Ordering;
 use core::ops::Mul;
 
-/// Binary digits in words, the lowest first; the last word is never zero, and zero has none.
+/// The binary digits in words, the lowest first; the last word is never zero, and zero has no words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Big(Vec<u64>);
 
@@ -57,13 +57,13 @@ impl Big {
         self.0.is_empty()
     }
 
-    /// How many binary digits it has.
+    /// Returns the number of binary digits.
     pub(super) fn bits(&self) -> u32 {
         let Some(last) = self.0.last() else { return 0 };
         self.0.len() as u32 * u64::BITS - last.leading_zeros()
     }
 
-    /// Its first 128 bits, or all if it has fewer, and how many follow them.
+    /// Returns the first 128 bits, or all if there are fewer, and the number of bits that follow them.
     pub(super) fn leading_bits(&self) -> (u128, u32) {
         let dropped = self.bits().saturating_sub(u128::BITS);
         let (first, offset) = (dropped / u64::BITS, dropped % u64::BITS);
@@ -73,7 +73,7 @@ impl Big {
         (low | high, dropped)
     }
 
-    /// Whether any of the lowest `count` bits is set.
+    /// Returns whether any of the lowest `count` bits is set.
     pub(super) fn has_bits_below(&self, count: u32) -> bool {
         let (words, offset) = ((count / u64::BITS) as usize, count % u64::BITS);
         let partial = self.0.get(words).is_some_and(|word| word & ((1u64 << offset) - 1) != 0);
@@ -100,7 +100,7 @@ impl Big {
         self.multiply_add(2, 0);
     }
 
-    /// Takes `other` away if that leaves nothing negative, and says whether it did.
+    /// Subtracts `other` if the result is not negative, and returns whether it did.
     pub(super) fn subtract_if_not_less(&mut self, other: &Big) -> bool {
         if self.order(other) == Ordering::Less {
             return false;

@@ -1,4 +1,4 @@
-//! Sums of floating-point numbers, digit by digit as an x86 long double has them.
+//! Tests of sums of floating-point numbers, digit by digit as with an x86 long double.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn sum(a: &str, b: &str) -> Option<String> {
 
 #[test]
 fn sums_have_the_digits_that_redis_prints() {
-    // Each line as redis-server 7.0.15 on x86-64 answers it.
+    // Each line is a result of redis-server 7.0.15 on x86-64.
     let sums = [
         ("0.1", "0.2", "0.3"),
         ("3.0", "1.1", "4.1"),

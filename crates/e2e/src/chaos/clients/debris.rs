@@ -1,8 +1,8 @@
-//! Large keys whose last write has an unknown fate: it may be carried out late, so they are removed several
-//! times. Nothing is judged about them.
+//! Large keys whose last write has an unknown fate. It may still be carried out late, so the keys
+//! are removed several times. Nothing checks these keys.
 use crate::chaos::courier::Courier;
 
-/// Attempts to remove a key.
+/// Number of attempts to remove a key.
 const ROUNDS: u32 = 15;
 
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
-//! A writer of large values: most of 1 to 20 MB, a few of up to 300. A value carries its number and length at
-//! both ends, by which a read is judged without fetching all of it.
+//! A writer of large values: most have 1 to 20 MB, a few up to 300 MB. A value carries its number
+//! and length at both ends, so that a read can be judged without fetching all of it.
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,13 +15,13 @@ use crate::chaos::courier::{Courier, Fate};
 use crate::chaos::history::{Act, Number};
 use crate::chaos::load::{Desk, Sizes};
 
-/// Keys at a time.
+/// Number of keys in use at a time.
 pub const LARGE_PLACES: usize = 4;
 /// The only place that gets values above `USUAL_BYTES_MAX`, so that memory stays bounded.
 const HUGE_PLACE: usize = 0;
 const USUAL_BYTES_MAX: usize = 20_000_000;
 const BYTES_MIN: usize = 1_000_000;
-/// The number and length at either end of a value.
+/// Size of the mark (number and length) at either end of a value.
 const MARK_BYTES: usize = 32;
 static CHUNK: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
@@ -83,7 +83,7 @@ impl LargeWriter {
             Fate::NotDone => book.refuse(key, number),
             Fate::Unknown => {
                 book.unknown.fetch_add(1, Ordering::Relaxed);
-                // It would take up memory for the rest of the run.
+                // The key would take up memory for the rest of the run.
                 book.forget(key);
                 self.debris.add(vec![key.name()]);
                 self.lives.leave(place);
@@ -113,7 +113,7 @@ impl Client for LargeWriter {
     }
 }
 
-/// Reads a value's length and both marks. None if there is no answer, `Some(None)` if there is no value.
+/// Reads a value's length and both marks. Returns None if there is no answer, `Some(None)` if there is no value.
 pub fn read(courier: &mut Courier, name: &str) -> Option<Option<Number>> {
     let Value::Integer(length) = courier.ask(name, &[b"STRLEN", name.as_bytes()])? else {
         return Some(Some(Number::MAX));
@@ -127,7 +127,7 @@ pub fn read(courier: &mut Courier, name: &str) -> Option<Option<Number>> {
     Some(Some(number_of(&head, &tail, usize::try_from(length).unwrap_or_default())))
 }
 
-/// The operation that wrote a value with these ends and length. A torn value counts as never written.
+/// Returns the operation that wrote a value with these ends and this length. A torn value counts as never written.
 fn number_of(head: &Value, tail: &Value, length: usize) -> Number {
     let is_whole = |number: &Number| {
         let expected = Value::Bulk(mark(*number, length));
@@ -142,7 +142,7 @@ fn mark(number: Number, length: usize) -> Vec<u8> {
     mark
 }
 
-/// Sends a SET piece by piece, so that a value is never in memory as a whole here.
+/// Sends a SET piece by piece, so that this process never holds a whole value in memory.
 fn write_value(
     name: &str,
     number: Number,

@@ -18,10 +18,10 @@ const LOCKS: usize = 4;
 const TTL: Duration = Duration::from_millis(2_000);
 /// The holder stops relying on the lock this long before it expires.
 const MARGIN: Duration = Duration::from_millis(200);
-/// No command on a lock is sent again later than this: a late `DEL` would release another's lock.
+/// Limit for retries of commands on a lock: a late `DEL` would release another client's lock.
 const RETRY_FOR: Duration = Duration::from_millis(300);
 
-/// The locks that all clients compete for; each gets a new name after a release of unknown fate.
+/// The locks that all clients compete for. A lock gets a new name after a release of unknown fate.
 #[derive(Debug)]
 pub struct Locks([AtomicU32; LOCKS]);
 
@@ -69,7 +69,7 @@ impl Locker {
         self.desk.book.note(class, details);
     }
 
-    /// Sends the `DEL`, which ends the hold as it is sent. False if its fate is unknown, or known too late.
+    /// Sends the `DEL`; the hold ends as it is sent. Returns false if its fate is unknown, or known too late.
     fn release(&mut self, hold: &mut Hold) -> bool {
         let sent = Instant::now();
         let expires = hold.until;

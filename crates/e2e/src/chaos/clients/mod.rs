@@ -1,5 +1,5 @@
-//! The clients of a run, one kind per file. Each repeats its step until the load ends (`load.rs`), whatever
-//! happens to the cluster, and writes what it was answered into the book.
+//! The clients of a run, one kind per file. Each repeats its step until the load ends (`load.rs`),
+//! whatever happens to the cluster, and records the replies in the book.
 mod writer; //       One SET or DEL at a time.
 mod reader; //       GETs of keys that others write.
 mod pipeline; //     Batches of SETs and DELs.
@@ -7,7 +7,7 @@ mod walker; //       DBSIZE, SCAN, KEYS, RANDOMKEY and WAIT.
 mod locker; //       SET NX PX, and its release.
 mod large; //        Values of up to hundreds of megabytes.
 mod transactions; // MULTI, hundreds of COPYs, EXEC.
-mod debris; //       Large keys to be removed although their fate is unknown.
+mod debris; //       Removal of large keys whose last write has an unknown fate.
 
 pub use large::{LARGE_PLACES, LargeWriter, read as read_large};
 pub use locker::{Locker, Locks};
@@ -26,21 +26,21 @@ use super::book::{Key, Owner};
 use super::history::Number;
 use crate::Rng;
 
-/// Keys of each writer at a time: together enough for every bucket to be written to all the time.
+/// Number of keys of each writer at a time: together enough that every bucket is written to all the time.
 pub const PLACES: usize = 1_000;
 
 /// A client on a thread of its own.
 pub trait Client: Send {
     fn step(&mut self);
 
-    /// The pause between two steps.
+    /// Returns the pause before the next step.
     fn pause(&mut self) -> Duration {
-        // So that the cluster is tested, and not how little of two cores a node can live on.
+        // The pause limits the load: we test the cluster, not how little of two cores a node can live on.
         Duration::from_micros(300)
     }
 }
 
-/// The present life of each place of one owner.
+/// The current life of each place of one owner.
 #[derive(Debug)]
 pub struct Lives {
     pub owner: Owner,
@@ -56,13 +56,13 @@ impl Lives {
         Key { owner: self.owner, place, life: self.places[place].load(Ordering::Relaxed) }
     }
 
-    /// Leaves the present key of a place alone: a write to it may still be carried out at any time.
+    /// Abandons the current key of a place: a write to it may still be carried out at any time.
     pub fn leave(&self, place: usize) {
         self.places[place].fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Returns a value that names the operation that writes it; some are long.
+/// Returns a value that contains the number of the operation that writes it; some values are long.
 fn value(number: Number, rng: &mut Rng) -> Vec<u8> {
     let length = if rng.one_in(64) { rng.index(20_000) } else { rng.index(40) };
     let mut value = format!("{number}:").into_bytes();
@@ -70,7 +70,7 @@ fn value(number: Number, rng: &mut Rng) -> Vec<u8> {
     value
 }
 
-/// The operation that wrote this value. A value that no client writes counts as one never written.
+/// Returns the operation that wrote this value. A value that no client writes counts as never written.
 pub fn number(reply: &Value) -> Option<Number> {
     let Value::Bulk(bytes) = reply else { return None };
     let digits = bytes.split(|byte| *byte == b':').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A writer that sends up to 64 SETs and DELs at once to one node. Each command has a fate of its own: those
-//! answered before a connection breaks are acknowledged, the others unknown.
+//! A writer that sends up to 64 SETs and DELs at once to one node. Each command has a fate of its
+//! own: those answered before a connection breaks are acknowledged, the others are unknown.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ pub struct PipelinedWriter {
     rng: Rng,
 }
 
-/// A command of a batch, as the book knows it.
+/// A command of a batch, with its key and number in the book.
 struct Write {
     key: Key,
     number: Number,
@@ -36,7 +36,7 @@ impl PipelinedWriter {
         PipelinedWriter { courier, desk: desk.clone(), lives, rng }
     }
 
-    /// Draws keys that are on one node, each at most once.
+    /// Draws distinct keys that are on one node.
     fn draw(&mut self, rng: &mut Rng) -> Option<(std::net::SocketAddr, Vec<Key>)> {
         let count = 1 + rng.index(BATCH_MAX);
         let places: BTreeSet<usize> = (0..count).map(|_| rng.index(PLACES)).collect();
@@ -66,7 +66,7 @@ impl PipelinedWriter {
                 self.desk.outages.came_through(slot, begun, Instant::now());
                 book.acknowledge(write.key, write.number);
             }
-            // Mostly MOVED, which is no outage.
+            // Mostly MOVED, which is not an outage.
             Fate::NotDone => book.refuse(write.key, write.number),
             Fate::Unknown => {
                 self.desk.outages.failed(slot, begun, Instant::now());
@@ -79,7 +79,7 @@ impl PipelinedWriter {
 
 impl Client for PipelinedWriter {
     fn step(&mut self) {
-        // A step takes one draw, so that the cluster's answers do not change the next batch's keys.
+        // Each step draws once from the seed, so that the cluster's answers do not change the next batch's keys.
         let mut rng = Rng::new(self.rng.draw());
         let Some((at, keys)) = self.draw(&mut rng) else { return };
         let writes: Vec<Write> = keys.into_iter().map(|key| self.write(key, &mut rng)).collect();

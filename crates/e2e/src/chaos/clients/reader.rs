@@ -1,4 +1,4 @@
-//! A reader of the keys that writers write, which the book judges.
+//! A reader of the keys that writers write. The book judges the reads.
 use std::sync::Arc;
 
 use super::{Client, Lives, PLACES, number};
@@ -15,7 +15,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads the keys of all these owners.
+    /// Creates a client that reads the keys of all these owners.
     pub fn new(desk: &Desk, lives: Vec<Arc<Lives>>, mut rng: Rng) -> Reader {
         let courier = Courier::new(desk, Rng::new(rng.draw()));
         Reader { courier, book: Arc::clone(&desk.book), lives, rng }

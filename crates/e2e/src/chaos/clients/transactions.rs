@@ -1,5 +1,5 @@
-//! A client of large transactions: hundreds of COPYs of one value in a MULTI. All copies must be there, or
-//! none.
+//! A client of large transactions: hundreds of COPYs of one value in a MULTI. Afterwards either all
+//! copies must exist, or none.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::chaos::courier::{Command, Courier, Fate};
 use crate::chaos::load::{Desk, Sizes};
 
 const VALUE_BYTES: usize = 1024 * 1024;
-/// Attempts at a transaction that was surely not done, mostly because its slot had moved.
+/// Number of attempts at a transaction that was surely not done, mostly because its slot had moved.
 const ATTEMPTS: usize = 5;
 /// Interval at which keys whose fate is unknown are removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(4);
@@ -27,7 +27,7 @@ pub struct Transactor {
     sizes: Sizes,
     debris: Debris,
     count: u64,
-    /// When the last transaction began.
+    /// Start of the last transaction.
     last: Option<Instant>,
 }
 
@@ -101,7 +101,7 @@ impl Transactor {
         Fate::NotDone
     }
 
-    /// Returns false if it is unknown whether all keys are removed.
+    /// Removes the keys. Returns false if it is unknown whether all are removed.
     fn remove(&mut self, keys: &Keys) -> bool {
         let all = keys.all();
         let mut words: Vec<&[u8]> = vec![b"UNLINK"];
@@ -116,7 +116,7 @@ impl Transactor {
         !is_back
     }
 
-    /// Counts the copies that exist, by one command: at one moment.
+    /// Counts the existing copies with a single command, so that the count is of a single point in time.
     fn count_copies(&mut self, keys: &Keys) -> Option<usize> {
         let mut words: Vec<&[u8]> = vec![b"EXISTS"];
         words.extend(keys.copies.iter().map(String::as_bytes));
@@ -159,7 +159,7 @@ fn name(fate: &Fate) -> &'static str {
     }
 }
 
-/// Judges the copies found after a transaction of this fate. No answer proves nothing.
+/// Judges the copies found after a transaction with this fate. A missing answer proves nothing.
 pub fn judge(exec: &Fate, found: Option<usize>, wanted: usize) -> Option<Class> {
     let found = found?;
     match exec {

@@ -1,5 +1,5 @@
-//! A client of commands that walk over all keys of a node, or wait for its backups: they must end, with a
-//! reply or an error, whatever has happened to other nodes.
+//! A client of commands that walk over all keys of a node, or wait for its backups. They must end
+//! with a reply or an error, whatever has happened to other nodes.
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -13,11 +13,11 @@ use crate::chaos::load::Desk;
 use crate::chaos::silences::Silence;
 use crate::{Client, Rng};
 
-/// After this the walker moves on; the connection is watched further.
+/// Time after which the walker moves on; the silent connection remains watched.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-/// A walk is hung if it stays without reply and end for this long in calm time.
+/// A walk counts as hung after this long in calm time with neither a reply nor the end of its connection.
 const HUNG_AFTER: Duration = Duration::from_secs(10);
-/// A SCAN that takes more steps does not end.
+/// Maximum number of steps of a SCAN; one that takes more does not end.
 const SCAN_STEPS_MAX: usize = 100_000;
 
 pub struct Walker {
@@ -29,7 +29,7 @@ pub struct Walker {
 struct Walk<'d> {
     desk: &'d Desk,
     at: SocketAddr,
-    /// None once it has ended or fallen silent.
+    /// None once the connection has closed or fallen silent.
     line: Option<Client>,
 }
 
@@ -76,7 +76,7 @@ impl Walk<'_> {
         self.desk.book.note(Class::Hung, details);
     }
 
-    /// Returns the reply, or None if the connection has ended or is silent.
+    /// Returns the reply, or None if the connection is closed or silent.
     fn ask(&mut self, words: &[&str]) -> Option<Value> {
         let mut line = self.line.take()?;
         let sent = Instant::now();

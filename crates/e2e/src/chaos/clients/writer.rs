@@ -1,4 +1,4 @@
-//! A writer that sends one SET or DEL at a time, each to where its slot is.
+//! A writer that sends one SET or DEL at a time, each to the node that serves its slot.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;

@@ -14,7 +14,7 @@ pub(super) fn command(g: &mut Gen) -> Args {
     }
 }
 
-/// Mostly small; never one that would make a string large.
+/// Returns an offset: mostly small, never one that would make a string large.
 fn offset(g: &mut Gen) -> String {
     match g.below(12) {
         0 => "-1".into(),
@@ -84,7 +84,7 @@ fn bitfield(g: &mut Gen, name: &str) -> Args {
     command.done()
 }
 
-/// The type of a field, sometimes one that is not.
+/// Returns the type of a field, sometimes an invalid one.
 fn kind(g: &mut Gen) -> String {
     match g.below(12) {
         0 => g.pick(&["u64", "i65", "u0", "i0", "x8", "8", "", "i-1", "u 8"]).to_owned(),

@@ -1,11 +1,11 @@
-//! How a command is put together, and what goes into it: keys, values, numbers, nonsense.
+//! Construction of commands and their arguments: keys, values, numbers, nonsense.
 use std::ops::{Deref, DerefMut};
 
 use e2e::Rng;
 
 use crate::lockstep::Args;
 
-/// A source of commands.
+/// A generator of commands.
 pub(crate) struct Gen(Rng);
 
 impl Deref for Gen {
@@ -21,7 +21,7 @@ impl DerefMut for Gen {
     }
 }
 
-/// Words apart by spaces as a command's beginning; `arg` and `maybe` add the rest.
+/// Begins a command with these words, separated by spaces; `arg` and `maybe` add the rest.
 pub(crate) fn cmd(words: &str) -> Command {
     Command(words.split(' ').map(|word| word.as_bytes().to_vec()).collect())
 }
@@ -90,7 +90,7 @@ impl Gen {
     }
 
     pub(crate) fn key(&mut self) -> Vec<u8> {
-        // The first few more often, so that they meet.
+        // The first few are drawn more often, so that commands meet on them.
         let index = if self.one_in(3) { self.index(KEYS.len()) } else { self.index(4) };
         KEYS[index].as_bytes().to_vec()
     }
@@ -106,7 +106,7 @@ impl Gen {
             3 => self.float().into_bytes(),
             4 => Vec::new(),
             5 => b"hello world".to_vec(),
-            // Around where Redis changes the encoding.
+            // Around the length at which Redis changes the encoding.
             6 => vec![b'e'; 43 + self.index(4)],
             7 => b"abcabcabc".repeat(1 + self.index(60)),
             8 => (0..self.index(80)).map(|_| self.byte()).collect(),
@@ -140,7 +140,7 @@ impl Gen {
         self.pick(index).to_owned()
     }
 
-    /// A small index, often beyond one of the ends.
+    /// Returns a small index, often beyond one of the ends.
     pub(crate) fn position(&mut self) -> i64 {
         let near = i64::try_from(self.below(40)).expect("below 40") - 20;
         match self.below(8) {
@@ -151,7 +151,7 @@ impl Gen {
         }
     }
 
-    /// Seconds that outlive the test, or that no command takes.
+    /// Returns seconds that outlive the test, or a value that no command accepts.
     pub(crate) fn seconds(&mut self) -> String {
         match self.below(16) {
             0 => self.pick(&["0", "-1", "abc", "1.5", ""]).to_owned(),
@@ -170,7 +170,7 @@ impl Gen {
         }
     }
 
-    /// A moment far in the future, in seconds, or one that no command takes.
+    /// Returns a time far in the future, in Unix seconds, or a value that no command accepts.
     pub(crate) fn unix_seconds(&mut self) -> String {
         match self.below(16) {
             0 => self.pick(&["0", "-1", "abc", "9223372036854775807"]).to_owned(),
@@ -189,7 +189,7 @@ impl Gen {
         self.pick(&NONSENSE).as_bytes().to_vec()
     }
 
-    /// The same word in any case.
+    /// Returns the same word in random case.
     pub(crate) fn cased(&mut self, word: &str) -> String {
         match self.below(4) {
             0 => word.to_lowercase(),
@@ -201,7 +201,7 @@ impl Gen {
         }
     }
 
-    /// Some of these options, sometimes none, sometimes clashing ones.
+    /// Returns some of these options, sometimes none, sometimes conflicting ones.
     pub(crate) fn options(&mut self, words: &[&str]) -> Args {
         let mut chosen = Vec::new();
         while chosen.len() < 3 && self.one_in(2) {
@@ -215,7 +215,7 @@ impl Gen {
         let names: Vec<&str> = NAMES.split_whitespace().collect();
         let name = self.pick(&names);
         let count = self.index(4);
-        // Nothing here that would stop the server, or close a connection.
+        // None of these commands stops the server or closes a connection.
         let command = Command(vec![self.cased(name).into_bytes()]);
         command.args((0..count).map(|_| self.key()).collect::<Args>()).done()
     }

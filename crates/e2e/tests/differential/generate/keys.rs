@@ -1,4 +1,4 @@
-//! Keys: what they are, when they expire, under which name; DUMP and RESTORE.
+//! Commands on keys: type, expiry, renaming; DUMP and RESTORE.
 use super::command::{Gen, cmd};
 use crate::lockstep::Args;
 
@@ -94,7 +94,7 @@ fn object(g: &mut Gen) -> Args {
 }
 
 /// Payloads of Redis 7 for an integer, a string and a compressed string; then a wrong checksum, an
-/// unknown version, and what is no payload.
+/// unknown version, and bytes that are no payload.
 const PAYLOADS: [&[u8]; 7] = [
     b"\x00\xc0\x0a\x0a\x00\x6e\x9f\x57\x45\x0e\xae\x63\xbb",
     b"\x00\x03abc\x0a\x00\xd9\xac\x30\x3d\x41\x72\xa2\xe2",

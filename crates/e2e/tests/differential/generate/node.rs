@@ -1,4 +1,4 @@
-//! What asks the server about itself, or sets how it behaves.
+//! Commands that query the server about itself, or change its settings.
 use super::command::{Gen, cmd};
 use crate::lockstep::Args;
 

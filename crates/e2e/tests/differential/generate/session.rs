@@ -1,4 +1,4 @@
-//! What belongs to a connection: transactions, channels, names, protocol.
+//! Commands on the state of a connection: transactions, channels, names, protocol.
 use super::command::{Gen, cmd};
 use crate::lockstep::Args;
 
@@ -98,7 +98,7 @@ fn patterns(g: &mut Gen) -> Args {
     (0..g.below(3)).map(|_| g.pick(&PATTERNS).as_bytes().to_vec()).collect()
 }
 
-/// What the listener does. It runs no other commands, but tries to.
+/// Returns a command for the listener. It runs no other commands, but tries to.
 pub(super) fn listening(g: &mut Gen) -> Args {
     match g.below(16) {
         0..4 => cmd("SUBSCRIBE").args(channels(g)).done(),
@@ -113,8 +113,8 @@ pub(super) fn listening(g: &mut Gen) -> Args {
     }
 }
 
-/// Commands whose answers are held back, outside of a transaction, which would answer "QUEUED" to
-/// the mark at the end.
+/// Returns commands whose answers are suppressed. They first leave any transaction, in which the
+/// mark at the end would be answered with "QUEUED".
 pub(super) fn unanswered(g: &mut Gen) -> Vec<Args> {
     let set = cmd("SET").arg(g.key()).arg(g.value()).done();
     let get = cmd("GET").arg(g.key()).done();

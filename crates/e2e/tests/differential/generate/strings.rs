@@ -1,4 +1,4 @@
-//! SET, GET and their kin.
+//! SET, GET and related commands.
 use super::command::{Gen, cmd};
 use crate::lockstep::Args;
 
@@ -46,7 +46,7 @@ fn getex(g: &mut Gen) -> Args {
     command.args(options).done()
 }
 
-/// An option that sets when a key expires. Far away: see `Gen::seconds`.
+/// Returns an option that sets a key's expiry, far in the future: see `Gen::seconds`.
 fn expiry(g: &mut Gen) -> Args {
     let (word, time) = match g.below(4) {
         0 => ("EX", g.seconds()),
@@ -70,7 +70,7 @@ fn setrange(g: &mut Gen) -> Args {
         2 => "536870911".into(),
         _ => g.below(200).to_string(),
     };
-    // The last byte that fits would take half a gigabyte: only an empty value goes there.
+    // The last byte that fits would take half a gigabyte: only an empty value is written there.
     let value = if offset == "536870911" { Vec::new() } else { g.value() };
     cmd("SETRANGE").arg(g.key()).arg(offset).arg(value).done()
 }

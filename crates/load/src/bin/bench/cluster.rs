@@ -1,9 +1,9 @@
-//! Clusters: three primaries with a backup each, ours beside Redis and Valkey. What a write and a read
-//! cost, and what clients notice when a node is added.
+//! Clusters: three primaries with a backup each, ours beside Redis and Valkey. Measures the cost of
+//! a write and a read, and the effect on clients when a node is added.
 pub(crate) mod against; // Our node alone and of three, beside an earlier build.
 mod grow; //    A fourth node joins three that are full and busy.
 mod hot; //     A bucket that is written to without pause gets its copy.
-mod members; // A cluster of servers: started, joined, asked how even it is.
+mod members; // A cluster of servers: starts it, adds to it, checks its balance.
 mod paced; //   A client of clusters that sends at a fixed rate and follows MOVED.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use members::Members;
 
 const PIPELINES: [usize; 2] = [1, 16];
 const OPERATIONS: [&str; 2] = ["SET", "GET"];
-/// Keys of each slot: redis-benchmark makes so many for every slot of the node it talks to.
+/// Number of keys of each slot: redis-benchmark makes this many for every slot of the node it connects to.
 const KEYS: u64 = 60;
 const VALUE_BYTES: usize = 64;
 const GROWTH_ROUNDS: usize = 3;
@@ -41,7 +41,7 @@ pub(crate) struct Throughput {
     pub(crate) servers: BTreeMap<Kind, Cost>,
 }
 
-/// What all processes of a cluster together did.
+/// The throughput and CPU cost of all processes of a cluster together.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Cost {
     pub(crate) ops_per_second: f64,
@@ -60,7 +60,7 @@ pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<ClusterResults
     Ok(ClusterResults { rounds, throughput, growth, hot })
 }
 
-/// Of several rounds the one in the middle, by how much longer clients waited.
+/// Measures several rounds, and returns the middle one by the increase in the clients' waits.
 fn measure_growth(
     tools: &Tools,
     options: &Options,
@@ -112,7 +112,7 @@ fn measure_throughput(
 }
 
 impl ClusterResults {
-    /// Its part of docs/benchmarks.md.
+    /// Returns this part's section of docs/benchmarks.md.
     pub(crate) fn section(&self) -> String {
         let mut text = format!(
             "Three primaries with a backup each: three processes of ours, six of the others, all on core 0. Ours \
@@ -177,7 +177,7 @@ fn middle(costs: &[Cost]) -> Cost {
     }
 }
 
-/// The same client for all: redis-benchmark, which knows clusters.
+/// Runs redis-benchmark, the same client for all: it supports clusters.
 fn benchmark(
     cluster: &Members,
     operation: &str,
@@ -207,7 +207,7 @@ fn benchmark(
     Ok(Cost { ops_per_second, cpu_micros_per_op: cpu.as_secs_f64() * 1e6 / requests as f64 })
 }
 
-/// The last rate that redis-benchmark tells of.
+/// Returns the last rate that redis-benchmark printed.
 fn rate(text: &str) -> Option<f64> {
     let line = text.rsplit(['\r', '\n']).find(|line| line.contains("requests per second"))?;
     line.split(':').nth(1)?.split_whitespace().next()?.parse().ok()

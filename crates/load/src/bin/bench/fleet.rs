@@ -1,10 +1,10 @@
-//! The fleet's proxy beside twemproxy and beside no proxy at all, in turn, round after round; then a
-//! migration under load, and how fast it is beside MIGRATE one key at a time.
+//! The fleet's proxy beside twemproxy and beside no proxy at all, in turn, round after round; then a migration under
+//! load, and its speed beside MIGRATE one key at a time.
 //!
-//! The proxies have core 0 to themselves; the Redis servers behind them share core 1 with the load. So
-//! the proxy is what is measured. Without a proxy the load talks to one Redis server on core 0.
+//! The proxies have core 0 to themselves; the Redis servers behind them share core 1 with the load. So the bench
+//! measures the proxy. Without a proxy, the load connects to one Redis server on core 0.
 mod world; //     The processes: four Redis servers, our proxy, twemproxy.
-mod migration; // Latency while keys move, and how fast they do.
+mod migration; // Latency while keys move, and the speed of the move.
 
 use std::fmt;
 use std::io;
@@ -74,9 +74,9 @@ pub(crate) struct FleetRow {
     pub(crate) ours: Figures,
     pub(crate) twemproxy: Figures,
     pub(crate) direct: Figures,
-    /// Our CPU per operation as a share of twemproxy's; at most 1 is wanted.
+    /// Our CPU per operation as a share of twemproxy's; the target is at most 1.
     pub(crate) cpu_share: f64,
-    /// Our operations a second over twemproxy's; at least 1 is wanted.
+    /// Our operations a second over twemproxy's; the target is at least 1.
     pub(crate) speed: f64,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<FleetResults> 
 fn run_case(case: FleetCase, world: &World, rounds: usize, time: Duration) -> io::Result<FleetRow> {
     let mut seen: [Vec<Figures>; 3] = Default::default();
     for round in 0..rounds {
-        // Another one first each round, so that none always follows the same neighbour.
+        // The first one changes each round, so that none always follows the same neighbour.
         for turn in 0..seen.len() {
             let which = (round + turn) % seen.len();
             let process = world.measured()[which];
@@ -121,7 +121,7 @@ fn run_case(case: FleetCase, world: &World, rounds: usize, time: Duration) -> io
     })
 }
 
-/// Connects, warms up and measures one load, and the CPU of the process it talks to.
+/// Connects, warms up, and measures one load and the CPU of the process it connects to.
 fn measure_one(process: &Process, plan: Plan, time: Duration) -> io::Result<Figures> {
     let mut load = Load::connect(plan)?;
     load.run(Until::Elapsed(time / 10))?;

@@ -1,7 +1,7 @@
-//! What the load generator itself costs, beside redis-benchmark, against the same redis-server.
+//! The cost of the load generator itself, beside redis-benchmark, against the same redis-server.
 //!
-//! A generator that is dearer than the server measures itself. Both run on the load's core, send the
-//! same number of GETs over as many connections, and are charged for their own CPU time.
+//! A generator that costs more than the server measures itself. Both run on the load's core, send
+//! the same number of GETs over as many connections, and are charged for their own CPU time.
 use std::io;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) struct GeneratorResults {
     pub(crate) rows: Vec<GeneratorRow>,
 }
 
-/// CPU of the generators, in microseconds per request.
+/// CPU time of the generators, in microseconds per request.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct GeneratorRow {
     pub(crate) pipeline: usize,
@@ -70,7 +70,7 @@ fn our_cpu(server: &Server, case: Case, requests: u64) -> io::Result<Duration> {
     Ok(clock.spent()? - before)
 }
 
-/// What a child cost is known when it has been waited for. It inherits our core.
+/// Returns the CPU time of redis-benchmark, known once it has been waited for. It inherits our core.
 fn benchmark_cpu(server: &Server, pipeline: usize, requests: u64) -> io::Result<Duration> {
     let before = children_cpu()?;
     let status = Command::new("redis-benchmark")

@@ -1,4 +1,4 @@
-//! How long users wait at a moderate rate: an open loop, latency counted from when each was due.
+//! The latency that users see at a moderate rate: an open loop, latency counted from when each request was due.
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;

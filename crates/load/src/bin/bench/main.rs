@@ -1,20 +1,20 @@
-//! `bench`: what our node costs beside Redis and Valkey, on this machine, now.
+//! `bench`: the cost of our node beside Redis and Valkey, on this machine, now.
 //!
 //! `cargo run --release -p load --bin bench -- node` and so on; see docs/benchmarks.md, which
 //! `--report` writes. Absolute figures on a shared machine mean little, so servers are measured in
-//! turn, round after round, and what counts is CPU per operation and its ratio.
+//! turn, round after round. The significant figures are CPU per operation and its ratio.
 mod node; //      Start here: the grid of GETs and SETs, three servers in turn.
 mod memory; //    Bytes per key.
 mod threads; //   Two I/O threads beside one, and a hot key.
-mod latency; //   How long users wait at a moderate rate: open loop.
-mod cluster; //   Clusters: what a write costs, and what clients notice when a node joins.
-mod timers; //    Timers: bytes each, accepted a second, how late they pop.
-mod generator; // What the load generator itself costs, beside redis-benchmark.
+mod latency; //   Latency at a moderate rate: open loop.
+mod cluster; //   Clusters: the cost of a write, and the effect on clients when a node joins.
+mod timers; //    Timers: bytes each, accepted a second, lateness.
+mod generator; // The cost of the load generator itself, beside redis-benchmark.
 mod fleet; //     The fleet's proxy beside twemproxy, and a migration under load.
-mod measure; //   One measured run, and the middle of several.
-mod servers; //   The servers: found, installed, started, stopped.
+mod measure; //   One measured run, and the median of several.
+mod servers; //   The servers: finds, installs, starts and stops them.
 mod report; //    docs/benchmarks.md and the JSON beside it.
-mod plots; //     The plots in it.
+mod plots; //     The plots in that page.
 
 use std::io;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ enum Part {
     Latency,
     /// Three primaries with a backup each: throughput, CPU, and a fourth node that joins.
     Cluster,
-    /// Timers on one node: bytes each, accepted a second, how late they pop.
+    /// Timers on one node: bytes each, accepted a second, lateness.
     Timers,
     /// The load generator's own cost beside redis-benchmark's.
     Generator,
@@ -56,21 +56,21 @@ enum Part {
     All,
     /// CPU per operation beside an earlier build of ours (--before), alone and as one of three.
     Against,
-    /// Nothing new: only docs/benchmarks.md and its plots anew from the last kept results.
+    /// Measure nothing: only rewrite docs/benchmarks.md and its plots from the last kept results.
     #[command(alias = "page")]
     Report,
 }
 
 #[derive(Args, Clone, Debug)]
 struct Options {
-    /// Shorter and fewer runs: a first look, not a result.
+    /// Shorter and fewer runs: a first impression, not a result.
     #[arg(long, global = true)]
     quick: bool,
-    /// How often each server runs each case; the median counts.
+    /// Number of runs of each case on each server; the median counts.
     #[arg(long, global = true, default_value_t = 5)]
     rounds: usize,
-    /// Only the cases with all these words, as in `--only GET,P16,1M`; of `cluster`, `throughput`,
-    /// `growth` or `hot`.
+    /// Only the cases with all these words, as in `--only GET,P16,1M`; for `cluster`, one of
+    /// `throughput`, `growth` or `hot`.
     #[arg(long, global = true, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these servers.
@@ -83,7 +83,7 @@ struct Options {
     /// The earlier build's binary, for `against`.
     #[arg(long, global = true)]
     before: Option<PathBuf>,
-    /// Keep the results in docs/bench and write docs/benchmarks.md anew. Whole runs only.
+    /// Keep the results in docs/bench and rewrite docs/benchmarks.md. Whole runs only.
     #[arg(long, global = true, conflicts_with_all = ["quick", "only"])]
     report: bool,
 }
@@ -132,7 +132,7 @@ fn run(part: Part, options: &Options) -> io::Result<()> {
             run_generator(&tools, options)?;
             run_fleet(&tools, options)
         }
-        Part::Report => Ok(()), // Written above: it measures nothing.
+        Part::Report => Ok(()), // Written above: this part measures nothing.
     }
 }
 

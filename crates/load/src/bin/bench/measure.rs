@@ -1,4 +1,4 @@
-//! One measured run, and the middle of several. Called by `node`, `threads` and `latency`.
+//! One measured run, and the median of several. Called by `node`, `threads` and `latency`.
 use std::io;
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ pub(crate) const SERVER_CORE: Core = Core(0);
 pub(crate) const LOAD_CORE: Core = Core(1);
 pub(crate) const CONNECTIONS: usize = 50;
 
-/// One I/O thread on a core of its own, the load on the other.
+/// Returns a placement with one I/O thread on a core of its own; the load is on the other.
 pub(crate) fn alone() -> Placement {
     Placement { cores: vec![SERVER_CORE], io_threads: 1 }
 }
 
-/// What one server did in one run, or in the median of several.
+/// The figures of one server in one run, or the medians of several runs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Figures {
     /// The server's own CPU time, user and system.
@@ -53,7 +53,7 @@ impl Figures {
         }
     }
 
-    /// Each figure's own median over the rounds.
+    /// Returns each figure's own median over the rounds.
     pub(crate) fn median(rounds: &[Figures]) -> Figures {
         let of = |figure: fn(&Figures) -> f64| median(rounds.iter().map(figure).collect());
         Figures {
@@ -67,15 +67,15 @@ impl Figures {
     }
 }
 
-/// One side's CPU per operation as a share of the other's: the median of each round's own ratio.
-/// What else the machine does changes from round to round, and disturbs both sides of one alike.
+/// Returns one side's CPU per operation as a share of the other's: the median of each round's own ratio. Other work
+/// on the machine changes from round to round, and disturbs both sides of a round alike.
 pub(crate) fn share(ours: &[Figures], theirs: &[Figures]) -> f64 {
     let rounds = ours.iter().zip(theirs);
     median(rounds.map(|(o, t)| o.cpu_micros_per_op / t.cpu_micros_per_op).collect())
 }
 
-/// Runs a connected load and returns what it cost the server. Errors and misses void a run: they
-/// are cheaper than the work that was asked for.
+/// Runs a connected load and returns its cost to the server. Errors and misses void a run: they are
+/// cheaper than the requested work.
 pub(crate) fn measured(
     server: &Server,
     run: impl FnOnce() -> io::Result<Tally>,

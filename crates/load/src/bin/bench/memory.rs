@@ -15,7 +15,7 @@ use crate::servers::{Kind, Server, Tools};
 const KEYS: u64 = 1_000_000;
 const KEYS_QUICK: u64 = 100_000;
 const VALUE_BYTES: usize = 32;
-/// Tables that grow in the background have done so when two looks this far apart agree.
+/// Interval between two measurements. When they agree, tables that grow in the background have done so.
 const SETTLE: Duration = Duration::from_millis(500);
 const LOOKS_MAX: usize = 20;
 
@@ -34,12 +34,12 @@ pub(crate) struct MemoryRow {
     pub(crate) expiring: PerKey,
 }
 
-/// Growth through the filling, divided by the keys.
+/// Growth while filling, divided by the number of keys.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct PerKey {
-    /// By the kernel: what the process holds.
+    /// Resident memory of the process, by the kernel.
     pub(crate) resident_bytes: f64,
-    /// By INFO's `used_memory`: what the server asked its allocator for.
+    /// Memory that the server requested from its allocator, by INFO's `used_memory`.
     pub(crate) used_bytes: Option<f64>,
 }
 
@@ -77,7 +77,7 @@ fn filled(server: &Server, operation: Operation, keys: u64) -> io::Result<PerKey
         style: Loop::Closed { pipeline: 64 },
         seed: 0,
     };
-    // The connections are open at both looks, so that their buffers do not count as keys.
+    // The connections are open at both measurements, so that their buffers do not count as keys.
     let mut load = Load::connect(plan)?;
     let before = Look::settled(server)?;
     measure::sound(server, &load.run(Until::Requests(keys))?)?;
@@ -104,7 +104,7 @@ impl Look {
         })
     }
 
-    /// The last of two looks that differ by less than a hundredth, or of as many as we have time for.
+    /// Measures until two results differ by less than a hundredth, or the attempts run out; returns the last.
     fn settled(server: &Server) -> io::Result<Look> {
         let mut last = Look::now(server)?;
         for _ in 0..LOOKS_MAX {

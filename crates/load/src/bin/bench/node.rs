@@ -27,7 +27,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// The most that we may cost, as a share of what Valkey costs.
+    /// Returns the maximum cost of our node, as a share of Valkey's.
     pub(crate) fn target(self) -> f64 {
         if self.zipf || self.keys < 1_000_000 || self.value_bytes > 64 {
             return 1.0;
@@ -52,7 +52,7 @@ impl Case {
         }
     }
 
-    /// Whether the case's name has all of these words.
+    /// Returns whether the case's name has all of these words.
     fn has(self, words: &[String]) -> bool {
         let name = self.to_string();
         let has = |word: &String| name.split(' ').any(|part| part.eq_ignore_ascii_case(word));
@@ -70,7 +70,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// The cases that share one filling of the servers.
+/// Returns the cases, grouped by the data set that they share.
 fn datasets() -> Vec<Vec<Case>> {
     let mut datasets = Vec::new();
     for (value_bytes, keys) in [(64, 1_000_000), (64, 10_000), (1024, 1_000_000), (1024, 10_000)] {
@@ -139,7 +139,7 @@ fn start_filled(tools: &Tools, case: Case) -> io::Result<Vec<Server>> {
 fn run_case(case: Case, servers: &[Server], rounds: usize, time: Duration) -> io::Result<Row> {
     let mut seen: BTreeMap<Kind, Vec<Figures>> = BTreeMap::new();
     for round in 0..rounds {
-        // Another one first each round, so that none always follows the same neighbour.
+        // The first one changes each round, so that none always follows the same neighbour.
         for turn in 0..servers.len() {
             let server = &servers[(round + turn) % servers.len()];
             let figures = measure::measure(server, case.plan(server, round as u64), time)?;

@@ -1,5 +1,5 @@
-//! The plots in docs/benchmarks.md, as SVG: bars beside each other, a colour for each server. Plain text,
-//! the same from the same results, so that a change shows what changed.
+//! The plots in docs/benchmarks.md, as SVG: bars beside each other, a colour for each server. Plain
+//! text, and the same from the same results, so that a diff shows what changed.
 use std::fmt::Write as _;
 
 use crate::memory::MemoryResults;
@@ -8,20 +8,20 @@ use crate::servers::Kind;
 
 const WIDTH: f64 = 760.0;
 const LABELS: f64 = 210.0;
-/// Room for the number behind the longest bar.
+/// Space for the number behind the longest bar.
 const NUMBERS: f64 = 70.0;
 const BAR: f64 = 13.0;
 const GAP: f64 = 12.0;
 const HEAD: f64 = 62.0;
 const KINDS: [Kind; 3] = [Kind::Ours, Kind::Valkey, Kind::Redis];
 
-/// What stands beside each other: a label, and a length for each server that was measured.
+/// A group of adjacent bars: a label, and a length for each server that was measured.
 struct Group {
     label: String,
     lengths: Vec<(Kind, f64)>,
 }
 
-/// CPU per operation of the cases that have a target of their own.
+/// Plots CPU per operation of the cases that have a target of their own.
 pub(crate) fn node(results: &NodeResults) -> String {
     let rows = results
         .rows
@@ -32,11 +32,11 @@ pub(crate) fn node(results: &NodeResults) -> String {
         lengths: lengths(|kind| row.servers.get(&kind).map(|figures| figures.cpu_micros_per_op)),
     });
     let groups: Vec<Group> = groups.collect();
-    // With and without pipelining are a factor of ten apart: the longest of each case is its own scale.
+    // Cases with and without pipelining are a factor of ten apart: each case is scaled to its longest bar.
     bars("Server CPU for an operation, of the most expensive server's", &relative(groups))
 }
 
-/// Bytes a key, with and without a time to live.
+/// Plots bytes per key, with and without a time to live.
 pub(crate) fn memory(results: &MemoryResults) -> String {
     let of = |expiring: bool| {
         lengths(|kind| {

@@ -1,7 +1,7 @@
 //! docs/benchmarks.md, made from the last kept run of each part in docs/bench/*.json.
 //!
-//! `main.rs` hands in what a part has found. Every part keeps its own file, so that one part can be
-//! run again without the others and the page still has them all.
+//! `main.rs` passes in the results of a part. Every part keeps its own file, so that one part can
+//! be run again without the others and the page still has them all.
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -30,14 +30,14 @@ use crate::timers::TimersResults;
 const VALKEY_JEMALLOC_BYTES: (f64, f64) = (84.0, 124.0);
 const TARGET_BYTES: (f64, f64) = (84.0, 99.0);
 
-/// Writing to a `String` cannot fail; this says so in one place.
+/// Writes a line to a `String`, which cannot fail; this is the one place that says so.
 macro_rules! line {
     ($page:expr, $($text:tt)*) => {
         writeln!($page, $($text)*).expect("a String takes all that is written to it")
     };
 }
 
-/// Runs a part, and keeps what it finds if that was asked for.
+/// Runs a part, and keeps its results if the options ask for it.
 pub(crate) fn keep<T: Serialize>(
     part: &str,
     options: &Options,
@@ -51,7 +51,7 @@ pub(crate) fn keep<T: Serialize>(
     let kept = Kept {
         machine: process::machine(),
         date: output("date", &["-u", "+%Y-%m-%d"])?,
-        // A binary that was handed in may be of any commit; its name has to do.
+        // A binary given by path may be of any commit, so its path stands for the commit.
         commit: match &options.binary {
             Some(binary) => binary.display().to_string(),
             None => output("git", &["rev-parse", "--short", "HEAD"])?,
@@ -67,7 +67,7 @@ pub(crate) fn keep<T: Serialize>(
     write_page()
 }
 
-/// docs/benchmarks.md and the plots in it, anew from what was kept.
+/// Rewrites docs/benchmarks.md and its plots from the kept results.
 pub(crate) fn write_page() -> io::Result<()> {
     let docs = workspace_root().join("docs");
     if let Some(kept) = last::<NodeResults>("node")? {

@@ -1,4 +1,4 @@
-//! The servers: found, installed, started pinned, stopped. Called by every part of the bench.
+//! The servers: finds, installs, starts (pinned) and stops them. Called by every part of the bench.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// Where the server binaries are.
+/// The paths of the server binaries.
 pub(crate) struct Tools {
     binaries: BTreeMap<Kind, PathBuf>,
 }
@@ -67,12 +67,12 @@ impl Tools {
         self.binaries.get(&kind).map(PathBuf::as_path).ok_or_else(missing)
     }
 
-    /// Starts a server with nothing in it, on free ports, and waits until it answers.
+    /// Starts an empty server on free ports, and waits until it answers.
     pub(crate) fn start(&self, kind: Kind, on: &Placement) -> io::Result<Server> {
         self.start_with(kind, on, &[])
     }
 
-    /// [`Tools::start`], with more flags.
+    /// Like [`Tools::start`], with more flags.
     pub(crate) fn start_with(
         &self,
         kind: Kind,
@@ -115,7 +115,7 @@ impl Server {
         Client::connect(self.address)
     }
 
-    /// As in "Valkey 9.1.2".
+    /// Returns name and version, as in "Valkey 9.1.2".
     pub(crate) fn version(&self) -> io::Result<String> {
         let field = match self.kind {
             Kind::Ours => "opencluster_version",
@@ -127,7 +127,7 @@ impl Server {
         Ok(format!("{} {version}", self.kind.name()))
     }
 
-    /// A field of INFO, if the server has INFO and INFO has the field.
+    /// Returns a field of INFO, if the server has INFO and INFO has the field.
     pub(crate) fn info(&self, section: &str, field: &str) -> io::Result<Option<String>> {
         Ok(self.client()?.info(section, field).unwrap_or_default())
     }
@@ -150,7 +150,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to stop.
+        // The process may have ended by itself; then there is nothing to stop.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -185,7 +185,7 @@ fn flags(kind: Kind, port: u16, io_threads: usize) -> io::Result<Vec<String>> {
     Ok(flags.into_iter().map(str::to_owned).collect())
 }
 
-/// A free port, whose neighbour ten thousand above, where Redis's peers meet, is free, too.
+/// Returns a free port; the port ten thousand above, for Redis's cluster bus, is also free.
 pub(crate) fn free_address() -> io::Result<SocketAddr> {
     loop {
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
@@ -220,9 +220,9 @@ fn install_valkey() -> io::Result<PathBuf> {
     Ok(binary)
 }
 
-/// A program on the PATH, or which package of Debian has it.
+/// Finds a program on the PATH; the error names the Debian package that has it.
 pub(crate) fn find_program(name: &str, package: &str) -> io::Result<PathBuf> {
-    // Debian keeps servers where only root's PATH leads.
+    // Debian installs servers in a directory that is only on root's PATH.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
     dirs.push(PathBuf::from("/usr/sbin"));
@@ -265,7 +265,7 @@ fn target_dir() -> PathBuf {
         .map_or_else(|| workspace_root().join("target"), PathBuf::from)
 }
 
-/// Where servers run, so that nothing they might write lands in the repository.
+/// Returns the directory where servers run, so that they write nothing into the repository.
 pub(crate) fn scratch_dir() -> io::Result<PathBuf> {
     let dir = target_dir().join("bench");
     fs::create_dir_all(&dir)?;

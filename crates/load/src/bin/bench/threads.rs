@@ -1,7 +1,7 @@
-//! Two I/O threads beside one, on two cores shared with the load; and one key hammered by both.
+//! Two I/O threads beside one, on two cores shared with the load; and both threads on one hot key.
 //!
-//! A second thread must not make each operation dearer: locks that are fought for or cache lines
-//! that travel between cores would show here as CPU per operation.
+//! A second thread must not make operations more expensive: contended locks or cache lines that
+//! bounce between cores would show here as CPU per operation.
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -21,14 +21,14 @@ const RUN: Duration = Duration::from_millis(600);
 const RUN_QUICK: Duration = Duration::from_millis(200);
 const KEYS: u64 = 1_000_000;
 const VALUE_BYTES: usize = 64;
-/// Two threads' CPU per operation over one thread's.
+/// Target for two threads' CPU per operation over one thread's.
 pub(crate) const TARGET: f64 = 1.15;
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct ThreadsCase {
     pub(crate) set: bool,
     pub(crate) pipeline: usize,
-    /// All requests for one key, in place of a million keys evenly.
+    /// True if all requests are for one key, instead of a million keys evenly.
     pub(crate) hot_key: bool,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct ThreadsRow {
     pub(crate) case: ThreadsCase,
     pub(crate) one: Figures,
     pub(crate) two: Figures,
-    /// Two threads' CPU per operation over one's.
+    /// Two threads' CPU per operation over one thread's.
     pub(crate) ratio: f64,
 }
 

@@ -1,5 +1,5 @@
-//! Timers on one node: bytes each, how many a second are accepted beside what the same HTTP server does
-//! at most, and how late they pop at five thousand a second. `timers/sink.rs` is called back.
+//! Timers on one node: bytes each; the rate at which they are accepted, beside the maximum of the same HTTP server;
+//! and their lateness at five thousand a second. `timers/sink.rs` receives the callbacks.
 mod sink;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -21,7 +21,7 @@ const CONNECTIONS: u64 = 16;
 const RATE_FOR: Duration = Duration::from_secs(5);
 const POPS_PER_SECOND: u64 = 5000;
 const POPS: u64 = 25_000;
-/// Until the first of them is due: all of them must have been accepted by then.
+/// Time until the first of them is due: all must have been accepted by then.
 const POPS_AHEAD: Duration = Duration::from_secs(20);
 
 #[derive(Serialize, Deserialize)]
@@ -29,9 +29,9 @@ pub(crate) struct TimersResults {
     pub(crate) pending: u64,
     pub(crate) bytes_per_timer: u64,
     pub(crate) posts_per_second: f64,
-    /// `GET /healthz`, by the same client over as many connections.
+    /// Rate of `GET /healthz`, by the same client over as many connections.
     pub(crate) bare_per_second: f64,
-    /// Upper bounds in milliseconds, and how many pops were at most so late.
+    /// Upper bounds in milliseconds, and the number of pops in each range of lateness.
     pub(crate) lateness: Vec<(String, u64)>,
     pub(crate) p99_at_most_ms: String,
 }
@@ -40,15 +40,15 @@ pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<TimersResults>
     let pending = if options.quick { PENDING_QUICK } else { PENDING };
     let server = tools.start(Kind::Ours, &measure::alone())?;
     let http = http_address(&server)?;
-    // 1) How fast, before there is much to hold.
+    // 1) The rate, before there is much to hold.
     let bare_per_second = rate(http, &request("GET", "/healthz", ""))?;
     let posts_per_second = rate(http, &post(3600.0, "http://127.0.0.1:9/pop"))?;
-    // 2) How many bytes.
+    // 2) The bytes per timer.
     let (before, begun) = (process::resident_bytes(server.pid())?, timers(http)?);
     repeat(http, &post(3600.0, "http://127.0.0.1:9/pop"), pending)?;
     let made = timers(http)? - begun;
     let bytes_per_timer = (process::resident_bytes(server.pid())? - before) / made.max(1);
-    // 3) How late.
+    // 3) The lateness.
     let lateness = pop(http)?;
     let results = TimersResults {
         pending: made,
@@ -63,7 +63,7 @@ pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<TimersResults>
 }
 
 impl TimersResults {
-    /// Its part of docs/benchmarks.md.
+    /// Returns this part's section of docs/benchmarks.md.
     pub(crate) fn section(&self) -> String {
         let ratio = self.posts_per_second / self.bare_per_second;
         format!(
@@ -121,7 +121,7 @@ fn post(interval: f64, uri: &str) -> Vec<u8> {
     request("POST", "/timers", &body.to_string())
 }
 
-/// One kept connection.
+/// A persistent connection.
 struct Connection(BufReader<TcpStream>);
 
 impl Connection {
@@ -155,7 +155,7 @@ impl Connection {
     }
 }
 
-/// How often a second a request is answered, over several connections.
+/// Returns the number of requests answered per second, over several connections.
 fn rate(at: SocketAddr, request: &[u8]) -> io::Result<f64> {
     let begun = Instant::now();
     let counts = over_connections(
@@ -205,7 +205,7 @@ fn timers(at: SocketAddr) -> io::Result<u64> {
     Ok(stats(at)?["timers"].as_u64().unwrap_or(0))
 }
 
-/// Lets timers pop at an even rate, and returns how late they were.
+/// Lets timers pop at an even rate, and returns their lateness.
 fn pop(at: SocketAddr) -> io::Result<Vec<(String, u64)>> {
     let sink = sink::start()?;
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Several answers become one. Items are passed on as they came; only what is counted is read.
+//! Merges several answers into one. Items are forwarded unchanged; only numbers to be counted are parsed.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use resp::{Protocol, Value, skip_reply};
 use crate::worker::greeting::value_of;
 use crate::worker::round::encoded;
 
-/// The answers of all parts, none of which is an error, as one. `None` if they make no sense.
+/// Merges the answers of all parts, none of which is an error. `None` if they make no sense.
 pub(super) fn merged(merge: Merge, protocol: Protocol, parts: &[Vec<u8>]) -> Option<Vec<u8>> {
     match merge {
         Merge::Sum => {
@@ -36,7 +36,7 @@ fn integer(reply: &[u8]) -> Option<i64> {
     }
 }
 
-/// Every key once, without the fleet's own. A key on its way may be in two places.
+/// Lists every key once, without the fleet's own. A moving key may be on two servers.
 fn union(parts: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut seen = BTreeSet::new();
     let mut items = Vec::new();
@@ -71,7 +71,7 @@ fn all_have(protocol: Protocol, parts: &[Vec<u8>]) -> Option<Vec<u8>> {
     }))
 }
 
-/// A server's answer to SCAN with another cursor, and without the fleet's own keys.
+/// Rewrites a server's answer to SCAN with our cursor, and without the fleet's own keys.
 pub(super) fn scanned(
     reply: &[u8],
     protocol: Protocol,
@@ -95,7 +95,7 @@ pub(super) fn scanned(
     Some(made)
 }
 
-/// An array of these items, which are in the protocol already.
+/// Builds an array of these items, which are already in wire format.
 pub(super) fn join(items: &[&[u8]]) -> Vec<u8> {
     let bytes: usize = items.iter().map(|item| item.len()).sum();
     let mut made = Vec::with_capacity(bytes + 16);
@@ -104,7 +104,7 @@ pub(super) fn join(items: &[&[u8]]) -> Vec<u8> {
     made
 }
 
-/// The items of an array or set, each as it came.
+/// Returns the items of an array or set, each unchanged.
 pub(crate) fn array_items(reply: &[u8]) -> Option<Vec<&[u8]>> {
     if !matches!(reply.first(), Some(b'*' | b'~' | b'>')) {
         return None;
@@ -121,7 +121,7 @@ pub(crate) fn array_items(reply: &[u8]) -> Option<Vec<&[u8]>> {
     Some(items)
 }
 
-/// The content of a bulk string; nothing for anything else, null included.
+/// Returns the content of a bulk string; `None` for anything else, null included.
 pub(crate) fn bulk(reply: &[u8]) -> Option<&[u8]> {
     if reply.first() != Some(&b'$') {
         return None;

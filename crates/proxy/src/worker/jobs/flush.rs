@@ -1,11 +1,11 @@
-//! FLUSHALL on one server of a fleet: everything goes but the fleet's own keys, in one transaction,
-//! so that nobody ever finds the server without them. Not while a migration is announced or runs.
+//! FLUSHALL on one server of a fleet: one transaction deletes everything but the fleet's own keys, so that
+//! nobody ever finds the server without them. Refused while a migration is announced or runs.
 
 use fleet::config::KEYS;
 use fleet::{Answer, Ask, Config, Job, Lane, Server, Step};
 use resp::Value;
 
-/// How often it begins anew when the configuration changes under it.
+/// Maximum number of attempts if the configuration changes meanwhile.
 const ATTEMPTS_MAX: u32 = 10;
 
 pub(crate) struct FlushJob {

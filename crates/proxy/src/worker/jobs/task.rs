@@ -1,4 +1,4 @@
-//! The jobs a worker runs, under one roof.
+//! Common type of the jobs that a worker runs.
 
 use fleet::plan::Bring;
 use fleet::{BringJob, Job, Knowledge, Known, ReadJob, Route, Server, Token, Wanted, WriteJob};
@@ -22,7 +22,7 @@ impl Task {
         Task::Write(Box::new(WriteJob::new(bring, command)))
     }
 
-    /// A write of one key, the command's first argument.
+    /// Creates a write of one key, the command's first argument.
     pub(crate) fn write_one(
         (route, known): (Route, Knowledge),
         token: Token,
@@ -66,7 +66,7 @@ impl Task {
         }
     }
 
-    /// Keeps what a job that is done has found out.
+    /// Records what a finished job has learnt.
     pub(super) fn learnt(&self, known: &mut Known) {
         match self {
             Task::Read(job) => known.learn(job.key(), job.learnt()),
@@ -77,7 +77,7 @@ impl Task {
     }
 }
 
-/// The keys to be brought for a command.
+/// Returns the keys to be moved for a command.
 fn wanted(bring: &Bring, command: &[&[u8]]) -> Vec<Wanted> {
     let wanted = |key: &fleet::plan::MovingKey| Wanted {
         key: command[key.place].to_vec(),

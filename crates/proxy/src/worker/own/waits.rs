@@ -1,15 +1,15 @@
-//! A request that waits at its server, and what is left of its patience when it has to begin anew.
+//! A request that blocks at its server, and its remaining timeout if it has to start again.
 
 use std::time::{Duration, Instant};
 
 pub(crate) struct Waits {
     args: Vec<Vec<u8>>,
     since: Instant,
-    /// The server was asked to let it go, so that it can begin anew under another map.
+    /// True if the server was asked to unblock it, so that it can start again under another map.
     pub called_back: bool,
 }
 
-/// How a command says how long it waits.
+/// Unit of a command's timeout argument.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Unit {
     Seconds,
@@ -22,7 +22,7 @@ impl Waits {
         Waits { args, since: now, called_back: false }
     }
 
-    /// The request in the protocol, with the time it still has. Waiting for ever stays that.
+    /// Returns the request in wire format with its remaining timeout. An unlimited timeout stays unlimited.
     pub(super) fn rest(mut self, now: Instant) -> Vec<u8> {
         if let Some((place, unit)) = self.patience()
             && let Some(left) = left(&self.args[place], unit, now - self.since)
@@ -35,7 +35,7 @@ impl Waits {
         request
     }
 
-    /// Which argument says how long it waits.
+    /// Returns the position and unit of the timeout argument.
     fn patience(&self) -> Option<(usize, Unit)> {
         let name = self.args[0].to_ascii_lowercase();
         let (place, unit) = match name.as_slice() {
@@ -50,7 +50,7 @@ impl Waits {
     }
 }
 
-/// What is left of a time after some of it, at least a moment. Nothing if it is no time, or for ever.
+/// Returns the remaining timeout, at least a moment. `None` if the text is no time, or means forever.
 fn left(text: &[u8], unit: Unit, waited: Duration) -> Option<String> {
     let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     if !(number > 0.0 && number.is_finite()) {

@@ -1,4 +1,4 @@
-//! What a worker's clients listen to, who they are, and where each name is listened to.
+//! Names that a worker's clients are subscribed to, the clients, and the servers where each name is subscribed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -10,14 +10,14 @@ pub(crate) struct PubSub {
     pub topics: BTreeMap<Name, Topic>,
     /// The listening link of each server that has one.
     pub links: BTreeMap<Server, usize>,
-    /// When to try again where a link is missing.
+    /// Time of the next attempt to open missing links.
     pub again_at: Option<Instant>,
 }
 
 #[derive(Default)]
 pub(crate) struct Topic {
     pub clients: BTreeSet<usize>,
-    /// Where it is listened to, and whether the server has said so.
+    /// Servers where it is subscribed; true if the server has confirmed it.
     pub at: BTreeMap<Server, bool>,
 }
 
@@ -53,7 +53,8 @@ impl Kind {
 }
 
 impl Name {
-    /// Patterns match channels of any server, and events of keys come from where the keys are.
+    /// Returns whether the name must be subscribed everywhere: a pattern matches channels of any server, and
+    /// keyspace events come from the servers of the keys.
     pub(crate) fn is_everywhere(&self) -> bool {
         match self.kind {
             Kind::Pattern => true,
@@ -64,7 +65,7 @@ impl Name {
 }
 
 impl PubSub {
-    /// Whether all servers that a name is listened to at have said so.
+    /// Returns whether all servers at which a name is subscribed have confirmed it.
     pub(crate) fn is_confirmed(&self, name: &Name) -> bool {
         self.topics.get(name).is_some_and(|topic| topic.at.values().all(|confirmed| *confirmed))
     }
@@ -78,7 +79,7 @@ impl PubSub {
         self.topics.iter().filter(|(_, topic)| at(topic)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// A listening link is gone; its server, if it was the one in use.
+    /// Forgets a lost listening link. Returns its server, if it was the link in use.
     pub(crate) fn forget_link(&mut self, link: usize) -> Option<Server> {
         let (server, _) = self.links.iter().find(|(_, index)| **index == link)?;
         let server = *server;
@@ -91,7 +92,7 @@ impl PubSub {
         Some(server)
     }
 
-    /// Servers with names to be listened to and no link.
+    /// Returns the servers that have names to subscribe but no link.
     pub(crate) fn servers_without_link(&self) -> BTreeSet<Server> {
         let wanted = self.topics.values().flat_map(|topic| topic.at.keys());
         wanted.filter(|server| !self.links.contains_key(server)).copied().collect()

@@ -1,4 +1,4 @@
-//! The end of a request: replies of nodes become answers, in the client's order.
+//! The end of a request: replies of nodes become replies to the client, in its order.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::any_port::introduction::Statement;
 use crate::any_port::routes::{NodeAddress, Redirect, Routes};
 use crate::any_port::upstream::{Due, Health, Piece, UpstreamId, Use};
 
-/// The result of a look at the oldest request.
+/// The result of one step on the oldest request.
 enum Step {
-    /// Something was done; look again.
+    /// Progress was made; try again.
     Done,
     /// Bytes, a pause or a request must come first.
     Blocked,
 }
 
 impl Pipeline {
-    /// Answers the oldest requests as far as replies have come.
+    /// Answers the oldest requests as far as replies have arrived.
     pub(super) fn deliver(&mut self, routes: &impl Routes) {
         while self.closing != Closing::Now {
             let step = match self.answers.front() {
@@ -36,7 +36,7 @@ impl Pipeline {
             match step {
                 Ok(Step::Done) => {}
                 Ok(Step::Blocked) => return,
-                // A node that talks nonsense is not listened to: what has run is unknown.
+                // Do not trust a node that sends malformed replies: it is unknown which commands have run.
                 Err(Malformed) => self.closing = Closing::Now,
             }
         }
@@ -100,7 +100,7 @@ impl Pipeline {
         }
     }
 
-    /// The present inquiry of the oldest request did not run where it was sent.
+    /// Follows a redirect: the current inquiry of the oldest request did not run where it was sent.
     fn redirect(&mut self, redirect: Redirect, routes: &impl Routes) -> Step {
         let watched = self.fixed_node().cloned();
         let Some(Answer::Asked(request)) = self.answers.front_mut() else { return Step::Done };
@@ -121,11 +121,11 @@ impl Pipeline {
         Step::Done
     }
 
-    /// Sends the present inquiry of the oldest request once more.
+    /// Sends the current inquiry of the oldest request once more.
     pub(super) fn send_again(&mut self, redirect: Redirect, routes: &impl Routes) {
         let Some(Answer::Asked(request)) = self.answers.front_mut() else { return };
-        // An exclusive request has its node's main connection to itself, and a watched key must be
-        // watched there.
+        // An exclusive request has its node's main connection to itself, and a watched key must be watched on
+        // that connection.
         let purpose = if request.is_exclusive { Use::Main } else { Use::Retry };
         let Some(inquiry) = request.inquiry() else { return };
         let Some(slot) = inquiry.slot else { return };
@@ -146,8 +146,8 @@ impl Pipeline {
         }
     }
 
-    /// The node of the present inquiry cannot be reached: the command has not run. It goes elsewhere if
-    /// the map has changed; otherwise that is the answer.
+    /// Handles an unreachable node of the current inquiry: the command has not run. It is sent to another node
+    /// if the map has changed; otherwise the client gets an error.
     fn pass_by(&mut self, on: UpstreamId, routes: &impl Routes) -> Step {
         let Some(address) = self.upstreams.get(&on).map(|upstream| upstream.address.clone()) else {
             return Step::Blocked;
@@ -174,7 +174,7 @@ impl Pipeline {
         Step::Done
     }
 
-    /// Ends the oldest request, all of whose replies have come.
+    /// Ends the oldest request, all of whose replies have arrived.
     fn finish(&mut self) -> Result<Step, Malformed> {
         let Some(Answer::Asked(mut request)) = self.answers.pop_front() else {
             return Err(Malformed);
@@ -208,7 +208,7 @@ impl Pipeline {
         Ok(Step::Done)
     }
 
-    /// Tells all connections but one what that one has accepted.
+    /// Repeats the statements that one connection has accepted to all other connections.
     fn introduce(&mut self, statements: Vec<Statement>, accepted: Option<UpstreamId>) {
         let others = self.upstreams.iter_mut().filter(|(id, _)| Some(**id) != accepted);
         for (_, upstream) in others {
@@ -219,7 +219,7 @@ impl Pipeline {
         self.introduction.learn(statements);
     }
 
-    /// Begins anew, as RESET wants it; the connection that has answered it is kept.
+    /// Starts afresh after RESET; the connection that has answered it is kept.
     fn reset(&mut self, kept: Option<UpstreamId>) {
         self.introduction.forget();
         self.transaction = Transaction::None;

@@ -1,4 +1,4 @@
-//! The start of a request: the moment at which it may be sent, and the nodes it is sent to.
+//! The start of a request: the conditions for sending it, and the nodes it is sent to.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const NOT_IN_MULTI: &str = "ERR this command is not allowed inside MULTI on the 
 const ABORTED: &str = "EXECABORT Transaction discarded because of previous errors.";
 
 impl Pipeline {
-    /// Starts the request that waits, if it may start. True if there was one.
+    /// Starts the waiting request, if it may start. Returns true if it did.
     pub(super) fn start_waiting(&mut self, routes: &impl Routes) -> bool {
         let Some(request) = self.waiting.take() else { return false };
         if !self.may_start(&request.plan) {
@@ -33,10 +33,10 @@ impl Pipeline {
     fn may_start(&self, plan: &Plan) -> bool {
         let nothing_under_way = self.answers.is_empty();
         if self.in_transaction() {
-            // All that is under way belongs to the transaction, but for a RESET that ends it.
+            // Everything in flight belongs to the transaction, except a RESET that ends it.
             return nothing_under_way || *plan != Plan::Reset && !self.is_resetting();
         }
-        // Whether a transaction begins here is known when an exclusive request is answered.
+        // Only the reply to an exclusive request tells whether a transaction begins here.
         let is_settled = self.exclusive == 0;
         let is_free = |slot: &Slot| is_settled && !self.busy.contains(slot);
         match plan {
@@ -56,7 +56,7 @@ impl Pipeline {
         }
     }
 
-    /// True if RESET is under way: it starts alone, and so it is the oldest.
+    /// Returns true if RESET is in flight: it starts alone, so it is the oldest.
     fn is_resetting(&self) -> bool {
         let Some(Answer::Asked(request)) = self.answers.front() else { return false };
         matches!(request.on_success, OnSuccess::Reset)
@@ -86,7 +86,7 @@ impl Pipeline {
                 inquiry.replies_left = replies;
                 self.ask_alone(&here, inquiry, OnSuccess::Nothing);
             }
-            // A node says that there is no transaction, or what else is wrong.
+            // A node reports that there is no transaction, or any other error.
             Plan::Here | Plan::Exec | Plan::Discard => {
                 self.ask_alone(&here, Inquiry::new(None, command), OnSuccess::Nothing);
             }
@@ -114,7 +114,7 @@ impl Pipeline {
         let Request { plan, command } = request;
         let here = routes.here();
         match plan {
-            // They would change this connection to one node alone, or take it out of the transaction.
+            // They would change the connection to one node only, or take it out of the transaction.
             Plan::Listen | Plan::Unsubscribe { .. } | Plan::Introduce(_) => {
                 self.is_broken = true;
                 self.refuse(NOT_IN_MULTI);
@@ -138,7 +138,7 @@ impl Pipeline {
                 let node = self.settle(routes.node_of(slot), &here);
                 self.ask_in_transaction(&node, command);
             }
-            // The node refuses what cannot be part of a transaction.
+            // The node refuses commands that are not allowed in a transaction.
             Plan::Here
             | Plan::Scatter(..)
             | Plan::CrossSlot
@@ -160,7 +160,7 @@ impl Pipeline {
         self.ask_alone(&node, inquiry, OnSuccess::Begin(transaction));
     }
 
-    /// Returns the node of the transaction. If none was fixed yet, `wanted` is.
+    /// Returns the node of the transaction. Fixes `wanted` if none was fixed yet.
     fn settle(&mut self, wanted: NodeAddress, here: &NodeAddress) -> NodeAddress {
         if let Some(node) = self.fixed_node() {
             return node.clone();

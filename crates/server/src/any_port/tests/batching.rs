@@ -1,6 +1,6 @@
-//! The promise of the any-port: any batching of the same requests gives the replies of one request at
-//! a time, whatever moves or breaks meanwhile. Requests, batches, chunks and faults are random; the
-//! expected replies come from one simulated node that serves every slot.
+//! The promise of the any-port: any batching of the same requests gives the replies of one request at a time,
+//! whatever moves or breaks meanwhile. Requests, batches, chunks and faults are random; the expected replies
+//! come from one simulated node that serves every slot.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::any_port::pipeline::{OUTPUT_BYTES_MAX, Pipeline};
 use crate::any_port::upstream::UpstreamId;
 
 const KEYS: [&str; 5] = ["a", "b", "c", "{a}x", "{b}y"];
-/// Each fault costs a command two retries at most: all together fewer than it has.
+/// Each fault costs a command at most two retries: all together fewer than it has.
 const FAULTS_MAX: usize = 7;
 
-/// A small generator for the choices of one run.
+/// A small random number generator for the choices of one run.
 struct Chance(u64);
 
 impl Chance {
@@ -33,7 +33,7 @@ impl Chance {
     }
 }
 
-/// Requests whose replies depend on neither the map nor the time. Values are told apart by `number`.
+/// Returns a request whose reply depends on neither the map nor the time. `number` makes values distinct.
 fn request(kind: u8, first: usize, second: usize, number: usize) -> Words {
     let (a, b) = (KEYS[first % KEYS.len()], KEYS[second % KEYS.len()]);
     words(&match kind {
@@ -139,7 +139,7 @@ impl Run {
         }
     }
 
-    /// Does one thing by chance.
+    /// Takes one random action.
     fn act(&mut self) {
         let ids: Vec<UpstreamId> = self.wires.keys().copied().collect();
         let id = ids.get(self.chance.below(ids.len().max(1))).copied();
@@ -154,7 +154,7 @@ impl Run {
         }
     }
 
-    /// Some bytes reach the node.
+    /// Delivers some bytes to the node.
     fn carry(&mut self, id: UpstreamId) {
         let Some(wire) = self.wires.get_mut(&id) else { return };
         let Some(upstream) = self.pipeline.upstream(id) else {
@@ -167,7 +167,7 @@ impl Run {
         output.advance(count);
     }
 
-    /// The node serves a request, or says that it does not.
+    /// Lets the node serve or refuse a request.
     fn serve(&mut self, id: UpstreamId) {
         let Some(wire) = self.wires.get_mut(&id) else { return };
         let Some(words) = take_request(&mut wire.to_node) else { return };
@@ -186,7 +186,7 @@ impl Run {
         wire.to_pipeline.extend_from_slice(&reply);
     }
 
-    /// Some bytes of the wanted reply reach the pipeline.
+    /// Delivers some bytes of the wanted reply to the pipeline.
     fn deliver(&mut self) {
         let Some(id) = self.pipeline.reads_from() else { return };
         let Some(wire) = self.wires.get_mut(&id) else { return };
@@ -195,7 +195,7 @@ impl Run {
         self.pipeline.receive(id, &bytes, &self.nodes);
     }
 
-    /// A slot moves, the any-port learns of it, or a connection breaks.
+    /// Moves a slot, updates the any-port's map, or breaks a connection.
     fn change(&mut self, id: Option<UpstreamId>) {
         let moved = slot(KEYS[self.chance.below(KEYS.len())]);
         if self.chance.one_in(3) {
@@ -208,7 +208,7 @@ impl Run {
             && self.breaks
             && self.chance.one_in(60)
         {
-            // What has reached the node may run all the same.
+            // Requests that have reached the node may still run.
             while self.chance.one_in(2) {
                 self.serve(id);
             }
@@ -229,7 +229,7 @@ impl Run {
         let (mut replies, mut at) = (Vec::new(), 0);
         while at < self.said.len() {
             let end = skip_reply(&self.said, at).unwrap();
-            // A reply cut off by the end of the connection tells nothing.
+            // A reply cut off by the end of the connection is not checked.
             let Some(end) = end else { break };
             replies.push(&self.said[at..end]);
             at = end;
@@ -238,9 +238,9 @@ impl Run {
     }
 }
 
-/// Compares replies with those of one node that serves everything, one request at a time. Three things
-/// are the any-port's own: inside MULTI a redirection is a lawful reply, and then EXEC runs nothing; it
-/// refuses some commands by itself; and keys of several nodes cannot be watched.
+/// Compares replies with those of one node that serves everything, one request at a time. The any-port differs
+/// in three ways: inside MULTI a redirect is a valid reply, and then EXEC runs nothing; it refuses some
+/// commands by itself; and keys of several nodes cannot be watched.
 fn judge(requests: &[Words], replies: &[&[u8]]) -> Nodes {
     let (mut plain, mut connection) = (Nodes::new(1), Connection::default());
     let mut in_transaction = false;
@@ -284,8 +284,8 @@ fn is_redirection(reply: &[u8]) -> bool {
     [&b"-MOVED"[..], b"-TRYAGAIN", b"-ASK"].iter().any(|start| reply.starts_with(start))
 }
 
-/// Checks that writes of each slot ran in the client's order, none of them twice, each under the name
-/// that the client had.
+/// Checks that writes of each slot ran in the client's order, none of them twice, each under the name that the
+/// client had.
 fn check_order(requests: &[Words], nodes: &Nodes) {
     let mut last: BTreeMap<Slot, usize> = BTreeMap::new();
     for ran in &nodes.log {
@@ -304,7 +304,7 @@ fn is_naming(words: &Words) -> bool {
     words[0] == b"RESET" || words[0] == b"CLIENT" && words[1] == b"SETNAME"
 }
 
-/// True if the naming may have been refused inside MULTI.
+/// Returns true if the naming may have been refused inside MULTI.
 fn in_multi(requests: &[Words], naming: &Words) -> bool {
     let before = requests.iter().take_while(|words| *words != naming);
     let bounds: [&[u8]; 4] = [b"MULTI", b"EXEC", b"DISCARD", b"RESET"];
@@ -312,7 +312,7 @@ fn in_multi(requests: &[Words], naming: &Words) -> bool {
     naming[0] == b"CLIENT" && last.is_some_and(|words| words[0] == b"MULTI")
 }
 
-/// The number of the request that has written this value.
+/// Returns the number of the request that has written this value.
 fn number_of(words: &Words) -> Option<usize> {
     let value = match words[0].as_slice() {
         b"SET" | b"APPEND" | b"MSET" => std::str::from_utf8(&words[2]).unwrap(),

@@ -1,5 +1,5 @@
-//! Simulated nodes: a key-value store of which each node serves some slots, with MULTI, WATCH, ASKING
-//! and a name for each connection. Faults come from the test.
+//! Simulated nodes: a key-value store of which each node serves some slots, with MULTI, WATCH, ASKING and a
+//! name for each connection. The test injects the faults.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(super) fn slot(key: &str) -> Slot {
     Slot::of(key.as_bytes())
 }
 
-/// Takes the first whole request from the bytes.
+/// Takes the first complete request from the bytes.
 pub(super) fn take_request(bytes: &mut Vec<u8>) -> Option<Words> {
     let mut spans = Vec::new();
     let parsed = RequestParser::default().next(bytes, 0, &Limits::FULL, &mut spans);
@@ -61,20 +61,20 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Refuses a command, which breaks a transaction under way.
+    /// Refuses a command, which breaks an open transaction.
     pub(super) fn refuse(&mut self, error: &[u8]) -> Vec<u8> {
         (self.is_broken, self.is_asking) = (self.queue.is_some(), false);
         error.to_vec()
     }
 }
 
-/// All nodes. The data is one store, since one node at a time serves a slot.
+/// All nodes. The data is one store, since only one node at a time serves a slot.
 #[derive(Default)]
 pub(super) struct Nodes {
     pub count: usize,
     pub store: BTreeMap<Vec<u8>, Vec<u8>>,
     versions: BTreeMap<Vec<u8>, u64>,
-    /// The nodes of slots; all others belong to node 0.
+    /// The nodes of slots; all other slots belong to node 0.
     pub owners: BTreeMap<Slot, usize>,
     /// The same as the any-port's node believes it.
     pub believed: BTreeMap<Slot, usize>,
@@ -111,7 +111,7 @@ const KEYLESS: [&[u8]; 9] = [
     b"SUBSCRIBE",
 ];
 
-/// The keys of a command.
+/// Returns the keys of a command.
 pub(super) fn keys(words: &Words) -> Vec<&Vec<u8>> {
     if KEYLESS.contains(&words[0].as_slice()) {
         return Vec::new();
@@ -140,7 +140,7 @@ impl Nodes {
         self.owners.get(&slot).copied().unwrap_or(0)
     }
 
-    /// Returns the redirection if a key of the command is not served there.
+    /// Returns the redirect if a key of the command is not served there.
     fn moved(&self, node: usize, words: &Words) -> Option<Vec<u8>> {
         let elsewhere = keys(words).into_iter().map(|key| Slot::of(key));
         let mut elsewhere = elsewhere.filter(|slot| self.owner(*slot) != node);
@@ -268,7 +268,7 @@ impl Nodes {
         }
     }
 
-    /// Commands about the connection itself.
+    /// Runs a command about the connection itself.
     fn run_for_connection(&self, at: &mut Connection, words: &Words) -> Vec<u8> {
         match words[0].as_slice() {
             b"WATCH" => {

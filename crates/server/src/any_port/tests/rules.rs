@@ -15,9 +15,9 @@ struct Bench {
     pipeline: Pipeline,
     nodes: Nodes,
     connections: BTreeMap<UpstreamId, (usize, Connection)>,
-    /// Nodes that take no connection.
+    /// Nodes that accept no connection.
     unreachable: Vec<usize>,
-    /// Replies in place of the next ones of a node.
+    /// Replies that replace the next ones of a node.
     faults: Vec<(usize, &'static [u8])>,
     /// Replies that nodes have sent and the pipeline has not read.
     replies: BTreeMap<UpstreamId, Vec<u8>>,
@@ -25,7 +25,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Keys `a` and `b` belong to the nodes 1 and 2, all others to node 0, where the client is.
+    /// Keys `a` and `b` belong to the nodes 1 and 2, all others to node 0, where the client is connected.
     fn new() -> Bench {
         let mut nodes = Nodes::new(3);
         nodes.give(slot("a"), 1, true);
@@ -42,8 +42,8 @@ impl Bench {
         }
     }
 
-    /// Gives requests to the pipeline in one batch, with nothing moving in between. Returns how many it
-    /// has taken.
+    /// Gives requests to the pipeline in one batch, with no other step in between. Returns the number of
+    /// requests accepted.
     fn request(&mut self, lines: &[&str]) -> usize {
         for (index, line) in lines.iter().enumerate() {
             if !self.pipeline.wants_request() {
@@ -66,7 +66,7 @@ impl Bench {
         }
     }
 
-    /// Lets all nodes serve what was sent to them.
+    /// Lets all nodes serve the commands sent to them.
     fn serve(&mut self) {
         self.connect();
         for (id, (node, connection)) in &mut self.connections {
@@ -86,7 +86,7 @@ impl Bench {
         self.replies.retain(|_, bytes| !bytes.is_empty());
     }
 
-    /// Lets a connection break.
+    /// Breaks a connection.
     fn break_connection(&mut self, id: UpstreamId) {
         self.connections.remove(&id);
         self.replies.remove(&id);
@@ -111,7 +111,7 @@ impl Bench {
         self.read();
     }
 
-    /// The client reads all there is.
+    /// Lets the client read all there is.
     fn read(&mut self) {
         let output = &mut self.pipeline.output;
         let bytes: Vec<u8> = output.chunks(output.mark()).flatten().copied().collect();
@@ -119,7 +119,7 @@ impl Bench {
         self.said.push_str(&String::from_utf8_lossy(&bytes));
     }
 
-    /// Sends a batch, as much at a time as is taken, and returns what the client has read since.
+    /// Sends a batch, as much at a time as is accepted, and returns what the client has read since.
     fn run(&mut self, lines: &[&str]) -> String {
         let mut rest = lines;
         while !rest.is_empty() {
@@ -159,7 +159,7 @@ fn a_name_given_in_a_batch_loses_no_answer_and_reaches_every_node() {
     assert_eq!(bench.run(&batch), "$-1 $-1 +OK $-1 $-1 $2 me");
     let names: Vec<&[u8]> = bench.nodes.log.iter().map(|ran| ran.name.as_slice()).collect();
     assert_eq!(names, [&b""[..], b"", b"me", b"me"]);
-    // A node met later knows it, too.
+    // A node contacted later knows it, too.
     bench.nodes.give(slot("c"), 0, true);
     bench.run(&["GET c"]);
     assert_eq!(bench.nodes.log.last().unwrap().name, b"me");
@@ -168,7 +168,7 @@ fn a_name_given_in_a_batch_loses_no_answer_and_reaches_every_node() {
 #[test]
 fn commands_of_one_slot_never_overtake_each_other() {
     let mut bench = Bench::new();
-    // Node 1 does not serve the first command: the slot is just somewhere else, and then back.
+    // Node 1 does not serve the first command: the slot is briefly elsewhere, and then back.
     bench.faults.push((1, b"-MOVED 15495 node2:2\r\n"));
     bench.request(&["SET a 1", "SET a 2"]);
     bench.serve();
@@ -222,7 +222,7 @@ fn replies_stay_with_the_nodes_while_the_client_does_not_read() {
     bench.serve();
     let from = bench.pipeline.reads_from().expect("the first answer is due");
     assert_eq!(bench.connections[&from].0, 1, "only the oldest answer is read");
-    // It streams through: half a reply is already with the client.
+    // The reply streams through: half of it is already with the client.
     let reply = bench.replies.remove(&from).expect("the node has answered");
     let (half, rest) = reply.split_at(OUTPUT_BYTES_MAX / 2);
     bench.pipeline.receive(from, half, &bench.nodes);
@@ -321,7 +321,7 @@ fn a_node_that_cannot_be_reached_has_run_nothing() {
     bench.nodes.give(slot("a"), 2, true);
     bench.settle();
     assert_eq!(bench.said, "+OK\r\n");
-    // A transaction is never begun by half.
+    // A transaction is never started halfway.
     let mut bench = Bench::new();
     bench.unreachable.push(1);
     assert_eq!(bench.run(&["MULTI", "SET a 1", "EXEC"]), "+OK");
@@ -365,7 +365,7 @@ fn a_transaction_with_a_refused_command_does_not_run() {
     let aborted = "-EXECABORT Transaction discarded because of previous errors.";
     assert_eq!(said, format!("+OK +QUEUED {refused} {aborted} $-1"));
     assert_eq!(bench.run(&["MULTI", "SUBSCRIBE c", "EXEC"]), format!("+OK {refused} {aborted}"));
-    // The answer to MULTI has not come yet when the next command is read.
+    // The reply to MULTI has not arrived yet when the next command is read.
     let crosses = "-CROSSSLOT Keys in request don't hash to the same slot";
     let said = bench.run(&["MULTI", "RENAME a b", "SET c 1", "EXEC", "GET c"]);
     assert_eq!(said, format!("+OK {crosses} +QUEUED {aborted} $-1"));

@@ -1,4 +1,4 @@
-//! A session with real sockets, between a client of the test and simulated nodes.
+//! A session with real sockets, between a test client and simulated nodes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,15 +18,15 @@ use crate::any_port::session::Session;
 const CLOSE: &[u8] = b"close";
 const MIB: usize = 1024 * 1024;
 
-/// Three nodes that listen; the any-port belongs to the first.
+/// Three listening nodes; the any-port belongs to the first.
 struct Cluster {
     table: Table,
     nodes: Mutex<Nodes>,
     ports: Vec<u16>,
-    /// Replies in place of the next ones to commands with keys at a node; [`CLOSE`] runs the command
-    /// and closes the connection.
+    /// Replies that replace the next ones to commands with keys at a node; [`CLOSE`] runs the command and
+    /// closes the connection.
     faults: Mutex<Vec<(usize, &'static [u8])>>,
-    /// Bytes that nodes have written.
+    /// Number of bytes that nodes have written.
     written: AtomicUsize,
 }
 
@@ -59,7 +59,7 @@ impl Home for Cluster {
 }
 
 impl Cluster {
-    /// Keys `a` and `b` belong to the nodes 1 and 2, all others to node 0.
+    /// Starts the nodes. Keys `a` and `b` belong to the nodes 1 and 2, all others to node 0.
     fn start() -> Arc<Cluster> {
         let mut nodes = Nodes::new(3);
         nodes.give(slot("a"), 1, true);
@@ -155,7 +155,7 @@ fn send(client: &mut TcpStream, lines: &[&str]) {
     client.write_all(&batch).unwrap();
 }
 
-/// Reads until `expected` has come, the connection ends, or nothing comes any more.
+/// Reads until `expected` has arrived, the connection ends, or nothing arrives any more.
 fn receive(client: &mut TcpStream, expected: &str) -> String {
     let (mut said, mut bytes) = (Vec::new(), [0; 4096]);
     while said.len() < expected.len() {
@@ -201,7 +201,7 @@ fn a_name_in_a_batch_loses_no_answer() {
 fn a_redirection_keeps_the_order_of_a_key() {
     let cluster = Cluster::start();
     let mut client = cluster.client();
-    // For one moment node 1 takes its slot for another's.
+    // For one moment node 1 believes that another node serves its slot.
     cluster.fail(1, b"-MOVED 15495 node2:2\r\n");
     expect(&mut client, &["SET a 1", "SET a 2"], "+OK\r\n+OK\r\n");
     assert_eq!(cluster.value("a"), "2");
@@ -219,7 +219,7 @@ fn a_client_that_does_not_read_makes_nobody_hold_its_answers() {
     let mut client = cluster.client();
     let batch: Vec<String> = keys.iter().map(|key| format!("GET {key}")).collect();
     send(&mut client, &batch.iter().map(String::as_str).collect::<Vec<_>>());
-    // Until nothing moves any more.
+    // Wait until nothing moves any more.
     let (mut written, begun) = (0, Instant::now());
     loop {
         thread::sleep(Duration::from_millis(300));
@@ -231,7 +231,7 @@ fn a_client_that_does_not_read_makes_nobody_hold_its_answers() {
     }
     println!("{} MiB of {COUNT} were written by nodes", written / MIB);
     assert!(written < COUNT * MIB / 2, "sockets alone hold some MiB, not {written} bytes");
-    // The rest comes when it is read.
+    // The rest arrives when it is read.
     let expected = COUNT * (MIB + format!("${MIB}\r\n\r\n").len());
     let (mut count, mut bytes) = (0, vec![0; MIB]);
     while count < expected {
@@ -265,7 +265,7 @@ fn a_connection_that_a_node_has_closed_is_made_again() {
     let cluster = Cluster::start();
     let mut client = cluster.client();
     expect(&mut client, &["GET a"], "$-1\r\n");
-    // The node closes the next client's connection, and with it nothing of ours.
+    // The node closes the other client's connection, not ours.
     let mut other = cluster.client();
     cluster.fail(1, CLOSE);
     send(&mut other, &["GET a"]);

@@ -1,4 +1,4 @@
-//! What is read is what was written, and nothing is taken for whole that is not.
+//! The items read are the items written, and an incomplete file is never taken for a complete one.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -46,7 +46,7 @@ fn head() -> ItemsHead {
     ItemsHead { cluster: ClusterId(9), map, held: Vec::new() }
 }
 
-/// A few thousand keys, some of which expire, and one value larger than a record.
+/// Returns a few thousand keys, some with an expiry, and one value larger than a record.
 fn filled() -> Tables {
     let mut tables = Tables::default();
     for number in 0..3_000_u64 {

@@ -1,4 +1,4 @@
-//! A log that is read back is the one that was written, whatever the last write came to.
+//! The log read back is the log written, whatever happened to the last write.
 
 use cluster::consensus::{Begin, Consensus, LogEntry};
 use cluster::map::{Boot, Change, Endpoints, Map, Member, NodeId, Setting, Settings, Zone};
@@ -19,7 +19,7 @@ fn founding_map() -> Map {
     Map::found(founder, Mask::M000F, Settings::default())
 }
 
-/// A node that keeps its log in memory, and what it found there.
+/// Starts a node with its log in `files`, from the state found there.
 fn begin(files: &Memory) -> (Consensus, KeptLog) {
     let (log, saved) = match KeptLog::read(files).expect("what we wrote can be read") {
         Some(found) => found,
@@ -29,7 +29,7 @@ fn begin(files: &Memory) -> (Consensus, KeptLog) {
     (Consensus::new(NodeId(1), 7, begin), log)
 }
 
-/// Proposes a change and writes what follows; says what the file was before the last write.
+/// Proposes a change and writes the result to the log.
 fn change(node: &mut Consensus, log: &mut KeptLog, files: &Memory, to: u32) -> io::Result<()> {
     let entry = LogEntry { planned_at: None, changes: vec![Change::Set(Setting::MinBuckets(to))] };
     node.propose(&entry).expect("the only voter leads");
@@ -151,7 +151,7 @@ fn what_could_not_be_appended_is_written_with_the_whole_file() {
     let files = Memory::default();
     let (mut node, mut log) = begin(&files);
     change(&mut node, &mut log, &files, 1).unwrap();
-    files.remove(FILE).unwrap(); // Nothing to append to.
+    files.remove(FILE).unwrap(); // Makes the append fail.
     change(&mut node, &mut log, &files, 2).unwrap();
     assert_eq!(min_buckets(&begin(&files).0), 2);
 }

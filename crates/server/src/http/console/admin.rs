@@ -1,5 +1,5 @@
-//! What an operator may do from the console: let this node leave, split buckets, change settings of the
-//! cluster. Only with the token of `admin-token-file`, only by POST, only from this node's own page.
+//! Operations from the console: let this node leave, split buckets, change settings of the cluster. Only with
+//! the token of `admin-token-file`, only by POST, only from this node's own page.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use super::Console;
 
 pub(super) const BODY_BYTES_MAX: usize = 4 * 1024;
-/// Whoever guesses tokens waits for each.
+/// Delay after a wrong token, against guessing.
 const WRONG_TOKEN_TAKES: Duration = Duration::from_secs(1);
 
 type Shared = Arc<Console>;
@@ -72,21 +72,21 @@ fn set_to(console: &Console, wanted: &Value) -> Response {
     }
 }
 
-/// Whether a request comes with the token of this node.
+/// Returns whether a request carries the token of this node.
 pub(super) fn has_token(console: &Console, headers: &HeaderMap) -> bool {
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
     let wanted = console.token.expose().as_bytes();
-    // In constant time, so that the time of a refusal does not tell how much of a guess was right.
+    // Compare in constant time, so that the time of a refusal does not reveal how much of a guess was right.
     !wanted.is_empty() && bool::from(wanted.ct_eq(given.as_bytes()))
 }
 
-/// The order, if whoever sends it may give any.
+/// Returns the operator's request, if the sender is authorized.
 async fn admit(console: &Console, headers: &HeaderMap, body: &[u8]) -> Result<Value, Response> {
     let is = |name: &str, wanted: &str| {
         headers.get(name).is_none_or(|value| value.as_bytes() == wanted.as_bytes())
     };
-    // The guard has looked at Host and Origin; browsers say this as well.
+    // The guard has checked Host and Origin; browsers send this header as well.
     if !is("sec-fetch-site", "same-origin") {
         let why = "orders are taken from this node's own page only; nothing was changed";
         return Err(failed(StatusCode::FORBIDDEN, why));
@@ -97,7 +97,7 @@ async fn admit(console: &Console, headers: &HeaderMap, body: &[u8]) -> Result<Va
                    settings)";
         return Err(failed(StatusCode::FORBIDDEN, why));
     }
-    // Another site's form cannot send this type without asking first, and we never say yes.
+    // Another site's form cannot send this type without a preflight request, and we never allow one.
     if headers.get(header::CONTENT_TYPE).is_none_or(|value| value != "application/json") {
         let why = "an order is sent as application/json; nothing was changed";
         return Err(failed(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));

@@ -1,5 +1,5 @@
-//! The page: HTML, CSS and ES modules, as they lie in `page/`, in the binary. No build step, nothing from
-//! elsewhere. A browser keeps them and asks each time whether they are still the same.
+//! The page: the HTML, CSS and ES modules of `page/`, embedded in the binary. There is no build step, and
+//! nothing comes from elsewhere. A browser caches them and revalidates each time.
 
 use std::sync::LazyLock;
 
@@ -50,12 +50,12 @@ static ASSETS: [Asset; 17] = assets![
     "operate.js" JS,
 ];
 
-/// The page brings all it needs and may talk to nobody but this node.
+/// Content security policy: the page brings all it needs and may connect only to this node.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-/// What a browser knows the whole page by: with another version of the program, it is another.
+/// The ETag of the whole page: another version of the program has another tag.
 static TAG: LazyLock<String> = LazyLock::new(|| {
     let mut hash = Sha256::new();
     ASSETS.iter().for_each(|asset| hash.update(asset.bytes));
@@ -74,7 +74,7 @@ pub(super) async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Respo
     }
 }
 
-/// Whether the one who asks has this already.
+/// Returns whether the client has this version already.
 pub(super) fn has(headers: &HeaderMap, tag: &str) -> bool {
     headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes())
 }

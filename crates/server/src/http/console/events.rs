@@ -1,8 +1,8 @@
-//! `/api/events`: what changes, as server-sent events, so that nobody has to ask again and again.
+//! `/api/events`: changes as server-sent events, so that clients need not poll.
 //!
 //! First `hello`, `status` and the whole `map`; then `buckets` with those that changed, `status` (the cluster
-//! without its buckets) and `node` (this node's numbers) every second, `sample` for the charts. A stream
-//! ends by itself after a while and the browser opens another one; who does not read is dropped.
+//! without its buckets) and `node` (this node's metrics) every second, `sample` for the charts. A stream ends
+//! by itself after a while and the browser opens another one; a client that does not read is dropped.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -22,15 +22,15 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::{Console, STREAMS_MAX, picture, shown};
 
-/// How often we look whether the map is another one.
+/// Interval between checks for a new map.
 const TICK: Duration = Duration::from_millis(250);
-/// Every so many ticks there is news even if nothing has changed.
+/// Number of ticks after which `status` and `node` are sent even if nothing has changed.
 const TICKS_TO_A_BEAT: u64 = 4;
-/// A stream ends before its connection would be cut (`LIMITS` in `http/mod.rs`).
+/// Maximum lifetime of a stream, shorter than that of its connection (`LIMITS` in `http/mod.rs`).
 const STREAM_FOR: Duration = Duration::from_secs(90);
-/// Who takes nothing for so long is dropped.
+/// Timeout for a client that reads nothing.
 const SLOW_AFTER: Duration = Duration::from_secs(10);
-/// Events that may wait for a reader.
+/// Maximum number of events queued for a client.
 const WAITING_MAX: usize = 4;
 
 pub(super) async fn events(State(console): State<Arc<Console>>) -> Response {
@@ -49,7 +49,7 @@ pub(super) async fn events(State(console): State<Arc<Console>>) -> Response {
     (headers, Body::new(Stream(waiting))).into_response()
 }
 
-/// What is sent: each event as it comes.
+/// The response body: each event as it comes.
 struct Stream(mpsc::Receiver<Bytes>);
 
 impl hyper::body::Body for Stream {
@@ -64,15 +64,15 @@ impl hyper::body::Body for Stream {
     }
 }
 
-/// The reader is gone, or too slow.
+/// The client is gone, or too slow.
 struct Lost;
 
-/// What one reader has been told.
+/// State of one client's stream.
 struct Feed {
     console: Arc<Console>,
     events: mpsc::Sender<Bytes>,
     shown: Option<Arc<Map>>,
-    /// When the last sample was taken that was sent.
+    /// Time of the last sample that was sent.
     sampled: u64,
 }
 
@@ -86,7 +86,7 @@ impl Feed {
         }
     }
 
-    /// Ends when nobody reads.
+    /// Sends events until the client is gone.
     async fn tell(&mut self) -> Result<(), Lost> {
         self.say_hello().await?;
         let mut beat = interval(TICK);
@@ -128,7 +128,7 @@ impl Feed {
         match told {
             Some(changed) => self.send("buckets", changed.as_bytes()).await,
             None => {
-                // First who is gone, so that nobody is missing in between.
+                // Send the departed members first, so that no member is missing in between.
                 let status = self.console.status_now();
                 self.send("status", &status.text).await?;
                 let whole = self.console.picture.of(&map);
@@ -144,7 +144,7 @@ impl Feed {
         self.send("sample", shown::hour(&[sample]).as_bytes()).await
     }
 
-    /// `data` is JSON on one line.
+    /// Sends an event. `data` is JSON on one line.
     async fn send(&mut self, name: &str, data: &[u8]) -> Result<(), Lost> {
         let mut event = Vec::with_capacity(data.len() + name.len() + 32);
         event.extend_from_slice(b"event: ");

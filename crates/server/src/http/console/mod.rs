@@ -1,11 +1,11 @@
-//! The console: a page on every node's HTTP port that shows the cluster live, and what it asks for.
+//! The console: a page on every node's HTTP port that shows the cluster live, and its API.
 //!
-//! Merged into the other paths by `http/routes.rs`, behind the guard. All it shows it gets from a
-//! [`ConsoleSource`]; it changes nothing unless the node was given a token (`admin.rs`).
+//! `http/routes.rs` merges its paths into the others, behind the guard. All data comes from a
+//! [`ConsoleSource`]; the console changes nothing unless the node was given a token (`admin.rs`).
 
 mod assets; //  The page itself.
-mod picture; // Who holds which bucket, in few bytes.
-mod events; //  What changes, as it changes.
+mod picture; // The holders of all buckets, in few bytes.
+mod events; //  Changes, as a stream of events.
 mod shown; //   The last hour and the slow log, as JSON.
 mod admin; //   Leave, split, settings: with the token only.
 
@@ -29,32 +29,32 @@ use tokio::sync::{Semaphore, watch};
 use super::HttpSource;
 pub use crate::watching::Sample;
 
-/// Consoles that may be open at a time; each costs a connection and a few small documents a second.
+/// Maximum number of open consoles; each costs a connection and a few small documents a second.
 const STREAMS_MAX: usize = 32;
-/// Of what all of them are shown, one copy is made in so long.
+/// Time for which a document is reused for all consoles.
 const FRESH_FOR: Duration = Duration::from_millis(200);
 
-/// What the console shows and asks for, besides what [`HttpSource`] has.
+/// Data and operations of the console, besides those of [`HttpSource`].
 pub trait ConsoleSource: Send + Sync + 'static {
-    /// The map this node goes by.
+    /// Returns the map this node currently uses.
     fn map(&self) -> Arc<Map>;
-    /// All there is to tell of the cluster but its buckets.
+    /// Returns the full status of the cluster without its buckets.
     fn cluster_without_buckets(&self) -> Status;
-    /// The last hour, the oldest first.
+    /// Returns the samples of the last hour, oldest first.
     fn hour(&self) -> Vec<Sample>;
     fn latest_sample(&self) -> Option<Sample>;
-    /// The newest first.
+    /// Returns the slow log, newest first.
     fn slow_commands(&self) -> Vec<SlowCommand>;
-    /// Whether clients need a password: then what they sent is not shown to everybody.
+    /// Returns whether clients need a password: then their arguments are not shown to everyone.
     fn needs_password(&self) -> bool;
-    /// Asks for something that the nodes then do together. `Err` says why it will not be done.
+    /// Requests an operation that the nodes then carry out together. `Err` is the reason for a refusal.
     fn ask(&self, ask: Ask) -> Result<(), String>;
 }
 
-/// What all requests share.
+/// State shared by all requests.
 pub(super) struct Console {
     source: Arc<dyn HttpSource>,
-    /// Empty: nobody may change anything.
+    /// The admin token. An empty token forbids all changes.
     token: Secret,
     streams: Arc<Semaphore>,
     stopped: watch::Receiver<()>,
@@ -63,12 +63,12 @@ pub(super) struct Console {
     node: Mutex<Option<Fresh>>,
 }
 
-/// A document that is shown to several.
+/// A document that is shown to several consoles.
 #[derive(Clone)]
 struct Fresh {
     made: Instant,
     text: Bytes,
-    /// Whether it will soon be another one.
+    /// True if the document will change soon.
     is_moving: bool,
 }
 
@@ -106,7 +106,7 @@ impl Console {
             .with_state(Arc::new(self))
     }
 
-    /// The cluster without its buckets.
+    /// Returns the status of the cluster without its buckets.
     fn status(&self) -> Fresh {
         fresh(&self.status, || {
             let status = self.source.cluster_without_buckets();
@@ -115,19 +115,19 @@ impl Console {
         })
     }
 
-    /// The same, as it is at this moment.
+    /// Returns the same, made anew.
     fn status_now(&self) -> Fresh {
         *self.status.lock() = None;
         self.status()
     }
 
-    /// The numbers of this node.
+    /// Returns the metrics of this node.
     fn node(&self) -> Fresh {
         fresh(&self.node, || (self.source.metrics().json().to_string(), false))
     }
 }
 
-/// What was made a moment ago, or made now.
+/// Returns the cached document if it is recent, else makes a new one.
 fn fresh(kept: &Mutex<Option<Fresh>>, make: impl FnOnce() -> (String, bool)) -> Fresh {
     let mut kept = kept.lock();
     let young = kept.clone().filter(|kept| kept.made.elapsed() < FRESH_FOR);

@@ -1,5 +1,5 @@
-//! Who holds which bucket, in few bytes: a list of members and, for each bucket, its first slot, its mask
-//! and the places of its holders in that list, the primary first. 4,096 buckets are some 50 KB.
+//! The holders of all buckets, in few bytes: a list of members and, for each bucket, its first slot, its mask
+//! and the indices of its holders in that list, the primary first. 4,096 buckets are some 50 KB.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use cluster::map::{Bucket, Map};
 use parking_lot::Mutex;
 
-/// The picture of the last map that was asked for: every epoch is drawn once, however many look.
+/// The encoded picture of the last map requested: every epoch is encoded once, for any number of viewers.
 #[derive(Default)]
 pub(super) struct Kept(Mutex<Option<(Arc<Map>, Bytes)>>);
 
@@ -26,7 +26,7 @@ impl Kept {
     }
 }
 
-/// What tells one map from another.
+/// Returns a tag that identifies a map.
 pub(super) fn tag(map: &Map) -> String {
     let generation = map.generation();
     format!("\"{}-{:x}-{}\"", generation.counter, generation.founder.0, map.epoch())
@@ -40,8 +40,8 @@ fn whole(map: &Map) -> String {
     format!("{{{head},\"buckets\":{}}}", listed(map, map.buckets()))
 }
 
-/// What has become of the buckets since; `None` if members or buckets are other ones, so that all has to
-/// be told.
+/// Returns the buckets that have changed; `None` if members or buckets differ, so that the whole map has to be
+/// sent.
 pub(super) fn changed(before: &Map, after: &Map) -> Option<String> {
     let ids = |map: &Map| map.members().iter().map(|member| member.id).collect::<Vec<_>>();
     let names = |map: &Map| map.members().iter().map(|it| it.name.clone()).collect::<Vec<_>>();
@@ -67,7 +67,7 @@ fn listed<'a>(map: &Map, buckets: impl Iterator<Item = &'a Bucket>) -> String {
     for (place, bucket) in buckets.enumerate() {
         let comma = if place > 0 { "," } else { "" };
         let (slots, mask) = (bucket.hashmask.slots(), bucket.hashmask.mask().bits());
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = write!(text, "{comma}[{},{mask}", slots.start);
         for holder in &bucket.holders {
             let _ = write!(text, ",{}", map.place_of(*holder).expect("a holder is a member"));

@@ -1,15 +1,15 @@
-//! The last hour and the slow log as JSON. The hour goes in columns: names are said once.
+//! The last hour and the slow log as JSON. The hour is sent in columns, so that each name appears once.
 
 use commands::SlowCommand;
 use serde_json::{Value, json};
 
 use super::Sample;
 
-/// How much of a slow command is told.
+/// Amount of detail shown of a slow command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     Arguments,
-    /// The command only: keys and values are for those who know the password.
+    /// The command's name only: keys and values are for clients that know the password.
     NamesOnly,
 }
 

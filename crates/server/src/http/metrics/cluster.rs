@@ -1,4 +1,4 @@
-//! What a node knows of its cluster, as numbers, and how long its commands took.
+//! Metrics of the cluster as a node sees it, and command durations.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use commands::Histogram;
 
 use super::page::Page;
 
-/// Upper ends of the steps in which durations are told, in microseconds: 1 us to 1 s.
+/// Upper bounds of the duration histogram's buckets, in microseconds: 1 us to 1 s.
 const BOUNDS_MICROS: [u64; 11] =
     [1, 4, 16, 64, 256, 1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000];
 
@@ -16,27 +16,27 @@ pub struct ClusterMetrics {
     pub epoch: u64,
     pub generation: u64,
     pub members: u64,
-    /// This node keeps the log of map changes.
+    /// True if this node is the leader, which keeps the log of map changes.
     pub leads: bool,
     pub lease_valid: bool,
-    /// Until the lease runs out; `None` for a node that needs none.
+    /// Time until the lease expires; `None` for a node that needs none.
     pub lease_left: Option<Duration>,
-    /// The largest difference between the wall clock of another node and this one's.
+    /// The largest difference between another node's wall clock and this one's.
     pub clock_skew: Duration,
     pub primaries: u64,
     pub backups: u64,
     pub buckets: u64,
-    /// Fewer copies than two.
+    /// Buckets with fewer than two copies.
     pub buckets_without_backup: u64,
-    /// No copy at all.
+    /// Buckets with no copy at all.
     pub buckets_lost: u64,
     /// Moves that this node takes part in.
     pub moves: u64,
-    /// What the fill under way from here has sent.
+    /// Bytes sent by the current fill from this node.
     pub fill_sent_bytes: u64,
     pub fills_done: u64,
     pub fills_failed: u64,
-    /// Commands that waited for a handover, all their waits and the longest.
+    /// Commands that waited for a handover; below, the sum of their waits and the longest.
     pub handover_waits: u64,
     pub handover_waited: Duration,
     pub handover_longest: Duration,
@@ -44,7 +44,7 @@ pub struct ClusterMetrics {
     pub durations: Vec<ClassDurations>,
 }
 
-/// What waits to be acknowledged by another node.
+/// Data sent to another node and not acknowledged yet.
 #[derive(Clone, Debug)]
 pub struct LinkMetrics {
     pub to: String,
@@ -52,7 +52,7 @@ pub struct LinkMetrics {
     pub frames: u64,
 }
 
-/// How long the commands of a class took.
+/// Durations of the commands of a class.
 #[derive(Clone, Debug)]
 pub struct ClassDurations {
     pub class: &'static str,

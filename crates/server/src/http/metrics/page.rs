@@ -2,7 +2,7 @@
 
 use std::fmt::{Arguments, Display, Write};
 
-/// A page of metrics as it grows. Every name gets the same prefix.
+/// A growing page of metrics. Every name gets the same prefix.
 #[derive(Default)]
 pub(super) struct Page(String);
 

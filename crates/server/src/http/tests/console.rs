@@ -1,4 +1,4 @@
-//! The console's own paths: the page, the stream of events, and who may change anything.
+//! The console's own paths: the page, the stream of events, and the authorization of changes.
 
 use std::io::{BufRead, BufReader};
 
@@ -35,7 +35,7 @@ fn what_a_browser_has_already_is_not_sent_again() {
     }
 }
 
-/// The next event of a stream: its name and what it says.
+/// Returns the next event of a stream: its name and its data.
 fn event(stream: &mut impl BufRead) -> (String, serde_json::Value) {
     let mut name = String::new();
     for line in stream.by_ref().lines() {
@@ -106,7 +106,7 @@ fn a_reader_who_takes_nothing_is_dropped() {
     let streams = (0..8).map(|_| {
         let mut stream = TcpStream::connect(server.addr()).expect("it listens");
         let request = format!("GET /api/map HTTP/1.1\r\n{LOCAL}\r\n");
-        // More is asked for than the system keeps for a reader who does not read.
+        // Request more than the system buffers for a client that does not read.
         stream.write_all(request.repeat(100).as_bytes()).expect("requests");
         stream
     });

@@ -1,4 +1,4 @@
-//! An acceptor that does not know the secret and refuses whoever dials, for tests.
+//! An acceptor that does not know the secret and refuses every dialer, for tests.
 
 use std::io::Write;
 use std::net::TcpStream;

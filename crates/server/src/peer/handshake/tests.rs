@@ -1,4 +1,4 @@
-//! Two ends of one socket, and what a stranger can do to one of them.
+//! Tests of the two ends of one socket, and of what a stranger can do to one of them.
 
 use std::net::TcpListener;
 use std::thread;
@@ -31,7 +31,7 @@ fn standing() -> Standing {
     Standing { me: peer(2), cluster: ClusterId(9), generation, expects: 7 }
 }
 
-/// Both ends with their secrets; what each of them has in the end.
+/// Runs both ends with their secrets, and returns the result of each.
 fn meet(
     secrets: [&str; 2],
     hello: Hello,
@@ -113,7 +113,7 @@ fn another_version_is_named_on_both_sides() {
 fn one_who_answers_without_the_secret_is_found_out() {
     let (dialer, mut acceptor) = pair();
     let here = thread::spawn(move || introduce(&dialer, &Secret::new("s"), hello()));
-    // It plays along, and makes a proof up.
+    // The acceptor follows the protocol, but makes up a proof.
     read_prefix(&mut acceptor).expect("a node dials");
     frame::receive_body(&mut acceptor, HELLO_BYTES_MAX).expect("it says who it is");
     acceptor.write_all(&prefix()).expect("it reads");
@@ -125,7 +125,7 @@ fn one_who_answers_without_the_secret_is_found_out() {
     assert_eq!(error.to_string(), "the secret differs");
 }
 
-/// All refusals but the one that nobody can prove.
+/// Returns all refusals but the one that nobody can prove.
 fn refusals() -> [Refusal; 6] {
     let generation = Generation { counter: 1 << 60, founder: NodeId(3) };
     [
@@ -202,7 +202,7 @@ proptest! {
         good in 0_usize..120,
         garbage in proptest::collection::vec(any::<u8>(), 0..300),
     ) {
-        // The beginning of a true hello, then anything.
+        // The beginning of a valid hello, then arbitrary bytes.
         let opening = Opening { hello: hello(), nonce: Nonce::draw() };
         let mut said = [&prefix()[..], &encoded(&opening).expect("short")].concat();
         said.truncate(good);

@@ -1,4 +1,4 @@
-//! Links over real sockets, to peers that behave and to some that do not.
+//! Tests of links over real sockets, to peers that follow the protocol and to some that do not.
 
 use std::net::{Shutdown, TcpListener};
 
@@ -34,7 +34,7 @@ impl Here {
         Here { links: Links::new(1), poll: Poll::new().expect("a poll can be had") }
     }
 
-    /// A link to this peer; its other end is returned if it was taken.
+    /// Adds a link to this peer, and returns its other end if the link was taken.
     fn link(&mut self, to: Peer, made_by: MadeBy) -> Option<TcpStream> {
         let (here, there) = pair();
         self.adopt(here, to, made_by).then_some(there)
@@ -46,7 +46,7 @@ impl Here {
         added.expect("a socket can be registered")
     }
 
-    /// Reads until something comes of it.
+    /// Reads until a message comes or the link breaks.
     fn read(&mut self, node: u64) -> Result<Vec<Message>, Broken> {
         let mut events = Events::with_capacity(8);
         let mut messages = Vec::new();
@@ -116,8 +116,8 @@ fn what_nobody_reads_is_dropped_and_not_kept_for_ever() {
     assert!(unsent <= UNSENT_BYTES_MAX + CONTROL_BYTES_MAX, "{unsent} bytes are kept");
 }
 
-/// Some bytes that a peer could send: noise, noise in a right frame, a message that is cut off, longer
-/// than announced, or with a bit turned over.
+/// Returns bytes that a peer could send: noise, noise in a valid frame, a message that is cut off, longer
+/// than announced, or with a bit flipped.
 fn strange(round: u64) -> Vec<u8> {
     let chance: [u8; 64] = chance::bytes();
     let mut good = Vec::new();
@@ -157,7 +157,7 @@ fn a_strange_frame_closes_its_link_and_no_other() {
     let mut here = Here::new();
     let mut bystander = here.link(peer(3), MadeBy::Me).expect("taken");
     for round in 0..100 {
-        // All of it is there before it is looked at.
+        // All bytes are there before the link reads them.
         let (socket, mut there) = pair();
         there.write_all(&strange(round)).expect("sent");
         there.shutdown(Shutdown::Write).expect("still open");

@@ -28,7 +28,7 @@ use super::super::*;
 pub(super) const SECRET: &str = "we all know it";
 const WAIT: Duration = Duration::from_secs(20);
 
-/// Waits for something that must come true.
+/// Waits until a condition becomes true; panics on a timeout.
 pub(super) fn eventually(what: &str, is_true: impl Fn() -> bool) {
     let until = Instant::now() + WAIT;
     while !is_true() {
@@ -41,7 +41,7 @@ pub(super) fn eventually(what: &str, is_true: impl Fn() -> bool) {
 struct FakeData {
     line: OnceLock<ControlLine>,
     state: Mutex<State>,
-    /// Stands for the locks of slots: a map waits for it.
+    /// Stands for the locks of slots: applying a map waits for it.
     slots: Mutex<()>,
 }
 
@@ -52,7 +52,7 @@ struct State {
     gone: Option<Gone>,
     outgoing: Vec<(Peer, TcpStream)>,
     incoming: Vec<(Peer, TcpStream)>,
-    /// Ever made.
+    /// Number of data links ever made.
     made: usize,
 }
 
@@ -119,7 +119,7 @@ impl DataPlane for FakeData {
     }
 }
 
-/// Some of everything that nodes say to each other.
+/// Returns samples of all messages that nodes send to each other.
 pub(super) fn sample_messages(map: &Map) -> Vec<Message> {
     let bucket = map.bucket_at(3);
     let (hashmask, expected) = (bucket.hashmask, bucket.epoch);
@@ -182,7 +182,7 @@ pub(super) struct FakeNode {
     running: Running,
 }
 
-/// A process before it is part of anything.
+/// A process that is in no cluster yet.
 struct Process {
     me: Member,
     listener: TcpListener,
@@ -278,7 +278,7 @@ impl FakeNode {
         self.me
     }
 
-    /// What this node's links are made by.
+    /// Returns the roster that this node's links go by.
     pub(super) fn roster(&self) -> Roster {
         let map = self.map().expect("it has one");
         Roster::new(self.me, self.cluster, map.generation(), map.members())
@@ -292,7 +292,7 @@ impl FakeNode {
         self.data.state.lock().map.clone()
     }
 
-    /// Holds the locks of all slots while this runs, as a long command does.
+    /// Holds the locks of all slots while `run` runs, as a long command does.
     pub(super) fn while_slots_are_held(&self, run: impl FnOnce()) {
         let _slots = self.data.slots.lock();
         run();
@@ -306,7 +306,7 @@ impl FakeNode {
         self.data.state.lock().gone.clone()
     }
 
-    /// Data links that were ever made from here.
+    /// Returns the number of data links ever made from here.
     pub(super) fn data_links(&self) -> usize {
         self.data.state.lock().made
     }

@@ -1,4 +1,4 @@
-//! Faults that are aimed: at the moments in which one rule alone stands between a node and an accident.
+//! Faults aimed at the moments in which a single rule prevents an accident.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::Faults;
 use crate::store::run::Sky;
 use crate::store::world::{World, ms, tell};
 
-/// Longer than this nothing is waited for that should come.
+/// Maximum time to wait for something that should happen.
 const SOON: Duration = Duration::from_secs(3);
 
 impl Faults {
-    /// A node has just begun to hand over a bucket: now and then that is when it stops hearing of the others in
-    /// time.
+    /// Sometimes strikes a node that has just begun to hand over a bucket: it then receives all messages of
+    /// the others late.
     pub(in crate::store) fn strike_at_handover(&mut self, world: &mut World, node: NodeId) {
         let strikes = self.sky == Sky::Stormy && self.rng.below(4) == 0;
         if strikes && self.spares(world, &[node]) {
@@ -28,7 +28,7 @@ impl Faults {
         }
     }
 
-    /// A node that hears everything late is not heard any more: it may rely on answers that are old.
+    /// Cuts off all messages from a node that receives everything late: it may rely on old answers.
     pub(super) fn mute_who_is_late(&mut self, world: &mut World) {
         let late: BTreeSet<NodeId> = world.network.slow.keys().map(|(_, to)| *to).collect();
         let late: Vec<NodeId> =
@@ -41,8 +41,8 @@ impl Faults {
         }
     }
 
-    /// A voter that is proposed as dead is heard again before that is decided, and its own vote decides
-    /// it; then it hears nothing more.
+    /// Reconnects a voter that is proposed as dead before that is committed, so that its own vote commits it;
+    /// then cuts it off again.
     pub(super) fn hear_the_condemned(&mut self, world: &mut World) {
         let Some((leader, voters)) = self.leader_of(world) else { return };
         let followers: Vec<NodeId> = voters.iter().copied().filter(|it| *it != leader).collect();
@@ -56,7 +56,7 @@ impl Faults {
         let ways = self.others(world, victim).into_iter().flat_map(|other| both(victim, other));
         world.network.cut = ways.collect();
         wait(world, |world| leading(world, leader).is_none_or(|it| it.is_about_to_condemn(victim)));
-        // With the leader, and without the victim, one is missing to a majority.
+        // The leader and the voters it reaches, without the victim, are one short of a majority.
         let unheard = followers.iter().filter(|it| **it != victim).skip(voters.len() / 2 - 1);
         let unheard: BTreeSet<_> = unheard.map(|other| (leader, *other)).collect();
         world.network.cut.extend(&unheard);
@@ -73,7 +73,7 @@ impl Faults {
         world.run_until(world.now + ms(500));
     }
 
-    /// Who leads, by its own word and that of the voters, who are all well.
+    /// Returns the leader, by its own account, and its voters, if all of them are unaffected.
     pub(super) fn leader_of(&self, world: &World) -> Option<(NodeId, BTreeSet<NodeId>)> {
         let leads = |id: &&NodeId| world.nodes[*id].control.leads();
         let leader = *world.nodes.keys().find(leads)?;
@@ -85,7 +85,7 @@ impl Faults {
     }
 }
 
-/// Until it is so, but not for ever.
+/// Runs until the condition holds, but not forever.
 pub(super) fn wait(world: &mut World, is_so: impl Fn(&World) -> bool) {
     let end = world.now + SOON;
     while world.now < end && world.broken.is_none() && !is_so(world) {
@@ -93,7 +93,7 @@ pub(super) fn wait(world: &mut World, is_so: impl Fn(&World) -> bool) {
     }
 }
 
-/// Its control plane, if it leads.
+/// Returns the control plane of the node, if it leads.
 fn leading(world: &World, leader: NodeId) -> Option<&Control> {
     let control = world.nodes.get(&leader).map(|node| &node.control);
     control.filter(|control| control.leads())

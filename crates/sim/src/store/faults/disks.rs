@@ -10,7 +10,8 @@ use crate::store::steps::Death;
 use crate::store::world::{World, ms, tell};
 
 impl Faults {
-    /// A control thread waits for each promise it writes down, sometimes for longer than a lease.
+    /// Makes a disk slow: the control thread waits for each promise it persists, sometimes for longer than a
+    /// lease.
     pub(super) fn slow_disk(&mut self, world: &mut World, some: NodeId) {
         if !self.spares(world, &[some]) {
             return;
@@ -23,7 +24,7 @@ impl Faults {
         }
     }
 
-    /// A long command holds the locks that the node's next map needs, sometimes for longer than a lease.
+    /// Makes a long command hold the locks that the node's next map needs, sometimes for longer than a lease.
     pub(super) fn hold_slots(&mut self, world: &mut World, some: NodeId) {
         let lasts = ms(50 + self.rng.below(3_000));
         if self.spares(world, &[some]) {
@@ -32,7 +33,7 @@ impl Faults {
         }
     }
 
-    /// A process ends in the middle of something, and another one starts in its place.
+    /// Makes a process end in the middle of something; another one starts in its place.
     pub(super) fn end_within_a_step(&mut self, world: &mut World, some: NodeId) {
         let has_a_map = world.nodes.get(&some).is_some_and(|node| node.map().is_some());
         if world.dies.is_some() || !has_a_map || !self.spares(world, &[some]) {
@@ -48,7 +49,7 @@ impl Faults {
         world.dies = Some((some, death));
     }
 
-    /// Processes that ended within a step start again after a while.
+    /// Schedules the restart of processes that ended within a step.
     pub(super) fn collect_who_ended(&mut self, world: &mut World) {
         for kept in core::mem::take(&mut world.died) {
             let back_at = world.now + ms(20 + self.rng.below(3_000));

@@ -1,5 +1,5 @@
-//! The last blow of a history, from a clear sky: each is aimed at one rule, with a client that does just what shows
-//! that the rule is missing.
+//! The last fault of a history, after everything is repaired: each is aimed at one rule, with a client whose
+//! requests show whether the rule is missing.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::store::linear::Op;
 use crate::store::run::Sky;
 use crate::store::world::{World, ms, tell};
 
-/// Clients of these blows.
+/// Clients of these faults.
 const WRITER: usize = 0;
 const READER: usize = 1;
 
-/// A key and who holds its bucket, the primary first.
+/// A key and the holders of its bucket, the primary first.
 struct Target {
     key: &'static str,
     slot: Slot,
@@ -31,7 +31,7 @@ impl Target {
 }
 
 impl Faults {
-    /// The last blow, from a clear sky.
+    /// Repairs everything, and then injects the last fault.
     pub(in crate::store) fn strike_last(&mut self, world: &mut World) {
         let blow = self.rng.below(9);
         if self.sky == Sky::Calm || blow == 0 {
@@ -55,7 +55,7 @@ impl Faults {
         }
     }
 
-    /// A key whose bucket has so many backups at least, and whose primary can be missed.
+    /// Draws a key whose bucket has at least `backups` backups, and whose primary may fail.
     fn draw_target(&mut self, world: &World, backups: usize) -> Option<Target> {
         let map = world.map()?;
         let bucket = |key: &&'static str| map.bucket_of(Slot::of(key.as_bytes()));
@@ -73,7 +73,7 @@ impl Faults {
         can_be_missed.then_some(target)
     }
 
-    /// A primary dies when one of its backups has got less than the other, and nobody writes after that.
+    /// Kills a primary when one of its backups has received less than the other; nobody writes after that.
     fn kill_who_has_told_one(&mut self, world: &mut World) {
         let Some(target) = self.draw_target(world, 2) else { return };
         let primary = target.primary();
@@ -86,8 +86,8 @@ impl Faults {
         world.is_busy = false;
     }
 
-    /// A primary is stopped until another node has taken over and a write there is acknowledged. A client that
-    /// has not heard of it reads from the old one, whose workers are the first to wake.
+    /// Stops a primary until another node has taken over and a write there is acknowledged. A client that
+    /// does not know of it reads from the old primary, whose workers are the first to wake.
     fn ask_who_was_replaced(&mut self, world: &mut World) {
         let Some(target) = self.draw_target(world, 1) else { return };
         let old = target.primary();
@@ -102,7 +102,7 @@ impl Faults {
         world.go_on_by(old, true);
     }
 
-    /// A primary is stopped while a write of its own is on the way to one of its backups. It comes there in the
+    /// Stops a primary while one of its writes is in flight to one of its backups. The write arrives in the
     /// next reign, and nobody writes after that.
     fn deliver_after_the_reign(&mut self, world: &mut World) {
         let Some(target) = self.draw_target(world, 2) else { return };
@@ -119,11 +119,11 @@ impl Faults {
         world.run_until(world.now + ms(8_000));
     }
 
-    /// A primary that gives a bucket away to a new node hears late that it has done so, and that it holds the bucket no
-    /// more. A write to the next primary is acknowledged; a client that has not heard of it either reads from the
-    /// first.
+    /// Delays the messages to a primary that gives a bucket away to a new node: it learns late that the
+    /// handover is done, and that it no longer holds the bucket. A write to the next primary is acknowledged;
+    /// a client that does not know of it either reads from the old one.
     fn ask_who_hands_over(&mut self, world: &mut World) {
-        // Many come at once, so that much moves.
+        // Many nodes join at once, so that many buckets move.
         let comers = 1 + world.nodes.len() / 2;
         self.nodes_max = self.nodes_max.max((world.nodes.len() + comers) as u64);
         (0..comers).for_each(|_| self.join(world));
@@ -132,13 +132,13 @@ impl Faults {
         let old = target.primary();
         tell!(world, "-- {old} hands over, hears everything late, and is asked for {}", target.key);
         self.bad.insert(old, world.now + AFTERMATH);
-        // As late as may be without losing the lease, which counts from the question.
+        // As late as possible without losing the lease, which runs from the time of the request.
         let late = world.map().map_or(ms(300), |map| map.settings().lease * 3 / 5);
         for other in self.others(world, old) {
             world.network.slow.insert((other, old), late);
         }
         let Some(heir) = wait_for_another(world, &target) else { return };
-        // As long as the first is a backup of the next one, no write leaves without its acknowledgement.
+        // While the old primary is a backup of the new one, no write is acknowledged without it.
         let is_held = |world: &World| {
             world.map().is_some_and(|map| map.bucket_of(target.slot).is_held_by(old))
         };
@@ -156,7 +156,7 @@ impl Faults {
         }
     }
 
-    /// All sleep, and wake one a little later than the other.
+    /// Suspends all nodes, as a closed laptop does, and wakes them one shortly after the other.
     fn close_the_lid(&mut self, world: &mut World) {
         world.run_until(world.now + AFTERMATH);
         tell!(world, "-- a lid is closed");
@@ -180,8 +180,8 @@ impl Faults {
     }
 }
 
-/// A key whose bucket has one copy more than wanted and is being handed over: the first primary goes. A leader would
-/// know of it before all others.
+/// Returns a key whose bucket has one copy more than wanted and is being handed over: its first primary will
+/// drop its copy. That primary must not lead: a leader would know of it before all others.
 fn gift(world: &World) -> Option<Target> {
     let map = world.map()?;
     let target = |key: &'static str| {
@@ -196,7 +196,7 @@ fn gift(world: &World) -> Option<Target> {
     KEYS.into_iter().filter(|key| *key != COUNTER).map(target).find(is_gift)
 }
 
-/// Lets time pass until another node than its primary answers for the target.
+/// Runs until a node other than its primary answers for the target.
 fn wait_for_another(world: &mut World, target: &Target) -> Option<NodeId> {
     let heir = |world: &World| {
         let others = world.nodes.values().filter(|it| it.me.id != target.primary());

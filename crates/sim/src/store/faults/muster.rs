@@ -1,4 +1,4 @@
-//! Preparations for a last blow: enough nodes, enough copies, and a cluster at rest.
+//! Preparations for a last fault: enough nodes, enough copies, and a cluster at rest.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use super::Faults;
 use crate::store::run::is_at_rest;
 use crate::store::world::{World, ms, tell};
 
-/// With so many members one can be missed, and buckets can move.
+/// Number of members with which one may fail, and buckets can move.
 const MEMBERS: usize = 4;
-/// A cluster that is not at rest after this time is struck as it is.
+/// Maximum time to come to rest; after it the fault strikes anyway.
 const READY_WITHIN: Duration = Duration::from_secs(12);
 
 impl Faults {

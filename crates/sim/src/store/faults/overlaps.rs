@@ -1,5 +1,5 @@
-//! Pauses that overlap with deaths in every order, and pauses of all who hold a bucket. A process that is only
-//! paused comes back with all it had, with or without a data directory.
+//! Pauses that overlap with deaths in every order, and pauses of all holders of a bucket. A process that is
+//! only paused comes back with all its data, with or without a data directory.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::store::clients::KEYS;
 use crate::store::world::{World, ms, tell};
 
 impl Faults {
-    /// Stops everybody who holds some key's bucket, often for longer than it takes to be given up.
+    /// Stops all holders of some key's bucket, often for longer than it takes to be declared dead.
     pub(super) fn stop_all_holders(&mut self, world: &mut World) {
         let Some(map) = world.map() else { return };
         let key = KEYS[self.rng.below(KEYS.len() as u64) as usize];
@@ -28,12 +28,13 @@ impl Faults {
         }
     }
 
-    /// Stops one node and lets another crash at about the same time, in either order.
+    /// Stops one node and crashes another at about the same time, in either order.
     pub(super) fn stop_and_crash(&mut self, world: &mut World) {
         let mut running = self.running(world);
         self.rng.shuffle(&mut running);
         let [stopped, crashes, ..] = running[..] else { return };
-        // In half of the cases what both hold is gone with the second: then only that all go on is promised.
+        // In half of the cases, buckets that only both hold may be lost: then the only promise is that all go
+        // on.
         let spares = self.spares(world, &[stopped, crashes]) || self.rng.below(2) == 0;
         if !spares || !self.can_decide_without(world, crashes) {
             return;
@@ -74,8 +75,8 @@ impl Faults {
         }
     }
 
-    /// Returns whether a majority of the voters, whoever is asked, and of all who may be voters in a moment, are
-    /// processes that run or will go on.
+    /// Returns whether a majority of processes runs or will go on without `missing`: of the voters, in the
+    /// view of every node, and of all members, who may become voters soon.
     fn can_decide_without(&self, world: &World, missing: NodeId) -> bool {
         let is_there = |node: &&NodeId| {
             **node != missing

@@ -1,4 +1,4 @@
-//! What is so in the world, for stories that wait for it or say that it must be.
+//! State of the simulated cluster, for scenarios that wait for it or assert it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl World {
         self.nodes.get(&NodeId(id)).is_some_and(|node| node.control.is_member())
     }
 
-    /// The map of whoever has applied most.
+    /// Returns the map of the node that has applied the most.
     pub(in crate::control::tests) fn map(&self) -> Arc<Map> {
         let with_map = self.nodes.values().filter(|node| node.control.map().is_some());
         let latest = with_map.max_by_key(|node| node.control.applied()).expect("somebody has one");
@@ -45,23 +45,23 @@ impl World {
         self.control(leader).configuration().voters.iter().map(|node| node.0).collect()
     }
 
-    /// Some member that does not lead.
+    /// Returns some member that does not lead.
     pub(in crate::control::tests) fn follower(&self) -> u64 {
         let leader = self.leader();
         self.members().into_iter().find(|id| Some(*id) != leader).unwrap()
     }
 
-    /// How a process ended.
+    /// Returns how a process ended.
     pub(in crate::control::tests) fn gone(&self, id: u64) -> String {
         self.gone.get(&NodeId(id)).map(|gone| format!("{gone:?}")).unwrap_or_default()
     }
 
-    /// Whether enough of the voters, as everybody who knows some has them, are there and run.
+    /// Returns whether a majority of the voters, by every known configuration, exists and runs.
     pub(in crate::control::tests) fn has_majority(&self) -> bool {
         self.majority_without(None)
     }
 
-    /// Whether the cluster could go on without this node, wherever it is in changing its voters.
+    /// Returns whether the cluster could go on without this node, at any stage of a change of voters.
     pub(in crate::control::tests) fn can_spare(&self, id: u64) -> bool {
         self.majority_without(Some(NodeId(id)))
     }
@@ -93,7 +93,7 @@ impl World {
         self.map().members().iter().map(|member| member.id.0).collect()
     }
 
-    /// Whether everybody has the same map, serves, and nothing is left to move.
+    /// Returns whether all nodes have the same map and serve, and nothing is left to move.
     pub(in crate::control::tests) fn is_at_rest(&self) -> bool {
         let map = self.map();
         let has_all = |node: &Node| {
@@ -119,7 +119,7 @@ impl World {
         self.leader().is_some() && self.voters().len() == seats
     }
 
-    /// What each member holds: primaries and backups.
+    /// Returns the load of each member: primaries and backups.
     pub(in crate::control::tests) fn loads(&self) -> Vec<(u32, u32)> {
         self.map().loads().iter().map(|load| (load.primaries, load.backups)).collect()
     }

@@ -1,5 +1,5 @@
-//! CPU per operation beside an earlier build of ours, in one run: our node alone, and as one of three whose slots have
-//! a backup each. Prints ratios; nothing is kept.
+//! CPU per operation beside an earlier build of ours, in one run: our node alone, and as one of
+//! three whose slots have a backup each. Prints ratios; nothing is kept.
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::servers::{Kind, Placement, Server, Tools, free_address};
 const KEYS: u64 = 1_000_000;
 const RUN: Duration = Duration::from_millis(600);
 
-/// A server, and the keys that it can be asked for.
+/// A server, and the keys that it serves.
 struct Side<'a> {
     name: &'static str,
     server: &'a Server,

@@ -15,17 +15,17 @@ const BEFORE: Duration = Duration::from_secs(5);
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Growth {
-    /// From the start of the fourth process (ours) or of the rebalancing (theirs) until all is even.
+    /// Time from the start of the fourth process (ours) or of the rebalancing (theirs) until the cluster is balanced.
     pub(crate) seconds: f64,
     pub(crate) megabytes_per_second: f64,
     pub(crate) before: Waits,
     pub(crate) during: Waits,
     pub(crate) after: Waits,
-    /// The longest a command waited for a bucket to be handed over, if the server tells.
+    /// The longest wait of a command for the handover of a bucket, if the server reports it.
     pub(crate) longest_handover_micros: Option<u64>,
 }
 
-/// How long clients waited, in microseconds.
+/// The waits of clients, in microseconds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Waits {
     pub(crate) p50: f64,
@@ -80,7 +80,7 @@ fn growth(
         waits.sort_by(f64::total_cmp);
         Waits::of(&waits)
     };
-    // A quarter of both copies of everything has moved.
+    // A quarter of both copies of all data has moved.
     let item = VALUE_BYTES as f64 + 16.0;
     let megabytes = keys as f64 * item * 2.0 / (PRIMARIES as f64 + 1.0) / 1e6;
     Growth {
@@ -94,7 +94,7 @@ fn growth(
 }
 
 impl Waits {
-    /// Of waits in ascending order.
+    /// Computes the percentiles of waits in ascending order.
     fn of(waits: &[f64]) -> Waits {
         let at = |share: f64| {
             let index = (waits.len() as f64 * share) as usize;
@@ -103,7 +103,7 @@ impl Waits {
         Waits { p50: at(0.5), p99: at(0.99), p999: at(0.999), longest: at(1.0) }
     }
 
-    /// In milliseconds.
+    /// Returns a table row in milliseconds.
     fn row(&self) -> String {
         let Waits { p50, p99, p999, longest } = self;
         let millis = [p50, p99, p999, longest].map(|micros| format!("{:.2}", micros / 1e3));
@@ -121,12 +121,12 @@ impl Growth {
         format!("| {} | {:.2} s | {before} | {during} | {after} |\n", kind.name(), self.seconds)
     }
 
-    /// How much longer clients waited while it lasted.
+    /// Returns the factor by which the clients' waits rose during the growth.
     pub(super) fn p99_ratio(&self) -> f64 {
         self.during.p99 / self.before.p99
     }
 
-    /// What is wanted of ours.
+    /// Returns our results beside their targets.
     pub(super) fn targets(&self) -> String {
         let ratio = self.p99_ratio();
         let handover = self.longest_handover_micros.map_or(0.0, |micros| micros as f64 / 1e3);

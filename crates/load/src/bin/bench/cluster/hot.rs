@@ -1,4 +1,4 @@
-//! A second node joins one on which a single bucket takes 50,000 writes a second: the copy of it has to end.
+//! A second node joins one on which a single bucket takes 50,000 writes a second: its copy must complete.
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ const WRITES_PER_SECOND: u64 = 50_000;
 const PIPELINE: usize = 50;
 const KEYS: usize = 20_000;
 const VALUE_BYTES: usize = 100;
-/// Of the smallest bucket there is at first.
+/// Number of slots of the smallest initial bucket.
 const SLOTS: u16 = 16;
 const BEFORE: Duration = Duration::from_secs(3);
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Hot {
-    /// From the start of the second process until everything is on both.
+    /// Time from the start of the second process until both nodes have everything.
     pub(crate) seconds: f64,
     pub(crate) writes_per_second_before: f64,
     pub(crate) writes_per_second_during: f64,
@@ -51,7 +51,7 @@ fn is_hot(key: &String) -> bool {
     Slot::of(key.as_bytes()).number() < SLOTS
 }
 
-/// Writes that were answered in this time.
+/// Returns the rate of writes that were answered in this interval.
 fn rate(samples: &Samples, from: Instant, to: Instant) -> f64 {
     let answered = samples.iter().map(|(due, took)| *due + *took);
     let inside = answered.filter(|at| *at >= from && *at < to).count();

@@ -1,5 +1,5 @@
-//! A cluster of servers: started, joined, asked how even it is. Ours makes itself; the others are made
-//! with `redis-cli --cluster`.
+//! A cluster of servers: starts it, adds to it, checks its balance. Ours forms by itself; the
+//! others are formed with `redis-cli --cluster`.
 use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::measure::SERVER_CORE;
 use crate::servers::{Kind, Placement, Server, Tools};
 
-/// Primaries at first.
+/// Number of primaries at the start.
 pub(super) const PRIMARIES: usize = 3;
 const EVEN_WITHIN: Duration = Duration::from_secs(120);
 const CALM: Duration = Duration::from_millis(200);
@@ -19,7 +19,7 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// Some attempts of `redis-cli --cluster create` fail for reasons of its own.
+    /// Starts a cluster, with retries: `redis-cli --cluster create` sometimes fails for reasons of its own.
     pub(super) fn start(tools: &Tools, kind: Kind) -> io::Result<Members> {
         let mut last = Members::try_start(tools, kind);
         for _ in 1..ATTEMPTS {
@@ -48,7 +48,7 @@ impl Members {
         Ok(members)
     }
 
-    /// One more process; one of ours joins by itself.
+    /// Starts one more process; one of ours joins by itself.
     pub(super) fn add(&mut self, tools: &Tools) -> io::Result<()> {
         let on = Placement { cores: vec![SERVER_CORE], io_threads: 1 };
         let flags: Vec<String> = match (self.kind, self.servers.first()) {
@@ -56,7 +56,7 @@ impl Members {
             (Kind::Ours, Some(first)) => vec!["--join".to_owned(), first.address.to_string()],
             (Kind::Redis | Kind::Valkey, _) => {
                 let name = fresh(&format!("{:?}-{}", self.kind, self.servers.len()))?;
-                // A backup would leave its primary's data as a file, which the next process would load.
+                // A backup would save its primary's data to a file, which the next process would load.
                 ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"]
                     .into_iter()
                     .chain([
@@ -74,13 +74,13 @@ impl Members {
         Ok(())
     }
 
-    /// Makes a primary of the fourth process, with a backup, and gives it its share.
+    /// Adds the fourth process as a primary, and the fifth as its backup.
     pub(super) fn take_in(&self) -> io::Result<()> {
         let first = self.servers[0].address.to_string();
         let [.., new, backup] = self.servers.as_slice() else { return Ok(()) };
         let run = |args: &[&str]| succeed(Command::new("redis-cli").arg("--cluster").args(args));
         run(&["add-node", &new.address.to_string(), &first])?;
-        std::thread::sleep(Duration::from_secs(2)); // Until all have heard of it.
+        std::thread::sleep(Duration::from_secs(2)); // Until all nodes know of it.
         let id = text(&new.client()?.call(&["CLUSTER", "MYID"])?);
         let with = ["--cluster-slave", "--cluster-master-id", id.trim()];
         run(&[&["add-node", &backup.address.to_string(), &first], &with[..]].concat())?;
@@ -88,7 +88,7 @@ impl Members {
         Ok(())
     }
 
-    /// Moves slots until all primaries have as many.
+    /// Moves slots until all primaries have equally many.
     pub(super) fn rebalance(&self) -> io::Result<()> {
         let first = self.servers[0].address.to_string();
         succeed(Command::new("redis-cli").args([
@@ -100,7 +100,7 @@ impl Members {
         ]))
     }
 
-    /// When it became even.
+    /// Waits until the cluster is balanced, and returns since when.
     pub(super) fn wait_until_even(&self, primaries: usize) -> io::Result<Instant> {
         let begun = Instant::now();
         loop {
@@ -114,8 +114,8 @@ impl Members {
         }
     }
 
-    /// Waits until the map has not changed for a while; since when. Asking for the whole map again and
-    /// again would be a load of its own, and be seen in what is measured.
+    /// Waits until the map has not changed for a while, and returns since when. Reading the whole
+    /// map again and again would be a load of its own, and would show in the measurements.
     fn wait_until_calm(&self, begun: Instant) -> io::Result<Instant> {
         let mut client = self.servers[0].client()?;
         let mut last = (String::new(), Instant::now());
@@ -146,7 +146,7 @@ impl Members {
     }
 }
 
-/// Whether no member has more than one copy or one primary more than another.
+/// Returns whether no member has more than one copy or one primary more than another.
 fn is_even_status(status: &str, members: usize) -> bool {
     let json = status.find('{').map_or("", |start| &status[start..]);
     let Ok(status) = serde_json::from_str::<serde_json::Value>(json.trim_end()) else {
@@ -173,7 +173,7 @@ pub(super) fn text(reply: &[u8]) -> String {
     }
 }
 
-/// A file name that no earlier run has left anything under.
+/// Returns a file name that no earlier run has used.
 fn fresh(name: &str) -> io::Result<String> {
     let nanos = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)

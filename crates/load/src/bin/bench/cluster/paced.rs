@@ -1,6 +1,6 @@
-//! A client of clusters that sends at a fixed rate, whatever the answers do, and follows MOVED. Latency
-//! counts from when a request was due. As in clients that people use, all its connections know the same of
-//! where slots are, and after a MOVED it asks for the whole of that again, not too often.
+//! A cluster client that sends at a fixed rate, independent of the answers, and follows MOVED.
+//! Latency counts from when a request was due. As in common clients, all connections share one slot
+//! map, and after a MOVED the client reads the whole map again, not too often.
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io::{self, Read, Write};
@@ -15,28 +15,28 @@ use load::slots::ranges;
 use placement::Slot;
 use resp::{ReplyParser, Value};
 
-/// Connections to each node; one alone could not keep the rate if an answer took a millisecond.
+/// Number of connections to each node; one alone could not keep the rate if an answer took a millisecond.
 const THREADS: u64 = 16;
 const MOVES_MAX: usize = 20;
 const REFRESH_EVERY: Duration = Duration::from_millis(100);
 
-/// Requests with when they were due and how long they took.
+/// Requests, each with the time it was due and its latency.
 pub(super) type Samples = Vec<(Instant, Duration)>;
 
-/// What is asked for.
+/// The requests to send.
 #[derive(Clone)]
 pub(super) struct Work {
     pub(super) keys: Keys,
     pub(super) value_bytes: usize,
-    /// Of all threads together, so many requests or pipelines.
+    /// Number of requests or pipelines per second, of all threads together.
     pub(super) per_second: u64,
 }
 
 #[derive(Clone)]
 pub(super) enum Keys {
-    /// One of so many, read as often as written.
+    /// One of this many keys, read as often as written.
     Each(u64),
-    /// So many of these in one pipeline, all written.
+    /// This many of these keys in one pipeline, all written.
     Piped(Arc<[String]>, usize),
 }
 
@@ -122,7 +122,7 @@ pub(super) fn fill(seed: SocketAddr, keys: u64, value_bytes: usize) -> io::Resul
     Ok(())
 }
 
-/// Where each slot was last found; all connections share it.
+/// The node that last served each slot; all connections share it.
 struct Places {
     seed: SocketAddr,
     known: Mutex<Known>,
@@ -131,7 +131,7 @@ struct Places {
 struct Known {
     at: Vec<SocketAddr>,
     asked: Instant,
-    /// Somebody was told `MOVED` since.
+    /// True if a client got `MOVED` since.
     is_old: bool,
 }
 
@@ -153,7 +153,7 @@ impl Places {
         self.with(|known| (known.at[slot], known.is_old) = (at, true));
     }
 
-    /// Whether it is time to ask again; then whoever asked does so.
+    /// Returns whether it is time to read the map again; if so, the caller must do it.
     fn is_due(&self) -> bool {
         self.with(|known| {
             let is_due = known.is_old && known.asked.elapsed() > REFRESH_EVERY;
@@ -217,7 +217,7 @@ impl ClusterClient {
         Err(io::Error::other(format!("{key} was sent round and round")))
     }
 
-    /// `MOVED slot address` and `ASK slot address` lead on; any other error is one.
+    /// Follows `MOVED slot address` and `ASK slot address`; returns any other error.
     fn follow(&mut self, slot: usize, error: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(error).into_owned();
         let mut words = text.split_whitespace();

@@ -1,8 +1,8 @@
-//! A migration under load: what users notice of it, and how fast keys move, beside `redis-cli --scan`
-//! piped into MIGRATE one key at a time.
+//! A migration under load: its effect on users, and the speed at which keys move, beside
+//! `redis-cli --scan` piped into MIGRATE one key at a time.
 //!
-//! Servers and whoever moves keys, in either way, run on any core, as on machines of their own; only the
-//! proxy and the load keep theirs.
+//! Servers and the movers of keys, in either way, run on any core, as on machines of their own;
+//! only the proxy and the load keep theirs.
 use std::io;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -24,14 +24,14 @@ const GET_PERCENT: u8 = 80;
 const VALUE_BYTES: usize = 64;
 const BEFORE: Duration = Duration::from_secs(3);
 const STEP: Duration = Duration::from_millis(500);
-/// Keys of the whole fleet; a quarter of them moves.
+/// Number of keys of the whole fleet; a quarter of them moves.
 const KEYS: u64 = 400_000;
 const KEYS_QUICK: u64 = 40_000;
-/// Keys moved one by one, to learn that way's rate.
+/// Number of keys moved one by one, to measure the rate of that way.
 const SINGLY: u64 = 5_000;
-/// What p99 may be during a migration, as a multiple of what it was before.
+/// Target for p99 during a migration, as a multiple of p99 before.
 pub(crate) const P99_TARGET: f64 = 2.0;
-/// How many times as fast as MIGRATE one key at a time.
+/// Target for the rate, as a multiple of that of MIGRATE one key at a time.
 pub(crate) const RATE_TARGET: f64 = 5.0;
 
 #[derive(Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub(crate) struct MigrationResults {
     pub(crate) moved: u64,
     pub(crate) seconds: f64,
     pub(crate) per_second: f64,
-    /// The way back, without a load: to be compared with one by one, which has none either.
+    /// Rate of the move back, without a load: comparable with one by one, which has none either.
     pub(crate) unloaded_per_second: f64,
     pub(crate) singly_per_second: f64,
     pub(crate) load_per_second: u64,
@@ -104,8 +104,8 @@ fn plan(proxy: &Process, keys: u64) -> Plan {
     }
 }
 
-/// Gives the fourth server its share while the load goes on; returns what the load saw, and how long
-/// it took from the command to its end.
+/// Gives the fourth server its share while the load goes on. Returns the load's tally, and the time
+/// from the command to its end.
 fn migrate_under(
     tools: &Tools,
     servers: &[Process],
@@ -134,7 +134,7 @@ fn migrator(tools: &Tools, servers: &[Process], map: &str) -> io::Result<Child> 
     process::spawn_pinned(&mut command, &ANY_CORE)
 }
 
-/// `redis-cli --scan`, each key with a MIGRATE of its own; keys a second.
+/// Moves keys with `redis-cli --scan` and a MIGRATE for each; returns keys per second.
 fn one_by_one(tools: &Tools) -> io::Result<f64> {
     let (from, to) = (Process::redis(tools, &ANY_CORE)?, Process::redis(tools, &ANY_CORE)?);
     fill(&from, plan(&from, SINGLY))?;
@@ -155,7 +155,7 @@ fn one_by_one(tools: &Tools) -> io::Result<f64> {
     Ok(moved as f64 / seconds)
 }
 
-/// A server's keys, without the fleet's own.
+/// Returns the number of keys on a server, without the fleet's own.
 fn size(server: &Process) -> io::Result<u64> {
     let integer = |reply: &[u8]| {
         let text = String::from_utf8_lossy(reply);

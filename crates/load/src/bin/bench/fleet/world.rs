@@ -1,5 +1,5 @@
-//! The processes of the fleet's bench: Redis servers, our proxy and twemproxy in front of them, each
-//! pinned to its core, each ended with the value that holds it.
+//! The processes of the fleet's bench: Redis servers, our proxy and twemproxy in front of them,
+//! each pinned to its core. Each ends when its value is dropped.
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts it, and waits until it answers.
+    /// Starts the process, and waits until it answers.
     pub(super) fn start(
         name: &'static str,
         address: SocketAddr,
@@ -82,7 +82,7 @@ impl Process {
         Client::connect(self.address)?.call(words)
     }
 
-    /// Errors and misses void a run: they are cheaper than the work that was asked for.
+    /// Fails if there were errors or misses: they void a run, being cheaper than the requested work.
     pub(super) fn sound(&self, tally: &Tally) -> io::Result<()> {
         if tally.errors == 0 && tally.misses == 0 {
             return Ok(());
@@ -103,7 +103,7 @@ impl Process {
                     self.name
                 )));
             }
-            // Twemproxy knows no PING in older versions, but every server knows GET.
+            // Older versions of twemproxy do not support PING, but every server supports GET.
             if self.call(&["GET", "nothing"]).is_ok() {
                 return Ok(());
             }
@@ -115,18 +115,18 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to stop.
+        // The process may have ended by itself; then there is nothing to stop.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// As `--servers` takes them.
+/// Returns the servers' addresses in the form that `--servers` takes.
 pub(super) fn list(servers: &[Process]) -> String {
     servers.iter().map(|server| server.address.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// Everything that is compared. The proxies end before the servers behind them.
+/// All processes to compare. The proxies end before the servers behind them.
 pub(super) struct World {
     ours: Process,
     twemproxy: Process,
@@ -146,7 +146,7 @@ impl World {
         })
     }
 
-    /// Our proxy, twemproxy, and a server without a proxy.
+    /// Returns our proxy, twemproxy, and a server without a proxy.
     pub(super) fn measured(&self) -> [&Process; 3] {
         [&self.ours, &self.twemproxy, &self.direct]
     }

@@ -1,5 +1,5 @@
-//! Somebody to call back, who says yes to everything. One thread for all connections: a thread for each
-//! would have to be woken for every callback, and the bench would measure that.
+//! A server that receives callbacks, and accepts all of them. One thread serves all connections: a
+//! thread for each would have to be woken for every callback, and the bench would measure that.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use mio::{Events, Interest, Poll, Token};
 const LISTENER: Token = Token(usize::MAX);
 const YES: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// Starts it, and returns where timers are to call.
+/// Starts the server, and returns the URI for callbacks.
 pub(super) fn start() -> io::Result<String> {
     let mut listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into())?;
     let uri = format!("http://{}/pop", listener.local_addr()?);
@@ -23,7 +23,7 @@ pub(super) fn start() -> io::Result<String> {
 
 struct Caller {
     stream: TcpStream,
-    /// What has been read and is not a whole request yet.
+    /// Bytes read that are not a whole request yet.
     open: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ fn serve(mut poll: Poll, listener: &TcpListener) -> io::Result<()> {
             } else if let Some(caller) = &mut callers[event.token().0]
                 && !caller.answer()
             {
-                callers[event.token().0] = None; // It has hung up.
+                callers[event.token().0] = None; // The caller has closed the connection.
             }
         }
     }
@@ -62,7 +62,7 @@ fn accept(
 }
 
 impl Caller {
-    /// Answers all that is there. False when there will be no more.
+    /// Answers all requests received. Returns false once the connection is closed.
     fn answer(&mut self) -> bool {
         let mut bytes = [0; 16 * 1024];
         loop {
@@ -75,7 +75,7 @@ impl Caller {
         }
         while let Some(length) = request_length(&self.open) {
             self.open.drain(..length);
-            // A caller waits for its answer before it asks again: there is room for these few bytes.
+            // A caller waits for its answer before its next request: there is room for these few bytes.
             if self.stream.write_all(YES).is_err() {
                 return false;
             }
@@ -84,7 +84,7 @@ impl Caller {
     }
 }
 
-/// How long the first request is, if it is whole.
+/// Returns the length of the first request, if it is complete.
 fn request_length(bytes: &[u8]) -> Option<usize> {
     let head = bytes.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
     let lines = std::str::from_utf8(&bytes[..head]).ok()?.lines();

@@ -1,4 +1,4 @@
-// The picture: a box for every node, in it every bucket at the same place. What moves, flies.
+// The picture: a box for every node, with every bucket at the same position. Moving buckets are animated.
 
 import { $, h, sync, text } from "./dom.js";
 import { on, state } from "./live.js";
@@ -8,10 +8,10 @@ import { ROLE, bands, onArc, paint, palette, squares } from "./draw.js";
 const FLIGHTS_MAX = 80;
 const FLIGHT_MS = 900;
 const FLASH_MS = 700;
-/** Between boxes, as in the style sheet. */
+/** Gap between boxes, as in the style sheet. */
 const GAP = 14;
 const SIZES = [0.6, 1, 1.5, 2.2, 3.2];
-/** For so long, who is gone keeps its box. */
+/** Time for which a departed node keeps its box. */
 const DEAD_SHOWN_MS = 120_000;
 const LEFT_SHOWN_MS = 20_000;
 
@@ -24,13 +24,13 @@ let scheduled = false;
 let repaint = false;
 let flights = [];
 let flashes = [];
-/** The bucket under the pointer or the cursor, and the one that was chosen to stay. */
+/** The bucket under the pointer or the cursor, and the pinned one. */
 let looked = null;
 let kept = null;
-/** What is being copied: "bucket name\ttaker" -> move. */
+/** Fills in progress: "bucket name\ttaker" -> move. */
 let filling = new Map();
 let silent = new Set();
-/** Primaries and backups, by member. */
+/** Numbers of primaries and backups, by member. */
 let held = [];
 
 export function begin() {
@@ -63,21 +63,21 @@ function resize(step) {
   showSize();
 }
 
-/** Boxes are as large as there is room, within what their buckets want; smaller in a crowd. */
+/** Sizes the boxes: as large as there is room, up to the size their buckets need; smaller if there are many. */
 function showSize() {
   const buckets = state.map?.buckets.size ?? 16;
   const [least, most] = buckets <= 16 ? [130, 280] : buckets <= 300 ? [150, 310] : [250, 420];
   const crowd = chips.size > 60 ? 0.45 : chips.size > 12 ? 0.7 : 1;
   const width = $("chips").clientWidth + GAP, boxes = Math.max(1, chips.size);
   const fitting = Math.max(1, Math.floor(width / (least * crowd + GAP)));
-  // As many in one row as in the others.
+  // The same number in every row.
   const across = Math.ceil(boxes / Math.ceil(boxes / fitting));
   const wanted = Math.min(width / across - GAP, most) * SIZES[size];
   $("chips").style.setProperty("--chip", `${Math.floor(wanted)}px`);
   dirty();
 }
 
-// ---- What the node tells.
+// ---- Events from the node.
 
 function onMap(before) {
   const after = state.map;
@@ -130,7 +130,7 @@ function flash(bucket, on, colour) {
 
 // ---- The boxes.
 
-/** Every node that has a box, members first: what it is called, its place in the map, how it is. */
+/** Returns every node that has a box, sorted by name: its name, its index in the map, its condition. */
 function boxes() {
   const { status, map } = state;
   if (!map) return [];
@@ -146,7 +146,7 @@ function boxes() {
       state: it.how,
       word: it.how === "dead" ? `gone ${ago(it.at)}: its lease ran out` : `left ${ago(it.at)}`,
     }));
-  // By name, so that no box jumps when somebody comes or goes.
+  // By name, so that no box jumps when a node joins or leaves.
   return [...members, ...others].sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
 }
 
@@ -199,7 +199,7 @@ function updateChip(figure, box) {
   if (chip.canvas.getAttribute("aria-label") !== label) chip.canvas.setAttribute("aria-label", label);
 }
 
-/** Primaries and backups of every member, in one walk over the buckets. */
+/** Counts the primaries and backups of every member, in one pass over the buckets. */
 function tally() {
   const all = state.map.members.map(() => [0, 0]);
   for (const { holders } of state.map.buckets.values()) {
@@ -210,7 +210,7 @@ function tally() {
 
 // ---- Drawing.
 
-/** Something is not as it was: every box is painted again. */
+/** Requests a repaint of every box. */
 function dirty() {
   repaint = true;
   schedule();
@@ -253,7 +253,7 @@ function roleOf(bucket, chip) {
   return { role: bucket.holders.length ? ROLE.none : ROLE.lost };
 }
 
-/** Where a bucket is on the whole picture, in a node's box. */
+/** Returns the position of a bucket in a node's box, relative to the whole picture. */
 function spot(bucket, name) {
   const canvas = chips.get(name)?.canvas;
   if (!canvas) return null;
@@ -348,7 +348,7 @@ function drawMark(context, bucket) {
   }
 }
 
-// ---- Looking at one bucket: pointer and keyboard.
+// ---- Inspecting one bucket: pointer and keyboard.
 
 function bucketUnder(chip, event) {
   const box = chip.canvas.getBoundingClientRect();
@@ -416,7 +416,7 @@ function walk(chip, event) {
   }
 }
 
-/** One box is reached by Tab; arrows lead to the others. */
+/** Makes one box reachable by Tab; arrow keys lead to the others. */
 function rove(wanted) {
   const all = [...$("chips").querySelectorAll("canvas[role]")];
   const one = wanted ?? all.find((it) => it.tabIndex === 0) ?? all[0];

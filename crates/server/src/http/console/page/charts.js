@@ -1,4 +1,4 @@
-// The last hour of this node: how much it did, and how long commands took.
+// The last hour of this node: throughput and command durations.
 
 import { $, h, svg, text } from "./dom.js";
 import { on, state } from "./live.js";
@@ -50,7 +50,7 @@ function frame(W) {
   return { from: until - long, until, x: (time) => LEFT + (W - LEFT) * (time - (until - long)) / long };
 }
 
-/** The next round number above. */
+/** Returns the next round number above. */
 function above(n) {
   const power = 10 ** Math.floor(Math.log10(Math.max(n, 1)));
   return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((factor) => factor * power).find((round) => round >= n);
@@ -104,7 +104,7 @@ function lines(chart, columns, x, y) {
   return columns.map((column, n) => {
     let d = "", wasShown = false;
     column.forEach((value, i) => {
-      // Nothing ran: there is no time to tell.
+      // Nothing ran: there is no duration to show.
       if (value) d += `${wasShown ? "L" : "M"}${x(at[i]).toFixed(1)},${y(value).toFixed(1)}`;
       wasShown = value > 0;
     });
@@ -119,7 +119,7 @@ function nearest(chart, px) {
   return best;
 }
 
-/** Shows the values of one moment; of the last one if none is chosen. */
+/** Shows the values of one moment; of the latest one if none is chosen. */
 function point(chart, index) {
   chart.cursor = index;
   chart.svg.querySelector(".cursor")?.remove();

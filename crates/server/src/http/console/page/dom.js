@@ -1,8 +1,8 @@
-// Small helpers to build and keep up to date what is on the page. Texts are always texts, never HTML.
+// Small helpers to build and update the page. Texts are always inserted as text, never as HTML.
 
 export const $ = (id) => document.getElementById(id);
 
-/** An element: `h("li", { class: "a", on: { click } }, "text", other)`. */
+/** Makes an element: `h("li", { class: "a", on: { click } }, "text", other)`. */
 export function h(tag, props = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -29,12 +29,12 @@ export function svg(tag, props = {}, ...children) {
   return element;
 }
 
-/** Sets a text only where it differs, so that nothing is read aloud or drawn again for nothing. */
+/** Sets a text only where it differs, to avoid needless announcements by screen readers and redraws. */
 export function text(element, value) {
   if (element.textContent !== value) element.textContent = value;
 }
 
-/** Makes the children of `parent` those of `items`: each is made once, updated after, gone with its item. */
+/** Makes the children of `parent` match `items`: each is made once, then updated, and removed with its item. */
 export function sync(parent, items, { key, make, update }) {
   const known = new Map([...parent.children].filter((it) => it.dataset.key).map((it) => [it.dataset.key, it]));
   let before = null;
@@ -57,7 +57,7 @@ export function sync(parent, items, { key, make, update }) {
   for (const element of known.values()) element.remove();
 }
 
-/** Runs `run` every so often while somebody looks at the page, and once now. */
+/** Runs `run` every `every` milliseconds while the page is visible, and once now. */
 export function whileSeen(every, run) {
   const turn = () => { if (!document.hidden) run(); };
   turn();
@@ -65,7 +65,7 @@ export function whileSeen(every, run) {
   document.addEventListener("visibilitychange", turn);
 }
 
-/** JSON from this node, or null with nothing said: whoever asks says what is missing. */
+/** Fetches JSON from this node. Returns null on an error; the caller reports it. */
 export async function ask(path, options = {}) {
   try {
     const answer = await fetch(path, { signal: AbortSignal.timeout(8000), ...options });

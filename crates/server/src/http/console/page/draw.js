@@ -1,7 +1,7 @@
-// Where a bucket is drawn, what is under the pointer, and how a node's box is painted.
+// The position of a bucket, hit testing under the pointer, and painting of a node's box.
 //
-// In squares, a bucket's place follows its slots: the first four bits choose one of 4 x 4 fields, the next
-// four one of 4 x 4 inside it, and so on. So a split bucket becomes 16 small ones in its own place.
+// In squares, a bucket's position follows its slots: the first four bits choose one of 4 x 4 fields, the next
+// four one of 4 x 4 inside it, and so on. So a split bucket becomes 16 small ones at its own position.
 
 const SLOTS = 16_384;
 const MASKS = [0x000f, 0x00ff, 0x0fff, 0x3fff];
@@ -59,7 +59,7 @@ export const bands = {
   },
 };
 
-/** The colours of the style sheet, as they are now: light or dark. */
+/** Returns the current colours of the style sheet: light or dark. */
 export function palette() {
   const probe = document.createElement("span");
   document.body.append(probe);
@@ -74,7 +74,7 @@ export function palette() {
 
 const LETTERS = { [ROLE.primary]: ["P", "on-primary"], [ROLE.backup]: ["S", "on-backup"], [ROLE.pending]: ["S", "on-backup"] };
 
-/** Paints one node's box. `cells` are places with a role and, while it is filled, how far that is. */
+/** Paints one node's box. `cells` are positions with a role and, during a fill, its progress. */
 export function paint(canvas, cells, colours, time) {
   const ratio = devicePixelRatio || 1;
   const width = Math.round(canvas.clientWidth * ratio), height = Math.round(canvas.clientHeight * ratio);
@@ -148,7 +148,7 @@ function stripes(context, { x, y, w, h }, colour, offset) {
   context.restore();
 }
 
-/** A point on the arc between two places, `t` from 0 to 1. */
+/** Returns a point on the arc between two positions, `t` from 0 to 1. */
 export function onArc(from, to, t) {
   const lift = Math.min(70, 14 + Math.hypot(to.x - from.x, to.y - from.y) / 5);
   const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 - lift };

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Human-readable numbers.
 
 const whole = new Intl.NumberFormat("en");
 
@@ -6,7 +6,7 @@ const digits = (n) => String(n < 9.95 ? Math.round(n * 10) / 10 : Math.round(n))
 
 export const count = (n) => whole.format(Math.round(n));
 
-/** 950, 12.3 k, 4.5 M. */
+/** Formats a count: 950, 12.3 k, 4.5 M. */
 export function short(n) {
   if (n < 10_000) return count(n);
   const units = ["k", "M", "G", "T"];
@@ -22,7 +22,7 @@ export function bytes(n) {
   return `${digits(n)} ${units[unit]}`;
 }
 
-/** A short time, from nanoseconds. */
+/** Formats a short duration, from nanoseconds. */
 export function nanos(n) {
   if (n < 1_000) return `${Math.round(n)} ns`;
   if (n < 1_000_000) return `${digits(n / 1_000)} µs`;
@@ -30,7 +30,7 @@ export function nanos(n) {
   return `${digits(n / 1_000_000_000)} s`;
 }
 
-/** A longer one, from milliseconds. */
+/** Formats a longer duration, from milliseconds. */
 export function span(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const s = Math.floor(ms / 1000), m = Math.floor(s / 60), hours = Math.floor(m / 60), days = Math.floor(hours / 24);
@@ -40,7 +40,7 @@ export function span(ms) {
   return `${s} s`;
 }
 
-/** How long ago, roughly. */
+/** Formats the time since `at`, roughly. */
 export function ago(at, now = Date.now()) {
   const s = Math.max(0, Math.round((now - at) / 1000));
   if (s < 2) return "now";

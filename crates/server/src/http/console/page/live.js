@@ -3,7 +3,7 @@
 import { ask } from "./dom.js";
 
 export const state = {
-  /** Whether the node speaks to us. */
+  /** True if the node is connected. */
   live: false,
   hello: null,
   /** { epoch, members: [name], buckets: Map(first slot -> bucket) } */
@@ -89,7 +89,7 @@ function isLive() {
   if (!state.live) set("live", true);
 }
 
-/** A stream ends now and then by itself; only a node that stays away is away. */
+/** Reports the node as away after a delay: a stream ends by itself now and then. */
 function mayBeAway() {
   awayTimer ||= setTimeout(() => set("live", false), 2500);
 }
@@ -108,7 +108,7 @@ function open() {
   }
   source.addEventListener("error", () => {
     mayBeAway();
-    // Refused, not broken off: the browser does not try again by itself.
+    // Refused, not interrupted: the browser does not retry by itself.
     if (source?.readyState === EventSource.CLOSED) {
       clearTimeout(againTimer);
       againTimer = setTimeout(open, 3000);

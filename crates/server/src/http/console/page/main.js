@@ -1,4 +1,4 @@
-// Start here: the page's parts, each in its own file, and the two things that belong to none.
+// Start here: the page's parts, each in its own file, and the two features that belong to none.
 
 import { $, text } from "./dom.js";
 import { on, start, state } from "./live.js";

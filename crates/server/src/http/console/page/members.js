@@ -1,10 +1,10 @@
-// The nodes: how much each holds of what it should, and how it is.
+// The nodes: the load of each against its target, and its condition.
 
 import { $, h, sync, text } from "./dom.js";
 import { on, state } from "./live.js";
 import { ago, bytes, many, short, span } from "./format.js";
 
-/** For so long, who is gone is listed. */
+/** Time for which departed nodes are listed. */
 const GONE_SHOWN_MS = 15 * 60_000;
 
 export function begin() {
@@ -30,7 +30,7 @@ function show() {
 
 const byName = (a, b) => a.member.name.localeCompare(b.member.name, "en", { numeric: true });
 
-/** How a member is, in one word, and how bad that is. */
+/** Returns a member's condition in one word, its description and its severity. */
 export function condition(member) {
   if (member.silent_millis) return ["silent", `silent for ${span(member.silent_millis)}`, "bad"];
   if (member.levels?.sick) return ["sick", "sick: gets nothing more", "bad"];

@@ -1,4 +1,4 @@
-// What is on its way and by which rule, what has changed and why, and what became of merges.
+// Moves in progress and their rules, changes and their reasons, and results of merges.
 
 import { $, h, sync, text } from "./dom.js";
 import { on, state } from "./live.js";
@@ -8,7 +8,7 @@ const HISTORY_MAX = 400;
 const ROWS_MAX = 60;
 const history = new Map();
 
-/** The rules of balancing, for people. */
+/** Explanations of the balancing rules. */
 const RULES = {
   "even primaries": "the giver serves at least two buckets more than the taker",
   "chain of promotions": "no single promotion helps, but a chain of them does",
@@ -42,12 +42,12 @@ function showMoves() {
   });
 }
 
-/** How far back a change may join those like it, in lines and in time. */
+/** Maximum distance, in lines and in time, between changes that are grouped. */
 const GROUPS_BACK = 12;
 const TOGETHER_MS = 10_000;
 const HASHMASK = /[0-9A-F]{4}\/[0-9A-F]{4}/;
 
-/** Changes that say the same of several buckets, at about the same time, become one line. */
+/** Groups the same change of several buckets at about the same time into one line. */
 export function grouped(changes) {
   const groups = [];
   for (const change of changes) {
@@ -93,7 +93,7 @@ const MERGED = [
   ["unsure", "unsure", "not here, and nobody remembers whether they were taken away"],
 ];
 
-/** Two sides that went on apart: who is looked for, and what became of keys when they met again. */
+/** Shows split-brain merges: the members still searched for, and the results for keys after a merge. */
 function showMerges() {
   const { merged = {}, estranged = [], yields } = state.status;
   const all = MERGED.reduce((sum, [name]) => sum + (merged[name] ?? 0), 0);

@@ -1,10 +1,10 @@
-// The cluster's settings, and what an operator may do from here once the page is unlocked with the token.
+// The cluster's settings, and the operations available once the page is unlocked with the token.
 
 import { $, h, sync, text } from "./dom.js";
 import { on, state } from "./live.js";
 import { markedBucket } from "./buckets.js";
 
-/** Never stored: it is gone with the page. */
+/** The token. Never stored: it is gone with the page. */
 let token = "";
 
 export const authorization = () => (token ? { authorization: `Bearer ${token}` } : {});
@@ -43,7 +43,7 @@ function change(name) {
   dialog(`Change ${name}`, "It counts for the whole cluster, at once.", input, "Change", () => order("/api/settings", { name, value: input.value }));
 }
 
-// ---- Orders.
+// ---- Operations.
 
 function showOrders() {
   const buttons = [];
@@ -109,7 +109,7 @@ function dialog(title, words, input, label, run, tone = "strong") {
   const done = (go) => { box.close(); if (go) run(); };
   input?.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
-    // Otherwise the button that has the focus again would take it as its own.
+    // Otherwise the button that regains the focus would handle this key as well.
     event.preventDefault();
     done(true);
   });
@@ -123,7 +123,7 @@ function dialog(title, words, input, label, run, tone = "strong") {
   (input ?? box.querySelector("button")).focus();
 }
 
-// ---- How to reach the node.
+// ---- Connecting to the node.
 
 function showConnect() {
   const me = state.status.members.find((it) => it.name === state.status.node);

@@ -1,4 +1,4 @@
-// Commands that took long on this node.
+// Slow commands on this node.
 
 import { $, ask, h, sync, text, whileSeen } from "./dom.js";
 import { on, state } from "./live.js";

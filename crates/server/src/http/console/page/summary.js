@@ -1,4 +1,4 @@
-// The first thing to see: is all well, and what is this node doing?
+// The summary at the top: the cluster's health, and this node's activity.
 
 import { $, h, svg, text } from "./dom.js";
 import { on, state } from "./live.js";
@@ -20,7 +20,7 @@ export function begin() {
   on("hour", showLatency);
 }
 
-/** In which state the cluster is, in one line and one more. Also read by the tests. */
+/** Returns the cluster's state: a severity, a headline and a detail line. Also read by the tests. */
 export function health({ live, status, map }) {
   if (!live) return ["bad", "This node does not answer", "What is shown is the last that was known; it is tried again all the time."];
   if (!status || !map) return ["unknown", "Looking", "Waiting for the node to say something."];
@@ -64,7 +64,7 @@ function tile(id, value, note) {
 
 function showNode() {
   const { node } = state;
-  // A counter that went back means that the node was started again: there is no rate yet.
+  // A counter that went back means that the node was restarted: there is no rate yet.
   if (last && node.uptime_ms > last.uptime_ms) {
     const rate = Math.max(0, node.commands.total - last.commands.total) / ((node.uptime_ms - last.uptime_ms) / 1000);
     rates.push(rate);

@@ -1,4 +1,4 @@
-// Timers: how many there are, how late they pop, and what could not be delivered.
+// Timers: their number, their lateness, and undelivered ones.
 
 import { $, ask, h, sync, text, whileSeen } from "./dom.js";
 import { ago, count, short } from "./format.js";
