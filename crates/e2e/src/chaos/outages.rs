@@ -82,7 +82,9 @@ impl Outages {
     pub fn all(&self) -> Vec<Outage> {
         let mut all = self.all.lock().expect("nothing panics while counting").clone();
         for (value, bucket) in (0..).zip(&self.buckets) {
-            let Some(out) = bucket.lock().expect("nothing panics while counting").out else { continue };
+            let Some(out) = bucket.lock().expect("nothing panics while counting").out else {
+                continue;
+            };
             let outage = Outage { bucket: bucket_of(value), since: out.since, until: out.failed };
             all.extend((outage.lasted() >= OUTAGE_MIN).then_some(outage));
         }
