@@ -81,7 +81,7 @@ pub fn parse_setting(name: &str, value: &str) -> Result<Setting, SettingError> {
         "ack" => (ack(&lower).map(Setting::Ack), "backup or primary"),
         "min-copies" => (number(&lower, 1, 4).map(Setting::MinCopies), "a number from 1 to 4"),
         "min-buckets" => {
-            (number(&lower, 1, 1_000).map(Setting::MinBuckets), "a number from 1 to 1000")
+            (number(&lower, 1, 1_024).map(Setting::MinBuckets), "a number from 1 to 1024")
         }
         "split-larger-than" => (
             larger_than(&lower).map(Setting::SplitLargerThan),
