@@ -1,10 +1,11 @@
 //! Time of a balancing decision: 4,096 buckets, 1,000 nodes, one of which has just joined. `cargo bench
 //! -p cluster`.
 
-use cluster::balance::decide::{Seen, decide};
+use cluster::balance::decide::{PlanCursor, decide};
 use cluster::balance::{Plan, Readiness, View};
 use cluster::map::{
-    Boot, Change, DropReason, Endpoints, Epoch, LogIndex, Map, Member, NodeId, Settings, Zone,
+    Boot, Change, ClusterSettings, DropReason, Endpoints, Epoch, LogIndex, Map, Member, NodeId,
+    Zone,
 };
 use divan::{Bencher, black_box};
 use placement::{Mask, Slot};
@@ -21,7 +22,7 @@ fn decision_from_scratch(bencher: Bencher, nodes: u64) {
     bencher.bench(|| {
         let plan = Plan::of(black_box(&map));
         let view = View { map: &map, plan: &plan };
-        decide(view, giver, &mut Seen::default(), |_| Readiness::Free)
+        decide(view, giver, &mut PlanCursor::default(), |_| Readiness::Free)
     });
 }
 
@@ -32,7 +33,8 @@ fn decision_under_a_plan(bencher: Bencher, nodes: u64) {
     let giver = a_giver(&map);
     let plan = Plan::of(&map);
     let view = View { map: &map, plan: &plan };
-    bencher.bench(|| decide(black_box(view), giver, &mut Seen::default(), |_| Readiness::Free));
+    bencher
+        .bench(|| decide(black_box(view), giver, &mut PlanCursor::default(), |_| Readiness::Free));
 }
 
 /// One change applied to a map that other threads still read.
@@ -68,7 +70,7 @@ fn member(id: u64) -> Member {
 
 /// Returns a cluster balanced with one node fewer, right after the last node has joined.
 fn grown(nodes: u64) -> Map {
-    let mut map = Map::found(member(1), Mask::M0FFF, Settings::default());
+    let mut map = Map::found(member(1), Mask::M0FFF, ClusterSettings::default());
     for id in 2..=nodes {
         if id > 2 {
             carry_out(&mut map);

@@ -16,9 +16,9 @@ mod pace; //        Interval between load-balancing events.
 pub mod split; //   Splitting of buckets.
 
 pub use balancer::Balancer;
-pub use decide::{Decision, Rule, Step, StepKind, View};
-pub use engagement::{Engagement, Part};
+pub use decide::{Decision, Reason, Step, StepKind, View};
+pub use engagement::{Engagement, MoveRole};
 pub use levels::{Condition, FillProgress, LoadLevels, Readiness, Vitals};
-pub use message::{Attempt, Effect, Input, Message, Offered, Refused, Timer};
+pub use message::{Action, Attempt, Input, Message, Offered, Refused, Timer};
 pub use pace::Pace;
 pub use plan::{BucketPlan, NewCopy, Plan};

@@ -20,7 +20,7 @@ mod log; //     The log in memory, in the form the library reads.
 mod tests;
 
 pub use entry::{Entry, LogEntry, Payload, Reconfiguration};
-pub use message::{Ballot, Body, LogPlace, RaftMessage};
+pub use message::{Ballot, LogPlace, MessageBody, RaftMessage};
 pub use node::{Begin, Consensus, Delivery, ProposeError, TICK};
 pub use ready::{Applied, Committed, Ready};
 pub use saved::{Configuration, HardState, Inconsistent, Persist, Saved, SnapshotData, Term};

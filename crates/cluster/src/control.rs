@@ -33,11 +33,11 @@ use std::time::Duration;
 
 use store::UnixMillis;
 
-pub use history::{History, PastChange};
-pub use input::{Answer, Ask, Effect, Gone, Input, MapChanged};
+pub use history::{ControlHistory, PastChange};
+pub use input::{Action, Answer, Gone, Input, MapChanged, OperatorRequest};
 pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
 pub use operator::objection;
-pub use recreate::{Kept, Offer};
+pub use recreate::{Freshness, Offer};
 pub use sights::Sight;
 pub use skew::{SKEW_MAX, Skew};
 
@@ -52,7 +52,7 @@ use health::Health;
 use leader::Leader;
 use lease::Holder;
 use listening::Listening;
-use membership::{Asker, Leaving, PassedOn};
+use membership::{JoinRequester, Leaving, PassedOn};
 use proposals::Proposals;
 use recreate::Offers;
 use sights::Sights;
@@ -82,7 +82,7 @@ pub struct Control {
     cluster: ClusterId,
     began: Duration,
     now: Duration,
-    out: Vec<Effect>,
+    out: Vec<Action>,
     consensus: Consensus,
     next_tick: Duration,
     /// `None` until a joining node has received it.
@@ -109,7 +109,7 @@ pub struct Control {
     sights: Sights,
     clocks: Clocks,
     offers: Offers,
-    history: History,
+    history: ControlHistory,
 }
 
 impl Control {
@@ -141,13 +141,13 @@ impl Control {
             sights: Sights::default(),
             clocks: Clocks::default(),
             offers: Offers::default(),
-            history: History::default(),
+            history: ControlHistory::default(),
             me,
         }
     }
 
     /// Handles one input. The effects are appended to `out`, to be carried out in order.
-    pub fn handle(&mut self, now: Duration, input: Input, out: &mut Vec<Effect>) {
+    pub fn handle(&mut self, now: Duration, input: Input, out: &mut Vec<Action>) {
         if self.is_gone {
             return;
         }
@@ -184,7 +184,7 @@ impl Control {
             Input::HungUp(node) => self.on_hung_up(node),
             Input::LookAround => self.on_look_around(),
             Input::Clock(wall) => self.on_clock(wall),
-            Input::Ask { id, ask } => self.on_ask(id, ask),
+            Input::OperatorRequest { id, ask } => self.on_ask(id, ask),
         }
     }
 
@@ -195,7 +195,7 @@ impl Control {
         match message {
             Message::Raft { generation, message } => self.on_raft(from.id, generation, &message),
             Message::LeaseAsk { number, applied, is_cut_off } => {
-                self.on_lease_ask(from, lease::Ask { number, applied, is_cut_off });
+                self.on_lease_ask(from, lease::LeaseRequest { number, applied, is_cut_off });
             }
             Message::LeaseGrant { number, index, lease } => {
                 self.on_lease_grant(number, index, lease);
@@ -209,7 +209,7 @@ impl Control {
             Message::TakeOver { bucket, epoch } => self.on_take_over(from.id, bucket, epoch),
             Message::Serving { bucket, reign } => self.on_serving(bucket, reign),
             Message::JoinAsk { number, request } => {
-                self.on_join_ask(*request, Asker::There(from.id, number));
+                self.on_join_ask(*request, JoinRequester::There(from.id, number));
             }
             Message::JoinAnswer { number, answer } => self.on_join_answer(number, answer),
             Message::Sizes(sizes) => self.on_sizes_of(sizes),
@@ -242,7 +242,7 @@ impl Control {
     fn on_beat(&mut self, from: Peer, left: u64) {
         let known = self.map.as_ref().and_then(|map| map.member(from.id));
         if known.is_some_and(|member| member.peer() == from) {
-            self.out.push(Effect::Beat { from: from.id, left });
+            self.out.push(Action::Beat { from: from.id, left });
         }
     }
 
@@ -308,7 +308,7 @@ impl Control {
     fn act_on(&mut self, ready: Ready) {
         let Ready { persist, messages, snapshot, committed, reads } = ready;
         if !persist.is_empty() {
-            self.out.push(Effect::Persist(Box::new(persist)));
+            self.out.push(Action::Persist(Box::new(persist)));
         }
         for (to, message) in messages {
             self.send_raft(to, message);
@@ -348,7 +348,7 @@ impl Control {
         let before = self.map.replace(Arc::clone(map));
         self.balancing.follow(map);
         self.since = self.since.or(map.member_since(self.me.peer()));
-        self.out.push(Effect::MapChanged(MapChanged {
+        self.out.push(Action::MapChanged(MapChanged {
             map: Arc::clone(map),
             index: self.applied,
             entry: change.as_ref().map(|change| Arc::clone(&change.entry)),
@@ -422,7 +422,7 @@ impl Control {
         self.consensus.to_saved()
     }
 
-    pub fn history(&self) -> &History {
+    pub fn history(&self) -> &ControlHistory {
         &self.history
     }
 
@@ -450,11 +450,11 @@ impl Control {
     /// Sends to each of these nodes except this one.
     fn send_all(&mut self, nodes: impl IntoIterator<Item = NodeId>, message: &Message) {
         let others = nodes.into_iter().filter(|node| *node != self.me.id);
-        let messages = others.map(|to| Effect::Send { to, message: message.clone() });
+        let messages = others.map(|to| Action::Send { to, message: message.clone() });
         self.out.extend(messages);
     }
 
     fn send(&mut self, to: NodeId, message: Message) {
-        self.out.push(Effect::Send { to, message });
+        self.out.push(Action::Send { to, message });
     }
 }

@@ -22,7 +22,7 @@ use std::time::Duration;
 use placement::{Hashmask, Slot};
 
 pub use follow::follow;
-pub use intake::{Intake, Surface, Taken};
+pub use intake::{ApplyContext, FrameOutcome, Intake};
 pub use mover::{Mover, Order, Report};
 pub use refusals::Refusals;
 pub use slot_state::SlotState;
@@ -40,23 +40,23 @@ pub struct Outgoing {
     pub link: LinkId,
     /// The bucket's epoch when `FillEnd` was sent.
     pub ended_at: Option<Epoch>,
-    pub progress: Progress,
+    pub progress: SendProgress,
 }
 
 /// Progress of a fill.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Progress {
+pub struct SendProgress {
     pub sent_bytes: u64,
     /// Percentage of slots sent.
     pub percent: u8,
 }
 
-impl Progress {
-    fn of(source: &Source) -> Progress {
+impl SendProgress {
+    fn of(source: &Source) -> SendProgress {
         let all = source.bucket.slots().len();
         let sent = all.saturating_sub(source.slots_left());
         let percent = u8::try_from(sent * 100 / all).unwrap_or(100);
-        Progress { sent_bytes: source.sent().bytes, percent }
+        SendProgress { sent_bytes: source.sent().bytes, percent }
     }
 }
 

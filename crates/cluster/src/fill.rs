@@ -10,4 +10,4 @@ mod taker; //  The receiving side.
 mod tests;
 
 pub use source::{CHUNK_BYTES, Sent, Source};
-pub use taker::{Kept, Taker};
+pub use taker::{FillOutcome, Taker};

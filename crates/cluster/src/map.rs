@@ -25,10 +25,10 @@ use serde::{Deserialize, Serialize};
 
 pub use away::Away;
 pub use bucket::{Bucket, Holders};
-pub use change::{Change, DropReason, Outcome, Refusal, Source};
+pub use change::{Change, ChangeOutcome, ChangeRefusal, DropReason, Source};
 pub use ids::{Boot, ClusterId, Epoch, Generation, LogIndex, NodeId, Peer};
 pub use member::{Endpoints, Load, Member, Zone};
-pub use settings::{Ack, CrossSlot, Setting, Settings, SplitLargerThan};
+pub use settings::{Ack, ClusterSettings, CrossSlot, Setting, SplitLargerThan};
 pub use written::NoMap;
 
 use chunked::Chunked;
@@ -45,7 +45,7 @@ pub struct Map {
     /// The epoch of the last change that was not a step of balancing. The planner makes its plan at a
     /// basis and keeps to it until the next one, so that all nodes follow one and the same plan.
     basis: Epoch,
-    settings: Arc<Settings>,
+    settings: Arc<ClusterSettings>,
     /// Ordered by id.
     members: Arc<Vec<Member>>,
     /// Load of each member: as many as `members`, in the same order.
@@ -70,7 +70,7 @@ pub struct Map {
 
 impl Map {
     /// Creates the map of a new cluster: the first node owns all buckets; there are no backups.
-    pub fn found(founder: Member, mask: Mask, settings: Settings) -> Map {
+    pub fn found(founder: Member, mask: Mask, settings: ClusterSettings) -> Map {
         let holders = Holders::from_slice(&[founder.id]);
         let reign = LogIndex::FIRST;
         let bucket =
@@ -111,7 +111,7 @@ impl Map {
         self.basis
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ClusterSettings {
         &self.settings
     }
 

@@ -20,5 +20,5 @@ pub use change::Batch;
 pub use giver::{Course, Giver, Holdings};
 pub use ground::ServedGround;
 pub use ledger::{Conflict, Ledger, Side, Tally, Winner};
-pub use message::{Question, Reply};
+pub use message::{MergeRequest, Reply};
 pub use taker::{Ground, Taker, parted_at};

@@ -22,13 +22,13 @@ mod receive; // Applies effects on a backup.
 mod tests;
 
 pub use backlog::{BACKLOG_BYTES_MAX, Backlog};
-pub use duty::{Duty, Role};
-pub use feed::{Feed, Stage};
+pub use duty::{Role, SlotReplica};
+pub use feed::{Downstream, SyncState};
 pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, PART_BYTES, Position};
 pub use inbox::{Inbox, first_answer};
 pub use links::LinkTable;
 pub use outbox::{BadAck, Forgotten, Outbox};
-pub use parts::{GATHERED_BYTES_MAX, Parts};
+pub use parts::{FrameParts, GATHERED_BYTES_MAX};
 pub use past::Past;
 pub use receive::{
     Received, Receiver, receive_effects, receive_gone, receive_images, slot_of_unit, write_gone,
@@ -45,7 +45,7 @@ pub trait LinkProgress {
     /// Returns the frame appended last.
     fn last(&self, link: LinkId) -> FrameNumber;
     /// Returns the last frame that the other end has acknowledged. The other end also acknowledges frames it
-    /// has refused; `Feed::acked` takes that into account.
+    /// has refused; `Downstream::acked` takes that into account.
     fn acked(&self, link: LinkId) -> FrameNumber;
 }
 

@@ -72,17 +72,17 @@ pub fn holds(rule: Rule) -> bool {
 /// Keeps a rule broken on this thread until it is dropped.
 #[must_use]
 #[derive(Debug)]
-pub struct Broken(());
+pub struct BrokenRule(());
 
 /// Breaks a rule on this thread, or none. Panics if this build has no switches ([`CAN_BREAK`]).
-pub fn break_rule(rule: Option<Rule>) -> Broken {
+pub fn break_rule(rule: Option<Rule>) -> BrokenRule {
     assert!(CAN_BREAK || rule.is_none(), "a build without debug assertions keeps every rule");
     #[cfg(debug_assertions)]
     BROKEN.set(rule);
-    Broken(())
+    BrokenRule(())
 }
 
-impl Drop for Broken {
+impl Drop for BrokenRule {
     fn drop(&mut self) {
         #[cfg(debug_assertions)]
         BROKEN.set(None);

@@ -25,7 +25,8 @@ pub use gate::{Aborted, ReplyGate};
 pub use one::ServedSlot;
 pub use ship::ship;
 pub use slots::{
-    Access, Change, Denied, Finished, LockSet, LockedSlots, ServedSlots, ServingPlane, Tickets,
+    Access, ChangeContext, Denied, Finished, LockSet, LockedSlots, ServedSlots, ServingPlane,
+    Tickets,
 };
 pub use ticket::{AckEpoch, Passage, Ticket, Wait};
 pub use written::WrittenSlots;

@@ -15,7 +15,7 @@ pub use picture::{BUCKETS_MAX, picture, role, summary, total};
 pub use settings::{SettingError, duration as parse_duration, parse_setting, settings};
 
 use crate::balance::share::shares;
-use crate::balance::{Condition, Engagement, LoadLevels, Offered, Part, Rule, Vitals};
+use crate::balance::{Condition, Engagement, LoadLevels, MoveRole, Offered, Reason, Vitals};
 use crate::control::Sight;
 use crate::fill::Sent;
 use crate::map::{Away, Bucket, Map, Member, NodeId};
@@ -307,7 +307,7 @@ impl MoveStatus {
     }
 
     /// Returns the status of a move that a node takes part in. Only the giver knows the rule.
-    pub fn of(map: &Map, engagement: &Engagement, rule: Option<Rule>) -> MoveStatus {
+    pub fn of(map: &Map, engagement: &Engagement, rule: Option<Reason>) -> MoveStatus {
         let primary = map.bucket(engagement.bucket).and_then(Bucket::primary);
         MoveStatus {
             bucket: engagement.bucket.to_string(),
@@ -329,12 +329,14 @@ impl MemberStatus {
     }
 }
 
-fn kind(part: &Part) -> String {
+fn kind(part: &MoveRole) -> String {
     match part {
-        Part::Offering { decision } | Part::Fetching { decision } => decision.step.kind.to_string(),
-        Part::Giving { step, .. } => step.kind.to_string(),
-        Part::Taking { what: Offered::Promotion } => "promote".to_owned(),
-        Part::Taking { what: Offered::Fill | Offered::Gift } | Part::Sourcing { .. } => {
+        MoveRole::Offering { decision } | MoveRole::Fetching { decision } => {
+            decision.step.kind.to_string()
+        }
+        MoveRole::Giving { step, .. } => step.kind.to_string(),
+        MoveRole::Taking { what: Offered::Promotion } => "promote".to_owned(),
+        MoveRole::Taking { what: Offered::Fill | Offered::Gift } | MoveRole::Sourcing { .. } => {
             "fill".to_owned()
         }
     }

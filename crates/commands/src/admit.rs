@@ -10,7 +10,7 @@ use crate::error::repeated;
 use crate::session::Queued;
 use crate::spec::is_container;
 use crate::transactions::{EFFECT_BYTES_MAX, multiplies};
-use crate::{Error, Flag, Flags, OwnedArgs, Request, Session, Spec, Surroundings};
+use crate::{CommandEnv, Error, Flag, Flags, OwnedArgs, Request, Session, Spec};
 
 /// The slots to lock before [`crate::run`].
 pub use cluster::serving::LockSet as Locks;
@@ -34,7 +34,7 @@ fn slots_in(locks: Locks) -> Vec<Slot> {
     }
 }
 
-pub enum Verdict {
+pub enum Admission {
     Run(&'static Spec, Locks),
     /// The command runs with EXEC; the reply is written.
     Queued,
@@ -47,22 +47,22 @@ pub enum Verdict {
 pub fn admit(
     request: &Request<'_>,
     session: &mut Session,
-    around: &Surroundings,
+    around: &CommandEnv,
     reply: &mut Reply<'_>,
-) -> Verdict {
+) -> Admission {
     match admit_at_once(request, session, around) {
-        Some((spec, slot)) => Verdict::Run(spec, Locks::One(slot)),
+        Some((spec, slot)) => Admission::Run(spec, Locks::One(slot)),
         None => admit_by_all_checks(request, session, around, reply),
     }
 }
 
 /// Admits a command on one key that passes every check. `None` if the full checks must decide. Nearly all commands
-/// take this path, which avoids moving a `Verdict` around.
+/// take this path, which avoids moving a `Admission` around.
 #[inline]
 fn admit_at_once(
     request: &Request<'_>,
     session: &Session,
-    around: &Surroundings,
+    around: &CommandEnv,
 ) -> Option<(&'static Spec, Slot)> {
     const OTHERWISE: Flags = Flags::of(&[Flag::WholeKeyspace, Flag::NotKeys]);
     let spec = request.spec?;
@@ -78,14 +78,14 @@ fn admit_at_once(
 fn admit_by_all_checks(
     request: &Request<'_>,
     session: &mut Session,
-    around: &Surroundings,
+    around: &CommandEnv,
     reply: &mut Reply<'_>,
-) -> Verdict {
+) -> Admission {
     let spec = match check(request, session, around) {
         Ok(spec) => spec,
         Err(error) if is_http(request) => {
             session.closing = true; // No reply: an HTTP client would not understand it.
-            return Verdict::Refused(error);
+            return Admission::Refused(error);
         }
         Err(error) => return refuse(request, session, told(request, error), reply),
     };
@@ -98,16 +98,16 @@ fn admit_by_all_checks(
         return refuse(request, session, told(request, error), reply);
     }
     if !would_queue(spec, session) {
-        return Verdict::Run(spec, locks);
+        return Admission::Run(spec, locks);
     }
     match queue(spec, request, session) {
         Ok(()) => {
             reply.queued();
-            Verdict::Queued
+            Admission::Queued
         }
         Err(error) => {
             reply.error(error.text());
-            Verdict::Refused(error)
+            Admission::Refused(error)
         }
     }
 }
@@ -145,10 +145,10 @@ fn refuse(
     session: &mut Session,
     error: Error,
     reply: &mut Reply<'_>,
-) -> Verdict {
+) -> Admission {
     reply.error(error.text());
     give_up(request, session);
-    Verdict::Refused(error)
+    Admission::Refused(error)
 }
 
 /// Applies a refusal to the open transaction: EXEC ends it, any other command marks it as broken.
@@ -164,7 +164,7 @@ fn give_up(request: &Request<'_>, session: &mut Session) {
 fn check(
     request: &Request<'_>,
     session: &Session,
-    around: &Surroundings,
+    around: &CommandEnv,
 ) -> Result<&'static Spec, Error> {
     let Some(spec) = request.spec else { return Err(unknown(request)) };
     if !spec.accepts(request.args.len()) {
@@ -181,7 +181,7 @@ fn check(
 
 /// Checks whether the state of the node and of the connection allows the command.
 #[inline]
-fn check_state(spec: &Spec, session: &Session, around: &Surroundings) -> Result<(), Error> {
+fn check_state(spec: &Spec, session: &Session, around: &CommandEnv) -> Result<(), Error> {
     if around.out_of_memory && needs_memory(spec, session) {
         return Err(Error::OUT_OF_MEMORY);
     }
@@ -217,7 +217,7 @@ fn locks(
     spec: &'static Spec,
     request: &Request<'_>,
     session: &Session,
-    around: &Surroundings,
+    around: &CommandEnv,
 ) -> Result<Locks, Error> {
     if spec.has(Flag::WholeKeyspace) {
         return Ok(Locks::AsNeeded);
@@ -239,7 +239,7 @@ fn key_locks(
     spec: &Spec,
     request: &Request<'_>,
     first: &Key<'_>,
-    around: &Surroundings,
+    around: &CommandEnv,
 ) -> Result<Locks, Error> {
     if spec.keys.is_one() {
         return Ok(Locks::One(first.slot()));
@@ -250,11 +250,7 @@ fn key_locks(
 
 /// Returns the slots that EXEC locks: those of the queued commands, which must be served here, and those of watched
 /// keys. A watched slot whose primary has changed is left out: EXEC aborts for that reason alone.
-fn queue_locks(
-    queued: &[Queued],
-    session: &Session,
-    around: &Surroundings,
-) -> Result<Locks, Error> {
+fn queue_locks(queued: &[Queued], session: &Session, around: &CommandEnv) -> Result<Locks, Error> {
     let mut slots: Vec<Slot> = Vec::new();
     for command in queued {
         let args = command.args.args();
@@ -285,7 +281,7 @@ fn slots_of(spec: &Spec, request: &Request<'_>) -> impl Iterator<Item = Slot> {
     spec.keys.indices(args.len()).map(move |index| Slot::of(args.at(index)))
 }
 
-fn several(slots: Vec<Slot>, around: &Surroundings) -> Result<Locks, Error> {
+fn several(slots: Vec<Slot>, around: &CommandEnv) -> Result<Locks, Error> {
     let locks = locks_of(slots);
     let crosses = around.one_slot_only && matches!(locks, Locks::Several(_));
     if crosses { Err(Error::CROSS_SLOT) } else { Ok(locks) }

@@ -13,8 +13,8 @@ use placement::Slot;
 use resp::{Output, Reply};
 
 use crate::{
-    Context, Ending, Error, Flag, Host, Keys, Locks, Outcome, Request, Session, Slots, Spec,
-    Surroundings, Verdict, admit, run,
+    Admission, CommandEnv, Context, Ending, Error, Flag, Host, Keys, Locks, Outcome, Request,
+    Session, Slots, Spec, admit, run,
 };
 
 /// The node-wide rules for running commands.
@@ -31,7 +31,7 @@ pub struct ServingRules<'a> {
 
 /// The resources of a command besides its slots.
 pub struct Workbench<'a> {
-    pub env: &'a Surroundings,
+    pub env: &'a CommandEnv,
     pub outcome: &'a mut Outcome,
     /// Empty before and after each command.
     pub effects: &'a mut EffectLog,
@@ -95,9 +95,9 @@ pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     }
     let mut reply = Reply::new(output, session.protocol);
     let (spec, locks) = match admit(request, session, env, &mut reply) {
-        Verdict::Run(spec, locks) => (spec, locks),
-        Verdict::Queued => return Executed::Queued,
-        Verdict::Refused(error) => return Executed::Refused(error),
+        Admission::Run(spec, locks) => (spec, locks),
+        Admission::Queued => return Executed::Queued,
+        Admission::Refused(error) => return Executed::Refused(error),
     };
     if !rules.has_lease && locks != Locks::None {
         return Executed::Fenced;
@@ -164,7 +164,7 @@ impl From<Denied> for Executed {
 
 /// Returns the command's slot if this node is about to become its primary. In the map it still belongs to another
 /// node.
-fn awaited<P: ServingPlane>(request: &Request<'_>, plane: &P, env: &Surroundings) -> Option<Slot> {
+fn awaited<P: ServingPlane>(request: &Request<'_>, plane: &P, env: &CommandEnv) -> Option<Slot> {
     let slot = request.key.as_ref()?.slot();
     (!env.cluster.is_mine(slot) && plane.awaits_promotion(slot)).then_some(slot)
 }
@@ -191,7 +191,7 @@ fn runs_writes(session: &Session) -> bool {
 /// Returns a slot whose copy here may be stale, because its primary is unreachable.
 fn pending_slot<P: ServingPlane>(
     locked: &LockedSlots<'_, P>,
-    env: &Surroundings,
+    env: &CommandEnv,
     pending: &BTreeSet<NodeId>,
 ) -> Option<Slot> {
     if pending.is_empty() {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster::serving::{Change, ServedSlot, ServedSlots, ServingPlane};
+use cluster::serving::{ChangeContext, ServedSlot, ServedSlots, ServingPlane};
 use placement::Slot;
 use store::{
     Access, Applied, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable, Touch,
@@ -24,7 +24,7 @@ pub trait Slots {
     fn touch(&mut self, slot: Slot, at: At, touch: Touch);
 
     /// Applies an effect and records it for the backups.
-    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied;
+    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: ChangeContext) -> Applied;
 
     /// Returns whether the slot may be changed: it is served here, and not being handed over.
     fn may_change(&mut self, _slot: Slot) -> bool {
@@ -64,7 +64,7 @@ impl<P: ServingPlane> Slots for ServedSlots<'_, '_, P> {
     }
 
     #[inline]
-    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied {
+    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: ChangeContext) -> Applied {
         ServedSlots::apply(self, slot, effect, change)
     }
 
@@ -101,14 +101,14 @@ impl<P: ServingPlane> Slots for ServedSlot<'_, '_, P> {
     }
 
     #[inline]
-    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied {
+    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: ChangeContext) -> Applied {
         ServedSlot::apply(self, slot, effect, change)
     }
 }
 
 /// Parameters that are the same for all commands of a batch.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct CommandEnv {
     pub now: UnixMillis,
     pub seed: Seed,
     pub access: Access,
@@ -127,7 +127,7 @@ pub struct Surroundings {
 /// Access to the keys for commands.
 pub struct Keys<'a> {
     pub(crate) slots: &'a mut dyn Slots,
-    pub(crate) around: &'a Surroundings,
+    pub(crate) around: &'a CommandEnv,
     pub(crate) outcome: &'a mut Outcome,
     /// True if reads must not update access marks (`CLIENT NO-TOUCH`).
     pub(crate) no_touch: bool,
@@ -138,7 +138,7 @@ pub struct Keys<'a> {
 impl<'a> Keys<'a> {
     pub fn new(
         slots: &'a mut dyn Slots,
-        around: &'a Surroundings,
+        around: &'a CommandEnv,
         outcome: &'a mut Outcome,
         chance: &'a mut u64,
     ) -> Keys<'a> {
@@ -174,7 +174,7 @@ impl<'a> Keys<'a> {
         UnixMillis(self.now_in(to).0.saturating_add(left))
     }
 
-    pub fn around(&self) -> &'a Surroundings {
+    pub fn around(&self) -> &'a CommandEnv {
         self.around
     }
 
@@ -369,7 +369,7 @@ impl<'a> Keys<'a> {
     }
 
     fn apply_to(&mut self, slot: Slot, effect: &Effect<'_>) {
-        let change = Change { now: self.around.now, touch: self.touch() };
+        let change = ChangeContext { now: self.around.now, touch: self.touch() };
         let applied = self.slots.apply(slot, effect, change);
         self.outcome.applied(applied);
         self.outcome.changes += 1;

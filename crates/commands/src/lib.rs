@@ -37,7 +37,7 @@ mod help; //        HELP of every container of subcommands.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing; // A node without sockets, for tests and fuzzing.
 
-pub use admit::{Locks, Verdict, admit, needs_memory};
+pub use admit::{Admission, Locks, admit, needs_memory};
 pub use args::{Args, OwnedArgs};
 pub use context::{Context, Ending, Run, run};
 pub use error::Error;
@@ -50,7 +50,7 @@ pub use host::{
     MemoryFigures, NodeFacts, Pause, PauseScope, Post, PubSub, SlowCommand, StallFacts,
     TimerKeeper, Traffic, Unblock, changed_settings,
 };
-pub use keys::{Keys, Slots, Surroundings, roll};
+pub use keys::{CommandEnv, Keys, Slots, roll};
 pub use outcome::{Event, Outcome};
 pub use pubsub::{Kind, Space, Subscriptions, dismiss};
 pub use request::Request;

@@ -5,7 +5,7 @@ use placement::Slot;
 use resp::{Mark, Output, Protocol};
 use store::Version;
 
-use crate::{OwnedArgs, Spec, Subscriptions, Surroundings};
+use crate::{CommandEnv, OwnedArgs, Spec, Subscriptions};
 
 #[derive(Default)]
 pub struct Session {
@@ -85,7 +85,7 @@ pub struct Watched {
 
 impl Watched {
     /// Returns whether the slot still has the primary it had when WATCH saw the key.
-    pub(crate) fn is_under_its_reign(&self, around: &Surroundings) -> bool {
+    pub(crate) fn is_under_its_reign(&self, around: &CommandEnv) -> bool {
         around.cluster.reign(self.slot) == self.reign
     }
 }

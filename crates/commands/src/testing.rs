@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
-use cluster::serving::{Change, EffectLog};
+use cluster::serving::{ChangeContext, EffectLog};
 use placement::{Mask, Slot};
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
 use store::{
@@ -19,7 +19,7 @@ pub use self::host::TestHost;
 use crate::cluster::View;
 use crate::settings::NotifyClasses;
 use crate::{
-    Args, Context, Event, Keys, Outcome, Request, Session, Slots, Surroundings, Table, Verdict,
+    Admission, Args, CommandEnv, Context, Event, Keys, Outcome, Request, Session, Slots, Table,
     admit, run,
 };
 
@@ -43,7 +43,7 @@ impl Slots for TestSlots {
         self.table_mut(slot).touch(at, touch);
     }
 
-    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied {
+    fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: ChangeContext) -> Applied {
         let table = self.tables.entry(slot).or_default();
         let (previous, version) = (table.version(), table.next_version(change.now));
         self.effects.record(slot, previous, version, effect);
@@ -79,7 +79,7 @@ impl TestSlots {
 /// A node with one connection (and more on demand, see [`TestNode::on`]).
 pub struct TestNode {
     pub slots: TestSlots,
-    pub around: Surroundings,
+    pub around: CommandEnv,
     pub outcome: Outcome,
     pub host: TestHost,
     /// All effects recorded so far.
@@ -91,7 +91,7 @@ pub struct TestNode {
 
 impl Default for TestNode {
     fn default() -> TestNode {
-        let around = Surroundings {
+        let around = CommandEnv {
             now: UnixMillis(1_700_000_000_000),
             seed: Seed::new(SEED),
             access: Access::Lru,
@@ -130,7 +130,7 @@ pub fn member(number: u8) -> Member {
 
 /// Returns the view of a node that is the only member.
 fn alone() -> View {
-    let map = Map::found(member(1), Mask::M00FF, cluster::map::Settings::default());
+    let map = Map::found(member(1), Mask::M00FF, cluster::map::ClusterSettings::default());
     View::new(Arc::new(map), NodeId(1))
 }
 
@@ -227,7 +227,7 @@ impl TestNode {
         let request = Request::prepare(args, &self.table, &self.around.seed);
         let muted = session.begin_muted(output);
         let mut reply = Reply::new(output, session.protocol);
-        if let Verdict::Run(spec, _) = admit(&request, &mut session, &self.around, &mut reply) {
+        if let Admission::Run(spec, _) = admit(&request, &mut session, &self.around, &mut reply) {
             let keys =
                 Keys::new(&mut self.slots, &self.around, &mut self.outcome, &mut self.chance);
             let mut context = Context {

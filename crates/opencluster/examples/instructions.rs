@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::io;
 
-use server::measure::{Bench, Operation, Place};
+use server::measure::{Bench, MeasuredCluster, Operation};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -16,7 +16,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const PIPELINES: [(usize, usize); 3] = [(1, 2_048), (16, 8_192), (64, 16_384)];
 
 fn main() -> io::Result<()> {
-    for place in [Place::Alone, Place::OfThree] {
+    for place in [MeasuredCluster::Alone, MeasuredCluster::OfThree] {
         let mut bench = Bench::start(place)?;
         for operation in [Operation::Get, Operation::Set] {
             for (pipeline, count) in PIPELINES {
@@ -43,10 +43,10 @@ fn end_case(pipeline: usize) {
     black_box(pipeline + 1);
 }
 
-fn place_name(place: Place) -> &'static str {
+fn place_name(place: MeasuredCluster) -> &'static str {
     match place {
-        Place::Alone => "alone",
-        Place::OfThree => "of-three",
+        MeasuredCluster::Alone => "alone",
+        MeasuredCluster::OfThree => "of-three",
     }
 }
 

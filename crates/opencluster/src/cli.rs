@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
-use commands::settings::{Change, Kind, Setting, TABLE};
+use commands::settings::{Kind, Mutability, Setting, TABLE};
 
 const AFTER_HELP: &str = "\
 Every setting can also stand in a file (--config) or in the environment (OPENCLUSTER_MAXMEMORY=1gb);
@@ -169,7 +169,7 @@ fn flag(setting: &'static Setting) -> Option<Arg> {
     if setting.is_secret() {
         return Some(arg.hide(true));
     }
-    if setting.kind == Kind::YesNo && setting.change() != Change::Never {
+    if setting.kind == Kind::YesNo && setting.change() != Mutability::Never {
         return Some(
             arg.help(setting.help)
                 .num_args(0..=1)
@@ -182,7 +182,7 @@ fn flag(setting: &'static Setting) -> Option<Arg> {
         "" => setting.help.to_owned(),
         default => format!("{} [default: {default}]", setting.help),
     };
-    (setting.change() != Change::Never).then(|| arg.help(help))
+    (setting.change() != Mutability::Never).then(|| arg.help(help))
 }
 
 fn value_name(kind: &Kind) -> &'static str {
@@ -247,7 +247,7 @@ mod tests {
         for setting in TABLE {
             let listed = help.contains(&format!("--{} ", setting.name))
                 || help.contains(&format!("--{}[", setting.name));
-            let given = setting.change() != Change::Never && !setting.is_secret();
+            let given = setting.change() != Mutability::Never && !setting.is_secret();
             assert_eq!(listed, given, "{}", setting.name);
         }
     }

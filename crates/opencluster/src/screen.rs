@@ -15,7 +15,9 @@ pub(crate) use panels::{changes, members, moves, panel, picture, sparkline};
 pub(crate) mod testing {
     //! A screen without a terminal, and a cluster to show on it.
 
-    use cluster::map::{Boot, Change, Endpoints, LogIndex, Map, Member, NodeId, Settings, Zone};
+    use cluster::map::{
+        Boot, Change, ClusterSettings, Endpoints, LogIndex, Map, Member, NodeId, Zone,
+    };
     use cluster::status::{ChangeStatus, LevelsStatus, MoveStatus, Status, Vote};
     use placement::Mask;
     use ratatui::backend::TestBackend;
@@ -41,7 +43,7 @@ pub(crate) mod testing {
 
     /// Returns a cluster in which A holds everything, and B has just joined and is being filled.
     pub(crate) fn two_nodes(mask: Mask) -> Status {
-        let mut map = Map::found(member(1, "A"), mask, Settings::default());
+        let mut map = Map::found(member(1, "A"), mask, ClusterSettings::default());
         map.apply(LogIndex(2), &Change::Join(member(2, "B")));
         let mut status = Status {
             cluster: "c1".to_owned(),

@@ -109,7 +109,7 @@ pub enum Parsed {
 /// Parses the requests of one connection. Keeps its position in an incomplete request.
 #[derive(Debug, Default)]
 pub struct RequestParser {
-    progress: Progress,
+    progress: ParseState,
     /// Arguments of the incomplete array, relative to its first byte: the caller may move the bytes to another
     /// buffer before it continues.
     partial: Vec<Span>,
@@ -117,7 +117,7 @@ pub struct RequestParser {
 
 /// The position in an incomplete request. Offsets are relative to the request's first byte.
 #[derive(Clone, Copy, Debug, Default)]
-enum Progress {
+enum ParseState {
     /// Between two requests.
     #[default]
     Fresh,
@@ -145,7 +145,7 @@ impl RequestParser {
         limits: &Limits,
         spans: &mut Vec<Span>,
     ) -> Result<Parsed, ProtocolError> {
-        if matches!(self.progress, Progress::Fresh) {
+        if matches!(self.progress, ParseState::Fresh) {
             let spans_before = spans.len();
             if let Some(end) = whole_array(buf, at, limits, spans) {
                 return Ok(Parsed::Request { end, args: spans.len() - spans_before });
@@ -167,24 +167,24 @@ impl RequestParser {
             return Err(ProtocolError::TooBigRequest);
         }
         let request = &mut buf[at..];
-        if matches!(self.progress, Progress::Fresh) {
+        if matches!(self.progress, ParseState::Fresh) {
             self.progress = match request.first() {
                 None => return Ok(Parsed::Incomplete { missing_hint: 1 }),
-                Some(b'*') => Progress::Count { scanned: 1 },
-                Some(_) => Progress::Line { scanned: 0 },
+                Some(b'*') => ParseState::Count { scanned: 1 },
+                Some(_) => ParseState::Line { scanned: 0 },
             };
         }
         let parsed = match self.progress {
-            Progress::Line { scanned } => self.resume_line(request, scanned, limits, spans)?,
-            Progress::Fresh
-            | Progress::Count { .. }
-            | Progress::Length { .. }
-            | Progress::Bulk { .. } => self.resume_array(request, limits, spans)?,
+            ParseState::Line { scanned } => self.resume_line(request, scanned, limits, spans)?,
+            ParseState::Fresh
+            | ParseState::Count { .. }
+            | ParseState::Length { .. }
+            | ParseState::Bulk { .. } => self.resume_array(request, limits, spans)?,
         };
         Ok(match parsed {
             Parsed::Incomplete { .. } => parsed,
             Parsed::Request { end, args } => {
-                self.progress = Progress::Fresh;
+                self.progress = ParseState::Fresh;
                 let first = spans.len() - args;
                 for span in &mut spans[first..] {
                     *span = Span::new(at + span.start as usize, span.len as usize);
@@ -205,7 +205,7 @@ impl RequestParser {
             if request.len() > limits.inline_bytes_max {
                 return Err(ProtocolError::TooBigInlineRequest);
             }
-            self.progress = Progress::Line { scanned: request.len() };
+            self.progress = ParseState::Line { scanned: request.len() };
             return Ok(Parsed::Incomplete { missing_hint: 1 });
         };
         let line = &mut request[..newline];
@@ -222,30 +222,30 @@ impl RequestParser {
     ) -> Result<Parsed, ProtocolError> {
         loop {
             self.progress = match self.progress {
-                Progress::Count { scanned } => match read_count(request, scanned, limits)? {
+                ParseState::Count { scanned } => match read_count(request, scanned, limits)? {
                     Line::Read { number: 0, end } => {
                         return Ok(Parsed::Request { end, args: 0 });
                     }
                     Line::Read { number, end } => {
-                        Progress::Length { at: end, scanned: 0, args_left: number }
+                        ParseState::Length { at: end, scanned: 0, args_left: number }
                     }
                     Line::Incomplete { scanned } => {
-                        self.progress = Progress::Count { scanned };
+                        self.progress = ParseState::Count { scanned };
                         return Ok(Parsed::Incomplete { missing_hint: 1 });
                     }
                 },
-                Progress::Length { at, scanned, args_left } => {
+                ParseState::Length { at, scanned, args_left } => {
                     match read_length(&request[at..], scanned, limits)? {
                         Line::Read { number, end } => {
-                            Progress::Bulk { at: at + end, len: number, args_left }
+                            ParseState::Bulk { at: at + end, len: number, args_left }
                         }
                         Line::Incomplete { scanned } => {
-                            self.progress = Progress::Length { at, scanned, args_left };
+                            self.progress = ParseState::Length { at, scanned, args_left };
                             return Ok(Parsed::Incomplete { missing_hint: 1 });
                         }
                     }
                 }
-                Progress::Bulk { at, len, args_left } => {
+                ParseState::Bulk { at, len, args_left } => {
                     let end = at + len + 2;
                     if end > request.len() {
                         return Ok(Parsed::Incomplete { missing_hint: end - request.len() });
@@ -254,9 +254,9 @@ impl RequestParser {
                     if args_left == 1 {
                         return Ok(self.finish_array(end, spans));
                     }
-                    Progress::Length { at: end, scanned: 0, args_left: args_left - 1 }
+                    ParseState::Length { at: end, scanned: 0, args_left: args_left - 1 }
                 }
-                Progress::Fresh | Progress::Line { .. } => {
+                ParseState::Fresh | ParseState::Line { .. } => {
                     unreachable!("an array is under way")
                 }
             };

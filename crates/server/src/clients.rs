@@ -1,5 +1,5 @@
 //! The client connections of the node, as other threads see them. Each worker owns its connections and
-//! publishes their state on a [`ClientCard`], which any thread may read. CLIENT LIST and KILL begin here.
+//! publishes their state on a [`ClientInfo`], which any thread may read. CLIENT LIST and KILL begin here.
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use store::UnixMillis;
 
 /// A connection's state as visible outside its worker. The worker updates it at the end of a turn with plain
 /// stores; a reader may see slightly outdated values.
-pub(crate) struct ClientCard {
+pub(crate) struct ClientInfo {
     pub id: u64,
     pub address: SocketAddr,
     pub local_address: SocketAddr,
     pub descriptor: i64,
     pub since: UnixMillis,
-    pub place: Place,
+    pub place: ConnectionRef,
     last_active: AtomicU64,
     last_command: AtomicU16,
     marks: AtomicU8,
@@ -34,7 +34,7 @@ pub(crate) struct ClientCard {
 
 /// A worker, and the index of one of its connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionRef {
     pub worker: usize,
     pub index: usize,
 }
@@ -48,7 +48,7 @@ struct Texts {
 }
 
 /// State of a connection at the end of a turn. The client counts as having read all replies until
-/// [`ClientCard::left_unread`] says otherwise.
+/// [`ClientInfo::left_unread`] says otherwise.
 pub(crate) struct TurnEnd {
     pub now: UnixMillis,
     pub last_command: CommandId,
@@ -62,9 +62,14 @@ const NO_EVICT: u8 = 1 << 2;
 const NO_TOUCH: u8 = 1 << 3;
 const RESP3: u8 = 1 << 4;
 
-impl ClientCard {
-    pub(crate) fn new(id: u64, place: Place, address: SocketAddr, now: UnixMillis) -> ClientCard {
-        ClientCard {
+impl ClientInfo {
+    pub(crate) fn new(
+        id: u64,
+        place: ConnectionRef,
+        address: SocketAddr,
+        now: UnixMillis,
+    ) -> ClientInfo {
+        ClientInfo {
             id,
             address,
             local_address: address,
@@ -159,7 +164,7 @@ impl ClientCard {
             input_bytes: bytes(input),
             output_bytes: bytes(output),
             output_capacity: bytes(output),
-            total_bytes: bytes(input + output) + size_of::<ClientCard>() + size_of::<Session>(),
+            total_bytes: bytes(input + output) + size_of::<ClientInfo>() + size_of::<Session>(),
             ..ClientFacts::default()
         }
     }
@@ -184,10 +189,10 @@ fn bytes(count: u64) -> usize {
 
 /// The cards of all connections, by id.
 #[derive(Default)]
-pub(crate) struct Clients(Mutex<BTreeMap<u64, Arc<ClientCard>>>);
+pub(crate) struct Clients(Mutex<BTreeMap<u64, Arc<ClientInfo>>>);
 
 impl Clients {
-    pub(crate) fn enter(&self, card: Arc<ClientCard>) {
+    pub(crate) fn enter(&self, card: Arc<ClientInfo>) {
         self.0.lock().insert(card.id, card);
     }
 
@@ -195,12 +200,12 @@ impl Clients {
         self.0.lock().remove(&id);
     }
 
-    pub(crate) fn find(&self, id: u64) -> Option<Arc<ClientCard>> {
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<ClientInfo>> {
         self.0.lock().get(&id).cloned()
     }
 
     /// Returns all cards, oldest first.
-    pub(crate) fn all(&self) -> Vec<Arc<ClientCard>> {
+    pub(crate) fn all(&self) -> Vec<Arc<ClientInfo>> {
         self.0.lock().values().cloned().collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::control::Ask;
+use cluster::control::OperatorRequest;
 use cluster::map::Map;
 use cluster::status::Status;
 use commands::SlowCommand;
@@ -39,7 +39,7 @@ impl ConsoleSource for Shared {
         !self.settings.load().requirepass.is_empty()
     }
 
-    fn ask(&self, ask: Ask) -> Result<(), String> {
+    fn ask(&self, ask: OperatorRequest) -> Result<(), String> {
         news::ask(self, ask)
     }
 }

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use cluster::consensus::{Begin, Payload, Saved};
 use cluster::control::{JoinRequest, PROTOCOL_VERSION, Start, Welcome};
-use cluster::map::{
-    Ack, Boot, ClusterId, Endpoints, Map, Member, NodeId, Settings as ClusterSettings, Zone,
-};
+use cluster::map::{Ack, Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
 use commands::settings::{self, JoinAddress, Secret, Settings};
 use parking_lot::Mutex;
 use placement::Mask;
@@ -37,7 +35,7 @@ pub(crate) struct Ports {
 }
 
 /// A process's identity before it is in any cluster.
-pub(crate) struct Identity {
+pub(crate) struct NodeIdentity {
     pub me: Member,
     pub directory: Option<SharedDirectory>,
     saved: Saved,
@@ -48,7 +46,7 @@ pub(crate) struct Identity {
 }
 
 /// A place in a cluster, ready to be taken.
-pub(crate) struct Place {
+pub(crate) struct Membership {
     pub start: Start,
     pub roster: Roster,
     pub directory: Option<SharedDirectory>,
@@ -73,7 +71,7 @@ impl Unheard {
 }
 
 /// Identifies this process. An error is one line; nothing has changed then.
-pub(crate) fn identify(settings: &Settings, ports: Ports) -> Result<Identity, String> {
+pub(crate) fn identify(settings: &Settings, ports: Ports) -> Result<NodeIdentity, String> {
     let fresh = NodeId(draw_number());
     let open = |path| DataDirectory::open(path, fresh);
     let opened = settings.data_dir.as_deref().map(open).transpose();
@@ -81,7 +79,7 @@ pub(crate) fn identify(settings: &Settings, ports: Ports) -> Result<Identity, St
     let id = directory.as_ref().map_or(fresh, DataDirectory::node);
     let directory = directory.map(|directory| Arc::new(Mutex::new(directory)));
     let (me, saved) = (member(id, settings, ports), saved.unwrap_or_default());
-    Ok(Identity { me, directory, saved, cluster: None, asks_first: true })
+    Ok(NodeIdentity { me, directory, saved, cluster: None, asks_first: true })
 }
 
 /// Returns the identity of this process in its next life: the same node under a new boot, with its log and
@@ -90,7 +88,7 @@ pub(crate) fn identify_again(
     life: &Life,
     settings: &Settings,
     ports: Ports,
-) -> Result<Identity, String> {
+) -> Result<NodeIdentity, String> {
     let reload = |directory: &SharedDirectory| directory.lock().reload();
     let reloaded = life.directory.as_ref().map(reload).transpose();
     let saved = reloaded.map_err(|error| error.to_string())?.unwrap_or_else(|| life.saved.clone());
@@ -102,7 +100,7 @@ pub(crate) fn identify_again(
         me.at.host.clone_from(&life.host);
     }
     let (directory, cluster) = (life.directory.clone(), Some(life.cluster));
-    Ok(Identity { me, directory, saved, cluster, asks_first: life.asks_first })
+    Ok(NodeIdentity { me, directory, saved, cluster, asks_first: life.asks_first })
 }
 
 fn member(id: NodeId, settings: &Settings, ports: Ports) -> Member {
@@ -131,7 +129,7 @@ fn endpoints(settings: &Settings, ports: Ports) -> Endpoints {
 }
 
 /// Founds, joins or returns to a cluster. An error is one line; no cluster was disturbed.
-pub(crate) fn enter(identity: Identity, settings: &Settings) -> Result<Place, String> {
+pub(crate) fn enter(identity: NodeIdentity, settings: &Settings) -> Result<Membership, String> {
     let wants_others = !settings.join.0.is_empty();
     if wants_others && identity.me.at.peer == 0 {
         return Err("a node without a peer port (peer-port = off) cannot join".to_owned());
@@ -150,7 +148,7 @@ pub(crate) fn enter(identity: Identity, settings: &Settings) -> Result<Place, St
     found(identity, settings)
 }
 
-fn found(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
+fn found(mut identity: NodeIdentity, settings: &Settings) -> Result<Membership, String> {
     if identity.me.at.host.is_empty() {
         identity.me.at.host = own_address().unwrap_or(settings.bind).to_string();
     }
@@ -160,7 +158,7 @@ fn found(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
     identity.settle(cluster, roster, Begin::Found(map), None)
 }
 
-fn join_others(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
+fn join_others(mut identity: NodeIdentity, settings: &Settings) -> Result<Membership, String> {
     let asked = identity.ask((&settings.join.0, Patience::Long), settings);
     let joined = asked.map_err(|error| error.to_string())?;
     let welcome = identity.welcomed(joined);
@@ -171,7 +169,7 @@ fn join_others(mut identity: Identity, settings: &Settings) -> Result<Place, Str
 /// Returns a node with a log to its cluster. It asks at the configured addresses and at those in its log. If no
 /// node answers, or none can decide, it starts from its log: perhaps all nodes are just starting, or the others
 /// lack a quorum and need its vote.
-fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, String> {
+fn come_back(mut identity: NodeIdentity, settings: &Settings) -> Result<Membership, String> {
     let map = last_map(&identity.saved);
     let cluster = identity.cluster().ok_or("the log is of no known cluster")?;
     let addresses = identity.addresses(settings);
@@ -198,7 +196,7 @@ fn come_back(mut identity: Identity, settings: &Settings) -> Result<Place, Strin
     let me = Some(identity.me.id);
     let unheard = Unheard { me, addresses, password: settings.requirepass.clone() };
     let place = identity.settle(cluster, roster, Begin::Resume(saved), None)?;
-    Ok(Place { unheard, ..place })
+    Ok(Membership { unheard, ..place })
 }
 
 /// Returns the map at the end of the log, committed or not: good enough to find the other nodes.
@@ -221,7 +219,7 @@ fn roster_of(me: &Member, welcome: &Welcome) -> Roster {
     Roster::new(me.peer(), welcome.cluster, welcome.generation, &welcome.members)
 }
 
-impl Identity {
+impl NodeIdentity {
     /// Returns whether, as far as this node knows, no other node has the data it has kept.
     pub(crate) fn is_alone(&self) -> bool {
         !self.saved.is_blank() && last_map(&self.saved).members().len() == 1
@@ -303,14 +301,14 @@ impl Identity {
         roster: Roster,
         begin: Begin,
         welcome: Option<Welcome>,
-    ) -> Result<Place, String> {
+    ) -> Result<Membership, String> {
         let directory = self.directory;
         if let Some(directory) = &directory {
             let kept = directory.lock().set_cluster(cluster);
             kept.map_err(|error| format!("the data directory: {error}"))?;
         }
         let start = Start { me: self.me, cluster, seed: cluster.0, begin, welcome };
-        Ok(Place { start, roster, directory, unheard: Unheard::default() })
+        Ok(Membership { start, roster, directory, unheard: Unheard::default() })
     }
 }
 

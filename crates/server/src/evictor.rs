@@ -3,7 +3,7 @@
 
 use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
 use commands::settings::{EvictionPolicy, NotifyClasses, Settings};
-use commands::{Keys, Locks, Outcome, Surroundings, roll};
+use commands::{CommandEnv, Keys, Locks, Outcome, roll};
 use placement::Slot;
 use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_MAX};
 
@@ -27,7 +27,7 @@ impl Default for Evictor {
 /// Inputs and outputs of an eviction.
 pub(crate) struct Room<'a> {
     pub shared: &'a Shared,
-    pub around: &'a Surroundings,
+    pub around: &'a CommandEnv,
     pub outcome: &'a mut Outcome,
     pub effects: &'a mut EffectLog,
     pub chance: &'a mut u64,

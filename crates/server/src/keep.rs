@@ -4,7 +4,7 @@
 //! A process that was declared dead continues in a new life with all its tables in memory (`Copies`), with or
 //! without a data directory, and brings back data that all other nodes have lost.
 //!
-//! The items are written to disk when the node has stopped and read before it joins (`Role::Kept`). They are
+//! The items are written to disk when the node has stopped and read before it joins (`Role::Stale`). They are
 //! deleted from disk before the node counts as a copy of anything: an old state must not come back. Called by
 //! `node.rs`.
 
@@ -13,7 +13,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use cluster::control::{Answer, Ask, Kept as HowWell, Offer};
+use cluster::control::{Answer, Freshness, Offer, OperatorRequest};
 use cluster::data::SlotState;
 use cluster::map::{ClusterId, Generation, Map, Source};
 use cluster::replication::Position;
@@ -30,7 +30,7 @@ const DECIDED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Items kept on disk, from the node's start until it counts as a copy of something.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct KeptCopies {
     directory: Option<SharedDirectory>,
     /// True if there are still items on the disk.
     on_disk: AtomicBool,
@@ -38,10 +38,10 @@ pub(crate) struct Kept {
     generation: OnceLock<Generation>,
 }
 
-impl Kept {
-    pub(crate) fn on(directory: Option<SharedDirectory>) -> Kept {
+impl KeptCopies {
+    pub(crate) fn on(directory: Option<SharedDirectory>) -> KeptCopies {
         let on_disk = AtomicBool::new(directory.is_some());
-        Kept { directory, on_disk, generation: OnceLock::new() }
+        KeptCopies { directory, on_disk, generation: OnceLock::new() }
     }
 
     pub(crate) fn has_directory(&self) -> bool {
@@ -164,7 +164,7 @@ fn offers(shared: &Shared, buckets: &[Hashmask]) -> Vec<Offer> {
     let offer = |bucket: &Hashmask| {
         let slots = bucket.slots().filter_map(Slot::new);
         let position = slots.map(position).max().unwrap_or_default();
-        Offer { bucket: *bucket, kept: HowWell::AsItWas, position }
+        Offer { bucket: *bucket, kept: Freshness::AsItWas, position }
     };
     buckets.iter().map(offer).collect()
 }
@@ -188,7 +188,7 @@ pub(crate) fn bring_back(shared: &Shared, found: Option<&Found>) -> Result<(), S
             Source::Empty
         }
     };
-    match shared.control.ask_and_wait(Ask::Recreate(from), DECIDED_WITHIN) {
+    match shared.control.ask_and_wait(OperatorRequest::Recreate(from), DECIDED_WITHIN) {
         Some(Answer::Done) => Ok(()),
         Some(Answer::Refused(why) | Answer::Unknown(why)) => Err(why),
         Some(Answer::Join(_)) | None => Err("the map does not change".to_owned()),

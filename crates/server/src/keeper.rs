@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
-use commands::{Keys, Locks, Outcome, Surroundings};
+use commands::{CommandEnv, Keys, Locks, Outcome};
 use placement::Slot;
 use store::Garbage;
 
@@ -35,10 +35,10 @@ const FAREWELL_MAX: Duration = Duration::from_secs(6);
 /// Maximum number of keys expired while a slot's lock is held.
 const EXPIRE_BATCH: usize = 32;
 
-pub(crate) struct Keeper {
+pub(crate) struct Janitor {
     shared: Arc<Shared>,
     garbage: Receiver<Garbage>,
-    around: Surroundings,
+    around: CommandEnv,
     outcome: Outcome,
     effects: EffectLog,
     chance: u64,
@@ -53,11 +53,11 @@ pub(crate) struct Keeper {
     later: Later,
 }
 
-impl Keeper {
-    pub(crate) fn new(shared: Arc<Shared>, garbage: Receiver<Garbage>) -> Keeper {
+impl Janitor {
+    pub(crate) fn new(shared: Arc<Shared>, garbage: Receiver<Garbage>) -> Janitor {
         let around = surroundings(&shared);
         let outbox = Outbox::new(shared.mailboxes.len());
-        Keeper {
+        Janitor {
             shared,
             garbage,
             around,

@@ -10,7 +10,7 @@ use mio::net::{TcpListener, TcpStream};
 use parking_lot::Mutex;
 
 use crate::accept::Accepted;
-use crate::pubsub::Message;
+use crate::pubsub::PublishedMessage;
 
 /// A task for a worker on its own connections.
 pub(crate) enum Mail {
@@ -25,7 +25,7 @@ pub(crate) enum Mail {
     /// Send this line to the monitor with this id.
     Show { id: u64, index: usize, line: Arc<[u8]> },
     /// Deliver this message to its subscribers.
-    Deliver(Arc<Message>),
+    Deliver(Arc<PublishedMessage>),
     /// Read the acknowledgements of this link.
     AdoptLink(LinkId, TcpStream),
     /// Read the frames that this peer sends.
@@ -68,7 +68,7 @@ impl Mailbox {
     }
 
     /// Queues published messages and empties the list. Returns true if the worker may be asleep.
-    pub(crate) fn leave(&self, messages: &mut Vec<Arc<Message>>) -> bool {
+    pub(crate) fn leave(&self, messages: &mut Vec<Arc<PublishedMessage>>) -> bool {
         let bytes = messages.iter().map(|message| message.bytes()).sum();
         self.backlog.fetch_add(bytes, Relaxed);
         let mut waiting = self.waiting.lock();
@@ -84,7 +84,7 @@ impl Mailbox {
     }
 
     /// Subtracts a delivered message from the backlog.
-    pub(crate) fn delivered(&self, message: &Message) {
+    pub(crate) fn delivered(&self, message: &PublishedMessage) {
         self.backlog.fetch_sub(message.bytes(), Relaxed);
     }
 

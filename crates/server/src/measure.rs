@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use cluster::map::{Boot, Change, Endpoints, LogIndex, Map, Member, NodeId, Outcome, Zone};
+use cluster::map::{Boot, Change, ChangeOutcome, Endpoints, LogIndex, Map, Member, NodeId, Zone};
 use cluster::replication::{Frame, Inbox};
 use commands::settings::{Settings, SidePort};
 use placement::{Hashmask, Mask, Slot};
@@ -32,7 +32,7 @@ const LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The cluster around the measured node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum MeasuredCluster {
     Alone,
     /// Primary of a third of the buckets, each with one backup.
     OfThree,
@@ -70,7 +70,7 @@ struct Backup {
 
 impl Bench {
     /// Starts a node and writes all keys once.
-    pub fn start(place: Place) -> io::Result<Bench> {
+    pub fn start(place: MeasuredCluster) -> io::Result<Bench> {
         let settings = Settings {
             port: 0,
             http_port: SidePort::Off,
@@ -82,8 +82,8 @@ impl Bench {
         let node = Node::start(NodeOptions { settings, memory, config_file: None });
         let node = node.map_err(|error| io::Error::other(format!("{error:?}")))?;
         let others = match place {
-            Place::Alone => None,
-            Place::OfThree => Some(join_three(node.shared())?),
+            MeasuredCluster::Alone => None,
+            MeasuredCluster::OfThree => Some(join_three(node.shared())?),
         };
         let client = TcpStream::connect(node.client_addr())?;
         client.set_nodelay(true)?;
@@ -222,7 +222,7 @@ fn map_of_three(alone: &Map) -> Arc<Map> {
     let mut index = LogIndex::FIRST;
     let mut apply = |map: &mut Map, change: &Change| {
         index = LogIndex(index.0 + 1);
-        assert_eq!(map.apply(index, change), Outcome::Applied, "{change:?} fits the map");
+        assert_eq!(map.apply(index, change), ChangeOutcome::Applied, "{change:?} fits the map");
     };
     apply(&mut map, &Change::Join(second.clone()));
     apply(&mut map, &Change::Join(third.clone()));
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_node_answers_alone_and_as_a_member_of_three() {
-        for place in [Place::Alone, Place::OfThree] {
+        for place in [MeasuredCluster::Alone, MeasuredCluster::OfThree] {
             let mut bench = Bench::start(place).expect("a node starts and takes writes");
             for operation in [Operation::Get, Operation::Set] {
                 bench.run(operation, 16, 64).expect("expected replies");
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_third_of_the_buckets_stays_with_one_backup_each() {
-        let mut bench = Bench::start(Place::OfThree).expect("a node starts");
+        let mut bench = Bench::start(MeasuredCluster::OfThree).expect("a node starts");
         let map = bench.node.shared().map();
         let me = bench.node.shared().data.me;
         let mine: Vec<_> = map.buckets().filter(|bucket| bucket.primary() == Some(me)).collect();

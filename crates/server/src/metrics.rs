@@ -14,7 +14,7 @@ use crate::http::{
 };
 use crate::merge::merged;
 use crate::news;
-use crate::peer::Progress;
+use crate::peer::StartupPhase;
 use crate::shared::Shared;
 
 impl HttpSource for Shared {
@@ -60,12 +60,12 @@ impl HttpSource for Shared {
     fn readiness(&self) -> Readiness {
         match self.outlook.progress() {
             _ if self.is_stopping() => Readiness::NotReady("stopping"),
-            Progress::Joining => Readiness::NotReady("joining the cluster"),
-            Progress::Linking { .. } => Readiness::NotReady("connecting to the other nodes"),
-            Progress::Leaseless => Readiness::NotReady("waiting for a lease"),
-            Progress::Gone(_) => Readiness::NotReady("it has left the cluster"),
-            Progress::Ready if self.data.lease.is_valid() => Readiness::Ready,
-            Progress::Ready => Readiness::NotReady("cut off from the cluster"),
+            StartupPhase::Joining => Readiness::NotReady("joining the cluster"),
+            StartupPhase::Linking { .. } => Readiness::NotReady("connecting to the other nodes"),
+            StartupPhase::Leaseless => Readiness::NotReady("waiting for a lease"),
+            StartupPhase::Gone(_) => Readiness::NotReady("it has left the cluster"),
+            StartupPhase::Ready if self.data.lease.is_valid() => Readiness::Ready,
+            StartupPhase::Ready => Readiness::NotReady("cut off from the cluster"),
         }
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cluster::balance::LoadLevels;
-use cluster::control::{Ask, Control, Input, MapChanged, Sight, objection};
-use cluster::map::{Change, ClusterId, Map, NodeId, Outcome};
+use cluster::control::{Control, Input, MapChanged, OperatorRequest, Sight, objection};
+use cluster::map::{Change, ChangeOutcome, ClusterId, Map, NodeId};
 use cluster::status::{Chronicle, MoveStatus, Status, Vote, digits, name};
 use commands::cluster::MAP_CHANNEL;
 use commands::{Post, Space};
@@ -70,9 +70,9 @@ fn move_name(it: &MoveStatus) -> MoveName {
 
 /// Passes on an operator's request. The control plane carries it out asynchronously; an obviously invalid
 /// request is refused here.
-pub(crate) fn ask(shared: &Shared, ask: Ask) -> Result<(), String> {
+pub(crate) fn ask(shared: &Shared, ask: OperatorRequest) -> Result<(), String> {
     objection(&shared.map(), &ask).map_or(Ok(()), Err)?;
-    if matches!(ask, Ask::LeaveFor(_)) && !shared.kept.has_directory() {
+    if matches!(ask, OperatorRequest::LeaveFor(_)) && !shared.kept.has_directory() {
         let text = "this node has no data directory to keep its copies in; start it with --data-dir, \
                     or let it leave for good";
         return Err(text.to_owned());
@@ -121,8 +121,8 @@ pub(crate) fn map_changed(shared: &Shared, before: &Map, changed: &MapChanged) {
 }
 
 /// Logs changes: those of members at `info` or `warn`, those of buckets only at `debug`.
-fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[Outcome]) {
-    let applied = changes.iter().zip(outcomes).filter(|(_, is)| **is == Outcome::Applied);
+fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[ChangeOutcome]) {
+    let applied = changes.iter().zip(outcomes).filter(|(_, is)| **is == ChangeOutcome::Applied);
     let applied: Vec<&Change> = applied.map(|(change, _)| change).collect();
     // The chronicle lists the newest change first.
     for (told, change) in chronicle.latest(applied.len()).iter().rev().zip(applied) {

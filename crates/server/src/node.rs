@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use cluster::consensus::{Begin, Saved};
-use cluster::control::{Ask, Gone, Input, Offer};
+use cluster::control::{Gone, Input, Offer, OperatorRequest};
 use cluster::data::Order;
 use cluster::map::{ClusterId, Endpoints, Map, Member};
 use cluster::replication::Role;
@@ -31,10 +31,10 @@ use crate::any_port;
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
 use crate::data::{Data, run_mover};
-use crate::enter::{Identity, Place, Ports, Unheard, enter, identify, identify_again};
+use crate::enter::{Membership, NodeIdentity, Ports, Unheard, enter, identify, identify_again};
 use crate::http::{self, HttpOptions, HttpServer};
-use crate::keep::{self, Copies, Kept};
-use crate::keeper::Keeper;
+use crate::keep::{self, Copies, KeptCopies};
+use crate::keeper::Janitor;
 use crate::keyspace::Keyspace;
 use crate::life::{self, Life, OldPorts};
 use crate::log;
@@ -43,7 +43,7 @@ use crate::memory::{MemoryGauge, MemoryProbe};
 use crate::merge::Merging;
 use crate::news::News;
 use crate::pause::Pauses;
-use crate::peer::{self, Beginning, ControlLine, Prepared, Progress, Running};
+use crate::peer::{self, Beginning, ControlHandle, Prepared, Running, StartupPhase};
 use crate::pubsub::Exchange;
 use crate::shared::{Counters, Shared};
 use crate::system::{default_name, raise_file_limit};
@@ -179,9 +179,9 @@ impl Node {
     fn prepare(
         options: NodeOptions,
         client_addr: SocketAddr,
-        (identity, life): (&Identity, Option<&Life>),
-        control: ControlLine,
-    ) -> Result<(Node, Parts), StartError> {
+        (identity, life): (&NodeIdentity, Option<&Life>),
+        control: ControlHandle,
+    ) -> Result<(Node, NodeParts), StartError> {
         let settings = options.settings;
         let failed = |error| StartError::Address { addr: client_addr, error };
         let count = io_threads(&settings);
@@ -197,7 +197,7 @@ impl Node {
         let shared = Arc::new(Shared {
             keyspace: Keyspace::new(Role::Absent),
             data: Data::new(identity.me.peer(), count, orders),
-            kept: Kept::on(identity.directory.clone()),
+            kept: KeptCopies::on(identity.directory.clone()),
             watching: Watching::new(count, &table),
             id: node_id(),
             table,
@@ -242,16 +242,16 @@ impl Node {
             saved: Mutex::default(),
             returning: life.map(|life| Arc::clone(&life.stop)),
         };
-        Ok((node, Parts { polls, garbage_in, orders_in }))
+        Ok((node, NodeParts { polls, garbage_in, orders_in }))
     }
 
-    fn begin(&self, parts: Parts) -> Result<(), StartError> {
-        let Parts { polls, garbage_in, orders_in } = parts;
+    fn begin(&self, parts: NodeParts) -> Result<(), StartError> {
+        let NodeParts { polls, garbage_in, orders_in } = parts;
         for (number, poll) in polls.into_iter().enumerate() {
             let shared = Arc::clone(&self.shared);
             self.spawn(&format!("io-{number}"), move || Worker::new(number, &shared, poll).run())?;
         }
-        let keeper = Keeper::new(Arc::clone(&self.shared), garbage_in);
+        let keeper = Janitor::new(Arc::clone(&self.shared), garbage_in);
         self.spawn("keeper", move || keeper.run())?;
         let shared = Arc::clone(&self.shared);
         self.spawn("mover", move || run_mover(shared, orders_in))?;
@@ -261,12 +261,12 @@ impl Node {
     /// Starts the control plane and waits until this node has the map and its links.
     fn take_place(
         &self,
-        place: Place,
+        place: Membership,
         listener: Option<TcpListener>,
         line: Prepared,
         offers: Vec<Offer>,
     ) -> Result<(), StartError> {
-        let Place { start, roster, directory, unheard } = place;
+        let Membership { start, roster, directory, unheard } = place;
         *self.place.lock() = Some((start.me.clone(), start.cluster));
         if matches!(start.begin, Begin::Resume(_)) {
             // The log's entry about this node's membership is about an earlier process.
@@ -290,19 +290,19 @@ impl Node {
         loop {
             let progress = self.shared.outlook.wait(LOOK_AGAIN);
             let waits = match &progress {
-                Progress::Ready => {
+                StartupPhase::Ready => {
                     self.shared.timers.wait_for_map();
                     return Ok(());
                 }
-                Progress::Joining | Progress::Linking { .. } | Progress::Leaseless => {
+                StartupPhase::Joining | StartupPhase::Linking { .. } | StartupPhase::Leaseless => {
                     self.returning.is_some() || begun.elapsed() < READY_WITHIN
                 }
                 // Admitted, and declared dead before it could serve.
-                Progress::Gone(Gone::Outcast) => return Err(StartError::LeftBehind),
-                Progress::Gone(Gone::Yielded(_)) if self.returning.is_some() => {
+                StartupPhase::Gone(Gone::Outcast) => return Err(StartError::LeftBehind),
+                StartupPhase::Gone(Gone::Yielded(_)) if self.returning.is_some() => {
                     return Err(StartError::Yielded);
                 }
-                Progress::Gone(_) => false,
+                StartupPhase::Gone(_) => false,
             };
             if self.returning.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire)) {
                 return Err(StartError::Stopped);
@@ -321,7 +321,7 @@ impl Node {
     }
 
     /// Reads the data this node held when it stopped. A read error is fatal only if no other node has the data.
-    fn read_kept(&self, identity: &Identity) -> Result<Option<keep::Found>, String> {
+    fn read_kept(&self, identity: &NodeIdentity) -> Result<Option<keep::Found>, String> {
         let settings = self.shared.settings.load();
         match identity.while_loading(&settings, || keep::read(&self.shared)) {
             Ok(found) => Ok(found),
@@ -357,7 +357,7 @@ impl Node {
 
     /// Hands everything this node holds over to the others and stops; stops at once if there are none.
     pub fn leave(&self) {
-        self.shared.control.ask(Ask::Leave, |_| {});
+        self.shared.control.ask(OperatorRequest::Leave, |_| {});
     }
 
     /// Returns the number of nodes in the cluster, including this one.
@@ -390,11 +390,11 @@ impl Node {
             *self.saved.lock() = peers.wait();
         }
         let gone = match self.shared.outlook.progress() {
-            Progress::Gone(gone) => Some(gone),
-            Progress::Joining
-            | Progress::Linking { .. }
-            | Progress::Leaseless
-            | Progress::Ready => None,
+            StartupPhase::Gone(gone) => Some(gone),
+            StartupPhase::Joining
+            | StartupPhase::Linking { .. }
+            | StartupPhase::Leaseless
+            | StartupPhase::Ready => None,
         };
         if let Some(timers) = self.timers.lock().take() {
             match &gone {
@@ -476,7 +476,7 @@ impl Node {
 }
 
 /// Inputs of the threads, consumed when they start.
-struct Parts {
+struct NodeParts {
     polls: Vec<Poll>,
     garbage_in: mpsc::Receiver<Garbage>,
     orders_in: mpsc::Receiver<Order>,
@@ -504,7 +504,7 @@ fn seed(life: Option<&Life>, client_addr: SocketAddr) -> Seed {
 
 /// Returns the view of a node that has no map yet; no client is served with it.
 fn unentered(me: &Member) -> View {
-    let map = Map::found(me.clone(), Mask::M000F, cluster::map::Settings::default());
+    let map = Map::found(me.clone(), Mask::M000F, cluster::map::ClusterSettings::default());
     View::new(Arc::new(map), me.id)
 }
 

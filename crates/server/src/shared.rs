@@ -18,14 +18,14 @@ use store::{Garbage, Seed};
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
 use crate::data::Data;
-use crate::keep::Kept;
+use crate::keep::KeptCopies;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mailbox;
 use crate::memory::{MemoryGauge, MemoryReport};
 use crate::merge::Merging;
 use crate::news::News;
 use crate::pause::Pauses;
-use crate::peer::{ControlLine, Outlook};
+use crate::peer::{ControlHandle, StartupState};
 use crate::pubsub::Exchange;
 use crate::timers::Hub;
 use crate::watching::Watching;
@@ -35,15 +35,15 @@ pub(crate) struct Shared {
     /// Replication traffic to and from other nodes.
     pub data: Data,
     /// Data that was on the disk when the node started.
-    pub kept: Kept,
+    pub kept: KeptCopies,
     pub settings: ArcSwap<Settings>,
     pub timers: Arc<Hub>,
     /// The map as this node sees it.
     pub cluster: ArcSwap<View>,
     /// Channel to the control thread.
-    pub control: ControlLine,
+    pub control: ControlHandle,
     /// The node's progress in entering its cluster.
-    pub outlook: Arc<Outlook>,
+    pub outlook: Arc<StartupState>,
     /// Data handed over by, or to, another side of the cluster.
     pub merging: Merging,
     /// Other knowledge about the other nodes.

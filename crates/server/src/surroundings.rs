@@ -1,16 +1,16 @@
 //! Values that hold for all commands of one worker round: the time and the relevant settings.
 
-use commands::Surroundings;
+use commands::CommandEnv;
 use commands::settings::{CrossSlot, EvictionPolicy, Settings};
 use store::{Access, LfuTuning};
 
 use crate::clock;
 use crate::shared::Shared;
 
-pub(crate) fn surroundings(shared: &Shared) -> Surroundings {
+pub(crate) fn surroundings(shared: &Shared) -> CommandEnv {
     let settings = shared.settings.load();
     let cluster = shared.cluster.load_full();
-    Surroundings {
+    CommandEnv {
         now: clock::now(),
         seed: shared.seed.clone(),
         access: access(&settings),

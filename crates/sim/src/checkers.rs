@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::balance::{Attempt, Message};
-use cluster::map::{Change, Map, NodeId, Outcome};
+use cluster::map::{Change, ChangeOutcome, Map, NodeId};
 use placement::Hashmask;
 
 use crate::log::Version;
@@ -32,10 +32,10 @@ impl Checkers {
         &mut self,
         before: &Version,
         after: &Version,
-        outcomes: &[(Change, Outcome)],
+        outcomes: &[(Change, ChangeOutcome)],
     ) {
         for (change, outcome) in outcomes {
-            if *outcome != Outcome::Applied {
+            if *outcome != ChangeOutcome::Applied {
                 continue;
             }
             copies_never_fall(before, after, change);
@@ -93,7 +93,7 @@ fn copies_never_fall(before: &Version, after: &Version, change: &Change) {
 /// A promotion by itself (not the last step of giving a primary away) is fair while copies remain to be made:
 /// the giver does not end with fewer primaries than the taker, and the taker does not end with more primaries
 /// than backups. A leaving node is exempt: it promotes whichever node it must.
-fn promotions_are_fair(before: &Version, outcomes: &[(Change, Outcome)], change: &Change) {
+fn promotions_are_fair(before: &Version, outcomes: &[(Change, ChangeOutcome)], change: &Change) {
     let Change::Promote { bucket, node, .. } = change else { return };
     if outcomes.len() > 1 || before.plan.copies_left(&before.map) == 0 {
         return;

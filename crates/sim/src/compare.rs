@@ -5,7 +5,7 @@
 //! nodes? The last node is the one that joins and leaves. Called by `opencluster sim compare`.
 
 use cluster::balance::Plan;
-use cluster::map::{Boot, Change, Endpoints, LogIndex, Map, Member, NodeId, Settings, Zone};
+use cluster::map::{Boot, Change, ClusterSettings, Endpoints, LogIndex, Map, Member, NodeId, Zone};
 use placement::{Mask, Ranking, ServerMap, Slot};
 
 use crate::Rng;
@@ -133,7 +133,7 @@ fn wide_hash(key: &[u8]) -> u64 {
 
 /// Returns the owner of each slot in a cluster without backups that has grown to `nodes` nodes, one by one.
 fn bucket_owners(nodes: usize) -> Vec<usize> {
-    let settings = Settings { backups: 0, ..Settings::default() };
+    let settings = ClusterSettings { backups: 0, ..ClusterSettings::default() };
     let mut map = Map::found(member(1), Mask::M00FF, settings);
     let mut index = LogIndex::FIRST;
     let mut commit = |map: &mut Map, change: &Change| {

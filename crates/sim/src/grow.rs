@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Settings, Zone};
+use cluster::map::{Boot, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
 use placement::Mask;
 
 use crate::lower_bound::lower_bound;
@@ -77,7 +77,12 @@ pub fn name(mut id: u64) -> String {
 }
 
 impl Growth {
-    pub fn start(seed: u64, weather: Weather, first: Newcomer, start: (Mask, Settings)) -> Growth {
+    pub fn start(
+        seed: u64,
+        weather: Weather,
+        first: Newcomer,
+        start: (Mask, ClusterSettings),
+    ) -> Growth {
         let (mask, settings) = start;
         let founder = first.member(1);
         let event = Event::Start(founder.name.clone());

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use cluster::balance::{Plan, View, split};
-use cluster::map::{Change, Epoch, LogIndex, Map, Outcome};
+use cluster::map::{Change, ChangeOutcome, Epoch, LogIndex, Map};
 
 /// The map after an entry, and the plan at its basis.
 pub(crate) struct Version {
@@ -41,7 +41,7 @@ impl Log {
         &mut self,
         planned_at: Option<Epoch>,
         changes: &[Change],
-    ) -> Vec<(Change, Outcome)> {
+    ) -> Vec<(Change, ChangeOutcome)> {
         self.index.0 += 1;
         let mut map = self.head.map.clone();
         let done = map.apply_entry(self.index, planned_at, changes);

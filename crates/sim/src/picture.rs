@@ -20,12 +20,12 @@ mod tests {
     use super::*;
     use crate::Weather;
     use crate::grow::{Growth, Newcomer};
-    use cluster::map::Settings;
+    use cluster::map::ClusterSettings;
     use placement::Mask;
 
     #[test]
     fn two_nodes_look_like_this() {
-        let start = (Mask::M000F, Settings::default());
+        let start = (Mask::M000F, ClusterSettings::default());
         let mut growth = Growth::start(1, Weather::calm(), Newcomer::default(), start);
         let step = growth.join(Newcomer::default());
         let wanted = "\

@@ -102,12 +102,12 @@ mod tests {
     use super::*;
     use crate::Weather;
     use crate::grow::{Growth, Newcomer};
-    use cluster::map::Settings;
+    use cluster::map::ClusterSettings;
     use placement::Mask;
 
     #[test]
     fn every_copy_is_drawn_once_in_each_step() {
-        let start = (Mask::M000F, Settings::default());
+        let start = (Mask::M000F, ClusterSettings::default());
         let mut growth = Growth::start(1, Weather::calm(), Newcomer::default(), start);
         growth.join(Newcomer::default());
         growth.join(Newcomer::default());

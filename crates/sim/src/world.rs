@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use std::time::Duration;
 
-use cluster::balance::{Attempt, Balancer, Decision, Effect, Input, Message, Timer};
-use cluster::map::{Change, Epoch, Map, Member, NodeId, Outcome};
+use cluster::balance::{Action, Attempt, Balancer, Decision, Input, Message, Timer};
+use cluster::map::{Change, ChangeOutcome, Epoch, Map, Member, NodeId};
 
 use placement::Hashmask;
 
@@ -35,7 +35,7 @@ pub struct World {
     moved: Moved,
     /// Index into the plan: everything before it is done.
     plan_done: usize,
-    effects: Vec<Effect>,
+    actions: Vec<Action>,
 }
 
 struct Node {
@@ -90,7 +90,7 @@ impl World {
             proposals_in_flight: 0,
             moved: Moved::default(),
             plan_done: 0,
-            effects: Vec::new(),
+            actions: Vec::new(),
         };
         world.tell_all();
         world
@@ -205,37 +205,37 @@ impl World {
     }
 
     fn input(&mut self, id: NodeId, input: Input) {
-        let mut effects = std::mem::take(&mut self.effects);
+        let mut actions = std::mem::take(&mut self.actions);
         if let Some(node) = self.nodes.get_mut(&id) {
             let version = node.version.clone();
-            node.balancer.handle(self.now, version.view(), input, &mut effects);
-            for effect in effects.drain(..) {
-                self.carry_out(id, &version, effect);
+            node.balancer.handle(self.now, version.view(), input, &mut actions);
+            for action in actions.drain(..) {
+                self.carry_out(id, &version, action);
             }
         }
-        self.effects = effects;
+        self.actions = actions;
     }
 
-    fn carry_out(&mut self, node: NodeId, version: &Version, effect: Effect) {
-        match effect {
-            Effect::Send { to, message } => self.send(node, to, version, message),
-            Effect::SetTimer { timer, after } => self.set_timer(node, timer, after),
-            Effect::StartFill { attempt, bucket, taker } => {
+    fn carry_out(&mut self, node: NodeId, version: &Version, action: Action) {
+        match action {
+            Action::Send { to, message } => self.send(node, to, version, message),
+            Action::SetTimer { timer, after } => self.set_timer(node, timer, after),
+            Action::StartFill { attempt, bucket, taker } => {
                 self.start_fill(
                     attempt,
                     bucket,
                     Fill { source: node, taker, giver: attempt.giver },
                 );
             }
-            Effect::CancelFill { attempt } => {
+            Action::CancelFill { attempt } => {
                 self.fills.remove(&attempt);
             }
-            Effect::Propose { planned_at, changes } => {
+            Action::Propose { planned_at, changes } => {
                 self.proposals_in_flight += 1;
                 let after = self.rng.within(&self.weather.commit);
                 self.set(after, What::Commit { planned_at, changes });
             }
-            Effect::Decided(decision) => self.moved.decisions.push((self.now, decision)),
+            Action::Decided(decision) => self.moved.decisions.push((self.now, decision)),
         }
     }
 
@@ -286,8 +286,8 @@ impl World {
         self.tell_all();
     }
 
-    fn count(&mut self, outcomes: &[(Change, Outcome)]) {
-        let applied = |outcome: &Outcome| *outcome == Outcome::Applied;
+    fn count(&mut self, outcomes: &[(Change, ChangeOutcome)]) {
+        let applied = |outcome: &ChangeOutcome| *outcome == ChangeOutcome::Applied;
         let copies = |change: &Change| matches!(change, Change::AddBackup { .. });
         let promotes = |change: &Change| matches!(change, Change::Promote { .. });
         let count = |wanted: &dyn Fn(&Change) -> bool| {

@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use cluster::balance::{Decision, StepKind};
-use cluster::map::{Settings, Zone};
+use cluster::map::{ClusterSettings, Zone};
 use placement::{Mask, Slot};
 use sim::Weather;
 use sim::grow::{Growth, Newcomer, Step, name};
 
 fn start(seed: u64, mask: Mask) -> Growth {
-    Growth::start(seed, Weather::default(), Newcomer::default(), (mask, Settings::default()))
+    Growth::start(seed, Weather::default(), Newcomer::default(), (mask, ClusterSettings::default()))
 }
 
 fn loads(step: &Step) -> Vec<(u32, u32)> {
@@ -68,7 +68,7 @@ fn first_moves(step: &Step, moves: usize) -> Vec<String> {
 #[test]
 fn the_third_node_gets_two_backups_then_a_promotion_then_a_primary() {
     let told = |seed| {
-        let start = (Mask::M000F, Settings::default());
+        let start = (Mask::M000F, ClusterSettings::default());
         let mut growth = Growth::start(seed, Weather::calm(), Newcomer::default(), start);
         growth.join(Newcomer::default());
         first_moves(growth.join(Newcomer::default()), 4)
@@ -189,7 +189,7 @@ fn a_balanced_cluster_only_pings_and_seldom() {
 
 #[test]
 fn zones_and_weights_are_kept_to_while_a_cluster_grows() {
-    let settings = (Mask::M00FF, Settings::default());
+    let settings = (Mask::M00FF, ClusterSettings::default());
     let zoned = |zone: &str| Newcomer { weight: 1, zone: Zone(zone.to_owned()) };
     let mut growth = Growth::start(1, Weather::default(), zoned("east"), settings.clone());
     for zone in ["west", "east", "west", "east", "west"] {

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cluster::balance::Plan;
-use cluster::map::{Change, NodeId, Settings, Zone};
+use cluster::map::{Change, ClusterSettings, NodeId, Zone};
 use placement::Mask;
 use sim::grow::{Growth, Newcomer};
 use sim::lower_bound::lower_bound;
@@ -47,11 +47,11 @@ struct History {
 impl History {
     fn new(seed: u64, range: Range) -> History {
         let mut rng = Rng::new(seed);
-        let settings = Settings {
+        let settings = ClusterSettings {
             backups: rng.below(3) as u8,
             // Half of the histories split buckets by the usual rule, the others never.
             min_buckets: if rng.below(2) == 0 { 6 } else { 0 },
-            ..Settings::default()
+            ..ClusterSettings::default()
         };
         let start = (range.mask, settings);
         let first = Newcomer { weight: range.weights[0], zone: Zone(range.zones[0].to_owned()) };

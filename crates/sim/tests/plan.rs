@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use cluster::balance::{BucketPlan, Plan};
 use cluster::map::{
-    Boot, Change, DropReason, Endpoints, LogIndex, Map, Member, NodeId, Setting, Settings, Zone,
+    Boot, Change, ClusterSettings, DropReason, Endpoints, LogIndex, Map, Member, NodeId, Setting,
+    Zone,
 };
 use placement::Mask;
 use sim::{Rng, lower_bound};
@@ -33,7 +34,7 @@ const EQUAL: Kind = Kind { weights: &[1], zones: &[""], backups: 1 };
 
 impl World {
     fn new(seed: u64, mask: Mask, kind: Kind) -> World {
-        let settings = Settings { backups: kind.backups, ..Settings::default() };
+        let settings = ClusterSettings { backups: kind.backups, ..ClusterSettings::default() };
         let (weights, zones) = (kind.weights, kind.zones);
         let first = Member {
             id: NodeId(1),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use sim::timers::run::{Report, Run};
 use sim::timers::{Outcome, Plan, Sky, Weather, World, checkers};
-use timers::{Rule, Settings, TimerId};
+use timers::{TimerId, TimerRule, TimerSettings};
 
 fn seeds(count: u64) -> std::ops::Range<u64> {
     let is_set = |name: &str| std::env::var_os(name).is_some();
@@ -59,7 +59,7 @@ fn when_the_network_falls_apart_every_timer_pops() {
 }
 
 /// Leaves out a rule, and expects that a checker notices within 1,000 seeds.
-fn is_needed(rule: Rule, sky: Sky) {
+fn is_needed(rule: TimerRule, sky: Sky) {
     let caught = (0..1000).find(|seed| Run::new(*seed, sky).without(rule).run().is_err());
     let Some(seed) = caught else { panic!("{rule:?} was left out, and nobody noticed") };
     assert!(Run::new(seed, sky).run().is_ok(), "seed {seed} fails with the rule, too");
@@ -67,52 +67,52 @@ fn is_needed(rule: Rule, sky: Sky) {
 
 #[test]
 fn a_timer_let_go_before_the_new_replicas_have_it_is_lost() {
-    is_needed(Rule::LetGoAfterAck, Sky::Clear);
+    is_needed(TimerRule::LetGoAfterAck, Sky::Clear);
 }
 
 #[test]
 fn an_answer_before_all_replicas_have_it_is_a_lie() {
-    is_needed(Rule::AnswerAfterAll, Sky::Stormy);
+    is_needed(TimerRule::AnswerAfterAll, Sky::Stormy);
 }
 
 #[test]
 fn a_node_that_slept_pops_what_was_deleted_unless_it_asks() {
-    is_needed(Rule::AskWhenInDoubt, Sky::Stormy);
+    is_needed(TimerRule::AskWhenInDoubt, Sky::Stormy);
 }
 
 #[test]
 fn without_tombstones_the_deleted_come_back() {
-    is_needed(Rule::Tombstones, Sky::Stormy);
+    is_needed(TimerRule::Tombstones, Sky::Stormy);
 }
 
 #[test]
 fn a_former_holder_that_is_not_told_pops_what_was_deleted() {
-    is_needed(Rule::TellFormers, Sky::Clear);
+    is_needed(TimerRule::TellFormers, Sky::Clear);
 }
 
 #[test]
 fn who_does_not_tell_of_its_pop_has_it_made_twice() {
-    is_needed(Rule::TellPopped, Sky::Clear);
+    is_needed(TimerRule::TellPopped, Sky::Clear);
 }
 
 #[test]
 fn who_does_not_tell_of_its_call_has_it_made_twice() {
-    is_needed(Rule::TellCalling, Sky::Clear);
+    is_needed(TimerRule::TellCalling, Sky::Clear);
 }
 
 #[test]
 fn a_primary_that_does_not_wait_for_the_last_one_is_overruled() {
-    is_needed(Rule::WaitForEntered, Sky::Clear);
+    is_needed(TimerRule::WaitForEntered, Sky::Clear);
 }
 
 #[test]
 fn a_change_of_an_earlier_epoch_would_overrule_a_later_one() {
-    is_needed(Rule::EpochFirst, Sky::Stormy);
+    is_needed(TimerRule::EpochFirst, Sky::Stormy);
 }
 
 fn quiet_cluster(nodes: u64) -> World {
     let weather = Weather { nodes, delay_ms: 3, slow: 0, ..Weather::from_seed(1, Sky::Clear) };
-    let mut world = World::new(1, weather, Settings::default());
+    let mut world = World::new(1, weather, TimerSettings::default());
     world.run_for(2000);
     assert!(world.is_at_rest());
     world
@@ -161,7 +161,7 @@ fn turns_pass_from_replica_to_replica_and_back() {
 fn no_timer_is_lost_while_a_cluster_grows_from_one_node_and_shrinks_to_two() {
     for seed in seeds(30) {
         let weather = Weather { nodes: 1, ..Weather::from_seed(seed, Sky::Clear) };
-        let mut world = World::new(seed, weather, Settings::default());
+        let mut world = World::new(seed, weather, TimerSettings::default());
         world.run_for(2000);
         for number in 0..400 {
             match number {

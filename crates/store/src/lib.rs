@@ -37,7 +37,7 @@ pub use index::At;
 pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
 pub use memory::block_bytes;
-pub use parting::{Parting, Tomb};
+pub use parting::{DivergenceLog, Tombstone};
 pub use prefetch::prefetch;
 pub use recorded::Recorded;
 pub use slot_table::{

@@ -13,14 +13,14 @@ const TOMB_BYTES: usize = 64;
 
 /// The divergence of one slot's history from that of another side.
 #[derive(Debug, Default)]
-pub struct Parting {
+pub struct DivergenceLog {
     /// The slot's version at the split; zero if this side held nothing of it.
     at: Version,
     /// Every key removed after this version is known.
     complete_from: Version,
     /// The version at which the whole slot was last emptied. Tombstones are of keys removed since.
     emptied_at: Version,
-    tombs: BTreeMap<Box<[u8]>, Tomb>,
+    tombs: BTreeMap<Box<[u8]>, Tombstone>,
     /// Items merged from another side that are unchanged since: their version here, and their original version. Not
     /// replicated: only this node has this information.
     brought: BTreeMap<Box<[u8]>, (Version, Version)>,
@@ -29,14 +29,14 @@ pub struct Parting {
 
 /// A tombstone: the record of a removed key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tomb {
+pub struct Tombstone {
     pub version: Version,
     /// True if the key expired or was evicted, and had not changed since the split: then it also goes away on the
     /// other side by itself.
     pub by_itself: bool,
 }
 
-impl Parting {
+impl DivergenceLog {
     /// Returns the slot's version at the split.
     pub fn at(&self) -> Version {
         self.at
@@ -52,7 +52,7 @@ impl Parting {
         self.emptied_at
     }
 
-    pub fn tomb(&self, key: &[u8]) -> Option<Tomb> {
+    pub fn tomb(&self, key: &[u8]) -> Option<Tombstone> {
         self.tombs.get(key).copied()
     }
 
@@ -67,7 +67,7 @@ impl Parting {
     }
 
     /// Returns the tombstones in the order of their keys, starting after the key `after`.
-    pub fn tombs(&self, after: Option<&[u8]>) -> impl Iterator<Item = (&[u8], Tomb)> {
+    pub fn tombs(&self, after: Option<&[u8]>) -> impl Iterator<Item = (&[u8], Tombstone)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let tombs = self.tombs.range::<[u8], _>((from, Bound::Unbounded));
         tombs.map(|(key, tomb)| (&**key, *tomb))
@@ -94,7 +94,7 @@ impl Parting {
         self.bytes
     }
 
-    fn bury(&mut self, key: &[u8], tomb: Tomb) {
+    fn bury(&mut self, key: &[u8], tomb: Tombstone) {
         if self.tombs.insert(key.into(), tomb).is_none() {
             self.bytes += TOMB_BYTES + key.len();
         }
@@ -114,7 +114,7 @@ impl Parting {
 }
 
 impl SlotTable {
-    pub fn parting(&self) -> Option<&Parting> {
+    pub fn parting(&self) -> Option<&DivergenceLog> {
         self.parting.as_deref()
     }
 
@@ -122,7 +122,8 @@ impl SlotTable {
     pub fn part(&mut self, at: Version) {
         if self.parting.is_none() {
             // Removals before this moment are unknown.
-            let parting = Parting { at, complete_from: self.version, ..Parting::default() };
+            let parting =
+                DivergenceLog { at, complete_from: self.version, ..DivergenceLog::default() };
             self.parting = Some(Box::new(parting));
         }
     }
@@ -145,7 +146,7 @@ impl SlotTable {
                     parting.bytes += TOMB_BYTES + key.bytes().len();
                 }
             }
-            (None, Some(tomb)) => parting.bury(key.bytes(), Tomb { version: made, ..tomb }),
+            (None, Some(tomb)) => parting.bury(key.bytes(), Tombstone { version: made, ..tomb }),
             (None, None) => {}
         }
     }
@@ -172,7 +173,7 @@ impl SlotTable {
         while !input.0.is_empty() {
             let version = Version(input.u64()?);
             let by_itself = input.flag()?;
-            parting.bury(input.bytes()?, Tomb { version, by_itself });
+            parting.bury(input.bytes()?, Tombstone { version, by_itself });
         }
         Ok(Applied { grown_bytes: self.parting_bytes() - before, ..Applied::default() })
     }
@@ -201,7 +202,7 @@ impl SlotTable {
         self.remember(|parting| {
             let is_changed = was > parting.at;
             let by_itself = !is_changed && cause != Cause::Deleted;
-            parting.bury(key, Tomb { version: now, by_itself });
+            parting.bury(key, Tombstone { version: now, by_itself });
         })
     }
 
@@ -221,7 +222,7 @@ impl SlotTable {
     }
 
     #[inline]
-    fn remember(&mut self, edit: impl FnOnce(&mut Parting)) -> i64 {
+    fn remember(&mut self, edit: impl FnOnce(&mut DivergenceLog)) -> i64 {
         let Some(parting) = &mut self.parting else { return 0 };
         let before = parting.bytes() as i64;
         edit(parting);

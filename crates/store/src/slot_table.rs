@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::index::{At, Index};
 use crate::item::ItemRef;
-use crate::{Key, Parting, Touch, UnixMillis, Value, Version};
+use crate::{DivergenceLog, Key, Touch, UnixMillis, Value, Version};
 
 /// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
 /// ever copied under a slot's lock.
@@ -26,7 +26,7 @@ pub struct SlotTable {
     /// The items' memory in the allocator.
     pub(crate) item_bytes: usize,
     /// Present while another side of the cluster may have continued after a split.
-    pub(crate) parting: Option<Box<Parting>>,
+    pub(crate) parting: Option<Box<DivergenceLog>>,
 }
 
 /// A time later than any expiry.

@@ -2,8 +2,8 @@
 //! text. Prints the resident size that the system reports; `cargo bench -p timers --bench memory`.
 
 use timers::{
-    Action, Callback, Epoch, HttpTarget, Input, Member, Moment, NodeId, Now, ReplicationFactor,
-    RequestId, Retry, Settings, Span, Spec, Timers, Wish,
+    Action, Callback, Epoch, HttpTarget, Input, Member, Moment, Now, Peer, ReplicationFactor,
+    RequestId, Retry, Spec, TimeSpan, TimerSettings, Timers, Wish,
 };
 
 const TIMERS: u64 = 1_000_000;
@@ -19,20 +19,20 @@ fn spec(number: u64) -> Spec {
     let uri = format!("http://10.0.0.{}:8080/callbacks/orders", number % 250);
     let target = HttpTarget::parse(&uri).expect("a good URI");
     let opaque = format!("{{\"order\":{number},\"step\":\"payment\"}}");
-    let interval = Span(60_000 + number % 86_400_000);
+    let interval = TimeSpan(60_000 + number % 86_400_000);
     Spec {
         tags: Vec::new(),
         interval,
         repeat_for: interval,
-        callback: Callback::Http { target, opaque, timeout: Span::from_secs(2) },
+        callback: Callback::Http { target, opaque, timeout: TimeSpan::from_secs(2) },
         retry: Retry::NONE,
     }
 }
 
 fn main() {
     let now = Now { moment: Moment(0), wall: 0 };
-    let me = NodeId { id: 1, boot: 1 };
-    let mut node = Timers::new(me, 1, now, Settings::default());
+    let me = Peer { id: 1, boot: 1 };
+    let mut node = Timers::new(me, 1, now, TimerSettings::default());
     let mut actions: Vec<Action> = Vec::new();
     let members = vec![Member { id: me, name: "10.0.0.1:6379".into(), weight: 1 }];
     node.handle(now, Input::Lease { until: Moment(u64::MAX) }, &mut actions);

@@ -7,12 +7,12 @@
 use std::collections::BTreeSet;
 
 use crate::core::Timers;
-use crate::ids::{Moment, NodeId, ReplicationFactor, Sequence, Span, TimerId, Version};
-use crate::input::{AGAIN_AFTER, Action, Answer, REQUEST_WITHIN, Refusal, Rule};
+use crate::ids::{Moment, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerVersion};
+use crate::input::{AGAIN_AFTER, Action, REQUEST_WITHIN, TimerAnswer, TimerRefusal, TimerRule};
 use crate::message::{
-    Change, ChangeResult, Done, LookAgain, Message, Propose, RequestId, Store, Stored,
+    ChangeResult, Done, LookAgain, Message, Propose, RequestId, Store, Stored, TimerChange,
 };
-use crate::record::{Life, Progress, Record};
+use crate::record::{Life, Record, TimerState};
 use crate::spec::Spec;
 use crate::table::{Entry, tombstone_life};
 
@@ -23,7 +23,7 @@ const PARKED_MAX: usize = 10_000;
 /// A client's change, at the node it was sent to.
 pub(crate) struct Coordinated {
     id: TimerId,
-    change: Change,
+    change: TimerChange,
     pub(crate) asked_at: Moment,
     again_at: Moment,
 }
@@ -37,10 +37,10 @@ impl Coordinated {
 /// A change in progress, at the primary.
 pub(crate) struct Numbered {
     /// The requests to answer, mostly one.
-    asked_by: Vec<(NodeId, RequestId)>,
+    asked_by: Vec<(Peer, RequestId)>,
     sequence: Sequence,
     /// Nodes that have not acknowledged it.
-    missing: BTreeSet<NodeId>,
+    missing: BTreeSet<Peer>,
     deadline: Moment,
     again_at: Moment,
 }
@@ -55,19 +55,19 @@ impl Timers {
     }
 
     pub(crate) fn put(&mut self, request: RequestId, id: TimerId, spec: Spec) {
-        self.coordinate(request, id, Change::Set(spec));
+        self.coordinate(request, id, TimerChange::Set(spec));
     }
 
     pub(crate) fn delete(&mut self, request: RequestId, id: TimerId) {
-        self.coordinate(request, id, Change::Delete);
+        self.coordinate(request, id, TimerChange::Delete);
     }
 
-    fn coordinate(&mut self, request: RequestId, id: TimerId, change: Change) {
+    fn coordinate(&mut self, request: RequestId, id: TimerId, change: TimerChange) {
         if self.coordinated.len() >= self.settings.requests_max {
-            return self.refuse(request, Refusal::Busy);
+            return self.refuse(request, TimerRefusal::Busy);
         }
         if self.members.replicas(id).is_empty() {
-            return self.refuse(request, Refusal::NotReady);
+            return self.refuse(request, TimerRefusal::NotReady);
         }
         let asked_at = self.moment();
         let again_at = asked_at + AGAIN_AFTER;
@@ -112,8 +112,8 @@ impl Timers {
         }
         let Some(asked) = self.coordinated.remove(&done.request) else { return };
         match done.result {
-            ChangeResult::Kept => self.answer(done.request, Answer::Done(asked.id)),
-            ChangeResult::Full => self.refuse(done.request, Refusal::Full),
+            ChangeResult::Kept => self.answer(done.request, TimerAnswer::Done(asked.id)),
+            ChangeResult::Full => self.refuse(done.request, TimerRefusal::Full),
         }
     }
 
@@ -129,25 +129,25 @@ impl Timers {
         for (request, is_over) in due {
             if is_over {
                 self.coordinated.remove(&request);
-                self.refuse(request, Refusal::Unknown);
+                self.refuse(request, TimerRefusal::Unknown);
             } else {
                 self.propose(request);
             }
         }
     }
 
-    pub(crate) fn answer(&mut self, request: RequestId, answer: Answer) {
+    pub(crate) fn answer(&mut self, request: RequestId, answer: TimerAnswer) {
         self.out.push(Action::Answer { request, answer });
     }
 
-    pub(crate) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
-        self.answer(request, Answer::Refused(refusal));
+    pub(crate) fn refuse(&mut self, request: RequestId, refusal: TimerRefusal) {
+        self.answer(request, TimerAnswer::Refused(refusal));
     }
 }
 
 // The primary: numbers the change, sends it to all replicas, answers when all have it.
 impl Timers {
-    pub(crate) fn on_propose(&mut self, from: NodeId, propose: Propose) {
+    pub(crate) fn on_propose(&mut self, from: Peer, propose: Propose) {
         let is_primary = self.members.replicas(propose.id).first() == Some(&self.me);
         if propose.epoch != self.members.epoch() || !is_primary {
             return self.say_look_again(from, propose.request);
@@ -177,7 +177,7 @@ impl Timers {
         }
     }
 
-    fn say_look_again(&mut self, to: NodeId, request: RequestId) {
+    fn say_look_again(&mut self, to: Peer, request: RequestId) {
         let look_again = LookAgain { request, epoch: self.members.epoch() };
         if to == self.me {
             self.on_look_again(&look_again);
@@ -186,12 +186,12 @@ impl Timers {
         }
     }
 
-    fn number(&mut self, coordinator: NodeId, propose: Propose) {
+    fn number(&mut self, coordinator: Peer, propose: Propose) {
         let Propose { request, id, change, .. } = propose;
         let known = self.table.get(id).map(Entry::progress);
         if known.is_none() {
             // Once all timers are handed over, this node knows every timer it is the primary of.
-            if change == Change::Delete && self.unsettled().is_empty() && self.has_lease() {
+            if change == TimerChange::Delete && self.unsettled().is_empty() && self.has_lease() {
                 return self.say_done(coordinator, request, ChangeResult::Kept);
             }
             if self.table.len() >= self.settings.timers_max {
@@ -215,7 +215,7 @@ impl Timers {
     }
 
     /// Returns the state of a timer after a change.
-    fn next_record(&self, id: TimerId, known: Progress, change: Change) -> Record {
+    fn next_record(&self, id: TimerId, known: TimerState, change: TimerChange) -> Record {
         let epoch = self.members.epoch();
         let number = self.now.wall.max(known.version.number + 1);
         // A callback in progress uses this number; the changed timer begins with the next one.
@@ -224,42 +224,42 @@ impl Timers {
         let interval = self.table.get(id).map_or_else(Default::default, |entry| entry.interval);
         let forget_in = tombstone_life(interval, self.table.tombstones());
         let life = match change {
-            Change::Delete => Life::Ended { forget_in },
-            Change::Set(spec) if spec.pops() == 0 => Life::Ended { forget_in },
-            Change::Set(spec) => {
-                let (left, due_in, quiet_for) = (spec.pops(), spec.interval, Span::ZERO);
+            TimerChange::Delete => Life::Ended { forget_in },
+            TimerChange::Set(spec) if spec.pops() == 0 => Life::Ended { forget_in },
+            TimerChange::Set(spec) => {
+                let (left, due_in, quiet_for) = (spec.pops(), spec.interval, TimeSpan::ZERO);
                 Life::Pending { left, due_in, quiet_for, spec }
             }
         };
         // A change made on the other side of a split may have a later epoch.
         let epoch = epoch.max(known.version.epoch);
-        let epoch = if self.keeps(Rule::EpochFirst) { epoch } else { Default::default() };
-        Record { id, version: Version { epoch, number }, sequence, life }
+        let epoch = if self.keeps(TimerRule::EpochFirst) { epoch } else { Default::default() };
+        Record { id, version: TimerVersion { epoch, number }, sequence, life }
     }
 
     /// Returns the nodes that must have a change before it is answered: the replicas, and those that may still
     /// hold the timer from before and would pop it.
-    fn wait_set(&self, id: TimerId) -> BTreeSet<NodeId> {
-        let mut nodes: BTreeSet<NodeId> = self.others(id).into_iter().collect();
-        if self.keeps(Rule::TellFormers) {
+    fn wait_set(&self, id: TimerId) -> BTreeSet<Peer> {
+        let mut nodes: BTreeSet<Peer> = self.others(id).into_iter().collect();
+        if self.keeps(TimerRule::TellFormers) {
             nodes.extend(self.unsettled());
         }
         nodes
     }
 
-    fn store_at(&mut self, nodes: &BTreeSet<NodeId>, record: &Record) {
+    fn store_at(&mut self, nodes: &BTreeSet<Peer>, record: &Record) {
         let epoch = self.members.epoch();
         for node in nodes {
             self.send(*node, Message::Store(Store { epoch, record: record.clone() }));
         }
     }
 
-    pub(crate) fn on_stored(&mut self, from: NodeId, stored: &Stored) {
+    pub(crate) fn on_stored(&mut self, from: Peer, stored: &Stored) {
         if stored.epoch != self.members.epoch() {
             return; // From an earlier list; the change has restarted under this one.
         }
         let mut known = Sequence::default();
-        let first = (stored.id, Version::default());
+        let first = (stored.id, TimerVersion::default());
         for (_, numbered) in self.numbered.range_mut(first..=(stored.id, stored.version)) {
             numbered.missing.remove(&from);
             if stored.was > numbered.sequence {
@@ -283,7 +283,7 @@ impl Timers {
         record.sequence = known;
         record.version.number += 1;
         let wait_set = self.wait_set(id);
-        let under_way: Vec<(TimerId, Version)> = self.numbered_of(id).collect();
+        let under_way: Vec<(TimerId, TimerVersion)> = self.numbered_of(id).collect();
         let mut asked_by = Vec::new();
         for key in under_way {
             asked_by.extend(self.numbered.remove(&key).expect("just seen").asked_by);
@@ -300,15 +300,15 @@ impl Timers {
         self.store_at(&wait_set, &record);
     }
 
-    fn numbered_of(&self, id: TimerId) -> impl Iterator<Item = (TimerId, Version)> {
-        let first = (id, Version::default());
+    fn numbered_of(&self, id: TimerId) -> impl Iterator<Item = (TimerId, TimerVersion)> {
+        let first = (id, TimerVersion::default());
         self.numbered.range(first..).map(|(key, _)| *key).take_while(move |(of, _)| *of == id)
     }
 
     fn finish_numbered_of(&mut self, id: TimerId) {
-        let waits = self.keeps(Rule::AnswerAfterAll);
-        let done = |key: &(TimerId, Version)| !waits || self.numbered[key].missing.is_empty();
-        let done: Vec<(TimerId, Version)> = self.numbered_of(id).filter(done).collect();
+        let waits = self.keeps(TimerRule::AnswerAfterAll);
+        let done = |key: &(TimerId, TimerVersion)| !waits || self.numbered[key].missing.is_empty();
+        let done: Vec<(TimerId, TimerVersion)> = self.numbered_of(id).filter(done).collect();
         // Without a lease this node may be out of the map without knowing it, and the change would not count.
         if !self.has_lease() {
             return;
@@ -364,7 +364,7 @@ impl Timers {
         }
     }
 
-    fn say_done(&mut self, to: NodeId, request: RequestId, result: ChangeResult) {
+    fn say_done(&mut self, to: Peer, request: RequestId, result: ChangeResult) {
         let done = Done { request, epoch: self.members.epoch(), result };
         if to == self.me {
             return self.on_done(&done);
@@ -376,7 +376,7 @@ impl Timers {
 
 // A replica, or a former holder.
 impl Timers {
-    pub(crate) fn on_store(&mut self, from: NodeId, store: &Store) {
+    pub(crate) fn on_store(&mut self, from: Peer, store: &Store) {
         if store.epoch != self.members.epoch() {
             return; // One of us does not have the latest list yet; the primary sends it again.
         }

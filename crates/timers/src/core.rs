@@ -12,22 +12,22 @@ use crate::change::{Coordinated, Numbered};
 use crate::dead::DeadLetters;
 use crate::finished::Finished;
 use crate::follow::Follower;
-use crate::ids::{Epoch, Moment, NodeId, Now, Span, TimerId, Version};
-use crate::input::{AGAIN_AFTER, Action, CallId, Input, Rule, Settings, Wish};
+use crate::ids::{Epoch, Moment, Now, Peer, TimeSpan, TimerId, TimerVersion};
+use crate::input::{AGAIN_AFTER, Action, CallId, Input, TimerRule, TimerSettings, Wish};
 use crate::lease::Lease;
 use crate::look::Looking;
 use crate::members::Members;
 use crate::message::{Message, Propose, RequestId, Stage};
 use crate::pop::{InFlight, Pop};
-use crate::record::{Life, Progress, Record};
+use crate::record::{Life, Record, TimerState};
 use crate::resync::Resync;
 use crate::stats::Stats;
-use crate::table::{Clock, Entry, Era, Place, STAGGER, Table};
+use crate::table::{Clock, Entry, Era, ReplicaRank, STAGGER, Table};
 
 /// The timers of a node, and everything in progress with them.
 pub struct Timers {
-    pub(crate) me: NodeId,
-    pub(crate) settings: Settings,
+    pub(crate) me: Peer,
+    pub(crate) settings: TimerSettings,
     pub(crate) now: Now,
     pub(crate) lease: Lease,
     /// The last moment at which this node was certainly in the map, before its present stay in it.
@@ -41,23 +41,23 @@ pub struct Timers {
     pub(crate) era: Era,
     pub(crate) table: Table,
     /// Every other member, and its progress with the epoch.
-    pub(crate) followers: BTreeMap<NodeId, Follower>,
+    pub(crate) followers: BTreeMap<Peer, Follower>,
     /// Clients' requests at this node that wait for a primary.
     pub(crate) coordinated: BTreeMap<RequestId, Coordinated>,
     /// Changes that this node has numbered as primary and that not all nodes have acknowledged.
-    pub(crate) numbered: BTreeMap<(TimerId, Version), Numbered>,
+    pub(crate) numbered: BTreeMap<(TimerId, TimerVersion), Numbered>,
     /// The requests behind the changes in `numbered` and `parked`.
-    pub(crate) under_way: BTreeSet<(NodeId, RequestId)>,
+    pub(crate) under_way: BTreeSet<(Peer, RequestId)>,
     /// Results of answered requests whose coordinator may repeat its proposal.
     pub(crate) finished: Finished,
     /// Proposals that wait until every member has entered the epoch.
-    pub(crate) parked: Vec<(NodeId, Propose)>,
+    pub(crate) parked: Vec<(Peer, Propose)>,
     /// Timers whose pop is in progress.
     pub(crate) pops: BTreeMap<TimerId, Pop>,
     /// Timers that this node has popped recently.
     pub(crate) told_lately: VecDeque<(TimerId, Moment)>,
     /// Timers that other nodes are calling for now: their progress, and until when they are left to those nodes.
-    pub(crate) left_to_others: BTreeMap<TimerId, (Progress, Moment)>,
+    pub(crate) left_to_others: BTreeMap<TimerId, (TimerState, Moment)>,
     pub(crate) calls: Calls,
     pub(crate) in_flight: BTreeMap<CallId, InFlight>,
     pub(crate) next_call: u64,
@@ -74,7 +74,7 @@ pub struct Timers {
 
 impl Timers {
     /// Creates a node's timers. `seed` must differ between nodes and between boots: ids are drawn from it.
-    pub fn new(me: NodeId, seed: u64, now: Now, settings: Settings) -> Timers {
+    pub fn new(me: Peer, seed: u64, now: Now, settings: TimerSettings) -> Timers {
         Timers {
             me,
             settings,
@@ -151,8 +151,8 @@ impl Timers {
     pub fn kept(&self) -> impl Iterator<Item = (TimerId, u8)> {
         let pending = self.table.after(None).filter(|entry| entry.is_pending());
         pending.filter_map(|entry| match entry.place {
-            Place::Replica(place) => Some((entry.id(), place)),
-            Place::Former(_) => None,
+            ReplicaRank::Replica(place) => Some((entry.id(), place)),
+            ReplicaRank::Former(_) => None,
         })
     }
 
@@ -186,7 +186,7 @@ impl Timers {
         }
     }
 
-    fn on_message(&mut self, from: NodeId, message: Message) {
+    fn on_message(&mut self, from: Peer, message: Message) {
         match message {
             Message::Hello(m) => self.on_hello(from, &m),
             Message::Propose(m) => self.on_propose(from, m),
@@ -205,7 +205,7 @@ impl Timers {
             Message::Fill(m) => self.on_fill(from, m),
             Message::Filled(m) => self.on_filled(from, &m),
             Message::Look(m) => self.on_look(from, &m),
-            Message::Seen(m) => self.on_seen(from, m),
+            Message::LookReply(m) => self.on_seen(from, m),
         }
     }
 
@@ -253,28 +253,32 @@ impl Timers {
         self.lease.is_valid(self.now.moment)
     }
 
-    pub(crate) fn keeps(&self, rule: Rule) -> bool {
+    pub(crate) fn keeps(&self, rule: TimerRule) -> bool {
         !cfg!(debug_assertions) || self.settings.broken != Some(rule)
     }
 
-    pub(crate) fn send(&mut self, to: NodeId, message: Message) {
+    pub(crate) fn send(&mut self, to: Peer, message: Message) {
         self.out.push(Action::Send { to, message });
     }
 
     /// Returns the other nodes that keep a timer.
-    pub(crate) fn others(&self, id: TimerId) -> Vec<NodeId> {
+    pub(crate) fn others(&self, id: TimerId) -> Vec<Peer> {
         let mut replicas = self.members.replicas(id);
         replicas.retain(|node| *node != self.me);
         replicas
     }
 
     /// Returns this node's place for a timer by the present list of members; a former holder keeps its old place.
-    pub(crate) fn place(&self, id: TimerId, before: Option<Place>) -> Place {
+    pub(crate) fn place(&self, id: TimerId, before: Option<ReplicaRank>) -> ReplicaRank {
         let place = self.members.replicas(id).iter().position(|node| *node == self.me);
         match (place, before) {
-            (Some(place), _) => Place::Replica(u8::try_from(place).expect("a factor is a byte")),
-            (None, Some(Place::Replica(place) | Place::Former(place))) => Place::Former(place),
-            (None, None) => Place::Former(0),
+            (Some(place), _) => {
+                ReplicaRank::Replica(u8::try_from(place).expect("a factor is a byte"))
+            }
+            (None, Some(ReplicaRank::Replica(place) | ReplicaRank::Former(place))) => {
+                ReplicaRank::Former(place)
+            }
+            (None, None) => ReplicaRank::Former(0),
         }
     }
 
@@ -287,7 +291,7 @@ impl Timers {
         if known.is_some_and(|entry| entry.progress() >= record.progress()) {
             return;
         }
-        if matches!(record.life, Life::Ended { .. }) && !self.keeps(Rule::Tombstones) {
+        if matches!(record.life, Life::Ended { .. }) && !self.keeps(TimerRule::Tombstones) {
             return self.forget(record.id);
         }
         let place = self.place(record.id, known.map(|entry| entry.place));
@@ -306,7 +310,7 @@ impl Timers {
         let until = [
             self.table.moment_of(record.id),
             left.map(|(_, until)| *until),
-            (quiet_for > Span::ZERO).then(|| now + quiet_for + STAGGER),
+            (quiet_for > TimeSpan::ZERO).then(|| now + quiet_for + STAGGER),
         ];
         if let Some(until) = until.into_iter().flatten().max() {
             self.table.postpone(record.id, until);

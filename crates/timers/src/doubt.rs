@@ -6,13 +6,13 @@
 use std::collections::BTreeSet;
 
 use crate::core::Timers;
-use crate::ids::{Moment, NodeId, TimerId};
+use crate::ids::{Moment, Peer, TimerId};
 use crate::input::ANSWER_WITHIN;
 use crate::message::{Answered, Ask, Known, Message};
 use crate::pop::{Phase, Pop};
-use crate::record::Progress;
+use crate::record::TimerState;
 use crate::spec::CALL_TIMEOUT_DEFAULT;
-use crate::table::{Place, STAGGER, TOMBSTONE_MIN};
+use crate::table::{ReplicaRank, STAGGER, TOMBSTONE_MIN};
 
 /// Maximum number of timers left to other nodes that call for them, for a short time each.
 const LEFT_TO_OTHERS_MAX: usize = 10_000;
@@ -20,11 +20,11 @@ const LEFT_TO_OTHERS_MAX: usize = 10_000;
 /// The answers so far. An answer with a later state ends the asking at once.
 #[derive(Default)]
 pub(crate) struct Asking {
-    waiting: BTreeSet<NodeId>,
+    waiting: BTreeSet<Peer>,
     /// Nodes that have the timer, with no more progress than we do.
-    held_by: BTreeSet<NodeId>,
+    held_by: BTreeSet<Peer>,
     /// Nodes that do not know the timer.
-    unknown_to: BTreeSet<NodeId>,
+    unknown_to: BTreeSet<Peer>,
     /// True if another node follows a later list of members: ours is no basis for a decision.
     behind: bool,
 }
@@ -36,7 +36,7 @@ impl Timers {
         // A timer kept through an absence may be at any node by now.
         let is_unsure = entry.era.stay != self.era.stay;
         let asked = if is_unsure { self.members.all().to_vec() } else { self.others(id) };
-        let waiting: BTreeSet<NodeId> = asked.into_iter().filter(|node| *node != self.me).collect();
+        let waiting: BTreeSet<Peer> = asked.into_iter().filter(|node| *node != self.me).collect();
         let epoch = self.members.epoch();
         for node in &waiting {
             self.send(*node, Message::Ask(Ask { epoch, id, progress }));
@@ -50,7 +50,7 @@ impl Timers {
         }
     }
 
-    pub(crate) fn on_ask(&mut self, from: NodeId, ask: &Ask) {
+    pub(crate) fn on_ask(&mut self, from: Peer, ask: &Ask) {
         let entry = self.table.get(ask.id);
         let is_newer = entry.is_some_and(|entry| entry.progress() > ask.progress);
         // Two nodes that are both in doubt would confirm each other.
@@ -72,7 +72,7 @@ impl Timers {
 
     /// Records that another node calls for a timer. If we do not have it yet, or with less progress, and
     /// receive it now, we must not call as well.
-    pub(crate) fn leave_to_others(&mut self, id: TimerId, progress: Progress, until: Moment) {
+    pub(crate) fn leave_to_others(&mut self, id: TimerId, progress: TimerState, until: Moment) {
         let now = self.moment();
         if self.left_to_others.len() >= LEFT_TO_OTHERS_MAX {
             self.left_to_others.retain(|_, (_, until)| *until > now);
@@ -82,7 +82,7 @@ impl Timers {
         }
     }
 
-    pub(crate) fn on_answered(&mut self, from: NodeId, answered: Answered) {
+    pub(crate) fn on_answered(&mut self, from: Peer, answered: Answered) {
         let id = answered.id;
         let epoch = self.members.epoch();
         let Some(pop) = self.pops.get_mut(&id) else { return };
@@ -120,7 +120,7 @@ impl Timers {
             self.pops.remove(&id);
             return self.table.postpone(id, turn);
         }
-        let Place::Former(old) = place else { return self.call(id) };
+        let ReplicaRank::Former(old) = place else { return self.call(id) };
         let replicas = self.members.replicas(id);
         let last_turn = due + STAGGER.times(replicas.len() as u64);
         if self.moment() >= last_turn {

@@ -5,8 +5,8 @@
 //! doubt. `change.rs` waits for the first, and uses the second to decide which nodes a change must reach.
 
 use crate::core::Timers;
-use crate::ids::{Epoch, NodeId};
-use crate::input::Rule;
+use crate::ids::{Epoch, Peer};
+use crate::input::TimerRule;
 use crate::members::Members;
 use crate::message::{Hello, Message, Stage};
 use crate::resync::Basis;
@@ -80,11 +80,11 @@ impl Timers {
 
     fn keep_followers(&mut self) {
         let others = self.members.all().iter().filter(|node| **node != self.me);
-        let known = |node: &NodeId| self.followers.get(node).copied().unwrap_or_default();
+        let known = |node: &Peer| self.followers.get(node).copied().unwrap_or_default();
         self.followers = others.map(|node| (*node, known(node))).collect();
     }
 
-    pub(crate) fn on_hello(&mut self, from: NodeId, hello: &Hello) {
+    pub(crate) fn on_hello(&mut self, from: Peer, hello: &Hello) {
         if hello.answer {
             let mine = self.hello();
             self.send(from, Message::Hello(mine));
@@ -105,16 +105,16 @@ impl Timers {
     /// Returns whether no member accepts anything under an earlier epoch any more.
     pub(crate) fn all_entered(&self) -> bool {
         let epoch = self.members.epoch();
-        let entered = |node: &NodeId| {
+        let entered = |node: &Peer| {
             *node == self.me || self.followers.get(node).is_some_and(|f| f.entered >= epoch)
         };
-        self.members.all().iter().all(entered) || !self.keeps(Rule::WaitForEntered)
+        self.members.all().iter().all(entered) || !self.keeps(TimerRule::WaitForEntered)
     }
 
     /// Returns the members that may hold timers they do not keep, and so must learn of changes to them.
-    pub(crate) fn unsettled(&self) -> Vec<NodeId> {
+    pub(crate) fn unsettled(&self) -> Vec<Peer> {
         let epoch = self.members.epoch();
-        let open = |node: &&NodeId| {
+        let open = |node: &&Peer| {
             self.followers.get(*node).is_none_or(|follower| !follower.is_done(epoch))
         };
         let others = self.members.all().iter().filter(|node| **node != self.me);
@@ -125,7 +125,7 @@ impl Timers {
     pub(crate) fn all_handed_over(&self) -> bool {
         let epoch = self.members.epoch();
         let mut others = self.members.all().iter().filter(|node| **node != self.me);
-        let has = |node: &NodeId| {
+        let has = |node: &Peer| {
             let follower = self.followers.get(node);
             follower.is_some_and(|follower| follower.has_reached(Stage::Doubts, epoch))
         };
@@ -135,7 +135,7 @@ impl Timers {
     /// Tells all members this node's epoch and stage.
     pub(crate) fn greet(&mut self) {
         let hello = self.hello();
-        let others: Vec<NodeId> = self.followers.keys().copied().collect();
+        let others: Vec<Peer> = self.followers.keys().copied().collect();
         for node in others {
             self.send(node, Message::Hello(hello.clone()));
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// One incarnation of a node: the timers it held and the changes it acknowledged are valid only for its boot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct NodeId {
+pub struct Peer {
     pub id: u64,
     pub boot: u64,
 }
@@ -23,7 +23,7 @@ pub struct Moment(pub u64);
 
 /// A length of time in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
-pub struct Span(pub u64);
+pub struct TimeSpan(pub u64);
 
 /// The current time, passed to a node with every input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +38,7 @@ pub struct Now {
 /// The version of a timer; the greater one is the later. A change numbered under a later epoch beats all
 /// changes of an earlier one, so that a primary that has not heard of its successor cannot overrule it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
-pub struct Version {
+pub struct TimerVersion {
     pub epoch: Epoch,
     /// The primary's wall clock, or one more than the last number if that is greater.
     pub number: u64,
@@ -59,46 +59,46 @@ pub struct TimerId {
     pub factor: ReplicationFactor,
 }
 
-impl Span {
-    pub const ZERO: Span = Span(0);
+impl TimeSpan {
+    pub const ZERO: TimeSpan = TimeSpan(0);
 
-    pub const fn from_secs(secs: u64) -> Span {
-        Span(secs * 1000)
+    pub const fn from_secs(secs: u64) -> TimeSpan {
+        TimeSpan(secs * 1000)
     }
 
     #[must_use]
-    pub fn times(self, count: u64) -> Span {
-        Span(self.0.saturating_mul(count))
+    pub fn times(self, count: u64) -> TimeSpan {
+        TimeSpan(self.0.saturating_mul(count))
     }
 }
 
 impl Moment {
     /// Returns the time until `later`; zero if that has passed.
-    pub fn until(self, later: Moment) -> Span {
-        Span(later.0.saturating_sub(self.0))
+    pub fn until(self, later: Moment) -> TimeSpan {
+        TimeSpan(later.0.saturating_sub(self.0))
     }
 }
 
-impl Add<Span> for Moment {
+impl Add<TimeSpan> for Moment {
     type Output = Moment;
 
-    fn add(self, span: Span) -> Moment {
+    fn add(self, span: TimeSpan) -> Moment {
         Moment(self.0.saturating_add(span.0))
     }
 }
 
-impl Add for Span {
-    type Output = Span;
+impl Add for TimeSpan {
+    type Output = TimeSpan;
 
-    fn add(self, other: Span) -> Span {
-        Span(self.0.saturating_add(other.0))
+    fn add(self, other: TimeSpan) -> TimeSpan {
+        TimeSpan(self.0.saturating_add(other.0))
     }
 }
 
 impl Sub for Moment {
-    type Output = Span;
+    type Output = TimeSpan;
 
-    fn sub(self, earlier: Moment) -> Span {
+    fn sub(self, earlier: Moment) -> TimeSpan {
         earlier.until(self)
     }
 }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_change_of_a_later_epoch_beats_any_number_of_an_earlier_one() {
-        let early = Version { epoch: Epoch(3), number: u64::MAX };
-        assert!(early < Version { epoch: Epoch(4), number: 0 });
+        let early = TimerVersion { epoch: Epoch(3), number: u64::MAX };
+        assert!(early < TimerVersion { epoch: Epoch(4), number: 0 });
     }
 }

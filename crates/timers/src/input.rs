@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::calls::CallLimits;
 use crate::dead::DeadLetter;
-use crate::ids::{Epoch, Moment, NodeId, ReplicationFactor, Sequence, Span, TimerId};
+use crate::ids::{Epoch, Moment, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId};
 use crate::members::Member;
 use crate::message::{Message, RequestId, Sight};
 use crate::record::Record;
@@ -26,7 +26,7 @@ pub enum Input {
         wish: Wish,
     },
     Peer {
-        from: NodeId,
+        from: Peer,
         message: Message,
     },
     CallEnded {
@@ -61,12 +61,12 @@ pub struct CallId(pub u64);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     Send {
-        to: NodeId,
+        to: Peer,
         message: Message,
     },
     Answer {
         request: RequestId,
-        answer: Answer,
+        answer: TimerAnswer,
     },
     /// Make the callback, and report its result within its timeout.
     Call(Call),
@@ -84,14 +84,14 @@ pub struct Call {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum TimerAnswer {
     /// Every replica has the change.
     Done(TimerId),
     Timer(Option<Box<Record>>),
     Page(Seen<Page>),
     Stats(Seen<Box<Stats>>),
     Dead(Seen<Vec<DeadLetter>>),
-    Refused(Refusal),
+    Refused(TimerRefusal),
 }
 
 /// Pending timers in the order of their ids, as many as requested or as fit.
@@ -111,7 +111,7 @@ pub struct Seen<T> {
 
 /// The reason why a request was not done, and its effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum TimerRefusal {
     /// No member of the map keeps timers, or no map is known yet. Nothing was changed.
     NotReady,
     /// Too many requests are waiting already. Nothing was changed.
@@ -124,23 +124,25 @@ pub enum Refusal {
     Unseen,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for TimerRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Refusal::NotReady => "this node is not in a cluster yet; nothing was changed",
-            Refusal::Busy => "too many requests wait; nothing was changed",
-            Refusal::Full => "the node that would keep this timer is full; nothing was changed",
-            Refusal::Unknown => {
+            TimerRefusal::NotReady => "this node is not in a cluster yet; nothing was changed",
+            TimerRefusal::Busy => "too many requests wait; nothing was changed",
+            TimerRefusal::Full => {
+                "the node that would keep this timer is full; nothing was changed"
+            }
+            TimerRefusal::Unknown => {
                 "a replica did not answer in time; it may have been done, or may be yet"
             }
-            Refusal::Unseen => "a node that may keep this timer did not answer in time",
+            TimerRefusal::Unseen => "a node that may keep this timer did not answer in time",
         })
     }
 }
 
 /// Settings of the operator, and the rule that the simulator breaks on purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
+pub struct TimerSettings {
     pub calls: CallLimits,
     /// A primary that holds this many timers and tombstones accepts no new ones. Timers handed over by other nodes
     /// are always accepted: they were promised.
@@ -148,12 +150,12 @@ pub struct Settings {
     /// Maximum number of requests that wait for replicas at their coordinator.
     pub requests_max: usize,
     /// A rule that a test disables. A release build keeps all rules.
-    pub broken: Option<Rule>,
+    pub broken: Option<TimerRule>,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for TimerSettings {
+    fn default() -> TimerSettings {
+        TimerSettings {
             calls: CallLimits::default(),
             timers_max: 10_000_000,
             requests_max: 10_000,
@@ -164,7 +166,7 @@ impl Default for Settings {
 
 /// Rules that the simulator disables one by one, to check that it notices. Only builds with debug assertions can.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rule {
+pub enum TimerRule {
     /// A former holder keeps a timer until every new replica has acknowledged it.
     LetGoAfterAck,
     /// A change is answered when all replicas have it.
@@ -186,14 +188,14 @@ pub enum Rule {
 }
 
 /// Interval between retries to a silent peer.
-pub(crate) const AGAIN_AFTER: Span = Span(200);
+pub(crate) const AGAIN_AFTER: TimeSpan = TimeSpan(200);
 /// Time after which a client is told that the outcome is unknown.
-pub(crate) const REQUEST_WITHIN: Span = Span::from_secs(10);
+pub(crate) const REQUEST_WITHIN: TimeSpan = TimeSpan::from_secs(10);
 /// Time after which a client gets the result collected so far.
-pub(crate) const LOOK_WITHIN: Span = Span::from_secs(2);
+pub(crate) const LOOK_WITHIN: TimeSpan = TimeSpan::from_secs(2);
 /// Time that other nodes have to answer a doubt before a pop.
-pub(crate) const ANSWER_WITHIN: Span = Span::from_secs(1);
+pub(crate) const ANSWER_WITHIN: TimeSpan = TimeSpan::from_secs(1);
 /// Delay beyond which a node asks whether another node has popped in the meantime.
-pub(crate) const LATE: Span = Span::from_secs(2);
+pub(crate) const LATE: TimeSpan = TimeSpan::from_secs(2);
 /// Maximum number of timers on a page of a list.
 pub(crate) const PAGE_MAX: u32 = 1000;

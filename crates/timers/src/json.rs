@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::ids::{ReplicationFactor, Span, TimerId};
+use crate::ids::{ReplicationFactor, TimeSpan, TimerId};
 use crate::spec::{
     BODY_BYTES_MAX, CALL_TIMEOUT_DEFAULT, CALL_TIMEOUT_MAX, COMMAND_WORDS_MAX, Callback,
     REPEATED_INTERVAL_MIN, RETRY_ATTEMPTS_MAX, RETRY_BACKOFF_MAX, Retry, SPAN_MAX, Spec,
@@ -89,11 +89,11 @@ pub fn shown(spec: &Spec, factor: ReplicationFactor) -> Value {
 }
 
 /// Returns whole seconds as an integer, as they were most likely sent.
-pub fn seconds(span: Span) -> Value {
+pub fn seconds(span: TimeSpan) -> Value {
     if span.0.is_multiple_of(1000) { json!(span.0 / 1000) } else { json!(span.0 as f64 / 1000.0) }
 }
 
-fn timing(root: &Map<String, Value>) -> Checked<(Span, Span)> {
+fn timing(root: &Map<String, Value>) -> Checked<(TimeSpan, TimeSpan)> {
     let Some(timing) = object(root, "timing", "timing")? else {
         return bad("timing.interval is missing");
     };
@@ -102,11 +102,11 @@ fn timing(root: &Map<String, Value>) -> Checked<(Span, Span)> {
     };
     let repeat = span(timing, "repeat-for", "timing.repeat-for", SPAN_MAX)?;
     let repeat_for = repeat.unwrap_or(interval);
-    if interval == Span::ZERO && repeat_for != Span::ZERO {
+    if interval == TimeSpan::ZERO && repeat_for != TimeSpan::ZERO {
         return bad("timing.interval is 0, and a timer that repeats needs an interval");
     }
     if repeat_for.0 >= interval.times(2).0
-        && Span::ZERO < interval
+        && TimeSpan::ZERO < interval
         && interval < REPEATED_INTERVAL_MIN
     {
         return bad("timing.interval must be at least 0.01 seconds in a timer that repeats");
@@ -141,7 +141,7 @@ fn http(callback: &Map<String, Value>) -> Checked<Callback> {
         HttpTarget::parse(uri).map_err(|why| BadTimer(format!("callback.http.uri {why}")))?;
     let opaque = text(http, "opaque", "callback.http.opaque")?.unwrap_or_default().to_owned();
     let timeout = span(http, "timeout", "callback.http.timeout", CALL_TIMEOUT_MAX)?;
-    if timeout == Some(Span::ZERO) {
+    if timeout == Some(TimeSpan::ZERO) {
         return bad("callback.http.timeout must be more than 0");
     }
     Ok(Callback::Http { target, opaque, timeout: timeout.unwrap_or(CALL_TIMEOUT_DEFAULT) })
@@ -237,7 +237,12 @@ fn text<'a>(parent: &'a Map<String, Value>, key: &str, path: &str) -> Checked<Op
     }
 }
 
-fn span(parent: &Map<String, Value>, key: &str, path: &str, most: Span) -> Checked<Option<Span>> {
+fn span(
+    parent: &Map<String, Value>,
+    key: &str,
+    path: &str,
+    most: TimeSpan,
+) -> Checked<Option<TimeSpan>> {
     let Some(value) = parent.get(key) else { return Ok(None) };
     let Some(secs) = value.as_f64().filter(|secs| *secs >= 0.0) else {
         return bad(format!("{path} must be a number of seconds, 0 or more"));
@@ -248,7 +253,7 @@ fn span(parent: &Map<String, Value>, key: &str, path: &str, most: Span) -> Check
     // Round up to the next millisecond, because a timer is never early; but 1.1 is 1100, although it is a
     // little more than that in binary.
     let micros = (secs * 1e6).round() as u64;
-    Ok(Some(Span(micros.div_ceil(1000))))
+    Ok(Some(TimeSpan(micros.div_ceil(1000))))
 }
 
 fn bad<T>(why: impl Into<String>) -> Checked<T> {

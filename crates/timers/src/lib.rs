@@ -35,12 +35,15 @@ pub use calls::CallLimits;
 pub use core::Timers;
 pub use dead::{DEAD_LETTERS_MAX, DeadLetter};
 pub use ids::{
-    Epoch, Moment, NodeId, NotAnId, Now, ReplicationFactor, Sequence, Span, TimerId, Version,
+    Epoch, Moment, NotAnId, Now, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerVersion,
 };
-pub use input::{Action, Answer, Call, CallId, Input, Page, Refusal, Rule, Seen, Settings, Wish};
+pub use input::{
+    Action, Call, CallId, Input, Page, Seen, TimerAnswer, TimerRefusal, TimerRule, TimerSettings,
+    Wish,
+};
 pub use members::{Member, Members};
 pub use message::{Message, RequestId, Sight};
-pub use record::{Life, Progress, Record};
+pub use record::{Life, Record, TimerState};
 pub use snapshot::{Parted, SnapshotError};
 pub use spec::{BODY_BYTES_MAX, Callback, Retry, Spec, Tag};
 pub use stats::{LATENESS_BOUNDS, Lateness, Stats};

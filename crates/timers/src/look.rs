@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use crate::core::Timers;
 use crate::dead::DeadLetter;
-use crate::ids::{Moment, NodeId, TimerId};
-use crate::input::{Answer, LOOK_WITHIN, PAGE_MAX, Page, Refusal, Seen};
-use crate::message::{Look, Message, Part, RequestId, Rest, Seen as SeenBy, Sight};
+use crate::ids::{Moment, Peer, TimerId};
+use crate::input::{LOOK_WITHIN, PAGE_MAX, Page, Seen, TimerAnswer, TimerRefusal};
+use crate::message::{Look, LookPart, LookReply, Message, RequestId, Rest, Sight};
 use crate::record::{Life, Record};
 use crate::stats::Stats;
-use crate::table::{Entry, Place};
+use crate::table::{Entry, ReplicaRank};
 
 /// Maximum size of the clients' data in one node's part of a page.
 const PART_BYTES_MAX: usize = 1 << 20;
@@ -18,7 +18,7 @@ const PART_BYTES_MAX: usize = 1 << 20;
 /// A query in progress.
 pub(crate) struct Looking {
     at: Sight,
-    waiting: BTreeSet<NodeId>,
+    waiting: BTreeSet<Peer>,
     found: Found,
     asked_at: Moment,
 }
@@ -42,13 +42,13 @@ struct Found {
 impl Timers {
     pub(crate) fn look(&mut self, request: RequestId, at: Sight) {
         if self.looking.len() >= self.settings.requests_max {
-            return self.refuse(request, Refusal::Busy);
+            return self.refuse(request, TimerRefusal::Busy);
         }
         let asked = match &at {
             Sight::Timer(id) => self.others(*id),
             Sight::Page { .. } | Sight::Stats | Sight::Dead => self.members.all().to_vec(),
         };
-        let waiting: BTreeSet<NodeId> = asked.into_iter().filter(|node| *node != self.me).collect();
+        let waiting: BTreeSet<Peer> = asked.into_iter().filter(|node| *node != self.me).collect();
         for node in &waiting {
             self.send(*node, Message::Look(Look { request, at: at.clone() }));
         }
@@ -68,7 +68,7 @@ impl Timers {
         };
         let open: Vec<(RequestId, TimerId)> = self.looking.iter().filter_map(for_one).collect();
         for (request, id) in open {
-            let waiting: BTreeSet<NodeId> = self.others(id).into_iter().collect();
+            let waiting: BTreeSet<Peer> = self.others(id).into_iter().collect();
             for node in &waiting {
                 self.send(*node, Message::Look(Look { request, at: Sight::Timer(id) }));
             }
@@ -77,12 +77,12 @@ impl Timers {
         }
     }
 
-    pub(crate) fn on_look(&mut self, from: NodeId, look: &Look) {
+    pub(crate) fn on_look(&mut self, from: Peer, look: &Look) {
         let part = self.part(&look.at);
-        self.send(from, Message::Seen(SeenBy { request: look.request, part }));
+        self.send(from, Message::LookReply(LookReply { request: look.request, part }));
     }
 
-    pub(crate) fn on_seen(&mut self, from: NodeId, seen: SeenBy) {
+    pub(crate) fn on_seen(&mut self, from: Peer, seen: LookReply) {
         let Some(looking) = self.looking.get_mut(&seen.request) else { return };
         if looking.waiting.remove(&from) {
             looking.found.add(seen.part);
@@ -91,33 +91,33 @@ impl Timers {
     }
 
     /// Returns this node's part of the result.
-    fn part(&self, at: &Sight) -> Part {
+    fn part(&self, at: &Sight) -> LookPart {
         let now = self.moment();
         match at {
             Sight::Timer(id) => {
                 let found = self.table.get(*id).map(|entry| entry.record(now));
-                Part::Timers(found.into_iter().collect(), Rest::None)
+                LookPart::Timers(found.into_iter().collect(), Rest::None)
             }
             Sight::Page { after, limit } => self.page(*after, *limit),
-            Sight::Stats => Part::Stats(Box::new(self.stats())),
-            Sight::Dead => Part::Dead(self.dead.all()),
+            Sight::Stats => LookPart::Stats(Box::new(self.stats())),
+            Sight::Dead => LookPart::Dead(self.dead.all()),
         }
     }
 
     /// Returns the pending timers of which this node is the primary, so that each is shown once.
-    fn page(&self, after: Option<TimerId>, limit: u32) -> Part {
-        let is_ours = |entry: &&Entry| entry.is_pending() && entry.place == Place::Replica(0);
+    fn page(&self, after: Option<TimerId>, limit: u32) -> LookPart {
+        let is_ours = |entry: &&Entry| entry.is_pending() && entry.place == ReplicaRank::Replica(0);
         let limit = limit.min(PAGE_MAX) as usize;
         let (mut records, mut bytes) = (Vec::new(), 0);
         for entry in self.table.after(after).filter(is_ours) {
             bytes += entry.bytes();
             let is_full = bytes > PART_BYTES_MAX && !records.is_empty();
             if records.len() == limit || is_full {
-                return Part::Timers(records, Rest::More);
+                return LookPart::Timers(records, Rest::More);
             }
             records.push(entry.record(self.moment()));
         }
-        Part::Timers(records, Rest::None)
+        LookPart::Timers(records, Rest::None)
     }
 
     fn finish_look(&mut self, request: RequestId) {
@@ -131,14 +131,14 @@ impl Timers {
         let silent = waiting.len();
         let answer = match at {
             Sight::Timer(_) if found.timers.is_empty() && silent > 0 => {
-                Answer::Refused(Refusal::Unseen)
+                TimerAnswer::Refused(TimerRefusal::Unseen)
             }
-            Sight::Timer(_) => Answer::Timer(found.latest().map(Box::new)),
+            Sight::Timer(_) => TimerAnswer::Timer(found.latest().map(Box::new)),
             Sight::Page { limit, .. } => {
-                Answer::Page(Seen { found: found.page(limit.min(PAGE_MAX) as usize), silent })
+                TimerAnswer::Page(Seen { found: found.page(limit.min(PAGE_MAX) as usize), silent })
             }
-            Sight::Stats => Answer::Stats(Seen { found: Box::new(found.stats), silent }),
-            Sight::Dead => Answer::Dead(Seen { found: found.latest_dead(), silent }),
+            Sight::Stats => TimerAnswer::Stats(Seen { found: Box::new(found.stats), silent }),
+            Sight::Dead => TimerAnswer::Dead(Seen { found: found.latest_dead(), silent }),
         };
         self.answer(request, answer);
     }
@@ -150,17 +150,17 @@ impl Timers {
 }
 
 impl Found {
-    fn add(&mut self, part: Part) {
+    fn add(&mut self, part: LookPart) {
         match part {
-            Part::Timers(timers, rest) => {
+            LookPart::Timers(timers, rest) => {
                 if rest == Rest::More {
                     let last = timers.last().map(|record| record.id);
                     self.known_up_to = [self.known_up_to, last].into_iter().flatten().min();
                 }
                 self.timers.extend(timers);
             }
-            Part::Stats(stats) => self.stats.merge(&stats),
-            Part::Dead(dead) => self.dead.extend(dead),
+            LookPart::Stats(stats) => self.stats.merge(&stats),
+            LookPart::Dead(dead) => self.dead.extend(dead),
         }
     }
 

@@ -4,11 +4,11 @@
 
 use placement::Ranking;
 
-use crate::ids::{Epoch, NodeId, TimerId};
+use crate::ids::{Epoch, Peer, TimerId};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
-    pub id: NodeId,
+    pub id: Peer,
     /// The name by which it is ranked. By default its host and port.
     pub name: String,
     /// A member with weight 0 keeps no timers: a witness, or a node about to leave.
@@ -19,9 +19,9 @@ pub struct Member {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Members {
     epoch: Epoch,
-    all: Vec<NodeId>,
+    all: Vec<Peer>,
     /// The members that keep timers, in the order of `ranking`.
-    holders: Vec<NodeId>,
+    holders: Vec<Peer>,
     ranking: Ranking,
 }
 
@@ -46,11 +46,11 @@ impl Members {
         self.epoch
     }
 
-    pub fn all(&self) -> &[NodeId] {
+    pub fn all(&self) -> &[Peer] {
         &self.all
     }
 
-    pub fn contains(&self, node: NodeId) -> bool {
+    pub fn contains(&self, node: Peer) -> bool {
         self.all.contains(&node)
     }
 
@@ -60,7 +60,7 @@ impl Members {
     }
 
     /// Returns the nodes that keep a timer, the primary first. Fewer than its factor if there are fewer holders.
-    pub fn replicas(&self, id: TimerId) -> Vec<NodeId> {
+    pub fn replicas(&self, id: TimerId) -> Vec<Peer> {
         let places = self.ranking.replicas(id.number, id.factor.count());
         places.into_iter().map(|place| self.holders[place]).collect()
     }
@@ -77,13 +77,13 @@ mod tests {
     use crate::ids::ReplicationFactor;
 
     fn member(id: u64, weight: u32) -> Member {
-        Member { id: NodeId { id, boot: 1 }, name: format!("10.0.0.{id}:6379"), weight }
+        Member { id: Peer { id, boot: 1 }, name: format!("10.0.0.{id}:6379"), weight }
     }
 
     #[test]
     fn a_witness_is_a_member_and_keeps_nothing() {
         let members = Members::new(Epoch(1), &[member(1, 1), member(2, 0), member(3, 1)]);
-        let witness = NodeId { id: 2, boot: 1 };
+        let witness = Peer { id: 2, boot: 1 };
         assert!(members.contains(witness));
         for number in 0..1000 {
             let factor = ReplicationFactor::new(3).unwrap();

@@ -30,8 +30,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::dead::DeadLetter;
-use crate::ids::{Epoch, Sequence, Span, TimerId, Version};
-use crate::record::{Progress, Record};
+use crate::ids::{Epoch, Sequence, TimeSpan, TimerId, TimerVersion};
+use crate::record::{Record, TimerState};
 use crate::spec::Spec;
 use crate::stats::Stats;
 
@@ -58,7 +58,7 @@ pub enum Message {
     Fill(Fill),
     Filled(Filled),
     Look(Look),
-    Seen(Seen),
+    LookReply(LookReply),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ pub enum Stage {
 
 /// The change a client asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Change {
+pub enum TimerChange {
     Set(Spec),
     Delete,
 }
@@ -95,7 +95,7 @@ pub struct Propose {
     pub open_from: RequestId,
     pub epoch: Epoch,
     pub id: TimerId,
-    pub change: Change,
+    pub change: TimerChange,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ pub struct Store {
 pub struct Stored {
     pub epoch: Epoch,
     pub id: TimerId,
-    pub version: Version,
+    pub version: TimerVersion,
     /// The sender's sequence number before: a primary that did not know this timer learns it here, and uses no
     /// sequence number twice.
     pub was: Sequence,
@@ -139,25 +139,25 @@ pub struct Stored {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Calling {
     pub id: TimerId,
-    pub progress: Progress,
+    pub progress: TimerState,
     pub place: u8,
     /// Time within which the result of the call will be sent, good or bad.
-    pub within: Span,
+    pub within: TimeSpan,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Popped {
     pub id: TimerId,
     /// The version that popped, and the next sequence number.
-    pub progress: Progress,
+    pub progress: TimerState,
     pub left: u32,
-    pub due_in: Span,
+    pub due_in: TimeSpan,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Failed {
     pub id: TimerId,
-    pub progress: Progress,
+    pub progress: TimerState,
     pub place: u8,
 }
 
@@ -170,7 +170,7 @@ pub struct Want {
 pub struct Ask {
     pub epoch: Epoch,
     pub id: TimerId,
-    pub progress: Progress,
+    pub progress: TimerState,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -178,7 +178,7 @@ pub struct Answered {
     pub epoch: Epoch,
     pub id: TimerId,
     /// The progress that was asked about, so that a late answer is not taken for one to a later question.
-    pub progress: Progress,
+    pub progress: TimerState,
     pub known: Known,
 }
 
@@ -195,7 +195,7 @@ pub enum Known {
 pub struct Offer {
     pub epoch: Epoch,
     pub page: u64,
-    pub items: Vec<(TimerId, Progress)>,
+    pub items: Vec<(TimerId, TimerState)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -241,9 +241,9 @@ pub enum Sight {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Seen {
+pub struct LookReply {
     pub request: RequestId,
-    pub part: Part,
+    pub part: LookPart,
 }
 
 /// Tells whether something was left out.
@@ -255,7 +255,7 @@ pub enum Rest {
 
 /// One node's part of the result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Part {
+pub enum LookPart {
     /// The requested timers that the sender holds, and whether it has more of them.
     Timers(Vec<Record>, Rest),
     Stats(Box<Stats>),

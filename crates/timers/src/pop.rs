@@ -8,25 +8,25 @@
 use crate::core::Timers;
 use crate::dead::DeadLetter;
 use crate::doubt::Asking;
-use crate::ids::{Moment, NodeId, Span, TimerId};
-use crate::input::{Action, Call, CallId, LATE, Rule};
+use crate::ids::{Moment, Peer, TimeSpan, TimerId};
+use crate::input::{Action, Call, CallId, LATE, TimerRule};
 use crate::message::{Calling, Failed, Fill, Message, Popped, Want};
-use crate::record::{Life, Progress, Record};
+use crate::record::{Life, Record, TimerState};
 use crate::spec::{Callback, Spec};
-use crate::table::{Entry, Place, STAGGER};
+use crate::table::{Entry, ReplicaRank, STAGGER};
 
 /// Maximum number of timers popped per input, so that other inputs get their turn.
 const POPS_AT_ONCE: usize = 1000;
 /// Interval between checks whether all members have entered the epoch, after a turn has come.
-const ENTERED_AGAIN: Span = Span(20);
+const ENTERED_AGAIN: TimeSpan = TimeSpan(20);
 /// Age after which a sent message has either arrived or been lost.
-const TOLD_LATELY: Span = STAGGER;
+const TOLD_LATELY: TimeSpan = STAGGER;
 /// Time after its timeout at which a call without a result is considered failed.
-const CALL_OVERDUE: Span = Span::from_secs(5);
+const CALL_OVERDUE: TimeSpan = TimeSpan::from_secs(5);
 
 /// A pop in progress on this node.
 pub(crate) struct Pop {
-    pub(crate) progress: Progress,
+    pub(crate) progress: TimerState,
     pub(crate) phase: Phase,
     /// The time at which the last call began. That call covers everything that was due by then.
     started: Moment,
@@ -57,7 +57,7 @@ pub(crate) struct InFlight {
 }
 
 impl Pop {
-    pub(crate) fn new(progress: Progress, phase: Phase) -> Pop {
+    pub(crate) fn new(progress: TimerState, phase: Phase) -> Pop {
         Pop { progress, phase, started: Moment(0), retries: None, why: String::new() }
     }
 
@@ -105,10 +105,14 @@ impl Timers {
             return self.table.postpone(id, self.moment() + ENTERED_AGAIN);
         }
         let is_late = self.moment() - at > LATE;
-        let is_former = matches!(entry.place, Place::Former(_));
+        let is_former = matches!(entry.place, ReplicaRank::Former(_));
         let is_unsure = entry.era.stay != self.era.stay;
         let in_doubt = is_late || is_former || is_unsure || !self.has_lease();
-        if in_doubt && self.keeps(Rule::AskWhenInDoubt) { self.doubt(id) } else { self.call(id) }
+        if in_doubt && self.keeps(TimerRule::AskWhenInDoubt) {
+            self.doubt(id)
+        } else {
+            self.call(id)
+        }
     }
 
     /// Updates this node's place by the present list. A pop in progress keeps its scheduled moment, and so does
@@ -264,8 +268,8 @@ impl Timers {
         }
     }
 
-    fn tell_calling(&mut self, id: TimerId, within: Span) {
-        if !self.keeps(Rule::TellCalling) {
+    fn tell_calling(&mut self, id: TimerId, within: TimeSpan) {
+        if !self.keeps(TimerRule::TellCalling) {
             return;
         }
         let (place, _) = self.place_of_last(id);
@@ -274,7 +278,7 @@ impl Timers {
     }
 
     fn tell_popped(&mut self, id: TimerId) {
-        let Some(entry) = self.table.get(id).filter(|_| self.keeps(Rule::TellPopped)) else {
+        let Some(entry) = self.table.get(id).filter(|_| self.keeps(TimerRule::TellPopped)) else {
             return;
         };
         let (progress, left) = (entry.progress(), entry.left);
@@ -294,12 +298,12 @@ impl Timers {
         let calling = self.pops.iter().filter(|(_, pop)| pop.is_calling());
         let calling: Vec<TimerId> = calling.map(|(id, _)| *id).collect();
         for id in calling {
-            let until = self.table.moment_of(id).map_or(Span::ZERO, |moment| now.until(moment));
+            let until = self.table.moment_of(id).map_or(TimeSpan::ZERO, |moment| now.until(moment));
             self.tell_calling(id, until);
         }
     }
 
-    pub(crate) fn on_calling(&mut self, from: NodeId, calling: &Calling) {
+    pub(crate) fn on_calling(&mut self, from: Peer, calling: &Calling) {
         let id = calling.id;
         self.leave_to_others(id, calling.progress, self.moment() + calling.within + STAGGER);
         let known = self.table.get(id).map(Entry::progress);
@@ -323,7 +327,7 @@ impl Timers {
         }
     }
 
-    pub(crate) fn on_popped(&mut self, from: NodeId, popped: &Popped) {
+    pub(crate) fn on_popped(&mut self, from: Peer, popped: &Popped) {
         let id = popped.id;
         let Some(entry) = self.table.get(id) else { return self.on_popped_unknown(from, popped) };
         if entry.progress() >= popped.progress {
@@ -346,8 +350,8 @@ impl Timers {
     }
 
     /// Handles the pop of a timer that this node keeps but has not received yet.
-    fn on_popped_unknown(&mut self, from: NodeId, popped: &Popped) {
-        let Popped { id, progress: Progress { version, sequence }, left, due_in } = *popped;
+    fn on_popped_unknown(&mut self, from: Peer, popped: &Popped) {
+        let Popped { id, progress: TimerState { version, sequence }, left, due_in } = *popped;
         if left > 0 {
             return self.want(from, id);
         }
@@ -369,13 +373,13 @@ impl Timers {
     }
 
     /// Asks for a timer that this node keeps and does not know, or not in the sender's state.
-    fn want(&mut self, from: NodeId, id: TimerId) {
+    fn want(&mut self, from: Peer, id: TimerId) {
         if self.members.replicas(id).contains(&self.me) {
             self.send(from, Message::Want(Want { id }));
         }
     }
 
-    pub(crate) fn on_want(&mut self, from: NodeId, want: &Want) {
+    pub(crate) fn on_want(&mut self, from: Peer, want: &Want) {
         let Some(record) = self.record(want.id) else { return };
         let records = vec![record];
         let epoch = self.members.epoch();
@@ -389,7 +393,7 @@ impl Timers {
     pub(crate) fn is_called(&self, id: TimerId) -> bool {
         let Some(entry) = self.table.get(id) else { return false };
         let by_us = |pop: &Pop| pop.is_calling() || pop.retries.is_some();
-        let by_others = |(progress, until): &(Progress, Moment)| {
+        let by_others = |(progress, until): &(TimerState, Moment)| {
             *progress == entry.progress() && *until > self.now.moment
         };
         self.pops.get(&id).is_some_and(by_us) || self.left_to_others.get(&id).is_some_and(by_others)
@@ -405,11 +409,11 @@ impl Timers {
             let is_put_off = self.table.moment_of(id).is_some_and(|moment| moment > entry.turn());
             *quiet_for = match self.pops.get(&id).map(|pop| &pop.phase) {
                 Some(Phase::Calling(_) | Phase::Backoff | Phase::OthersTry) => {
-                    waits.unwrap_or(Span::ZERO)
+                    waits.unwrap_or(TimeSpan::ZERO)
                 }
                 // If it is postponed for any other reason than a call, it is the receiver's to pop.
-                None if is_put_off && self.is_called(id) => waits.unwrap_or(Span::ZERO),
-                Some(Phase::Asking(_) | Phase::HeldBack | Phase::Waiting) | None => Span::ZERO,
+                None if is_put_off && self.is_called(id) => waits.unwrap_or(TimeSpan::ZERO),
+                Some(Phase::Asking(_) | Phase::HeldBack | Phase::Waiting) | None => TimeSpan::ZERO,
             };
         }
         Some(record)

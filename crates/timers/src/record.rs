@@ -5,13 +5,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Sequence, Span, TimerId, Version};
+use crate::ids::{Sequence, TimeSpan, TimerId, TimerVersion};
 use crate::spec::Spec;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Record {
     pub id: TimerId,
-    pub version: Version,
+    pub version: TimerVersion,
     /// The sequence number of its next pop.
     pub sequence: Sequence,
     pub life: Life,
@@ -23,24 +23,24 @@ pub enum Life {
         spec: Spec,
         /// Number of remaining pops.
         left: u32,
-        due_in: Span,
+        due_in: TimeSpan,
         /// Time during which no other node needs to call: a callback is in progress or about to start.
-        quiet_for: Span,
+        quiet_for: TimeSpan,
     },
     /// Deleted, or popped for the last time. Remembered for a while (tombstone), so that a node that has missed
     /// it does not bring the timer back.
-    Ended { forget_in: Span },
+    Ended { forget_in: TimeSpan },
 }
 
 /// The progress of a timer. Of two states of one timer the greater is the later.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
-pub struct Progress {
-    pub version: Version,
+pub struct TimerState {
+    pub version: TimerVersion,
     pub sequence: Sequence,
 }
 
 impl Record {
-    pub fn progress(&self) -> Progress {
-        Progress { version: self.version, sequence: self.sequence }
+    pub fn progress(&self) -> TimerState {
+        TimerState { version: self.version, sequence: self.sequence }
     }
 }

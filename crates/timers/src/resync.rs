@@ -9,13 +9,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::core::Timers;
-use crate::ids::{Moment, NodeId, TimerId};
-use crate::input::{AGAIN_AFTER, Rule};
+use crate::ids::{Moment, Peer, TimerId};
+use crate::input::{AGAIN_AFTER, TimerRule};
 use crate::members::Members;
 use crate::message::{Fill, Filled, Message, Offer, Stage, Wanted};
 use crate::pop::Pop;
-use crate::record::{Progress, Record};
-use crate::table::{Entry, Place, STAGGER};
+use crate::record::{Record, TimerState};
+use crate::table::{Entry, ReplicaRank, STAGGER};
 
 /// Number of timers per round.
 const ROUND: usize = 512;
@@ -66,13 +66,13 @@ struct Pass {
 #[derive(Default)]
 struct Round {
     /// Pages that are not acknowledged yet.
-    pages: BTreeMap<u64, Page>,
+    pages: BTreeMap<u64, ResyncPage>,
     /// Timers that this node no longer keeps; released when all pages are acknowledged.
     letting_go: Vec<TimerId>,
 }
 
-struct Page {
-    to: NodeId,
+struct ResyncPage {
+    to: Peer,
     ids: Vec<TimerId>,
     again_at: Moment,
     /// True if not all wanted timers could be sent at once.
@@ -135,7 +135,7 @@ impl Timers {
         let ids: Vec<TimerId> = self.table.after(pass.after).take(ROUND).map(Entry::id).collect();
         let Some(last) = ids.last().copied() else { return false };
         let mut round = Round::default();
-        let mut offers: BTreeMap<NodeId, Vec<TimerId>> = BTreeMap::new();
+        let mut offers: BTreeMap<Peer, Vec<TimerId>> = BTreeMap::new();
         for id in ids {
             self.rank(id);
             let entry = self.table.get(id).expect("just listed");
@@ -143,21 +143,23 @@ impl Timers {
                 continue; // In doubt: other nodes know better, or this node asks when the timer is due.
             }
             // If no member keeps timers, there is nobody to release them to.
-            if matches!(entry.place, Place::Former(_)) && !self.members.replicas(id).is_empty() {
+            if matches!(entry.place, ReplicaRank::Former(_))
+                && !self.members.replicas(id).is_empty()
+            {
                 round.letting_go.push(id);
             }
             for node in self.may_lack(id) {
                 offers.entry(node).or_default().push(id);
             }
         }
-        if !self.keeps(Rule::LetGoAfterAck) {
+        if !self.keeps(TimerRule::LetGoAfterAck) {
             std::mem::take(&mut round.letting_go).into_iter().for_each(|id| self.let_go(id));
         }
         for (to, ids) in offers {
             let number = self.resync.next_page;
             self.resync.next_page += 1;
             let again_at = self.moment() + AGAIN_AFTER;
-            let page = Page { to, ids, again_at, is_partial: false };
+            let page = ResyncPage { to, ids, again_at, is_partial: false };
             self.offer(number, to, &page.ids);
             round.pages.insert(number, page);
         }
@@ -168,7 +170,7 @@ impl Timers {
     }
 
     /// Returns the replicas that may lack a timer.
-    fn may_lack(&self, id: TimerId) -> Vec<NodeId> {
+    fn may_lack(&self, id: TimerId) -> Vec<Peer> {
         let mut replicas = self.others(id);
         if let Some(Pass { basis: Some(basis), .. }) = &self.resync.pass {
             let before = basis.replicas(id);
@@ -177,14 +179,14 @@ impl Timers {
         replicas
     }
 
-    fn offer(&mut self, page: u64, to: NodeId, ids: &[TimerId]) {
+    fn offer(&mut self, page: u64, to: Peer, ids: &[TimerId]) {
         let progress = |id: &TimerId| Some((*id, self.table.get(*id)?.progress()));
-        let items: Vec<(TimerId, Progress)> = ids.iter().filter_map(progress).collect();
+        let items: Vec<(TimerId, TimerState)> = ids.iter().filter_map(progress).collect();
         let epoch = self.members.epoch();
         self.send(to, Message::Offer(Offer { epoch, page, items }));
     }
 
-    pub(crate) fn on_wanted(&mut self, from: NodeId, wanted: Wanted) {
+    pub(crate) fn on_wanted(&mut self, from: Peer, wanted: Wanted) {
         let Wanted { epoch, page, ids, newer } = wanted;
         if !self.is_open(from, page) || epoch != self.members.epoch() {
             return;
@@ -209,9 +211,9 @@ impl Timers {
 
     /// Postpones our own turn for a timer that is being given to a node that ranks before us: it has the first
     /// turn, even if the timer is due and our turn was about to come.
-    fn give_way(&mut self, to: NodeId, id: TimerId) {
+    fn give_way(&mut self, to: Peer, id: TimerId) {
         let replicas = self.members.replicas(id);
-        let place = |wanted: NodeId| replicas.iter().position(|node| *node == wanted);
+        let place = |wanted: Peer| replicas.iter().position(|node| *node == wanted);
         let (Some(theirs), Some(ours)) = (place(to), place(self.me)) else { return };
         let Some(entry) = self.table.get(id).filter(|entry| entry.is_pending()) else { return };
         let places = ours.saturating_sub(theirs) as u64;
@@ -222,7 +224,7 @@ impl Timers {
         }
     }
 
-    pub(crate) fn on_filled(&mut self, from: NodeId, filled: &Filled) {
+    pub(crate) fn on_filled(&mut self, from: Peer, filled: &Filled) {
         if !self.is_open(from, filled.page) || filled.epoch != self.members.epoch() {
             return;
         }
@@ -235,11 +237,11 @@ impl Timers {
         }
     }
 
-    fn page_mut(&mut self, page: u64) -> Option<&mut Page> {
+    fn page_mut(&mut self, page: u64) -> Option<&mut ResyncPage> {
         self.resync.pass.as_mut()?.round.as_mut()?.pages.get_mut(&page)
     }
 
-    fn is_open(&self, from: NodeId, page: u64) -> bool {
+    fn is_open(&self, from: Peer, page: u64) -> bool {
         let Some(Pass { round: Some(round), .. }) = &self.resync.pass else { return false };
         round.pages.get(&page).is_some_and(|page| page.to == from)
     }
@@ -252,7 +254,7 @@ impl Timers {
 
     /// Releases a timer that every replica has. A callback in progress ends first: no other node knows of it.
     fn let_go(&mut self, id: TimerId) {
-        let is_former = |place: Place| matches!(place, Place::Former(_));
+        let is_former = |place: ReplicaRank| matches!(place, ReplicaRank::Former(_));
         if !self.table.get(id).is_some_and(|entry| is_former(entry.place)) {
             return;
         }
@@ -329,7 +331,7 @@ impl Timers {
 
 // The new replica.
 impl Timers {
-    pub(crate) fn on_offer(&mut self, from: NodeId, offer: &Offer) {
+    pub(crate) fn on_offer(&mut self, from: Peer, offer: &Offer) {
         if offer.epoch != self.members.epoch() {
             return; // One of us does not have the latest list yet; the timers are offered again.
         }
@@ -354,7 +356,7 @@ impl Timers {
         self.table.confirm(id, self.era.stay);
     }
 
-    pub(crate) fn on_fill(&mut self, from: NodeId, fill: Fill) {
+    pub(crate) fn on_fill(&mut self, from: Peer, fill: Fill) {
         let Fill { epoch, page, records } = fill;
         if epoch != self.members.epoch() {
             return;

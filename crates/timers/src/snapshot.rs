@@ -17,7 +17,7 @@ use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::core::Timers;
-use crate::ids::{Epoch, Moment, Span};
+use crate::ids::{Epoch, Moment, TimeSpan};
 use crate::record::{Life, Record};
 use crate::resync::Basis;
 use crate::table::Clock;
@@ -35,7 +35,7 @@ const ABSENCE: usize = 16;
 pub enum SnapshotError {
     NotASnapshot,
     /// Written by a later version than this.
-    Version(u8),
+    TimerVersion(u8),
     /// Cut short, or changed since it was written.
     Damaged,
 }
@@ -44,7 +44,7 @@ impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SnapshotError::NotASnapshot => f.write_str("this is no snapshot of timers"),
-            SnapshotError::Version(version) => {
+            SnapshotError::TimerVersion(version) => {
                 write!(
                     f,
                     "the snapshot has format {version}, and this version reads up to {VERSION}"
@@ -86,7 +86,7 @@ impl Timers {
         let (saved_at, records) = decode(bytes)?;
         let elapsed = self.now.wall.saturating_sub(saved_at);
         for record in &records {
-            let record = later(record, Span(elapsed));
+            let record = later(record, TimeSpan(elapsed));
             let place = self.place(record.id, None);
             let mut clock = Clock { now: self.now.moment, stats: &mut self.stats };
             self.table.put(&record, place, self.era, &mut clock);
@@ -118,7 +118,7 @@ impl Timers {
         let (since, epoch) = absence.split_at(ABSENCE / 2);
         let number = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("eight bytes"));
         let pending = self.load(snapshot)?;
-        let away = Span(self.now.wall.saturating_sub(number(since)));
+        let away = TimeSpan(self.now.wall.saturating_sub(number(since)));
         self.departed = Moment(self.now.moment.0.saturating_sub(away.0));
         self.parted_at = Some(Epoch(number(epoch))).filter(|epoch| *epoch > Epoch::default());
         self.doubt_all();
@@ -131,7 +131,7 @@ fn decode(bytes: &[u8]) -> Result<(u64, Vec<Record>), SnapshotError> {
         return Err(SnapshotError::NotASnapshot);
     }
     if bytes[4] != VERSION {
-        return Err(SnapshotError::Version(bytes[4]));
+        return Err(SnapshotError::TimerVersion(bytes[4]));
     }
     let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM);
     if xxh3_64(content).to_le_bytes() != checksum {
@@ -151,10 +151,10 @@ fn decode(bytes: &[u8]) -> Result<(u64, Vec<Record>), SnapshotError> {
 
 /// Returns a record as it is after some time. A tombstone keeps its whole remaining life: while the cluster was
 /// stopped, nobody could have learned of it.
-fn later(record: &Record, elapsed: Span) -> Record {
+fn later(record: &Record, elapsed: TimeSpan) -> Record {
     let mut record = record.clone();
     if let Life::Pending { due_in, .. } = &mut record.life {
-        *due_in = Span(due_in.0.saturating_sub(elapsed.0));
+        *due_in = TimeSpan(due_in.0.saturating_sub(elapsed.0));
     }
     record
 }

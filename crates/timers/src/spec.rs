@@ -4,13 +4,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::Span;
+use crate::ids::TimeSpan;
 use crate::target::HttpTarget;
 
 /// The longest interval, and the longest time for which a timer may repeat: a hundred years.
-pub const SPAN_MAX: Span = Span::from_secs(100 * 365 * 86_400);
+pub const SPAN_MAX: TimeSpan = TimeSpan::from_secs(100 * 365 * 86_400);
 /// Minimum interval of a repeating timer; anything more frequent is a load test, not a timer.
-pub const REPEATED_INTERVAL_MIN: Span = Span(10);
+pub const REPEATED_INTERVAL_MIN: TimeSpan = TimeSpan(10);
 /// Maximum length of a request's body, which limits the data a request can make us store.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 pub const URI_BYTES_MAX: usize = 2048;
@@ -18,18 +18,18 @@ pub const TAGS_MAX: usize = 16;
 pub const TAG_BYTES_MAX: usize = 16;
 pub const COMMAND_WORDS_MAX: usize = 128;
 pub const RETRY_ATTEMPTS_MAX: u32 = 100;
-pub const RETRY_BACKOFF_MAX: Span = Span::from_secs(3600);
-pub const CALL_TIMEOUT_DEFAULT: Span = Span::from_secs(2);
-pub const CALL_TIMEOUT_MAX: Span = Span::from_secs(30);
+pub const RETRY_BACKOFF_MAX: TimeSpan = TimeSpan::from_secs(3600);
+pub const CALL_TIMEOUT_DEFAULT: TimeSpan = TimeSpan::from_secs(2);
+pub const CALL_TIMEOUT_MAX: TimeSpan = TimeSpan::from_secs(30);
 
 /// A timer as its client described it, completely validated by `json.rs`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Spec {
     /// The first field, so that the first byte of a packed description tells whether there are any tags.
     pub tags: Vec<Tag>,
-    pub interval: Span,
+    pub interval: TimeSpan,
     /// Time for which it repeats. Shorter than the interval: it never pops. Equal: once.
-    pub repeat_for: Span,
+    pub repeat_for: TimeSpan,
     pub callback: Callback,
     pub retry: Retry,
 }
@@ -39,7 +39,7 @@ pub enum Callback {
     Http {
         target: HttpTarget,
         opaque: String,
-        timeout: Span,
+        timeout: TimeSpan,
     },
     /// A message on a pub/sub channel.
     Publish {
@@ -55,7 +55,7 @@ pub enum Callback {
 pub struct Retry {
     pub attempts: u32,
     /// Wait before the first retry; each wait is twice the previous one.
-    pub backoff: Span,
+    pub backoff: TimeSpan,
 }
 
 /// A tag under which the timer is counted in the statistics.
@@ -66,10 +66,10 @@ pub struct Tag {
 }
 
 impl Retry {
-    pub const NONE: Retry = Retry { attempts: 0, backoff: Span::from_secs(1) };
+    pub const NONE: Retry = Retry { attempts: 0, backoff: TimeSpan::from_secs(1) };
 
     /// Returns the wait before the next retry, after `made` retries have failed.
-    pub fn wait(self, made: u32) -> Span {
+    pub fn wait(self, made: u32) -> TimeSpan {
         self.backoff.times(1 << made.min(20)).min(RETRY_BACKOFF_MAX)
     }
 }
@@ -77,7 +77,7 @@ impl Retry {
 impl Spec {
     /// Returns the number of pops if none is missed.
     pub fn pops(&self) -> u32 {
-        if self.interval == Span::ZERO {
+        if self.interval == TimeSpan::ZERO {
             return 1;
         }
         u32::try_from(self.repeat_for.0 / self.interval.0).unwrap_or(u32::MAX)
@@ -86,7 +86,7 @@ impl Spec {
 
 impl Callback {
     /// Returns the maximum duration of the callback.
-    pub fn timeout(&self) -> Span {
+    pub fn timeout(&self) -> TimeSpan {
         match self {
             Callback::Http { timeout, .. } => *timeout,
             Callback::Publish { .. } | Callback::Command(_) => CALL_TIMEOUT_DEFAULT,
@@ -100,8 +100,8 @@ mod tests {
 
     fn spec(interval: u64, repeat_for: u64) -> Spec {
         Spec {
-            interval: Span(interval),
-            repeat_for: Span(repeat_for),
+            interval: TimeSpan(interval),
+            repeat_for: TimeSpan(repeat_for),
             callback: Callback::Command(vec!["PING".into()]),
             retry: Retry::NONE,
             tags: Vec::new(),
@@ -118,8 +118,11 @@ mod tests {
 
     #[test]
     fn each_wait_between_retries_is_twice_the_one_before() {
-        let retry = Retry { attempts: 9, backoff: Span(500) };
-        assert_eq!([0, 1, 2].map(|made| retry.wait(made)), [Span(500), Span(1000), Span(2000)]);
+        let retry = Retry { attempts: 9, backoff: TimeSpan(500) };
+        assert_eq!(
+            [0, 1, 2].map(|made| retry.wait(made)),
+            [TimeSpan(500), TimeSpan(1000), TimeSpan(2000)]
+        );
         assert_eq!(retry.wait(99), RETRY_BACKOFF_MAX);
     }
 }

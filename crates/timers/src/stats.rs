@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::Span;
+use crate::ids::TimeSpan;
 use crate::spec::Tag;
 
 /// Upper bounds of the histogram's buckets in milliseconds; one more bucket holds the rest.
@@ -45,7 +45,7 @@ pub struct Stats {
 }
 
 impl Lateness {
-    pub(crate) fn add(&mut self, late: Span) {
+    pub(crate) fn add(&mut self, late: TimeSpan) {
         let bucket = LATENESS_BOUNDS.partition_point(|bound| *bound < late.0);
         self.counts[bucket] += 1;
         self.total_ms += late.0;
@@ -107,7 +107,7 @@ mod tests {
     fn a_bucket_holds_what_is_at_most_its_bound() {
         let mut lateness = Lateness::default();
         for late in [0, 1, 2, 3, 50, 51, 10_000, 10_001] {
-            lateness.add(Span(late));
+            lateness.add(TimeSpan(late));
         }
         assert_eq!(lateness.counts, [2, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!(lateness.count(), 8);
@@ -131,8 +131,8 @@ mod tests {
     fn the_numbers_of_two_nodes_add_up() {
         let mut one = Stats { popped: 3, ..Stats::default() };
         let mut two = Stats { popped: 4, ..Stats::default() };
-        one.lateness.add(Span(7));
-        two.lateness.add(Span(8));
+        one.lateness.add(TimeSpan(7));
+        two.lateness.add(TimeSpan(8));
         two.add_tags(&[Tag { name: "T".into(), count: 2 }]);
         one.merge(&two);
         assert_eq!((one.popped, one.lateness.counts[3], one.tags["T"]), (7, 2, 2));

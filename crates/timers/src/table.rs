@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::ids::{Moment, ReplicationFactor, Sequence, Span, TimerId, Version};
-use crate::record::{Life, Progress, Record};
+use crate::ids::{Moment, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerVersion};
+use crate::record::{Life, Record, TimerState};
 use crate::spec::Spec;
 use crate::stats::Stats;
 use crate::wheel::Wheel;
@@ -16,15 +16,15 @@ use crate::wheel::Wheel;
 /// Entries are stored in blocks, so that growing copies nothing and wastes little.
 const BLOCK: usize = 1024;
 /// Delay of each backup's turn after that of the replica before it.
-pub const STAGGER: Span = Span::from_secs(2);
+pub const STAGGER: TimeSpan = TimeSpan::from_secs(2);
 /// Minimum life of a tombstone, so that it outlives nodes that may have missed it.
-pub(crate) const TOMBSTONE_MIN: Span = Span::from_secs(60);
+pub(crate) const TOMBSTONE_MIN: TimeSpan = TimeSpan::from_secs(60);
 /// Number of tombstones beyond which new ones live only for the minimum time.
 pub(crate) const TOMBSTONES_MAX: usize = 1_000_000;
 
 /// A node's place among the holders of one timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum ReplicaRank {
     /// A replica; 0 is the primary.
     Replica(u8),
     /// No longer a replica, but the new replicas may not have the timer yet. Holds its former place.
@@ -41,16 +41,16 @@ pub(crate) struct Era {
 
 pub(crate) struct Entry {
     number: u64,
-    pub(crate) version: Version,
+    pub(crate) version: TimerVersion,
     /// The time of the next pop at the primary; for a tombstone, the time at which it is forgotten.
     pub(crate) due: Moment,
-    pub(crate) interval: Span,
+    pub(crate) interval: TimeSpan,
     /// The packed description. Empty for a tombstone.
     body: Box<[u8]>,
     pub(crate) sequence: Sequence,
     /// Number of remaining pops; 0 for a tombstone.
     pub(crate) left: u32,
-    pub(crate) place: Place,
+    pub(crate) place: ReplicaRank,
     pub(crate) era: Era,
     factor: ReplicationFactor,
 }
@@ -62,8 +62,8 @@ impl Entry {
         TimerId { number: self.number, factor: self.factor }
     }
 
-    pub(crate) fn progress(&self) -> Progress {
-        Progress { version: self.version, sequence: self.sequence }
+    pub(crate) fn progress(&self) -> TimerState {
+        TimerState { version: self.version, sequence: self.sequence }
     }
 
     pub(crate) fn is_pending(&self) -> bool {
@@ -73,7 +73,7 @@ impl Entry {
     /// Returns the moment of this node's turn, if no other node has popped it before.
     pub(crate) fn turn(&self) -> Moment {
         match self.place {
-            Place::Replica(place) | Place::Former(place) => {
+            ReplicaRank::Replica(place) | ReplicaRank::Former(place) => {
                 self.due + STAGGER.times(u64::from(place))
             }
         }
@@ -96,7 +96,7 @@ impl Entry {
     pub(crate) fn record(&self, now: Moment) -> Record {
         let left = now.until(self.due);
         let life = if self.is_pending() {
-            let quiet_for = Span::ZERO;
+            let quiet_for = TimeSpan::ZERO;
             Life::Pending { spec: self.spec(), left: self.left, due_in: left, quiet_for }
         } else {
             Life::Ended { forget_in: left }
@@ -170,13 +170,21 @@ impl Table {
     }
 
     /// Stores a record, replacing the previous entry of this timer. It comes due at its turn.
-    pub(crate) fn put(&mut self, record: &Record, place: Place, era: Era, clock: &mut Clock<'_>) {
+    pub(crate) fn put(
+        &mut self,
+        record: &Record,
+        place: ReplicaRank,
+        era: Era,
+        clock: &mut Clock<'_>,
+    ) {
         let (interval, left, due, body) = match &record.life {
             Life::Pending { spec, left, due_in, .. } => {
                 let body = postcard::to_allocvec(spec).expect("a description can be written");
                 (spec.interval, *left, clock.now + *due_in, body.into_boxed_slice())
             }
-            Life::Ended { forget_in } => (Span::ZERO, 0, clock.now + *forget_in, Box::default()),
+            Life::Ended { forget_in } => {
+                (TimeSpan::ZERO, 0, clock.now + *forget_in, Box::default())
+            }
         };
         let entry = Entry {
             number: record.id.number,
@@ -288,7 +296,7 @@ impl Table {
     fn count_in(&mut self, place: u32, stats: &mut Stats) {
         let entry = self.entry(place);
         if entry.is_pending() {
-            if entry.place == Place::Replica(0) {
+            if entry.place == ReplicaRank::Replica(0) {
                 stats.primary += 1;
                 if entry.has_tags() {
                     stats.add_tags(&entry.spec().tags);
@@ -301,7 +309,7 @@ impl Table {
     fn count_out(&mut self, place: u32, stats: &mut Stats) {
         let entry = self.entry(place);
         if entry.is_pending() {
-            if entry.place == Place::Replica(0) {
+            if entry.place == ReplicaRank::Replica(0) {
                 stats.primary -= 1;
                 if entry.has_tags() {
                     stats.remove_tags(&entry.spec().tags);
@@ -329,7 +337,7 @@ pub(crate) struct Clock<'a> {
 }
 
 /// Returns how long a deleted or finished timer is remembered.
-pub(crate) fn tombstone_life(interval: Span, tombstones: usize) -> Span {
+pub(crate) fn tombstone_life(interval: TimeSpan, tombstones: usize) -> TimeSpan {
     if tombstones < TOMBSTONES_MAX { interval.max(TOMBSTONE_MIN) } else { TOMBSTONE_MIN }
 }
 

@@ -23,7 +23,7 @@ const BLOCK: usize = 1024;
 
 /// The links of an entry. 24 bytes.
 #[derive(Clone, Copy)]
-struct Link {
+struct WheelLink {
     at: Moment,
     next: u32,
     prev: u32,
@@ -31,12 +31,12 @@ struct Link {
     list: u16,
 }
 
-const FREE: Link = Link { at: Moment(0), next: NONE, prev: NONE, list: UNLINKED };
+const FREE: WheelLink = WheelLink { at: Moment(0), next: NONE, prev: NONE, list: UNLINKED };
 
 pub struct Wheel {
     /// All moments up to and including this one have been processed.
     now: Moment,
-    links: Vec<Box<[Link; BLOCK]>>,
+    links: Vec<Box<[WheelLink; BLOCK]>>,
     /// The first entry of every slot, level by level, and of `DUE`.
     heads: Box<[u32; LEVELS * SLOTS + 1]>,
     /// One bit per slot: set if the slot is not empty.
@@ -111,11 +111,11 @@ impl Wheel {
     }
 
     /// Empties a slot whose time has begun: into lower levels, or into `DUE`.
-    fn spread(&mut self, slot: Slot) {
+    fn spread(&mut self, slot: WheelSlot) {
         self.now = self.now.max(slot.starts);
         let mut entry = self.heads[slot.list() as usize];
         while entry != NONE {
-            let Link { at, next, .. } = *self.at(entry);
+            let WheelLink { at, next, .. } = *self.at(entry);
             self.unlink(entry);
             self.link(entry, at);
             entry = next;
@@ -124,12 +124,12 @@ impl Wheel {
 
     /// Returns the occupied slot that begins first. Of two that begin together it is the upper one, which may
     /// hold entries for the lower.
-    fn next_slot(&self) -> Option<Slot> {
+    fn next_slot(&self) -> Option<WheelSlot> {
         let slots = (0..LEVELS).rev().filter_map(|level| self.next_slot_of(level));
         slots.min_by_key(|slot| slot.starts)
     }
 
-    fn next_slot_of(&self, level: usize) -> Option<Slot> {
+    fn next_slot_of(&self, level: usize) -> Option<WheelSlot> {
         let bits = self.occupied[level];
         if bits == 0 {
             return None;
@@ -142,7 +142,7 @@ impl Wheel {
         let index = (here as usize + ahead as usize) % SLOTS;
         let turn = (self.now.0 >> turn_bits) + u64::from((index as u64) < here);
         let starts = Moment((turn << turn_bits).saturating_add((index as u64) << shift));
-        Some(Slot { level, index, starts })
+        Some(WheelSlot { level, index, starts })
     }
 
     fn list_for(&self, at: Moment) -> u16 {
@@ -162,7 +162,7 @@ impl Wheel {
     fn link(&mut self, entry: u32, at: Moment) {
         let list = self.list_for(at);
         let first = std::mem::replace(&mut self.heads[list as usize], entry);
-        *self.at(entry) = Link { at, next: first, prev: NONE, list };
+        *self.at(entry) = WheelLink { at, next: first, prev: NONE, list };
         if first != NONE {
             self.at(first).prev = entry;
         }
@@ -172,7 +172,7 @@ impl Wheel {
     }
 
     fn unlink(&mut self, entry: u32) {
-        let Link { next, prev, list, .. } = *self.at(entry);
+        let WheelLink { next, prev, list, .. } = *self.at(entry);
         if next != NONE {
             self.at(next).prev = prev;
         }
@@ -187,25 +187,25 @@ impl Wheel {
         *self.at(entry) = FREE;
     }
 
-    fn at(&mut self, entry: u32) -> &mut Link {
+    fn at(&mut self, entry: u32) -> &mut WheelLink {
         &mut self.links[entry as usize / BLOCK][entry as usize % BLOCK]
     }
 }
 
 #[derive(Clone, Copy)]
-struct Slot {
+struct WheelSlot {
     level: usize,
     index: usize,
     starts: Moment,
 }
 
-impl Slot {
+impl WheelSlot {
     fn list(&self) -> u16 {
         (self.level * SLOTS + self.index) as u16
     }
 }
 
-const _: () = assert!(size_of::<Link>() == 24);
+const _: () = assert!(size_of::<WheelLink>() == 24);
 
 #[cfg(test)]
 mod tests;

@@ -9,10 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::backoff::Backoff;
-use super::decide::{Decision, Seen, Step, StepKind, View, decide, decide_leaving, promotion_rule};
-use super::engagement::{Engagement, Part};
+use super::decide::{
+    Decision, PlanCursor, Step, StepKind, View, decide, decide_leaving, promotion_rule,
+};
+use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Readiness, Vitals};
-use super::message::{Attempt, Effect, Input, Message, Offered, Refused, Timer};
+use super::message::{Action, Attempt, Input, Message, Offered, Refused, Timer};
 use super::pace::Pace;
 use crate::map::{Change, Epoch, Load, Member, NodeId};
 
@@ -37,7 +39,7 @@ pub struct Balancer {
     rounds: u64,
     last_pings: Option<Duration>,
     turn: Turn,
-    seen: (Epoch, Seen),
+    seen: (Epoch, PlanCursor),
     /// Nodes that were stuck: nothing is copied to them for a while.
     backoff: Backoff,
 }
@@ -89,7 +91,7 @@ impl Balancer {
             last_pings: None,
             turn: Turn::Mine,
             backoff: Backoff::default(),
-            seen: (Epoch(0), Seen::default()),
+            seen: (Epoch(0), PlanCursor::default()),
         }
     }
 
@@ -108,9 +110,9 @@ impl Balancer {
     }
 
     /// Handles one input. The effects are appended to `out`.
-    pub fn handle(&mut self, now: Duration, view: View, input: Input, out: &mut Vec<Effect>) {
+    pub fn handle(&mut self, now: Duration, view: View, input: Input, out: &mut Vec<Action>) {
         if self.seen.0 != view.plan.basis() {
-            self.seen = (view.plan.basis(), Seen::default());
+            self.seen = (view.plan.basis(), PlanCursor::default());
             self.turn = Turn::Mine;
         }
         self.was_marked |= self.intent != Intent::Stay && self.is_marked(view);
@@ -136,7 +138,7 @@ impl Balancer {
         now: Duration,
         view: View,
         (from, message): (NodeId, Message),
-        out: &mut Vec<Effect>,
+        out: &mut Vec<Action>,
     ) {
         match message {
             Message::Ping => send(out, from, Message::Pong),
@@ -148,12 +150,12 @@ impl Balancer {
                 self.on_levels(now, view, (from, round, levels), out);
             }
             Message::Offer { attempt, bucket, basis, what } => {
-                let part = Part::Taking { what };
+                let part = MoveRole::Taking { what };
                 let offer = Engagement { attempt, bucket, basis, taker: self.me, part };
                 self.agree_or_refuse(now, view, from, offer, out);
             }
             Message::Fetch { attempt, bucket, basis, taker } => {
-                let part = Part::Sourcing { proposed: None };
+                let part = MoveRole::Sourcing { proposed: None };
                 self.agree_or_refuse(
                     now,
                     view,
@@ -162,7 +164,7 @@ impl Balancer {
                     out,
                 );
                 if self.is_engaged_in(attempt) {
-                    out.push(Effect::StartFill { attempt, bucket, taker });
+                    out.push(Action::StartFill { attempt, bucket, taker });
                 }
             }
             Message::Accept { attempt, levels } => {
@@ -173,7 +175,7 @@ impl Balancer {
             }
             Message::Forget { attempt } => {
                 if self.is_engaged_in(attempt) {
-                    out.push(Effect::CancelFill { attempt });
+                    out.push(Action::CancelFill { attempt });
                     self.disengage(now, Pace::Soon, out);
                 }
             }
@@ -182,7 +184,7 @@ impl Balancer {
 
     // ---- The event: look for a move, ask for load levels, decide.
 
-    fn on_event(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+    fn on_event(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
         if self.engagement.is_some() || self.asking.is_some() || view.map.member(self.me).is_none()
         {
             return; // One move at a time: the end of this one schedules the next event.
@@ -210,14 +212,14 @@ impl Balancer {
     }
 
     /// Asks the nodes to which this node might give something, or from which it might fetch it.
-    fn ask_levels(&mut self, view: View, out: &mut Vec<Effect>) {
+    fn ask_levels(&mut self, view: View, out: &mut Vec<Action>) {
         let waiting = view.partners(self.me, &self.seen.1);
         self.rounds += 1;
         let round = self.rounds;
         for node in &waiting {
             send(out, *node, Message::AskLevels { round });
         }
-        out.push(Effect::SetTimer { timer: Timer::LevelsDue { round }, after: ANSWER_WAIT });
+        out.push(Action::SetTimer { timer: Timer::LevelsDue { round }, after: ANSWER_WAIT });
         let epoch = view.map.epoch();
         self.asking = Some(Asking { round, epoch, waiting, answers: BTreeMap::new() });
     }
@@ -227,7 +229,7 @@ impl Balancer {
         now: Duration,
         view: View,
         (from, round, levels): (NodeId, u64, LoadLevels),
-        out: &mut Vec<Effect>,
+        out: &mut Vec<Action>,
     ) {
         let Some(asking) = self.asking.as_mut().filter(|asking| asking.round == round) else {
             return;
@@ -242,13 +244,13 @@ impl Balancer {
         }
     }
 
-    fn on_levels_due(&mut self, now: Duration, view: View, round: u64, out: &mut Vec<Effect>) {
+    fn on_levels_due(&mut self, now: Duration, view: View, round: u64, out: &mut Vec<Action>) {
         if self.asking.as_ref().is_some_and(|asking| asking.round == round) {
             self.decide_with_answers(now, view, out);
         }
     }
 
-    fn decide_with_answers(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+    fn decide_with_answers(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
         let asking = self.asking.take().expect("answers belong to a question");
         if self.engagement.is_some() {
             return; // Meanwhile another node has offered something to this one; that comes first.
@@ -270,7 +272,7 @@ impl Balancer {
     }
 
     /// R26: a node with nothing to give only makes sure that the others are reachable.
-    fn ping_all(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+    fn ping_all(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
         if self.last_pings.is_some_and(|last| now < last + Pace::Seldom.longest() / 2) {
             return;
         }
@@ -282,12 +284,12 @@ impl Balancer {
 
     // ---- The giver: offer, fetch, propose.
 
-    fn begin(&mut self, now: Duration, view: View, decision: Decision, out: &mut Vec<Effect>) {
+    fn begin(&mut self, now: Duration, view: View, decision: Decision, out: &mut Vec<Action>) {
         let Step { kind, bucket, taker, .. } = decision.step;
         if kind == StepKind::Drop {
             let changes = Engagement::drop_changes(view, &decision.step);
-            out.push(Effect::Propose { planned_at: Some(view.plan.basis()), changes });
-            out.push(Effect::Decided(decision));
+            out.push(Action::Propose { planned_at: Some(view.plan.basis()), changes });
+            out.push(Action::Decided(decision));
             return self.set_event(now, Pace::Soon, out);
         }
         self.attempts += 1;
@@ -298,10 +300,10 @@ impl Balancer {
             StepKind::Fill => Offered::Fill,
             StepKind::GivePrimary | StepKind::GiveBackup => Offered::Gift,
         };
-        let part = Part::Offering { decision: Box::new(decision) };
+        let part = MoveRole::Offering { decision: Box::new(decision) };
         self.engagement = Some(Engagement { attempt, bucket, basis, taker, part });
         send(out, taker, Message::Offer { attempt, bucket, basis, what });
-        out.push(Effect::SetTimer { timer: Timer::AnswerDue { attempt }, after: ANSWER_WAIT });
+        out.push(Action::SetTimer { timer: Timer::AnswerDue { attempt }, after: ANSWER_WAIT });
     }
 
     fn on_accept(
@@ -309,21 +311,21 @@ impl Balancer {
         now: Duration,
         view: View,
         (from, attempt, levels): (NodeId, Attempt, LoadLevels),
-        out: &mut Vec<Effect>,
+        out: &mut Vec<Action>,
     ) {
         if !self.is_engaged_in(attempt) {
             return send(out, from, Message::Forget { attempt });
         }
         let engagement = self.engagement.as_mut().expect("engaged in this attempt");
         match engagement.part.clone() {
-            Part::Offering { decision } => {
+            MoveRole::Offering { decision } => {
                 self.on_accept_by_taker(now, view, (*decision, levels), out);
             }
-            Part::Fetching { decision } => {
-                engagement.part = Part::Giving { step: decision.step, proposed: None };
-                out.push(Effect::Decided(*decision));
+            MoveRole::Fetching { decision } => {
+                engagement.part = MoveRole::Giving { step: decision.step, proposed: None };
+                out.push(Action::Decided(*decision));
             }
-            Part::Giving { .. } | Part::Taking { .. } | Part::Sourcing { .. } => {}
+            MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => {}
         }
     }
 
@@ -332,7 +334,7 @@ impl Balancer {
         now: Duration,
         view: View,
         (decision, levels): (Decision, LoadLevels),
-        out: &mut Vec<Effect>,
+        out: &mut Vec<Action>,
     ) {
         let step = decision.step;
         let promotes = step.kind == StepKind::Promote;
@@ -346,10 +348,10 @@ impl Balancer {
         }
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, basis) = (engagement.attempt, engagement.basis);
-        engagement.part = Part::Fetching { decision: Box::new(decision) };
+        engagement.part = MoveRole::Fetching { decision: Box::new(decision) };
         let (bucket, taker) = (step.bucket, step.taker);
         send(out, step.source, Message::Fetch { attempt, bucket, basis, taker });
-        out.push(Effect::SetTimer { timer: Timer::AnswerDue { attempt }, after: ANSWER_WAIT });
+        out.push(Action::SetTimer { timer: Timer::AnswerDue { attempt }, after: ANSWER_WAIT });
     }
 
     /// Returns whether the promotion still helps, by the latest numbers the taker has sent.
@@ -361,24 +363,24 @@ impl Balancer {
     }
 
     /// Starts the promotion or the fill itself, because the giver is the primary.
-    fn start_own(&mut self, view: View, decision: Decision, out: &mut Vec<Effect>) {
+    fn start_own(&mut self, view: View, decision: Decision, out: &mut Vec<Action>) {
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, step) = (engagement.attempt, decision.step);
         let mut proposed = None;
         if step.kind == StepKind::Promote {
             proposed = engagement.propose_promotion(view, out);
         } else {
-            out.push(Effect::StartFill { attempt, bucket: step.bucket, taker: step.taker });
+            out.push(Action::StartFill { attempt, bucket: step.bucket, taker: step.taker });
         }
-        engagement.part = Part::Giving { step, proposed };
-        out.push(Effect::Decided(decision));
+        engagement.part = MoveRole::Giving { step, proposed };
+        out.push(Action::Decided(decision));
     }
 
     fn on_refuse(
         &mut self,
         now: Duration,
         (from, attempt, _because): (NodeId, Attempt, Refused),
-        out: &mut Vec<Effect>,
+        out: &mut Vec<Action>,
     ) {
         if !self.is_engaged_in(attempt) {
             return;
@@ -390,15 +392,15 @@ impl Balancer {
         self.disengage(now, Pace::Soon, out);
     }
 
-    fn on_answer_due(&mut self, now: Duration, attempt: Attempt, out: &mut Vec<Effect>) {
+    fn on_answer_due(&mut self, now: Duration, attempt: Attempt, out: &mut Vec<Action>) {
         if !self.is_engaged_in(attempt) {
             return;
         }
         let engagement = self.engagement.as_ref().expect("engaged in this attempt");
         let source = match &engagement.part {
-            Part::Offering { .. } => None,
-            Part::Fetching { decision } => Some(decision.step.source),
-            Part::Giving { .. } | Part::Taking { .. } | Part::Sourcing { .. } => return,
+            MoveRole::Offering { .. } => None,
+            MoveRole::Fetching { decision } => Some(decision.step.source),
+            MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => return,
         };
         for node in source.into_iter().chain([engagement.taker]) {
             send(out, node, Message::Forget { attempt });
@@ -414,7 +416,7 @@ impl Balancer {
         view: View,
         giver: NodeId,
         wanted: Engagement,
-        out: &mut Vec<Effect>,
+        out: &mut Vec<Action>,
     ) {
         let attempt = wanted.attempt;
         // A copy this node has kept may be the only one; others must have it before this node takes
@@ -437,7 +439,7 @@ impl Balancer {
         self.engagement = Some(wanted);
     }
 
-    fn on_fill_done(&mut self, view: View, attempt: Attempt, out: &mut Vec<Effect>) {
+    fn on_fill_done(&mut self, view: View, attempt: Attempt, out: &mut Vec<Action>) {
         if self.is_engaged_in(attempt) {
             let engagement = self.engagement.as_mut().expect("engaged in this attempt");
             engagement.propose_copy(view, out);
@@ -446,7 +448,7 @@ impl Balancer {
 
     // ---- The end: every participant sees it in the map.
 
-    fn on_map_changed(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+    fn on_map_changed(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
         let Some(engagement) = self.engagement.as_mut() else {
             if self.asking.is_none() && view.plan.concerning(self.me).next().is_some() {
                 self.set_event(now, Pace::MyTurn, out);
@@ -468,20 +470,20 @@ impl Balancer {
     }
 
     /// Gives up a move and tells the other participants.
-    fn abandon(&mut self, now: Duration, out: &mut Vec<Effect>) {
+    fn abandon(&mut self, now: Duration, out: &mut Vec<Action>) {
         let engagement = self.engagement.as_ref().expect("only what was begun is abandoned");
         let attempt = engagement.attempt;
         for node in engagement.others(self.me) {
             send(out, node, Message::Forget { attempt });
         }
-        out.push(Effect::CancelFill { attempt });
+        out.push(Action::CancelFill { attempt });
         self.disengage(now, Pace::MyTurn, out);
     }
 
     /// Ends the engagement if the map shows that its move is over. Runs after every input, not only
     /// after a map change: a delayed message may start a move that the map has already shown to be
     /// over.
-    fn notice_the_end(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+    fn notice_the_end(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
         let Some(engagement) = self.engagement.as_ref().filter(|part| part.is_over(view)) else {
             return;
         };
@@ -494,7 +496,7 @@ impl Balancer {
 
     // ---- Leaving: hand on the buckets served here, then leave.
 
-    fn on_leave(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+    fn on_leave(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
         if self.intent != Intent::Stay {
             return;
         }
@@ -509,15 +511,15 @@ impl Balancer {
 
     /// Proposes weight 0 for this node: plans then treat it as gone, and no node gives it anything
     /// more.
-    fn mark_as_leaving(&self, view: View, out: &mut Vec<Effect>) {
+    fn mark_as_leaving(&self, view: View, out: &mut Vec<Action>) {
         if let Some(member) = view.map.member(self.me) {
             let weightless = Member { weight: 0, ..member.clone() };
             let changes = vec![Change::Join(weightless)];
-            out.push(Effect::Propose { planned_at: None, changes });
+            out.push(Action::Propose { planned_at: None, changes });
         }
     }
 
-    fn go_on_leaving(&mut self, now: Duration, view: View, out: &mut Vec<Effect>) {
+    fn go_on_leaving(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
         if !self.is_marked(view) {
             // The node's own earlier announcement was decided after its mark and has overwritten it.
             if std::mem::take(&mut self.was_marked) {
@@ -532,7 +534,7 @@ impl Balancer {
             // Proposed repeatedly until it is done: a node may die meanwhile and make this node a
             // primary again.
             let changes = vec![Change::Leave(self.me)];
-            out.push(Effect::Propose { planned_at: None, changes });
+            out.push(Action::Propose { planned_at: None, changes });
         }
         self.set_event(now, Pace::Soon, out);
     }
@@ -548,13 +550,13 @@ impl Balancer {
         self.engagement.as_ref().is_some_and(|engagement| engagement.attempt == attempt)
     }
 
-    fn disengage(&mut self, now: Duration, pace: Pace, out: &mut Vec<Effect>) {
+    fn disengage(&mut self, now: Duration, pace: Pace, out: &mut Vec<Action>) {
         self.engagement = None;
         self.set_event(now, pace, out);
     }
 
     /// Schedules the next event, unless one is due sooner anyway.
-    fn set_event(&mut self, now: Duration, pace: Pace, out: &mut Vec<Effect>) {
+    fn set_event(&mut self, now: Duration, pace: Pace, out: &mut Vec<Action>) {
         let after = pace.wait(self.draw());
         let pending = self.event.0 > 0 && self.event.1 > now;
         if pending && self.event.1 <= now + after {
@@ -562,7 +564,7 @@ impl Balancer {
         }
         self.event = (self.event.0 + 1, now + after);
         let timer = Timer::Event { number: self.event.0 };
-        out.push(Effect::SetTimer { timer, after });
+        out.push(Action::SetTimer { timer, after });
     }
 
     /// Draws the next random number from the seed (SplitMix64).
@@ -574,6 +576,6 @@ impl Balancer {
     }
 }
 
-fn send(out: &mut Vec<Effect>, to: NodeId, message: Message) {
-    out.push(Effect::Send { to, message });
+fn send(out: &mut Vec<Action>, to: NodeId, message: Message) {
+    out.push(Action::Send { to, message });
 }

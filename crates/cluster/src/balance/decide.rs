@@ -50,7 +50,7 @@ pub enum StepKind {
 
 /// The reason for a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rule {
+pub enum Reason {
     /// The giver has at least two primaries more than the taker, by weight.
     EvenPrimaries,
     /// No single promotion helps, but this one and others together do.
@@ -72,14 +72,14 @@ pub enum Rule {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decision {
     pub step: Step,
-    pub rule: Rule,
-    pub giver: Standing,
-    pub taker: Standing,
+    pub rule: Reason,
+    pub giver: LoadAndShare,
+    pub taker: LoadAndShare,
 }
 
 /// A node's load when a decision was made, and the range it may have in the end.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Standing {
+pub struct LoadAndShare {
     pub load: Load,
     pub share: RangeInclusive<u32>,
 }
@@ -95,7 +95,7 @@ pub enum Phase {
 /// A cache of the finished parts of one plan, so that they are not checked again. It never changes a
 /// decision, only how fast it is found.
 #[derive(Clone, Default, Debug)]
-pub struct Seen {
+pub struct PlanCursor {
     /// All planned copies before this place of the plan have been made.
     copied: usize,
     /// Places in the plan that concern the node and are not done yet; `None` before the first decision.
@@ -113,13 +113,13 @@ impl View<'_> {
         self.map.member(node).map_or(0, |member| u64::from(member.weight))
     }
 
-    fn standing(&self, node: NodeId) -> Standing {
+    fn standing(&self, node: NodeId) -> LoadAndShare {
         let share = self.plan.share(node).map_or(0..=0, |share| share.totals());
-        Standing { load: self.map.load(node), share }
+        LoadAndShare { load: self.map.load(node), share }
     }
 
     /// Returns whether any node still has to make a planned copy.
-    pub fn phase(&self, seen: &mut Seen) -> Phase {
+    pub fn phase(&self, seen: &mut PlanCursor) -> Phase {
         let plans = self.plan.buckets();
         while let Some(plan) = plans.get(seen.copied) {
             if plan.missing(self.bucket(plan)).next().is_some() {
@@ -131,7 +131,7 @@ impl View<'_> {
     }
 
     /// Returns the nodes to which this node might give something, or from which it might fetch it.
-    pub(super) fn partners(&self, me: NodeId, seen: &Seen) -> BTreeSet<NodeId> {
+    pub(super) fn partners(&self, me: NodeId, seen: &PlanCursor) -> BTreeSet<NodeId> {
         let mut partners = BTreeSet::new();
         // The same few nodes occur again and again.
         let mut last = me;
@@ -177,7 +177,7 @@ impl View<'_> {
 pub fn decide(
     view: View,
     me: NodeId,
-    seen: &mut Seen,
+    seen: &mut PlanCursor,
     readiness: impl Fn(NodeId) -> Readiness,
 ) -> Option<Decision> {
     let phase = view.phase(seen);
@@ -228,7 +228,7 @@ pub fn decide_leaving(view: View, me: NodeId) -> Option<Decision> {
                 decider.step(kind, bucket, copy.taker)
             }
         };
-        let decision = decider.decision(step, Rule::Leaving);
+        let decision = decider.decision(step, Reason::Leaving);
         if step.kind == StepKind::Promote {
             return Some(decision);
         }
@@ -239,7 +239,7 @@ pub fn decide_leaving(view: View, me: NodeId) -> Option<Decision> {
 
 /// Returns the rule that permits a promotion, by the latest numbers of both sides. Checked again when
 /// the taker has agreed and sent its own numbers.
-pub fn promotion_rule(view: View, step: &Step, taker: Load, phase: Phase) -> Option<Rule> {
+pub fn promotion_rule(view: View, step: &Step, taker: Load, phase: Phase) -> Option<Reason> {
     let giver = view.map.load(step.giver);
     let (giver_weight, taker_weight) = (view.weight(step.giver), view.weight(step.taker));
     let giver_after = u64::from(giver.primaries.saturating_sub(1)) * taker_weight;
@@ -247,8 +247,8 @@ pub fn promotion_rule(view: View, step: &Step, taker: Load, phase: Phase) -> Opt
     let more_primaries_than_backups = taker.primaries + 1 > taker.backups.saturating_sub(1);
     match phase {
         Phase::Copying if more_primaries_than_backups || giver_after < taker_after => None,
-        Phase::Copied if giver_after < taker_after => Some(Rule::ChainOfPromotions),
-        Phase::Copying | Phase::Copied => Some(Rule::EvenPrimaries),
+        Phase::Copied if giver_after < taker_after => Some(Reason::ChainOfPromotions),
+        Phase::Copying | Phase::Copied => Some(Reason::EvenPrimaries),
     }
 }
 
@@ -269,7 +269,7 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
         (self.readiness)(node) == Readiness::Free
     }
 
-    fn decision(&self, step: Step, rule: Rule) -> Decision {
+    fn decision(&self, step: Step, rule: Reason) -> Decision {
         let (giver, taker) = (self.view.standing(step.giver), self.view.standing(step.taker));
         Decision { step, rule, giver, taker }
     }
@@ -277,7 +277,7 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
     fn promotion<'p>(&self, open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {
         let mut last_resort = None;
         // Most buckets have the same few takers: the answer for the previous one is cached.
-        let mut known: Option<(NodeId, Option<Rule>)> = None;
+        let mut known: Option<(NodeId, Option<Reason>)> = None;
         for plan in open {
             let bucket = self.view.bucket(plan);
             let mine = bucket.primary() == Some(self.me) && plan.primary != self.me;
@@ -291,8 +291,8 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             };
             known = Some((plan.primary, rule));
             match rule {
-                Some(Rule::ChainOfPromotions) => {
-                    last_resort.get_or_insert(self.decision(step, Rule::ChainOfPromotions));
+                Some(Reason::ChainOfPromotions) => {
+                    last_resort.get_or_insert(self.decision(step, Reason::ChainOfPromotions));
                 }
                 Some(rule) => return Some(self.decision(step, rule)),
                 None => {}
@@ -301,7 +301,7 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
         last_resort
     }
 
-    fn promotion_rule(&self, step: &Step) -> Option<Rule> {
+    fn promotion_rule(&self, step: &Step) -> Option<Reason> {
         if !self.is_free(step.taker) {
             return None;
         }
@@ -325,7 +325,7 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
                 break;
             }
         }
-        best.map(|(_, step)| self.decision(step, Rule::TooFewBackups))
+        best.map(|(_, step)| self.decision(step, Reason::TooFewBackups))
     }
 
     fn gift<'p>(&self, open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {
@@ -372,11 +372,11 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
         worth_it.map(|(_, step)| self.decision(step, self.gift_rule(&step)))
     }
 
-    fn gift_rule(&self, step: &Step) -> Rule {
+    fn gift_rule(&self, step: &Step) -> Reason {
         let (giver, taker) = (self.view.standing(step.giver), self.view.standing(step.taker));
         let above = giver.load.total() > *giver.share.start();
         let below = taker.load.total() < *taker.share.end();
-        if above && below { Rule::EvenTotals } else { Rule::Exchange }
+        if above && below { Reason::EvenTotals } else { Reason::Exchange }
     }
 
     fn drop<'p>(&self, mut open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {
@@ -390,7 +390,7 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             let mut gone = plan.drops.iter().copied().chain(given);
             let node = gone.find(|node| bucket.backups().contains(node))?;
             let step = self.step(StepKind::Drop, bucket, node);
-            Some(self.decision(step, Rule::TooManyCopies))
+            Some(self.decision(step, Reason::TooManyCopies))
         })
     }
 }
@@ -407,21 +407,21 @@ impl fmt::Display for StepKind {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Rule::EvenPrimaries => "even primaries",
-            Rule::ChainOfPromotions => "chain of promotions",
-            Rule::TooFewBackups => "too few backups",
-            Rule::EvenTotals => "even totals",
-            Rule::Exchange => "exchange",
-            Rule::TooManyCopies => "too many copies",
-            Rule::Leaving => "leaving",
+            Reason::EvenPrimaries => "even primaries",
+            Reason::ChainOfPromotions => "chain of promotions",
+            Reason::TooFewBackups => "too few backups",
+            Reason::EvenTotals => "even totals",
+            Reason::Exchange => "exchange",
+            Reason::TooManyCopies => "too many copies",
+            Reason::Leaving => "leaving",
         })
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for LoadAndShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (load, share) = (&self.load, &self.share);
         write!(f, "{}+{}={} of {}", load.primaries, load.backups, load.total(), share.start())?;

@@ -3,7 +3,7 @@
 use placement::Hashmask;
 
 use super::decide::{Decision, Step, StepKind, View};
-use super::message::{Attempt, Effect, Offered};
+use super::message::{Action, Attempt, Offered};
 use crate::map::{Bucket, Change, DropReason, Epoch, NodeId};
 
 #[derive(Clone, Debug)]
@@ -14,11 +14,11 @@ pub struct Engagement {
     /// contains it too.
     pub basis: Epoch,
     pub taker: NodeId,
-    pub part: Part,
+    pub part: MoveRole,
 }
 
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum MoveRole {
     /// The giver waits for the taker's answer.
     Offering {
         decision: Box<Decision>,
@@ -54,10 +54,12 @@ impl Engagement {
     pub(super) fn fits(&self, view: View, me: NodeId) -> bool {
         let Some(bucket) = self.state(view) else { return false };
         match self.part {
-            Part::Taking { what: Offered::Fill | Offered::Gift } => !bucket.is_held_by(me),
-            Part::Taking { what: Offered::Promotion } => bucket.backups().contains(&me),
-            Part::Sourcing { .. } => bucket.primary() == Some(me) && !bucket.is_held_by(self.taker),
-            Part::Offering { .. } | Part::Fetching { .. } | Part::Giving { .. } => true,
+            MoveRole::Taking { what: Offered::Fill | Offered::Gift } => !bucket.is_held_by(me),
+            MoveRole::Taking { what: Offered::Promotion } => bucket.backups().contains(&me),
+            MoveRole::Sourcing { .. } => {
+                bucket.primary() == Some(me) && !bucket.is_held_by(self.taker)
+            }
+            MoveRole::Offering { .. } | MoveRole::Fetching { .. } | MoveRole::Giving { .. } => true,
         }
     }
 
@@ -67,19 +69,21 @@ impl Engagement {
         let taken = bucket.is_held_by(self.taker);
         let served = bucket.primary() == Some(self.taker);
         match &self.part {
-            Part::Offering { .. } | Part::Fetching { .. } => false,
-            Part::Giving { step, .. } => match step.kind {
+            MoveRole::Offering { .. } | MoveRole::Fetching { .. } => false,
+            MoveRole::Giving { step, .. } => match step.kind {
                 StepKind::Promote => served,
                 StepKind::Fill => taken,
                 StepKind::GiveBackup => taken,
                 StepKind::GivePrimary => served,
                 StepKind::Drop => true,
             },
-            Part::Taking { what: Offered::Promotion } => served,
-            Part::Taking { what: Offered::Fill } => taken,
+            MoveRole::Taking { what: Offered::Promotion } => served,
+            MoveRole::Taking { what: Offered::Fill } => taken,
             // A given primary arrives as a backup first, and is promoted a moment later.
-            Part::Taking { what: Offered::Gift } => taken && bucket.primary() != Some(self.giver()),
-            Part::Sourcing { .. } => taken,
+            MoveRole::Taking { what: Offered::Gift } => {
+                taken && bucket.primary() != Some(self.giver())
+            }
+            MoveRole::Sourcing { .. } => taken,
         }
     }
 
@@ -88,9 +92,11 @@ impl Engagement {
     pub(super) fn has_failed(&self, view: View) -> bool {
         let Some(bucket) = self.state(view) else { return true };
         let (proposed, kind) = match &self.part {
-            Part::Giving { step, proposed } => (*proposed, step.kind),
-            Part::Sourcing { proposed } => (*proposed, StepKind::GiveBackup),
-            Part::Offering { .. } | Part::Fetching { .. } | Part::Taking { .. } => return false,
+            MoveRole::Giving { step, proposed } => (*proposed, step.kind),
+            MoveRole::Sourcing { proposed } => (*proposed, StepKind::GiveBackup),
+            MoveRole::Offering { .. } | MoveRole::Fetching { .. } | MoveRole::Taking { .. } => {
+                return false;
+            }
         };
         let done = match kind {
             StepKind::Promote => bucket.primary() == Some(self.taker),
@@ -103,30 +109,32 @@ impl Engagement {
 
     /// Returns whether this node was the giver of a copy, and not only of a promotion.
     pub(super) fn has_given(&self) -> bool {
-        matches!(&self.part, Part::Giving { step, .. } if step.kind != StepKind::Promote)
+        matches!(&self.part, MoveRole::Giving { step, .. } if step.kind != StepKind::Promote)
     }
 
     /// Proposes the taker as a holder, once the fill is complete. A backup that is given away is
     /// dropped in the same log entry, a primary after its handover.
-    pub(super) fn propose_copy(&mut self, view: View, out: &mut Vec<Effect>) {
+    pub(super) fn propose_copy(&mut self, view: View, out: &mut Vec<Action>) {
         let Some(bucket) = self.state(view) else { return };
         let (expected, giver) = (bucket.epoch, self.giver());
         let mut changes =
             vec![Change::AddBackup { bucket: self.bucket, node: self.taker, expected }];
         let drop = drop_of(self.bucket, giver, expected.next());
         match &mut self.part {
-            Part::Sourcing { proposed } => {
+            MoveRole::Sourcing { proposed } => {
                 *proposed = Some(expected);
                 changes.push(drop);
             }
-            Part::Giving { proposed, .. } => *proposed = Some(expected),
-            Part::Offering { .. } | Part::Fetching { .. } | Part::Taking { .. } => return,
+            MoveRole::Giving { proposed, .. } => *proposed = Some(expected),
+            MoveRole::Offering { .. } | MoveRole::Fetching { .. } | MoveRole::Taking { .. } => {
+                return;
+            }
         }
         self.propose(changes, out);
     }
 
     /// Proposes the promotion that was agreed on; returns the epoch it expects.
-    pub(super) fn propose_promotion(&self, view: View, out: &mut Vec<Effect>) -> Option<Epoch> {
+    pub(super) fn propose_promotion(&self, view: View, out: &mut Vec<Action>) -> Option<Epoch> {
         let expected = self.state(view)?.epoch;
         let (bucket, node) = (self.bucket, self.taker);
         self.propose(vec![Change::Promote { bucket, node, expected }], out);
@@ -134,10 +142,10 @@ impl Engagement {
     }
 
     /// Proposes the handover of a given primary once the taker is in sync.
-    pub(super) fn go_on(&mut self, view: View, out: &mut Vec<Effect>) {
+    pub(super) fn go_on(&mut self, view: View, out: &mut Vec<Action>) {
         let Some(bucket) = self.state(view) else { return };
         let (hashmask, taker, giver) = (self.bucket, self.taker, self.giver());
-        let Part::Giving { step, proposed: Some(proposed) } = &mut self.part else { return };
+        let MoveRole::Giving { step, proposed: Some(proposed) } = &mut self.part else { return };
         let in_sync = bucket.is_held_by(taker) && bucket.primary() == Some(giver);
         if step.kind == StepKind::GivePrimary && in_sync && bucket.epoch > *proposed {
             let expected = bucket.epoch;
@@ -148,8 +156,8 @@ impl Engagement {
         }
     }
 
-    fn propose(&self, changes: Vec<Change>, out: &mut Vec<Effect>) {
-        out.push(Effect::Propose { planned_at: Some(self.basis), changes });
+    fn propose(&self, changes: Vec<Change>, out: &mut Vec<Action>) {
+        out.push(Action::Propose { planned_at: Some(self.basis), changes });
     }
 
     /// Returns whether the plan of a new basis contains this move too.
@@ -159,14 +167,14 @@ impl Engagement {
         let mut copies = plan.copies.iter().filter(|copy| copy.taker == self.taker);
         let serves = self.state(view).and_then(Bucket::primary) == Some(self.giver());
         match &self.part {
-            Part::Offering { .. } | Part::Fetching { .. } => false,
-            Part::Giving { step: Step { kind: StepKind::Promote, .. }, .. }
-            | Part::Taking { what: Offered::Promotion } => serves && plan.primary == self.taker,
-            Part::Giving { step: Step { kind: StepKind::Fill, .. }, .. }
-            | Part::Taking { what: Offered::Fill } => {
+            MoveRole::Offering { .. } | MoveRole::Fetching { .. } => false,
+            MoveRole::Giving { step: Step { kind: StepKind::Promote, .. }, .. }
+            | MoveRole::Taking { what: Offered::Promotion } => serves && plan.primary == self.taker,
+            MoveRole::Giving { step: Step { kind: StepKind::Fill, .. }, .. }
+            | MoveRole::Taking { what: Offered::Fill } => {
                 serves && copies.any(|copy| copy.giver.is_none())
             }
-            Part::Giving { .. } | Part::Taking { .. } | Part::Sourcing { .. } => {
+            MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => {
                 let has_gap = plan.copies.iter().any(|copy| copy.giver.is_none());
                 !has_gap && copies.any(|copy| copy.giver == Some(self.giver()))
             }
@@ -176,9 +184,9 @@ impl Engagement {
     /// Returns the other participants, as far as this node knows them.
     pub(super) fn others(&self, me: NodeId) -> Vec<NodeId> {
         let source = match &self.part {
-            Part::Offering { .. } | Part::Taking { .. } | Part::Sourcing { .. } => None,
-            Part::Fetching { decision } => Some(decision.step.source),
-            Part::Giving { step, .. } => Some(step.source),
+            MoveRole::Offering { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => None,
+            MoveRole::Fetching { decision } => Some(decision.step.source),
+            MoveRole::Giving { step, .. } => Some(step.source),
         };
         let mut others: Vec<NodeId> =
             [self.giver(), self.taker].into_iter().chain(source).collect();

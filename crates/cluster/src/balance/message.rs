@@ -95,7 +95,7 @@ pub enum Input {
     Timer(Timer),
     /// The node has adopted another map.
     MapChanged,
-    /// The taker has acknowledged the end of the fill that `Effect::StartFill` asked for.
+    /// The taker has acknowledged the end of the fill that `Action::StartFill` asked for.
     FillDone {
         attempt: Attempt,
     },
@@ -122,7 +122,7 @@ pub enum Timer {
 
 /// All effects a balancer can request.
 #[derive(Clone, Debug)]
-pub enum Effect {
+pub enum Action {
     Send {
         to: NodeId,
         message: Message,

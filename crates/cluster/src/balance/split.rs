@@ -40,7 +40,7 @@ pub fn split_by_size(map: &Map, bytes: impl Fn(Hashmask) -> u64) -> Option<Chang
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::map::{Boot, Endpoints, LogIndex, Member, NodeId, Settings, Zone};
+    use crate::map::{Boot, ClusterSettings, Endpoints, LogIndex, Member, NodeId, Zone};
     use placement::{Mask, Slot};
 
     fn member(id: u64) -> Member {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     fn cluster_of(nodes: u64, mask: Mask) -> Map {
-        let mut map = Map::found(member(1), mask, Settings::default());
+        let mut map = Map::found(member(1), mask, ClusterSettings::default());
         for id in 2..=nodes {
             map.apply(LogIndex(id), &Change::Join(member(id)));
         }

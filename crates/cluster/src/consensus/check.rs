@@ -9,7 +9,7 @@
 use raft::RawNode;
 
 use super::log::Log;
-use super::{Body, Entry, LogPlace, RaftMessage, SnapshotData, Term};
+use super::{Entry, LogPlace, MessageBody, RaftMessage, SnapshotData, Term};
 use crate::map::{LogIndex, NodeId};
 
 /// Terms and indexes above this are invalid; below it the library's sums cannot overflow.
@@ -27,24 +27,28 @@ pub(super) fn is_sound(raft: &RawNode<Log>, from: NodeId, message: &RaftMessage)
     }
     let last = raft.raft.raft_log.last_index();
     match &message.body {
-        Body::Append { after, entries, commit: _ } => {
+        MessageBody::Append { after, entries, commit: _ } => {
             is_place(*after) && continues(*after, entries, message.term)
         }
         // Otherwise entries that were never sent would count as arrived.
-        Body::Appended { last: matched, commit: _ } => {
+        MessageBody::Appended { last: matched, commit: _ } => {
             matched.0 <= last || message.term.0 != raft.raft.term
         }
-        Body::NotAppended { after, hint, commit: _ } => hint.index <= *after,
-        Body::Snapshot(snapshot) => is_snapshot(snapshot, message.term),
+        MessageBody::NotAppended { after, hint, commit: _ } => hint.index <= *after,
+        MessageBody::Snapshot(snapshot) => is_snapshot(snapshot, message.term),
         // An honest leader announces no more than it knows to have arrived here.
-        Body::Heartbeat { commit, read: _ } => commit.0 <= last || message.term.0 < raft.raft.term,
+        MessageBody::Heartbeat { commit, read: _ } => {
+            commit.0 <= last || message.term.0 < raft.raft.term
+        }
         // A node that has been in no election yet has no term to refuse with.
-        Body::Vote { last, .. } => {
+        MessageBody::Vote { last, .. } => {
             let log = &raft.raft.raft_log;
             raft.raft.term > 0 || log.is_up_to_date(last.index.0, last.term.0)
         }
-        Body::VoteGranted { .. } | Body::VoteRefused { .. } | Body::HeartbeatAnswer { .. } => true,
-        Body::TimeoutNow => from.0 == raft.raft.leader_id,
+        MessageBody::VoteGranted { .. }
+        | MessageBody::VoteRefused { .. }
+        | MessageBody::HeartbeatAnswer { .. } => true,
+        MessageBody::TimeoutNow => from.0 == raft.raft.leader_id,
     }
 }
 

@@ -9,7 +9,7 @@ use raft::eraftpb::{self, Entry};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError};
 
 use super::{Configuration, HardState, LogPlace, Saved, SnapshotData};
-use crate::map::{LogIndex, Map, NodeId, Outcome};
+use crate::map::{ChangeOutcome, LogIndex, Map, NodeId};
 
 /// Entries kept behind the last one applied when the log is compacted.
 const TAIL: u64 = 256;
@@ -81,7 +81,11 @@ impl Log {
         self.map = Some(snapshot.map);
     }
 
-    pub(super) fn apply_changes(&mut self, at: LogPlace, entry: &super::LogEntry) -> Vec<Outcome> {
+    pub(super) fn apply_changes(
+        &mut self,
+        at: LogPlace,
+        entry: &super::LogEntry,
+    ) -> Vec<ChangeOutcome> {
         self.apply_nothing(at);
         let map = self.map.as_mut().expect("entries follow a snapshot, which has a map");
         map.apply_entry(at.index, entry.planned_at, &entry.changes)

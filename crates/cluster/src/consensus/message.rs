@@ -14,11 +14,11 @@ use crate::map::{LogIndex, NodeId};
 pub struct RaftMessage {
     /// The sender's term; for a poll before an election, and a vote promised in it, the next term.
     pub term: Term,
-    pub body: Body,
+    pub body: MessageBody,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Body {
+pub enum MessageBody {
     /// Entries that follow those up to `after`.
     Append {
         after: LogPlace,
@@ -98,30 +98,30 @@ impl RaftMessage {
     /// Converts a message of the library, with its recipient. `None` for messages that never leave a
     /// node.
     pub(super) fn of_raft(mut raft: Message) -> Option<(NodeId, RaftMessage)> {
-        let body = Body::of_raft(&mut raft)?;
+        let body = MessageBody::of_raft(&mut raft)?;
         Some((NodeId(raft.to), RaftMessage { term: Term(raft.term), body }))
     }
 }
 
-impl Body {
+impl MessageBody {
     fn fill(&self, raft: &mut Message) {
         match self {
-            Body::Append { after, entries, commit } => {
+            MessageBody::Append { after, entries, commit } => {
                 raft.set_msg_type(MessageType::MsgAppend);
                 (raft.index, raft.log_term) = (after.index.0, after.term.0);
                 raft.set_entries(entries.iter().map(Entry::to_raft).collect::<Vec<_>>().into());
                 raft.commit = commit.0;
             }
-            Body::Appended { last, commit } => {
+            MessageBody::Appended { last, commit } => {
                 raft.set_msg_type(MessageType::MsgAppendResponse);
                 (raft.index, raft.commit) = (last.0, commit.0);
             }
-            Body::NotAppended { after, hint, commit } => {
+            MessageBody::NotAppended { after, hint, commit } => {
                 raft.set_msg_type(MessageType::MsgAppendResponse);
                 (raft.index, raft.commit, raft.reject) = (after.0, commit.0, true);
                 (raft.reject_hint, raft.log_term) = (hint.index.0, hint.term.0);
             }
-            Body::Vote { ballot, last, commit } => {
+            MessageBody::Vote { ballot, last, commit } => {
                 raft.set_msg_type(ballot.request());
                 (raft.index, raft.log_term) = (last.index.0, last.term.0);
                 (raft.commit, raft.commit_term) = (commit.index.0, commit.term.0);
@@ -129,68 +129,68 @@ impl Body {
                     raft.context = raft::CAMPAIGN_TRANSFER.into();
                 }
             }
-            Body::VoteGranted { ballot } => raft.set_msg_type(ballot.answer()),
-            Body::VoteRefused { ballot, commit } => {
+            MessageBody::VoteGranted { ballot } => raft.set_msg_type(ballot.answer()),
+            MessageBody::VoteRefused { ballot, commit } => {
                 raft.set_msg_type(ballot.answer());
                 raft.reject = true;
                 (raft.commit, raft.commit_term) = (commit.index.0, commit.term.0);
             }
-            Body::Snapshot(snapshot) => {
+            MessageBody::Snapshot(snapshot) => {
                 raft.set_msg_type(MessageType::MsgSnapshot);
                 raft.set_snapshot(snapshot.to_raft());
             }
-            Body::Heartbeat { commit, read } => {
+            MessageBody::Heartbeat { commit, read } => {
                 raft.set_msg_type(MessageType::MsgHeartbeat);
                 raft.commit = commit.0;
                 raft.context = read_context(*read).into();
             }
-            Body::HeartbeatAnswer { commit, read } => {
+            MessageBody::HeartbeatAnswer { commit, read } => {
                 raft.set_msg_type(MessageType::MsgHeartbeatResponse);
                 raft.commit = commit.0;
                 raft.context = read_context(*read).into();
             }
-            Body::TimeoutNow => raft.set_msg_type(MessageType::MsgTimeoutNow),
+            MessageBody::TimeoutNow => raft.set_msg_type(MessageType::MsgTimeoutNow),
         }
     }
 
-    fn of_raft(raft: &mut Message) -> Option<Body> {
+    fn of_raft(raft: &mut Message) -> Option<MessageBody> {
         let commit = LogIndex(raft.commit);
         let commit_place = LogPlace::new(raft.commit, raft.commit_term);
         let place = LogPlace::new(raft.index, raft.log_term);
         Some(match raft.get_msg_type() {
             MessageType::MsgAppend => {
                 let entries = raft.take_entries().iter().map(Entry::of_raft).collect();
-                Body::Append { after: place, entries, commit }
+                MessageBody::Append { after: place, entries, commit }
             }
             MessageType::MsgAppendResponse if raft.reject => {
                 let hint = LogPlace::new(raft.reject_hint, raft.log_term);
-                Body::NotAppended { after: place.index, hint, commit }
+                MessageBody::NotAppended { after: place.index, hint, commit }
             }
-            MessageType::MsgAppendResponse => Body::Appended { last: place.index, commit },
+            MessageType::MsgAppendResponse => MessageBody::Appended { last: place.index, commit },
             MessageType::MsgRequestPreVote => {
-                Body::Vote { ballot: Ballot::Poll, last: place, commit: commit_place }
+                MessageBody::Vote { ballot: Ballot::Poll, last: place, commit: commit_place }
             }
             MessageType::MsgRequestVote => {
                 let handed_over = raft.context == raft::CAMPAIGN_TRANSFER;
                 let ballot = if handed_over { Ballot::HandOver } else { Ballot::Election };
-                Body::Vote { ballot, last: place, commit: commit_place }
+                MessageBody::Vote { ballot, last: place, commit: commit_place }
             }
             MessageType::MsgRequestPreVoteResponse => {
-                Body::vote_answer(Ballot::Poll, raft, commit_place)
+                MessageBody::vote_answer(Ballot::Poll, raft, commit_place)
             }
             MessageType::MsgRequestVoteResponse => {
-                Body::vote_answer(Ballot::Election, raft, commit_place)
+                MessageBody::vote_answer(Ballot::Election, raft, commit_place)
             }
             MessageType::MsgSnapshot => {
-                Body::Snapshot(Box::new(SnapshotData::of_raft(raft.get_snapshot())))
+                MessageBody::Snapshot(Box::new(SnapshotData::of_raft(raft.get_snapshot())))
             }
             MessageType::MsgHeartbeat => {
-                Body::Heartbeat { commit, read: context_of_read(&raft.context) }
+                MessageBody::Heartbeat { commit, read: context_of_read(&raft.context) }
             }
             MessageType::MsgHeartbeatResponse => {
-                Body::HeartbeatAnswer { commit, read: context_of_read(&raft.context) }
+                MessageBody::HeartbeatAnswer { commit, read: context_of_read(&raft.context) }
             }
-            MessageType::MsgTimeoutNow => Body::TimeoutNow,
+            MessageType::MsgTimeoutNow => MessageBody::TimeoutNow,
             // Events inside the library, and messages that followers would forward: `Consensus`
             // requests those only on a leader.
             MessageType::MsgHup
@@ -205,11 +205,11 @@ impl Body {
         })
     }
 
-    fn vote_answer(ballot: Ballot, raft: &Message, commit: LogPlace) -> Body {
+    fn vote_answer(ballot: Ballot, raft: &Message, commit: LogPlace) -> MessageBody {
         if raft.reject {
-            Body::VoteRefused { ballot, commit }
+            MessageBody::VoteRefused { ballot, commit }
         } else {
-            Body::VoteGranted { ballot }
+            MessageBody::VoteGranted { ballot }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The work that one node's part in the log requests.
 
 use super::{Configuration, LogEntry, Persist, RaftMessage};
-use crate::map::{LogIndex, Map, NodeId, Outcome};
+use crate::map::{ChangeOutcome, LogIndex, Map, NodeId};
 
 /// The work to do, in this order: write and sync `persist`, send `messages`, then act on the rest.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -37,7 +37,7 @@ pub enum Committed {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Applied {
     pub entry: LogEntry,
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<ChangeOutcome>,
     /// The map after the entry.
     pub map: Map,
 }

@@ -244,14 +244,15 @@ fn a_node_restarts_with_its_vote_and_its_log() {
     net.restart(voter);
     assert_eq!(net[voter].map().cloned(), map, "all it knew to be decided is applied again");
     assert_eq!(net.names(voter), ["kept"]);
-    let late = Body::Vote {
+    let late = MessageBody::Vote {
         ballot: Ballot::Election,
         last: LogPlace { index: LogIndex(99), term: hard_state.term },
         commit: LogPlace::new(1, 1),
     };
     net.node(voter).step(A, &RaftMessage { term: hard_state.term, body: late });
     let answers = net.node(voter).ready().messages;
-    let [(A, RaftMessage { term, body: Body::VoteRefused { .. } })] = answers.as_slice() else {
+    let [(A, RaftMessage { term, body: MessageBody::VoteRefused { .. } })] = answers.as_slice()
+    else {
         panic!("one vote a term: {answers:?}")
     };
     assert_eq!(*term, hard_state.term);

@@ -10,8 +10,8 @@ use std::time::Duration;
 use placement::Hashmask;
 
 use super::membership::Stay;
-use super::{Control, Effect, Message};
-use crate::balance::{self, Attempt, Balancer, Condition, Part, Plan, Timer, View};
+use super::{Action, Control, Message};
+use crate::balance::{self, Attempt, Balancer, Condition, MoveRole, Plan, Timer, View};
 use crate::consensus::LogEntry;
 use crate::map::{Change, DropReason, Epoch, Map, NodeId};
 
@@ -106,10 +106,10 @@ impl Control {
         let Some(map) = self.map.clone().filter(|_| self.is_member()) else { return };
         let Some(plan) = self.balancing.plan(&map) else { return };
         let view = View { map: &map, plan: &plan };
-        let mut effects = Vec::new();
-        self.balancing.balancer.handle(self.now, view, input, &mut effects);
-        for effect in effects {
-            self.carry_out(effect);
+        let mut actions = Vec::new();
+        self.balancing.balancer.handle(self.now, view, input, &mut actions);
+        for action in actions {
+            self.carry_out(action);
         }
         self.note_engagement();
     }
@@ -126,18 +126,18 @@ impl Control {
         self.feed_balancer(balance::Input::Message { from, message });
     }
 
-    fn carry_out(&mut self, effect: balance::Effect) {
-        match effect {
-            balance::Effect::Send { to, message } => self.send(to, Message::Balance(message)),
-            balance::Effect::SetTimer { timer, after } => {
+    fn carry_out(&mut self, action: balance::Action) {
+        match action {
+            balance::Action::Send { to, message } => self.send(to, Message::Balance(message)),
+            balance::Action::SetTimer { timer, after } => {
                 self.balancing.set_timer(self.now + after, timer);
             }
-            balance::Effect::StartFill { attempt, bucket, taker } => {
+            balance::Action::StartFill { attempt, bucket, taker } => {
                 self.balancing.fills.insert(attempt, (bucket, taker));
-                self.out.push(Effect::StartFill { attempt, bucket, taker });
+                self.out.push(Action::StartFill { attempt, bucket, taker });
             }
-            balance::Effect::CancelFill { attempt } => self.cancel_fill(attempt),
-            balance::Effect::Propose { planned_at, changes } => {
+            balance::Action::CancelFill { attempt } => self.cancel_fill(attempt),
+            balance::Action::Propose { planned_at, changes } => {
                 if let [Change::Leave(node)] = changes[..] {
                     return self.propose_to_go(node);
                 }
@@ -147,9 +147,9 @@ impl Control {
                     self.propose(planned_at, changes);
                 }
             }
-            balance::Effect::Decided(decision) => {
+            balance::Action::Decided(decision) => {
                 self.history.note_decision(self.now, decision.clone());
-                self.out.push(Effect::Decided(decision));
+                self.out.push(Action::Decided(decision));
             }
         }
     }
@@ -215,7 +215,7 @@ impl Control {
     }
 
     fn cancel_fill(&mut self, attempt: Attempt) {
-        self.out.push(Effect::CancelFill { attempt });
+        self.out.push(Action::CancelFill { attempt });
         let fill = self.balancing.fills.get(&attempt).copied();
         let Some((bucket, taker)) = fill else { return };
         if self.proposals.adds(bucket, taker).is_some() {
@@ -274,9 +274,9 @@ impl Control {
         let Some(engagement) = self.engagement() else { return };
         let others = match &engagement.part {
             // Not agreed on yet: the asking node times out by itself.
-            Part::Offering { .. } | Part::Fetching { .. } => return,
-            Part::Giving { step, .. } => vec![step.taker, step.source],
-            Part::Taking { .. } | Part::Sourcing { .. } => vec![attempt.giver],
+            MoveRole::Offering { .. } | MoveRole::Fetching { .. } => return,
+            MoveRole::Giving { step, .. } => vec![step.taker, step.source],
+            MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => vec![attempt.giver],
         };
         self.send_all(others, &Message::Engaged { attempt });
     }

@@ -1,7 +1,7 @@
 //! Two generations meet: the greater survives, the lesser yields.
 //!
 //! A side that can still decide commits `Yield`, never serves again, hands over its writes since the
-//! split (`Effect::Yield`, then `Input::Merged`; `crate::merge`), and comes back as a new process. A
+//! split (`Action::Yield`, then `Input::Merged`; `crate::merge`), and comes back as a new process. A
 //! node that can decide nothing alone has acknowledged nothing that the other side lacks, unless the
 //! founder of that side did not hold all buckets of this node: then it hands those over, too.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::lease::patience;
 use super::message::Handed;
-use super::{Control, Effect, Gone, Message};
+use super::{Action, Control, Gone, Message};
 use crate::consensus::RaftMessage;
 use crate::map::{Bucket, Change, Generation, Map, NodeId};
 use crate::rules::{Rule, holds};
@@ -96,7 +96,7 @@ impl Control {
     }
 
     fn yield_to(&mut self, generation: Generation, begins_at: Duration) {
-        let (handed, heard) = (Handed::Some, BTreeMap::new());
+        let (handed, heard) = (Handed::Partly, BTreeMap::new());
         let (say_at, begins_at) = (self.now, Some(begins_at));
         self.yielding = Some(Yielding { to: generation, handed, begins_at, heard, say_at });
         self.ask_for_lease();
@@ -108,7 +108,7 @@ impl Control {
         let Some(yielding) = self.yielding.as_mut().filter(|_| !self.is_gone) else { return };
         if yielding.begins_at.take_if(|at| now >= *at).is_some() {
             let to = yielding.to;
-            self.out.push(Effect::Yield { to });
+            self.out.push(Action::Yield { to });
         }
     }
 
@@ -116,7 +116,7 @@ impl Control {
     pub(super) fn on_merged(&mut self) {
         let now = self.now;
         if let Some(yielding) = &mut self.yielding {
-            (yielding.handed, yielding.say_at) = (Handed::All, now);
+            (yielding.handed, yielding.say_at) = (Handed::Done, now);
             yielding.heard.values_mut().for_each(|(_, last)| *last = now);
         }
         self.go_on_yielding();
@@ -139,8 +139,8 @@ impl Control {
         let now = self.now;
         let Some(yielding) = self.yielding.as_mut().filter(|_| !self.is_gone) else { return };
         let mut is_waited_for = |node: &NodeId| {
-            let (handed, last) = *yielding.heard.entry(*node).or_insert((Handed::Some, now));
-            handed == Handed::Some && now < last + SILENCE_MAX
+            let (handed, last) = *yielding.heard.entry(*node).or_insert((Handed::Partly, now));
+            handed == Handed::Partly && now < last + SILENCE_MAX
         };
         let awaited = others.iter().filter(|node| is_waited_for(node)).count();
         let (to, handed) = (yielding.to, yielding.handed);
@@ -148,7 +148,7 @@ impl Control {
             yielding.say_at = now + SAY_EVERY;
             self.send_all(others, &Message::Yielding(handed));
         }
-        if handed == Handed::All && awaited == 0 {
+        if handed == Handed::Done && awaited == 0 {
             self.go(Gone::Yielded(to));
         }
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use placement::Hashmask;
 
-use super::{Control, Effect, Message};
+use super::{Action, Control, Message};
 use crate::consensus::LogEntry;
-use crate::map::{Change, Epoch, LogIndex, Map, NodeId, Outcome};
+use crate::map::{Change, ChangeOutcome, Epoch, LogIndex, Map, NodeId};
 use crate::rules::{Rule, holds};
 
 #[derive(Default)]
@@ -76,7 +76,7 @@ impl Control {
         let state = State::Draining { promotion, until };
         self.handovers.given.insert(bucket, Given { epoch, state });
         self.send(to, Message::TakeOver { bucket, epoch });
-        self.out.push(Effect::Pause { bucket, epoch, to });
+        self.out.push(Action::Pause { bucket, epoch, to });
     }
 
     /// Returns whether no handover from this node is in progress.
@@ -104,13 +104,13 @@ impl Control {
             known.epoch <= epoch && known.primary() == Some(from) && known.is_held_by(self.me.id)
         });
         if fits {
-            self.out.push(Effect::TakeOver { bucket, epoch, from });
+            self.out.push(Action::TakeOver { bucket, epoch, from });
         }
     }
 
     pub(super) fn on_serving(&mut self, bucket: Hashmask, reign: LogIndex) {
         match self.handovers.awaited.remove(&bucket) {
-            Some(awaited) => self.out.push(Effect::Serving { bucket, node: awaited.node }),
+            Some(awaited) => self.out.push(Action::Serving { bucket, node: awaited.node }),
             None if reign > self.applied => {
                 self.handovers.heard.insert(bucket, reign);
             }
@@ -134,7 +134,7 @@ impl Control {
         }
         let late = self.handovers.awaited.extract_if(.., |_, awaited| awaited.until <= self.now);
         for (bucket, awaited) in late {
-            self.out.push(Effect::Serving { bucket, node: awaited.node });
+            self.out.push(Action::Serving { bucket, node: awaited.node });
         }
     }
 
@@ -150,12 +150,12 @@ impl Control {
         &mut self,
         before: &Map,
         entry: &LogEntry,
-        outcomes: &[Outcome],
+        outcomes: &[ChangeOutcome],
     ) {
         for (change, outcome) in entry.changes.iter().zip(outcomes) {
             let Change::Promote { bucket, node, .. } = change else { continue };
             let from = before.bucket(*bucket).and_then(crate::map::Bucket::primary);
-            let (Some(from), Outcome::Applied) = (from, outcome) else { continue };
+            let (Some(from), ChangeOutcome::Applied) = (from, outcome) else { continue };
             if from == self.me.id {
                 self.await_serving(*bucket, *node);
             } else if *node == self.me.id {
@@ -167,7 +167,7 @@ impl Control {
     fn await_serving(&mut self, bucket: Hashmask, node: NodeId) {
         let heard = self.handovers.heard.remove(&bucket);
         if heard == Some(self.applied) {
-            return self.out.push(Effect::Serving { bucket, node });
+            return self.out.push(Action::Serving { bucket, node });
         }
         let until = self.now + self.lease();
         self.handovers.awaited.insert(bucket, Awaited { node, until });

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crate::balance::Decision;
 use crate::consensus::LogEntry;
-use crate::map::{Change, DropReason, LogIndex, Outcome, Source};
+use crate::map::{Change, ChangeOutcome, DropReason, LogIndex, Source};
 
 /// Maximum number of changes, and of decisions, that are remembered.
 const REMEMBERED_MAX: usize = 128;
 
 #[derive(Default, Debug)]
-pub struct History {
+pub struct ControlHistory {
     changes: VecDeque<PastChange>,
     decisions: VecDeque<(Duration, Decision)>,
 }
@@ -25,10 +25,10 @@ pub struct PastChange {
     pub at: Duration,
     pub index: LogIndex,
     pub entry: Arc<LogEntry>,
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<ChangeOutcome>,
 }
 
-impl History {
+impl ControlHistory {
     /// Returns the changes, the latest first.
     pub fn changes(&self) -> impl Iterator<Item = &PastChange> {
         self.changes.iter()
@@ -60,10 +60,10 @@ impl PastChange {
             }
             line.push_str(&described(change));
             match self.outcomes.get(place) {
-                Some(Outcome::Applied) => {}
-                Some(Outcome::Void) => line.push_str(" (nothing to do)"),
-                Some(Outcome::Stale) => line.push_str(" (too late)"),
-                Some(Outcome::Refused(_)) => line.push_str(" (refused)"),
+                Some(ChangeOutcome::Applied) => {}
+                Some(ChangeOutcome::Void) => line.push_str(" (nothing to do)"),
+                Some(ChangeOutcome::Stale) => line.push_str(" (too late)"),
+                Some(ChangeOutcome::Refused(_)) => line.push_str(" (refused)"),
                 None => line.push_str(" (not tried)"),
             }
         }

@@ -1,6 +1,6 @@
 //! All inputs of a node's control plane, and all effects it can request.
 //!
-//! `Control::handle` takes an `Input` and returns `Effect`s, to be carried out in their order.
+//! `Control::handle` takes an `Input` and returns `Action`s, to be carried out in their order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::skew::Skew;
 use crate::balance::{Attempt, Decision, Vitals};
 use crate::consensus::{LogEntry, Persist};
 use crate::data::Report;
-use crate::map::{Epoch, Generation, LogIndex, Map, NodeId, Outcome, Peer, Setting, Source};
+use crate::map::{ChangeOutcome, Epoch, Generation, LogIndex, Map, NodeId, Peer, Setting, Source};
 
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -66,10 +66,10 @@ pub enum Input {
     ClientTurned,
     /// A node of this cluster, but of another generation, has said hello.
     Met(Generation),
-    /// The other side now has all data of this process that it lacked: the reply to `Effect::Yield`.
+    /// The other side now has all data of this process that it lacked: the reply to `Action::Yield`.
     Merged,
     /// The primaries of these buckets now have the data that this process had kept: the reply to
-    /// `Effect::Bring`; may be empty.
+    /// `Action::Bring`; may be empty.
     Brought(Vec<Hashmask>),
     /// Copies that this process has loaded from its disk.
     Found(Vec<Offer>),
@@ -88,10 +88,10 @@ pub enum Input {
     /// The other end has closed the control link, as an operating system does for a process that ends.
     /// Sent in addition to `Unreachable`.
     HungUp(NodeId),
-    /// A request whose sender waits for `Effect::Answer` with the same id.
-    Ask {
+    /// A request whose sender waits for `Action::Answer` with the same id.
+    OperatorRequest {
         id: u64,
-        ask: Ask,
+        ask: OperatorRequest,
     },
 }
 
@@ -111,7 +111,7 @@ impl From<Report> for Input {
 
 /// A request: of an operator to any node, or of a joining process to any member.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Ask {
+pub enum OperatorRequest {
     /// Hand everything on and leave.
     Leave,
     /// The same, to return within this time to the buckets it held.
@@ -137,7 +137,7 @@ pub enum Answer {
 }
 
 #[derive(Clone, Debug)]
-pub enum Effect {
+pub enum Action {
     /// Must be on disk before any message after it is sent.
     Persist(Box<Persist>),
     Send {
@@ -214,7 +214,7 @@ pub struct MapChanged {
     /// The entry that changed it; `None` if the map came as a whole.
     pub entry: Option<Arc<LogEntry>>,
     /// Outcomes of the entry's changes, as far as they were tried.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<ChangeOutcome>,
 }
 
 /// The reason a process is not a member any more.

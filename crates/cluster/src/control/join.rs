@@ -14,7 +14,7 @@ const NAME_BYTES_MAX: usize = 64;
 const WEIGHT_MAX: u32 = 1_000_000;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum JoinDecision {
     Admit,
     /// The process is a member already: the answer was lost.
     Member,
@@ -53,40 +53,42 @@ pub(super) fn judge(
     request: &JoinRequest,
     renewed: impl Fn(NodeId) -> bool,
     is_last: bool,
-) -> Verdict {
+) -> JoinDecision {
     if let Some(reason) = misfit(map, cluster, request) {
-        return Verdict::Refuse(reason);
+        return JoinDecision::Refuse(reason);
     }
     if map.yielded_to().is_some() {
         // Its nodes are about to belong to that one.
-        return Verdict::Wait("this side of the cluster has yielded to another".into());
+        return JoinDecision::Wait("this side of the cluster has yielded to another".into());
     }
     let joining = &request.member;
     let known = map.member(joining.id);
     if known.is_some_and(|member| member.peer() == joining.peer()) {
-        return Verdict::Member;
+        return JoinDecision::Member;
     }
     if known.is_some() && !is_last {
-        return Verdict::Wait("another process of this node may be the member".into());
+        return JoinDecision::Wait("another process of this node may be the member".into());
     }
     if reader(map).is_some_and(|node| node != joining.id) {
         // With a second member, the first one could no longer bring the lost buckets back.
-        return Verdict::Wait("the only node is still reading what it has kept".into());
+        return JoinDecision::Wait("the only node is still reading what it has kept".into());
     }
     let mut others = map.members().iter().filter(|member| member.id != joining.id);
     if let Some(namesake) = others.find(|member| member.name == joining.name) {
         let Member { name, at, .. } = namesake;
         return if renewed(namesake.id) {
             let place = format!("{}:{}", at.host, at.client);
-            Verdict::Refuse(format!("a living node has the name {name} already, at {place}"))
+            JoinDecision::Refuse(format!("a living node has the name {name} already, at {place}"))
         } else {
-            Verdict::Wait(format!("the last node with the name {name} is not surely gone yet"))
+            JoinDecision::Wait(format!("the last node with the name {name} is not surely gone yet"))
         };
     }
     if known.is_none() && map.members().len() >= MEMBERS_MAX {
-        return Verdict::Refuse(format!("the cluster has {MEMBERS_MAX} members, the most it can"));
+        return JoinDecision::Refuse(format!(
+            "the cluster has {MEMBERS_MAX} members, the most it can"
+        ));
     }
-    Verdict::Admit
+    JoinDecision::Admit
 }
 
 /// Returns the reason a process does not fit this cluster, whatever its members are.

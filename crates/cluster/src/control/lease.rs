@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::{Control, Effect, Message};
+use super::{Action, Control, Message};
 use crate::map::{LogIndex, Member, NodeId, Peer};
 use crate::rules::{Rule, holds};
 
@@ -100,7 +100,7 @@ impl Holder {
 /// The leader's knowledge of the leases it has granted.
 #[derive(Default)]
 pub(super) struct Granter {
-    standings: BTreeMap<NodeId, Standing>,
+    standings: BTreeMap<NodeId, LeaseRecord>,
     /// Requests that came since the last round began, the latest of each process.
     waiting: BTreeMap<Peer, u64>,
     /// Rounds that are not confirmed yet, the latest last.
@@ -120,7 +120,7 @@ struct Round {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Standing {
+pub(super) struct LeaseRecord {
     peer: Peer,
     /// True if it has never been granted a lease.
     is_new: bool,
@@ -134,17 +134,17 @@ pub(super) struct Standing {
 
 /// A received lease request.
 #[derive(Clone, Copy)]
-pub(super) struct Ask {
+pub(super) struct LeaseRequest {
     pub(super) number: u64,
     pub(super) applied: LogIndex,
     pub(super) is_cut_off: bool,
 }
 
-impl Standing {
-    fn until(peer: Peer, may_serve_until: Duration) -> Standing {
+impl LeaseRecord {
+    fn until(peer: Peer, may_serve_until: Duration) -> LeaseRecord {
         let applied = LogIndex(0);
         let (last_ask, is_cut_off) = (None, false);
-        Standing { peer, is_new: false, may_serve_until, last_ask, applied, is_cut_off }
+        LeaseRecord { peer, is_new: false, may_serve_until, last_ask, applied, is_cut_off }
     }
 
     /// Records that a grant leaves now.
@@ -157,7 +157,7 @@ impl Standing {
 }
 
 impl Granter {
-    pub(super) fn standing(&self, node: NodeId) -> Option<&Standing> {
+    pub(super) fn standing(&self, node: NodeId) -> Option<&LeaseRecord> {
         self.standings.get(&node)
     }
 
@@ -185,7 +185,7 @@ impl Granter {
     /// Counts every member as renewed at this moment, because a new leader knows of no grant.
     pub(super) fn begin(&mut self, members: &[Member], now: Duration, lease: Duration) {
         for peer in members.iter().map(Member::peer) {
-            self.standings.insert(peer.id, Standing::until(peer, now + patience(lease)));
+            self.standings.insert(peer.id, LeaseRecord::until(peer, now + patience(lease)));
         }
     }
 
@@ -196,7 +196,7 @@ impl Granter {
         self.condemned.retain(known);
         for peer in members.iter().map(Member::peer) {
             let arrives_by = now + patience(lease) * LEASES_TO_ARRIVE;
-            let fresh = Standing { is_new: true, ..Standing::until(peer, arrives_by) };
+            let fresh = LeaseRecord { is_new: true, ..LeaseRecord::until(peer, arrives_by) };
             let standing = self.standings.entry(peer.id).or_insert(fresh);
             if standing.peer != peer {
                 *standing = fresh;
@@ -204,8 +204,8 @@ impl Granter {
         }
     }
 
-    fn note_ask(&mut self, now: Duration, from: Peer, ask: Ask) {
-        let Ask { number, applied, is_cut_off } = ask;
+    fn note_ask(&mut self, now: Duration, from: Peer, ask: LeaseRequest) {
+        let LeaseRequest { number, applied, is_cut_off } = ask;
         if let Some(standing) = self.standings.get_mut(&from.id).filter(|it| it.peer == from) {
             standing.last_ask = Some(now);
             standing.is_cut_off = is_cut_off;
@@ -294,7 +294,7 @@ impl Control {
         if self.yielding.is_some() {
             // This process never serves again.
             self.holder = Holder { next_ask: Duration::MAX, ..Holder::default() };
-            return self.out.push(Effect::Lease { until: Duration::ZERO });
+            return self.out.push(Action::Lease { until: Duration::ZERO });
         }
         if self.is_alone() {
             self.holder.next_ask = self.now + self.lease() / RENEWALS_PER_LEASE;
@@ -311,7 +311,7 @@ impl Control {
         let number = self.holder.ask(self.now, self.lease());
         let (applied, is_cut_off) = (self.applied, self.is_cut_off_from_most());
         if self.leads() {
-            self.on_lease_ask(self.me.peer(), Ask { number, applied, is_cut_off });
+            self.on_lease_ask(self.me.peer(), LeaseRequest { number, applied, is_cut_off });
         }
         let leader = self.consensus.leader();
         let asked: BTreeSet<NodeId> = match leader.filter(|_| self.holds_lease()) {
@@ -328,7 +328,7 @@ impl Control {
         self.holder.hasten(self.now, lease);
     }
 
-    pub(super) fn on_lease_ask(&mut self, from: Peer, ask: Ask) {
+    pub(super) fn on_lease_ask(&mut self, from: Peer, ask: LeaseRequest) {
         let now = self.now;
         let known = self.map.as_ref().and_then(|map| map.member(from.id));
         if let Some(leader) = &mut self.leader {
@@ -350,14 +350,14 @@ impl Control {
     pub(super) fn count_grants(&mut self) {
         if self.holder.count(self.applied) {
             let until = self.holder.until;
-            self.out.push(Effect::Lease { until });
+            self.out.push(Action::Lease { until });
         }
     }
 
     fn set_lease(&mut self, until: Duration) {
         if self.holder.until != until {
             self.holder.until = until;
-            self.out.push(Effect::Lease { until });
+            self.out.push(Action::Lease { until });
         }
     }
 
@@ -441,7 +441,11 @@ mod tests {
     fn a_round_that_an_earlier_one_has_answered_is_not_due() {
         let (mut granter, at) = (Granter::default(), Duration::from_secs(9));
         let peer = Peer { id: NodeId(2), boot: Boot(20) };
-        granter.note_ask(at, peer, Ask { number: 1, applied: LogIndex(1), is_cut_off: false });
+        granter.note_ask(
+            at,
+            peer,
+            LeaseRequest { number: 1, applied: LogIndex(1), is_cut_off: false },
+        );
         let first = granter.begin_round(at).unwrap();
         assert!(granter.begin_round(at + ROUND_WAIT).is_some(), "it may be lost: asked again");
         assert_eq!(granter.round_due(), Some(at + 2 * ROUND_WAIT));

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::join::{self, Verdict};
+use super::join::{self, JoinDecision};
 use super::leader::{Proposed, Wish, has_heirs};
-use super::{Answer, Control, Effect, Gone, JoinAnswer, JoinRequest, Message, PastChange, Welcome};
+use super::{Action, Answer, Control, Gone, JoinAnswer, JoinRequest, Message, PastChange, Welcome};
 use crate::balance;
 use crate::balance::split::split_by_count;
 use crate::consensus::LogEntry;
-use crate::map::{Change, Generation, LogIndex, Map, Member, NodeId, Outcome, Peer};
+use crate::map::{Change, ChangeOutcome, Generation, LogIndex, Map, Member, NodeId, Peer};
 
 /// Timeout of a request to the leader.
 const LEADER_WAIT: Duration = Duration::from_secs(2);
@@ -22,19 +22,19 @@ const CANDIDATE_WAIT: Duration = Duration::from_secs(10);
 /// Maximum interval between requests of a joining process.
 const ASKS_AGAIN: Duration = Duration::from_secs(1);
 /// Time for which a leaving node without an heir waits for a node to come.
-const HEIR_WAIT: Duration = Duration::from_secs(10);
+const LEADERSHIP_TRANSFER_WAIT: Duration = Duration::from_secs(10);
 
 /// The processes that want to join, as the leader knows them.
 #[derive(Default)]
 pub(super) struct Candidates {
     first_asked: BTreeMap<Peer, (Duration, Duration)>,
     /// Candidates whose `Join` is in the log, with the callers that wait for the answer.
-    proposed: BTreeMap<Peer, Vec<Asker>>,
+    proposed: BTreeMap<Peer, Vec<JoinRequester>>,
 }
 
 /// The recipient of the answer to a join request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(super) enum JoinRequester {
     /// A caller at this node, under this id.
     Here(u64),
     /// Another node, under its number.
@@ -81,13 +81,13 @@ pub(super) struct Leaving {
 #[derive(Default)]
 pub(super) struct PassedOn {
     last_number: u64,
-    open: BTreeMap<u64, (Asker, Duration)>,
+    open: BTreeMap<u64, (JoinRequester, Duration)>,
 }
 
 impl Control {
     // ---- Joining, at the member that was asked.
 
-    pub(super) fn on_join_ask(&mut self, request: JoinRequest, asker: Asker) {
+    pub(super) fn on_join_ask(&mut self, request: JoinRequest, asker: JoinRequester) {
         match self.consensus.leader() {
             Some(leader) if leader == self.me.id => self.consider(request, asker),
             Some(leader) => {
@@ -128,7 +128,7 @@ impl Control {
         }
         let request = JoinRequest::of_returning(self.me.clone(), self.cluster);
         if self.leads() {
-            return self.consider(request, Asker::There(self.me.id, 0));
+            return self.consider(request, JoinRequester::There(self.me.id, 0));
         }
         let asked: Vec<NodeId> = self.others().collect();
         self.send_all(asked, &Message::JoinAsk { number: 0, request: Box::new(request) });
@@ -136,7 +136,7 @@ impl Control {
 
     // ---- Joining, at the leader.
 
-    pub(super) fn consider(&mut self, request: JoinRequest, asker: Asker) {
+    pub(super) fn consider(&mut self, request: JoinRequest, asker: JoinRequester) {
         let now = self.now;
         let (Some(map), Some(leader)) = (self.map.clone(), &mut self.leader) else {
             return self.answer_join(asker, wait("the cluster has no leader just now"));
@@ -156,16 +156,18 @@ impl Control {
         let is_quiet = now >= last_ask.max(first_asked) + map.settings().lease / 2;
         let is_last = if peer.id == self.me.id { peer == self.me.peer() } else { is_quiet };
         match join::judge(&map, self.cluster, &request, renewed, is_last) {
-            Verdict::Member => self.answer_join(asker, self.welcome(&map)),
-            Verdict::Wait(reason) => self.answer_join(asker, JoinAnswer::Wait(reason)),
-            Verdict::Refuse(reason) => self.answer_join(asker, JoinAnswer::Refused(reason)),
-            Verdict::Admit if leader.granter.is_condemned(peer.id) => {
+            JoinDecision::Member => self.answer_join(asker, self.welcome(&map)),
+            JoinDecision::Wait(reason) => self.answer_join(asker, JoinAnswer::Wait(reason)),
+            JoinDecision::Refuse(reason) => self.answer_join(asker, JoinAnswer::Refused(reason)),
+            JoinDecision::Admit if leader.granter.is_condemned(peer.id) => {
                 self.answer_join(asker, wait("its earlier process is being taken off the map"));
             }
-            Verdict::Admit if request.has_kept_copies() && self.is_someone_in_doubt(&map, peer) => {
+            JoinDecision::Admit
+                if request.has_kept_copies() && self.is_someone_in_doubt(&map, peer) =>
+            {
                 self.answer_join(asker, wait("another node may be dead; its copies may be needed"));
             }
-            Verdict::Admit => self.admit(&map, request.member, asker),
+            JoinDecision::Admit => self.admit(&map, request.member, asker),
         }
     }
 
@@ -184,7 +186,7 @@ impl Control {
     }
 
     /// Proposes the `Join`, together with the split that it may make necessary.
-    fn admit(&mut self, map: &Map, member: Member, asker: Asker) {
+    fn admit(&mut self, map: &Map, member: Member, asker: JoinRequester) {
         let peer = member.peer();
         let mut changes = vec![Change::Join(member)];
         let mut after = map.clone();
@@ -225,11 +227,15 @@ impl Control {
         JoinAnswer::Welcome(Welcome { cluster, generation, members, index })
     }
 
-    fn answer_join(&mut self, asker: Asker, answer: JoinAnswer) {
+    fn answer_join(&mut self, asker: JoinRequester, answer: JoinAnswer) {
         match asker {
-            Asker::Here(id) => self.answer(id, Answer::Join(answer)),
-            Asker::There(node, number) if node == self.me.id => self.on_join_answer(number, answer),
-            Asker::There(node, number) => self.send(node, Message::JoinAnswer { number, answer }),
+            JoinRequester::Here(id) => self.answer(id, Answer::Join(answer)),
+            JoinRequester::There(node, number) if node == self.me.id => {
+                self.on_join_answer(number, answer)
+            }
+            JoinRequester::There(node, number) => {
+                self.send(node, Message::JoinAnswer { number, answer })
+            }
         }
     }
 
@@ -255,7 +261,7 @@ impl Control {
         let since = leaving.without_heirs_since.get_or_insert(self.now);
         if !heirless {
             leaving.without_heirs_since = None;
-        } else if map.members().len() == 1 || self.now >= *since + HEIR_WAIT {
+        } else if map.members().len() == 1 || self.now >= *since + LEADERSHIP_TRANSFER_WAIT {
             return self.go(Gone::LeftAsTheLast);
         }
         if !self.is_member() {
@@ -340,7 +346,7 @@ impl Control {
     pub(super) fn say_farewell(&mut self, change: &PastChange) {
         for (change, outcome) in change.entry.changes.iter().zip(&change.outcomes) {
             let (Change::Leave(node) | Change::Away { node, .. }) = change else { continue };
-            if *outcome == Outcome::Applied && self.leads() {
+            if *outcome == ChangeOutcome::Applied && self.leads() {
                 self.send(*node, Message::Farewell);
             }
         }
@@ -351,7 +357,7 @@ impl Control {
         for id in self.leaving.take().map(|leaving| leaving.askers).unwrap_or_default() {
             self.answer(id, Answer::Done);
         }
-        self.out.push(Effect::Gone(gone));
+        self.out.push(Action::Gone(gone));
         self.is_gone = true;
     }
 

@@ -111,8 +111,8 @@ pub enum Message {
 /// Progress of a process that hands over the data another side lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Handed {
-    Some,
-    All,
+    Partly,
+    Done,
 }
 
 /// A process's description of itself when it wants to become a member.

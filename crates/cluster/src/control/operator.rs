@@ -5,8 +5,8 @@ use std::time::Duration;
 use placement::Hashmask;
 
 use super::lease::patience;
-use super::membership::{AWAY_MAX, Asker, Stay};
-use super::{Answer, Ask, Control};
+use super::membership::{AWAY_MAX, JoinRequester, Stay};
+use super::{Answer, Control, OperatorRequest};
 use crate::consensus::LogEntry;
 use crate::map::{Bucket, Change, Map, Setting, Source};
 
@@ -15,19 +15,19 @@ const BACKUPS_MAX: u8 = 3;
 const FILL_RATE_MIN: u64 = 64 << 10;
 
 impl Control {
-    pub(super) fn on_ask(&mut self, id: u64, ask: Ask) {
+    pub(super) fn on_ask(&mut self, id: u64, ask: OperatorRequest) {
         if !self.is_member() {
             let text = "this node is no member of a cluster yet";
             return self.answer(id, Answer::Refused(text.into()));
         }
         match ask {
-            Ask::Leave => self.on_ask_leave(id, Stay::ForGood),
-            Ask::LeaveFor(long) => self.on_ask_leave_for(id, long),
-            Ask::Split(bucket) => self.on_ask_split(id, bucket),
-            Ask::Set(setting) => self.on_ask_set(id, setting),
-            Ask::Takeover => self.on_ask_takeover(id),
-            Ask::Join(request) => self.on_join_ask(*request, Asker::Here(id)),
-            Ask::Recreate(from) => self.on_ask_recreate(id, from),
+            OperatorRequest::Leave => self.on_ask_leave(id, Stay::ForGood),
+            OperatorRequest::LeaveFor(long) => self.on_ask_leave_for(id, long),
+            OperatorRequest::Split(bucket) => self.on_ask_split(id, bucket),
+            OperatorRequest::Set(setting) => self.on_ask_set(id, setting),
+            OperatorRequest::Takeover => self.on_ask_takeover(id),
+            OperatorRequest::Join(request) => self.on_join_ask(*request, JoinRequester::Here(id)),
+            OperatorRequest::Recreate(from) => self.on_ask_recreate(id, from),
         }
     }
 
@@ -109,12 +109,15 @@ fn split_of(map: &Map, bucket: Option<Hashmask>) -> Result<Change, String> {
 
 /// Returns the reason an operator's request cannot be carried out, as far as the map tells. A node that
 /// passes a request on can answer with it at once.
-pub fn objection(map: &Map, ask: &Ask) -> Option<String> {
+pub fn objection(map: &Map, ask: &OperatorRequest) -> Option<String> {
     match ask {
-        Ask::Split(bucket) => split_of(map, *bucket).err(),
-        Ask::Set(setting) => objection_to(map, setting),
-        Ask::LeaveFor(long) => objection_to_absence(*long),
-        Ask::Leave | Ask::Takeover | Ask::Join(_) | Ask::Recreate(_) => None,
+        OperatorRequest::Split(bucket) => split_of(map, *bucket).err(),
+        OperatorRequest::Set(setting) => objection_to(map, setting),
+        OperatorRequest::LeaveFor(long) => objection_to_absence(*long),
+        OperatorRequest::Leave
+        | OperatorRequest::Takeover
+        | OperatorRequest::Join(_)
+        | OperatorRequest::Recreate(_) => None,
     }
 }
 

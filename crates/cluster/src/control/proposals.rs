@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::lease::patience;
-use super::{Answer, Control, Effect, Message};
+use super::{Action, Answer, Control, Message};
 use crate::consensus::LogEntry;
 use crate::map::{Change, Epoch, Map};
 
@@ -23,11 +23,11 @@ pub(super) struct Proposals {
 struct Open {
     entry: LogEntry,
     again_at: Duration,
-    asker: Option<Asker>,
+    asker: Option<Operator>,
 }
 
 /// An operator that waits for the outcome, and its timeout.
-struct Asker {
+struct Operator {
     id: u64,
     until: Duration,
 }
@@ -135,7 +135,7 @@ impl Control {
     pub(super) fn propose_for(&mut self, id: u64, changes: Vec<Change>) {
         // A shorter lease waits for the longer ones to expire.
         let wait = OPERATOR_WAIT.max(2 * patience(self.lease()));
-        let asker = Some(Asker { id, until: self.now + wait });
+        let asker = Some(Operator { id, until: self.now + wait });
         let entry = LogEntry { planned_at: None, changes };
         self.proposals.open.push(Open { entry, again_at: self.now, asker });
     }
@@ -163,6 +163,6 @@ impl Control {
     }
 
     pub(super) fn answer(&mut self, id: u64, answer: Answer) {
-        self.out.push(Effect::Answer { id, answer });
+        self.out.push(Action::Answer { id, answer });
     }
 }

@@ -32,13 +32,13 @@ const AWAITED_LOOK: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Offer {
     pub bucket: Hashmask,
-    pub kept: Kept,
+    pub kept: Freshness,
     /// The end of its history: the highest reign and version of its slots.
     pub position: (LogIndex, u64),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub enum Kept {
+pub enum Freshness {
     /// Everything the node held when its last process ended.
     AsItWas,
     Older,
@@ -135,8 +135,9 @@ impl Lost {
     /// Returns the node and the data to recreate a bucket from, if it is time for that.
     fn source(&self, map: &Map, bucket: Hashmask, now: Duration) -> Option<(NodeId, Source)> {
         let last = map.lost().find(|(lost, _)| *lost == bucket).map(|(_, holders)| holders)?;
-        let is_last =
-            |(node, offer): &(NodeId, &Offer)| offer.kept == Kept::AsItWas && last.contains(node);
+        let is_last = |(node, offer): &(NodeId, &Offer)| {
+            offer.kept == Freshness::AsItWas && last.contains(node)
+        };
         if let Some((node, _)) = best(self.offered(bucket).filter(is_last)) {
             return Some((node, Source::OwnData));
         }
@@ -263,7 +264,7 @@ mod tests {
     use placement::Mask;
 
     use super::*;
-    use crate::map::{Boot, Endpoints, Member, Settings, Zone};
+    use crate::map::{Boot, ClusterSettings, Endpoints, Member, Zone};
 
     fn member(id: u64) -> Member {
         let (at, zone) = (Endpoints::default(), Zone::default());
@@ -272,7 +273,7 @@ mod tests {
 
     #[test]
     fn when_time_is_up_the_copy_that_has_come_farthest_is_taken() {
-        let mut map = Map::found(member(1), Mask::M000F, Settings::default());
+        let mut map = Map::found(member(1), Mask::M000F, ClusterSettings::default());
         map.apply(LogIndex(2), &Change::Join(member(2)));
         map.apply(LogIndex(3), &Change::Join(member(3)));
         map.apply(LogIndex(4), &Change::Dead([NodeId(1)].into()));
@@ -280,7 +281,7 @@ mod tests {
         let (mut lost, at) = (Lost::default(), Duration::from_secs(1));
         lost.follow(&map, at);
         for (id, position) in [(2, (LogIndex(1), 9)), (3, (LogIndex(2), 1))] {
-            let offer = Offer { bucket, kept: Kept::AsItWas, position };
+            let offer = Offer { bucket, kept: Freshness::AsItWas, position };
             lost.offers.insert(member(id).peer(), vec![offer]);
         }
         assert_eq!(lost.source(&map, bucket, at), None, "the last holder may come back");

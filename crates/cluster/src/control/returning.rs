@@ -6,7 +6,7 @@
 use placement::Hashmask;
 
 use super::recreate::TOGETHER_MAX;
-use super::{Control, Effect};
+use super::{Action, Control};
 use crate::map::Change;
 
 impl Control {
@@ -28,7 +28,7 @@ impl Control {
         }
         if !left.is_empty() {
             self.offers.is_bringing = true;
-            self.out.push(Effect::Bring { buckets: left });
+            self.out.push(Action::Bring { buckets: left });
         }
     }
 

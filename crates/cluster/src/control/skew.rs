@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use store::UnixMillis;
 
-use super::{Control, Effect, Message};
+use super::{Action, Control, Message};
 use crate::map::{NodeId, Peer};
 
 /// Clocks further apart than this are reported.
@@ -137,7 +137,7 @@ impl Control {
         self.clocks.set(self.now, wall);
         self.clocks.tidy(self.now, |node| others.contains(&node));
         let skews = self.clocks.report(self.now);
-        self.out.extend(skews.into_iter().map(Effect::Skew));
+        self.out.extend(skews.into_iter().map(Action::Skew));
         let told =
             if self.leads() { others } else { self.consensus.leader().into_iter().collect() };
         self.send_all(told, &Message::Clock { unix_millis: wall.0 });

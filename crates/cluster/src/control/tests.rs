@@ -13,7 +13,7 @@ mod random; //  Random scenarios from seeds.
 mod clocks; //  Wall clocks that differ.
 mod world;
 
-use super::{Answer, Ask, Input, Message};
+use super::{Answer, Input, Message, OperatorRequest};
 use crate::consensus::LogEntry;
 use crate::map::{Change, LogIndex, Member, NodeId, Zone};
 use world::{World, member, ms, request};
@@ -256,7 +256,7 @@ fn a_request_to_join_that_was_under_way_for_long_brings_nobody_back() {
     t.run(ms(5_000));
     assert_eq!(t.members().len(), 2);
     // The process's first request arrives only now.
-    t.ask(leader, Ask::Join(Box::new(request)));
+    t.ask(leader, OperatorRequest::Join(Box::new(request)));
     t.run(ms(100));
     assert_eq!(t.members().len(), 3);
     t.cut.clear();

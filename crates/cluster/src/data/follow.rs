@@ -18,8 +18,8 @@ pub fn follow<P: Plane>(
     before: Option<&Map>,
     mut applied: impl FnMut(Applied),
 ) {
-    let now = Outlook::of(plane, map);
-    let then = before.map(|before| Outlook::of(plane, before));
+    let now = MapView::of(plane, map);
+    let then = before.map(|before| MapView::of(plane, before));
     plane.with_moves(|outgoing| {
         // Replies must not wait for a taker that has left, even if its bucket has not changed.
         if let Some(abandoned) = outgoing.take_if(|outgoing| plane.is_gone(outgoing.link)) {
@@ -43,26 +43,26 @@ pub fn follow<P: Plane>(
 }
 
 /// A map as one process sees it.
-struct Outlook<'a> {
+struct MapView<'a> {
     map: &'a Map,
     /// This node, if the map has this very process as a member.
     me: Option<NodeId>,
     leavers: Vec<NodeId>,
 }
 
-impl Outlook<'_> {
-    fn of<'a>(plane: &impl Plane, map: &'a Map) -> Outlook<'a> {
-        Outlook { map, me: me_in(map, plane), leavers: map.leavers() }
+impl MapView<'_> {
+    fn of<'a>(plane: &impl Plane, map: &'a Map) -> MapView<'a> {
+        MapView { map, me: me_in(map, plane), leavers: map.leavers() }
     }
 
     /// Returns whether this node's role in the bucket may have changed. A slot whose role stays must not be
     /// touched: it may be paused, or have refusals recorded.
-    fn differs(&self, then: &Outlook<'_>, bucket: &Bucket) -> bool {
+    fn differs(&self, then: &MapView<'_>, bucket: &Bucket) -> bool {
         then.map.bucket(bucket.hashmask) != Some(bucket) || self.me != then.me
     }
 
     /// Returns whether the retention of removals or of a stale copy has changed for the bucket.
-    fn recalls_otherwise(&self, then: &Outlook<'_>, bucket: &Bucket) -> bool {
+    fn recalls_otherwise(&self, then: &MapView<'_>, bucket: &Bucket) -> bool {
         self.is_missed(bucket) != then.is_missed(bucket) || self.keeps(bucket) != then.keeps(bucket)
     }
 
@@ -81,7 +81,7 @@ impl Outlook<'_> {
 
 fn follow_bucket<P: Plane>(
     plane: &P,
-    (outlook, bucket): (&Outlook<'_>, &Bucket),
+    (outlook, bucket): (&MapView<'_>, &Bucket),
     (outgoing, inherits): (Option<Outgoing>, bool),
     applied: &mut impl FnMut(Applied),
 ) {
@@ -105,7 +105,7 @@ fn follow_bucket<P: Plane>(
 fn recall<P: Plane>(
     plane: &P,
     slot: Slot,
-    (outlook, bucket): (&Outlook<'_>, &Bucket),
+    (outlook, bucket): (&MapView<'_>, &Bucket),
     applied: &mut impl FnMut(Applied),
 ) {
     plane.with_slot(slot, |state| {
@@ -154,7 +154,7 @@ fn follow_parting<P: Plane>(
 }
 
 /// Returns whether this node takes the bucket over from a dead primary: it must not serve before all backups agree.
-fn inherits(plane: &impl Plane, bucket: &Bucket, then: Option<&Outlook<'_>>) -> bool {
+fn inherits(plane: &impl Plane, bucket: &Bucket, then: Option<&MapView<'_>>) -> bool {
     let first = slots_of(bucket.hashmask).next().expect("a bucket has slots");
     let Some(known) = then.map(|then| then.map.bucket_of(first)) else { return false };
     let is_new = bucket.primary() == Some(plane.me()) && known.primary() != Some(plane.me());

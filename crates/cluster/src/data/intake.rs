@@ -9,11 +9,11 @@ use store::{Applied, DecodeError, Touch, Version};
 
 use super::replace::Replacement;
 use super::{Plane, SlotState, me_in, slots_of};
-use crate::fill::{Kept, Taker};
+use crate::fill::{FillOutcome, Taker};
 use crate::map::{LogIndex, Map, NodeId, Peer};
 use crate::replication::{
-    BackFrame, FillId, Frame, FrameNumber, Inbox, Parts, Received, Receiver, Role, receive_effects,
-    receive_images, slot_of_unit,
+    BackFrame, FillId, Frame, FrameNumber, FrameParts, Inbox, Received, Receiver, Role,
+    receive_effects, receive_images, slot_of_unit,
 };
 
 /// The intake from one boot of another node. It outlives a connection.
@@ -32,7 +32,7 @@ pub struct Intake {
     /// The slot that is being resent whole, if there is one.
     replacement: Option<Replacement>,
     /// Parts received of a long frame.
-    parts: Parts,
+    parts: FrameParts,
     refused: Refused,
     /// Refusals that have not been sent yet.
     unsent: Vec<BackFrame>,
@@ -65,7 +65,7 @@ impl Refused {
 
 /// The outcome of taking in a frame.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum FrameOutcome {
     Done,
     /// The map here is behind; retry after the next map change.
     NotYet,
@@ -76,7 +76,7 @@ pub enum Taken {
 }
 
 /// The environment for taking in frames.
-pub struct Surface<'a, P, A> {
+pub struct ApplyContext<'a, P, A> {
     pub plane: &'a P,
     /// The LRU/LFU update that an applied effect makes to its key.
     pub touch: Touch,
@@ -84,9 +84,9 @@ pub struct Surface<'a, P, A> {
     pub applied: A,
 }
 
-impl<P: Plane, A: FnMut(Applied)> Surface<'_, P, A> {
+impl<P: Plane, A: FnMut(Applied)> ApplyContext<'_, P, A> {
     fn on_slot<R>(&mut self, slot: Slot, work: impl FnOnce(&mut Receiver<'_>, &mut A) -> R) -> R {
-        let Surface { plane, touch, applied } = self;
+        let ApplyContext { plane, touch, applied } = self;
         plane.with_slot(slot, |state| {
             let SlotState { table, duty, .. } = state;
             let mut receiver = Receiver { table, duty, seed: plane.seed(), touch: *touch };
@@ -115,21 +115,21 @@ impl Intake {
         self.unsent.push(BackFrame::FillRefused { fill });
     }
 
-    fn judge(&mut self, received: &Received, (frame, slot): (FrameNumber, Slot)) -> Taken {
+    fn judge(&mut self, received: &Received, (frame, slot): (FrameNumber, Slot)) -> FrameOutcome {
         match *received {
-            Received::Applied if self.refused.slots.is_empty() => Taken::Done,
+            Received::Applied if self.refused.slots.is_empty() => FrameOutcome::Done,
             Received::Applied => {
                 self.refused.slots.remove(&slot);
-                Taken::Done
+                FrameOutcome::Done
             }
-            Received::Known => Taken::Done,
-            Received::Early => Taken::NotYet,
+            Received::Known => FrameOutcome::Done,
+            Received::Early => FrameOutcome::NotYet,
             Received::Refused(reign) => {
                 self.refused.slots.entry(slot).or_insert((frame, reign));
                 self.unsent.push(BackFrame::Refused { frame, slot, reign });
-                Taken::Done
+                FrameOutcome::Done
             }
-            Received::Garbled(_) => Taken::Garbled,
+            Received::Garbled(_) => FrameOutcome::Garbled,
         }
     }
 
@@ -137,11 +137,11 @@ impl Intake {
         &mut self,
         number: FrameNumber,
         frame: &Frame<'_>,
-        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
-    ) -> Taken {
+        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
+    ) -> FrameOutcome {
         let taken = match *frame {
             Frame::Effects { reign, written_in, unit } => {
-                let Some(slot) = slot_of_unit(unit) else { return Taken::Garbled };
+                let Some(slot) = slot_of_unit(unit) else { return FrameOutcome::Garbled };
                 let received = surface.on_slot(slot, |to, applied| {
                     receive_effects(to, (reign, written_in), unit, applied)
                 });
@@ -160,7 +160,7 @@ impl Intake {
                 self.cancel(fill, surface);
                 Ok(())
             }
-            Frame::News { bytes } => return Taken::News(bytes.to_vec()),
+            Frame::News { bytes } => return FrameOutcome::News(bytes.to_vec()),
             Frame::Compare { reign, slot, position } => {
                 let received = surface.on_slot(slot, |to, _| to.compare(reign, position));
                 return self.judge(&received, (number, slot));
@@ -185,7 +185,7 @@ impl Intake {
             }
             Frame::Part { bytes } => {
                 let added = self.parts.add(bytes);
-                return if added.is_ok() { Taken::Done } else { Taken::Garbled };
+                return if added.is_ok() { FrameOutcome::Done } else { FrameOutcome::Garbled };
             }
             Frame::LastPart { bytes } => return self.take_long(number, bytes, surface),
             Frame::FillSlot { fill, .. }
@@ -198,7 +198,7 @@ impl Intake {
             | Frame::FillSlotEnd { fill, .. }
             | Frame::FillEnd { fill, .. } => self.go_on(fill, frame, surface),
         };
-        if taken.is_ok() { Taken::Done } else { Taken::Garbled }
+        if taken.is_ok() { FrameOutcome::Done } else { FrameOutcome::Garbled }
     }
 
     /// Takes in a long frame whose last part has arrived.
@@ -206,14 +206,14 @@ impl Intake {
         &mut self,
         number: FrameNumber,
         last: &[u8],
-        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
-    ) -> Taken {
-        let Ok(whole) = self.parts.finish(last) else { return Taken::Garbled };
+        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
+    ) -> FrameOutcome {
+        let Ok(whole) = self.parts.finish(last) else { return FrameOutcome::Garbled };
         let taken = match Frame::read(&whole) {
             Ok(frame) if !frame.is_part() => self.take(number, &frame, surface),
-            Ok(_) | Err(_) => Taken::Garbled,
+            Ok(_) | Err(_) => FrameOutcome::Garbled,
         };
-        if taken == Taken::NotYet {
+        if taken == FrameOutcome::NotYet {
             self.parts.put_back(whole, last);
         }
         taken
@@ -229,20 +229,20 @@ impl Intake {
         &mut self,
         fill: FillId,
         (hashmask, reign): (Hashmask, LogIndex),
-        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
-    ) -> Taken {
+        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
+    ) -> FrameOutcome {
         let map = surface.plane.map();
         let Some(bucket) = map.bucket(hashmask) else {
             self.refuse_fill(fill);
-            return Taken::Done;
+            return FrameOutcome::Done;
         };
         if bucket.reign < reign {
-            return Taken::NotYet;
+            return FrameOutcome::NotYet;
         }
         // A `FillEnd` may have arrived after the map that decides on it.
         self.follow_fills(&map, surface);
         if self.is_undecided(hashmask) {
-            return Taken::NotYet;
+            return FrameOutcome::NotYet;
         }
         self.refused.forget(&hashmask.slots());
         match self.taker.take() {
@@ -251,21 +251,21 @@ impl Intake {
             None => {}
         }
         // A process that is not a member yet in its own map takes nothing until it has caught up.
-        let Some(me) = me_in(&map, surface.plane) else { return Taken::NotYet };
+        let Some(me) = me_in(&map, surface.plane) else { return FrameOutcome::NotYet };
         if bucket.reign > reign || bucket.is_held_by(me) {
             self.refuse_fill(fill);
-            return Taken::Done;
+            return FrameOutcome::Done;
         }
         let is_held = |slot| surface.plane.with_slot(slot, |state| state.duty.holds());
         if slots_of(hashmask).any(is_held) {
             self.refuse_fill(fill); // Duties are briefly ahead of the published map.
-            return Taken::Done;
+            return FrameOutcome::Done;
         }
         let kept_in = surface.plane.kept_in();
         let is_of_use = kept_in.is_some_and(|kept_in| kept_in.is_one_with(map.generation()));
         for slot in slots_of(hashmask) {
             let kept = surface.on_slot(slot, |to, applied| {
-                if is_of_use && to.duty.role() == Role::Kept {
+                if is_of_use && to.duty.role() == Role::Stale {
                     return Some(to.duty.position(to.table));
                 }
                 to.duty.begin_filling(reign, LogIndex(0));
@@ -273,18 +273,18 @@ impl Intake {
                 None
             });
             if let Some(position) = kept {
-                self.unsent.push(BackFrame::Kept { fill, slot, position });
+                self.unsent.push(BackFrame::StaleCopy { fill, slot, position });
             }
         }
         self.taker = Some(Taker::new(fill, hashmask, reign));
-        Taken::Done
+        FrameOutcome::Done
     }
 
     fn go_on(
         &mut self,
         fill: FillId,
         frame: &Frame<'_>,
-        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
+        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) -> Result<(), DecodeError> {
         // Remaining frames of a refused or cancelled fill are ignored.
         let Some(taker) = self.taker.as_mut().filter(|taker| taker.fill == fill) else {
@@ -351,7 +351,11 @@ impl Intake {
     }
 
     /// Cancels a fill, unless it has ended: then only the map can cancel it.
-    fn cancel(&mut self, fill: FillId, surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>) {
+    fn cancel(
+        &mut self,
+        fill: FillId,
+        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
+    ) {
         let is_open = |taker: &mut Taker| taker.fill == fill && !taker.has_ended();
         if let Some(taker) = self.taker.take_if(is_open) {
             free(&taker, surface);
@@ -366,7 +370,7 @@ impl Intake {
         &mut self,
         from: NodeId,
         map: &Map,
-        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
+        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) {
         let me = surface.plane.me();
         self.refused.slots.retain(|slot, _| {
@@ -379,21 +383,21 @@ impl Intake {
     fn follow_fills(
         &mut self,
         map: &Map,
-        surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>,
+        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) {
         let me = surface.plane.me();
         self.undecided.retain(|taker| {
             let kept = taker.kept(map, me);
-            if kept == Kept::No {
+            if kept == FillOutcome::Dropped {
                 free(taker, surface);
             }
-            kept == Kept::Yes
+            kept == FillOutcome::Undecided
         });
         let Some(taker) = &self.taker else { return };
         match taker.kept(map, me) {
-            Kept::Yes => {}
-            Kept::AsBackup => self.taker = None,
-            Kept::No => {
+            FillOutcome::Undecided => {}
+            FillOutcome::AsBackup => self.taker = None,
+            FillOutcome::Dropped => {
                 free(taker, surface);
                 let open = self.taker.take().filter(|taker| !taker.has_ended());
                 if let Some(taker) = open {
@@ -412,14 +416,14 @@ impl Intake {
     }
 
     /// Drops an unfinished fill: the process at the other end is gone.
-    pub fn end(&mut self, surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>) {
+    pub fn end(&mut self, surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>) {
         if let Some(taker) = self.taker.take_if(|taker| !taker.has_ended()) {
             free(&taker, surface);
         }
     }
 }
 
-fn free(taker: &Taker, surface: &mut Surface<'_, impl Plane, impl FnMut(Applied)>) {
+fn free(taker: &Taker, surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>) {
     for slot in slots_of(taker.bucket) {
         surface.on_slot(slot, |to, applied| {
             if to.duty.abandon_filling() {

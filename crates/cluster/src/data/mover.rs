@@ -15,11 +15,11 @@ use super::refusals::refused_slots;
 use super::settle::Settlements;
 use super::tombs::Tombs;
 use super::window::Window;
-use super::{Outgoing, Plane, Progress, me_in, slots_of};
+use super::{Outgoing, Plane, SendProgress, me_in, slots_of};
 use crate::balance::Attempt;
 use crate::fill::{Sent, Source};
 use crate::map::{Epoch, NodeId};
-use crate::replication::{Duty, FrameNumber, LinkId, Outbox, Position, Role};
+use crate::replication::{FrameNumber, LinkId, Outbox, Position, Role, SlotReplica};
 use crate::rules::{Rule, holds};
 
 /// An order of the control plane, or another event for the mover.
@@ -47,7 +47,7 @@ pub enum Order {
         fill: Attempt,
     },
     /// The taker has a stale copy of a slot from an earlier membership.
-    Kept {
+    StaleCopy {
         fill: Attempt,
         slot: Slot,
         position: Position,
@@ -94,7 +94,7 @@ const TURN_BYTES: u64 = 16 * 1024;
 /// Interval between checks for backups that fall behind.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// An heir that is not promoted within this time becomes a plain backup again.
-const HEIR_WAIT: Duration = Duration::from_secs(1);
+const PROMOTION_WAIT: Duration = Duration::from_secs(1);
 
 struct Filling {
     attempt: Attempt,
@@ -187,10 +187,10 @@ impl Mover {
             }
             Order::Pause { bucket, epoch } => self.pause(bucket, epoch, plane),
             Order::TakeOver { bucket } => {
-                change_duties(plane, bucket, Duty::await_promotion);
+                change_duties(plane, bucket, SlotReplica::await_promotion);
                 self.heirs.push((bucket, now));
             }
-            Order::Kept { fill, slot, position } => {
+            Order::StaleCopy { fill, slot, position } => {
                 if let Some(it) = self.filling.as_mut().filter(|it| it.attempt == fill) {
                     it.source.note_kept(slot, position);
                 }
@@ -248,7 +248,7 @@ impl Mover {
                 reign,
                 link,
                 ended_at: None,
-                progress: Progress::default(),
+                progress: SendProgress::default(),
             });
             let source = Source::new(attempt, bucket, link, reign);
             let asked = plane.with_outbox(link, |outbox| {
@@ -337,7 +337,7 @@ impl Mover {
         self.paced.1 += more.bytes;
         self.sent += more;
         self.turn += more.bytes;
-        let progress = Progress::of(source);
+        let progress = SendProgress::of(source);
         plane.with_moves(|outgoing| {
             if let Some(outgoing) = outgoing {
                 outgoing.progress = progress;
@@ -460,7 +460,7 @@ impl Mover {
             let map = plane.map();
             // If the map has moved on, the requester sees that itself.
             if map.bucket(bucket).is_some_and(|known| known.epoch == epoch) {
-                change_duties(plane, bucket, Duty::pause);
+                change_duties(plane, bucket, SlotReplica::pause);
                 self.pausing = Some(Pausing { bucket, epoch });
             }
         });
@@ -477,7 +477,7 @@ impl Mover {
                     plane.with_slot(slot, |state| {
                         // A bucket that was settling when the pause was ordered is paused once it has settled.
                         state.duty.pause();
-                        let settles = state.duty.role() == Role::Settling;
+                        let settles = state.duty.role() == Role::Reconciling;
                         !settles && state.duty.is_drained(|link| plane.acked(link))
                     })
                 })
@@ -490,9 +490,9 @@ impl Mover {
 
     fn forget_heirs(&mut self, now: Duration, plane: &impl Plane) {
         self.heirs.retain(|(bucket, since)| {
-            let waits = now < *since + HEIR_WAIT;
+            let waits = now < *since + PROMOTION_WAIT;
             if !waits {
-                change_duties(plane, *bucket, Duty::stop_awaiting);
+                change_duties(plane, *bucket, SlotReplica::stop_awaiting);
                 plane.disturb(); // Parked commands may wait for this bucket.
             }
             waits
@@ -551,7 +551,7 @@ fn forget_feed(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
     plane.disturb(); // Held replies may wait for this feed.
 }
 
-fn change_duties(plane: &impl Plane, bucket: Hashmask, change: impl Fn(&mut Duty)) {
+fn change_duties(plane: &impl Plane, bucket: Hashmask, change: impl Fn(&mut SlotReplica)) {
     for slot in slots_of(bucket) {
         plane.with_slot(slot, |state| change(&mut state.duty));
     }

@@ -99,7 +99,7 @@ impl Settlement {
 /// all buckets on every map change would block this core for a millisecond.
 fn is_settling(plane: &impl Plane, bucket: Hashmask) -> bool {
     let last = slots_of(bucket).last().expect("a bucket has slots");
-    plane.with_slot(last, |state| state.duty.role() == Role::Settling)
+    plane.with_slot(last, |state| state.duty.role() == Role::Reconciling)
 }
 
 /// Sends all backups the position of every slot, to be compared with theirs.

@@ -5,7 +5,7 @@
 
 use store::{Applied, DecodeError, DecodedItem, Seed, SlotTable, Version};
 
-use crate::replication::{Duty, FrameNumber, LinkId, Position, Role};
+use crate::replication::{FrameNumber, LinkId, Position, Role, SlotReplica};
 
 /// A slot's table and duty, laid out so that a command on a plain slot touches one cache line, together with
 /// the lock before it.
@@ -16,7 +16,7 @@ pub struct SlotState {
     /// date by [`SlotState::refresh`].
     is_plain: bool,
     pub(crate) table: SlotTable,
-    pub(crate) duty: Duty,
+    pub(crate) duty: SlotReplica,
 }
 
 /// The first cache line, less the lock that precedes the slot.
@@ -26,10 +26,10 @@ const _: () = assert!(core::mem::offset_of!(SlotState, table) + SlotTable::HOT_B
 impl SlotState {
     /// Creates an empty slot in which the node has this role.
     pub fn with_role(role: Role) -> SlotState {
-        SlotState::new(SlotTable::default(), Duty::with_role(role))
+        SlotState::new(SlotTable::default(), SlotReplica::with_role(role))
     }
 
-    fn new(table: SlotTable, duty: Duty) -> SlotState {
+    fn new(table: SlotTable, duty: SlotReplica) -> SlotState {
         let is_plain = duty.is_plain();
         SlotState { is_plain, table, duty }
     }
@@ -53,7 +53,7 @@ impl SlotState {
     }
 
     #[inline]
-    pub fn duty(&self) -> &Duty {
+    pub fn duty(&self) -> &SlotReplica {
         &self.duty
     }
 
@@ -100,13 +100,13 @@ impl SlotState {
 
     /// Turns the slot of another process of this node into a stale copy.
     pub fn into_stale(self) -> SlotState {
-        let mut duty = Duty::default();
+        let mut duty = SlotReplica::default();
         duty.load_stale(self.duty.written_in());
         SlotState::new(self.table, duty)
     }
 
     fn expect_stale(&self) {
-        assert_eq!(self.duty.role(), Role::Kept, "only a stale copy is loaded");
+        assert_eq!(self.duty.role(), Role::Stale, "only a stale copy is loaded");
     }
 }
 
@@ -122,7 +122,7 @@ impl SlotState {
 
     /// Gives mutable access to table and duty. The caller must not rely on `is_plain` afterwards.
     #[doc(hidden)]
-    pub fn parts_for_tests(&mut self) -> (&mut SlotTable, &mut Duty) {
+    pub fn parts_for_tests(&mut self) -> (&mut SlotTable, &mut SlotReplica) {
         self.is_plain = false; // The slow path is always correct.
         (&mut self.table, &mut self.duty)
     }

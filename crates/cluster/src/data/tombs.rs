@@ -1,5 +1,5 @@
 //! Limits on the tombstones a node keeps since the split brain: their number and their age. Tombstones beyond
-//! the limits are dropped, and the slot records that its tombstones are incomplete (`store::Parting`).
+//! the limits are dropped, and the slot records that its tombstones are incomplete (`store::DivergenceLog`).
 
 use std::time::Duration;
 

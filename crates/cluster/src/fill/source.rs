@@ -12,7 +12,7 @@ use store::{
 
 use crate::map::{Epoch, LogIndex};
 use crate::replication::{
-    Duty, FillId, Frame, FrameNumber, LinkId, Outbox, Position, Stage, write_gone,
+    FillId, Frame, FrameNumber, LinkId, Outbox, Position, SlotReplica, SyncState, write_gone,
 };
 
 /// Approximate number of bytes taken per hold of a lock. Larger values are sent in pieces of this size.
@@ -28,7 +28,7 @@ pub struct Source {
     /// Slots that are not fully sent; the first is the current one.
     slots: Range<u16>,
     /// Position in the current slot.
-    walk: Walk,
+    walk: SlotWalk,
     /// Large values of the current slot, to be sent in pieces.
     large: VecDeque<Large>,
     /// Positions of the copies that the taker has kept, for slots that are not begun.
@@ -75,9 +75,9 @@ impl core::ops::AddAssign for Sent {
     }
 }
 
-enum Walk {
+enum SlotWalk {
     NotBegun,
-    /// Sending the slot's tombstones (`Parting`), after this key.
+    /// Sending the slot's tombstones (`DivergenceLog`), after this key.
     Remembered(Option<Box<[u8]>>),
     At(ScanPosition),
     Over,
@@ -98,7 +98,7 @@ impl Source {
             link,
             reign,
             slots: bucket.slots(),
-            walk: Walk::NotBegun,
+            walk: SlotWalk::NotBegun,
             large: VecDeque::new(),
             kept: BTreeMap::new(),
             newer_than: Version::ZERO,
@@ -151,7 +151,7 @@ impl Source {
     pub fn send_chunk(
         &mut self,
         table: &SlotTable,
-        duty: &mut Duty,
+        duty: &mut SlotReplica,
         seed: &Seed,
         outbox: &mut Outbox,
     ) {
@@ -159,21 +159,21 @@ impl Source {
         if duty.feed_mut(self.link).is_none() {
             return;
         }
-        if matches!(self.walk, Walk::NotBegun) {
+        if matches!(self.walk, SlotWalk::NotBegun) {
             self.begin_slot(slot, (table, duty), seed, outbox);
         }
-        if let Walk::Remembered(after) = &self.walk {
+        if let SlotWalk::Remembered(after) = &self.walk {
             self.walk = send_remembered(table, (self.fill, slot), after.as_deref(), outbox);
         }
         let Some(feed) = duty.feed_mut(self.link) else { return };
-        let Stage::Partly { begun_at } = feed.stage() else { return };
+        let SyncState::Partly { begun_at } = feed.stage() else { return };
         self.conclude_large(table, seed, slot, outbox);
         self.walk_on(table, begun_at, slot, outbox);
-        if matches!(self.walk, Walk::Over) && self.large.is_empty() {
+        if matches!(self.walk, SlotWalk::Over) && self.large.is_empty() {
             feed.complete();
             outbox.push(&Frame::FillSlotEnd { fill: self.fill, slot });
             self.slots.start += 1;
-            self.walk = Walk::NotBegun;
+            self.walk = SlotWalk::NotBegun;
         }
     }
 
@@ -181,13 +181,13 @@ impl Source {
     fn begin_slot(
         &mut self,
         slot: Slot,
-        (table, duty): (&SlotTable, &mut Duty),
+        (table, duty): (&SlotTable, &mut SlotReplica),
         seed: &Seed,
         outbox: &mut Outbox,
     ) {
         let (fill, position) = (self.fill, duty.position(table));
         let kept = self.kept.remove(&slot).filter(|kept| duty.leads_from(*kept, table));
-        self.walk = Walk::Remembered(None);
+        self.walk = SlotWalk::Remembered(None);
         if let Some(from) = kept {
             self.newer_than = from.version;
             self.sent.newer_slots += 1;
@@ -232,7 +232,7 @@ impl Source {
     fn walk_on(&mut self, table: &SlotTable, begun_at: Version, slot: Slot, outbox: &mut Outbox) {
         let mut items = Vec::new();
         let sent_before = self.sent.bytes;
-        while let Walk::At(from) = self.walk
+        while let SlotWalk::At(from) = self.walk
             && items.len() < CHUNK_BYTES
             && self.sent.bytes == sent_before
             && self.large.is_empty()
@@ -251,7 +251,7 @@ impl Source {
                     }
                 }
             });
-            self.walk = next.map_or(Walk::Over, Walk::At);
+            self.walk = next.map_or(SlotWalk::Over, SlotWalk::At);
         }
         self.send_items(slot, &mut items, outbox);
     }
@@ -276,7 +276,7 @@ impl Source {
         true
     }
 
-    /// Ends the fill. Every slot's feed must count (`Feed::count`) before that.
+    /// Ends the fill. Every slot's feed must count (`Downstream::count`) before that.
     pub fn end(&self, epoch: Epoch, outbox: &mut Outbox) {
         outbox.push(&Frame::FillEnd { fill: self.fill, epoch });
     }
@@ -293,10 +293,10 @@ fn send_remembered(
     (fill, slot): (FillId, Slot),
     after: Option<&[u8]>,
     outbox: &mut Outbox,
-) -> Walk {
-    let Some(parting) = table.parting() else { return Walk::At(ScanPosition::START) };
+) -> SlotWalk {
+    let Some(parting) = table.parting() else { return SlotWalk::At(ScanPosition::START) };
     let mut piece = Vec::new();
     let more = parting.encode(after, CHUNK_BYTES, &mut piece);
     outbox.push(&Frame::FillParting { fill, slot, piece: &piece });
-    more.map_or(Walk::At(ScanPosition::START), |key| Walk::Remembered(Some(key)))
+    more.map_or(SlotWalk::At(ScanPosition::START), |key| SlotWalk::Remembered(Some(key)))
 }

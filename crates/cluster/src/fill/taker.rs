@@ -18,13 +18,13 @@ pub struct Taker {
 
 /// The effect of a map change on a copy that a fill has brought or is bringing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kept {
+pub enum FillOutcome {
     /// Undecided: the copy is kept.
-    Yes,
+    Undecided,
     /// The copy is a backup now.
     AsBackup,
     /// The fill has failed: the copy must be freed.
-    No,
+    Dropped,
 }
 
 impl Taker {
@@ -50,7 +50,7 @@ impl Taker {
         (from, position): (Position, Position),
     ) -> bool {
         let Receiver { table, duty, .. } = receiver;
-        if duty.role() != Role::Kept || duty.position(table) != from {
+        if duty.role() != Role::Stale || duty.position(table) != from {
             return false;
         }
         duty.begin_filling(self.reign, position.reign);
@@ -107,20 +107,24 @@ impl Taker {
 
     /// Decides about the copy under this map. Until its end was acknowledged, any change of the bucket's
     /// primary or shape frees it; afterwards it is kept until the bucket's next change.
-    pub fn kept(&self, map: &Map, me: NodeId) -> Kept {
+    pub fn kept(&self, map: &Map, me: NodeId) -> FillOutcome {
         let Some(bucket) = map.bucket(self.bucket) else {
             return self.kept_after_split(map, me);
         };
         match self.ended_at {
-            _ if bucket.is_held_by(me) => Kept::AsBackup,
-            Some(epoch) if bucket.epoch <= epoch => Kept::Yes,
-            None if bucket.reign == self.reign => Kept::Yes,
-            Some(_) | None => Kept::No,
+            _ if bucket.is_held_by(me) => FillOutcome::AsBackup,
+            Some(epoch) if bucket.epoch <= epoch => FillOutcome::Undecided,
+            None if bucket.reign == self.reign => FillOutcome::Undecided,
+            Some(_) | None => FillOutcome::Dropped,
         }
     }
 
-    fn kept_after_split(&self, map: &Map, me: NodeId) -> Kept {
+    fn kept_after_split(&self, map: &Map, me: NodeId) -> FillOutcome {
         let first = Slot::new(self.bucket.slots().start).expect("a bucket has slots");
-        if map.bucket_of(first).is_held_by(me) { Kept::AsBackup } else { Kept::No }
+        if map.bucket_of(first).is_held_by(me) {
+            FillOutcome::AsBackup
+        } else {
+            FillOutcome::Dropped
+        }
     }
 }

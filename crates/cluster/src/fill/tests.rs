@@ -10,8 +10,8 @@ use super::*;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 use crate::replication::{
-    Duty, Frame, Inbox, LinkId, Outbox, Parts, Received, Receiver, Role, Stage, receive_effects,
-    receive_images, slot_of_unit,
+    Frame, FrameParts, Inbox, LinkId, Outbox, Received, Receiver, Role, SlotReplica, SyncState,
+    receive_effects, receive_images, slot_of_unit,
 };
 use crate::serving::ship;
 
@@ -22,7 +22,7 @@ const FILL: Attempt = Attempt { giver: NodeId(1), number: 1 };
 /// One slot of one node.
 struct Held {
     table: SlotTable,
-    duty: Duty,
+    duty: SlotReplica,
 }
 
 /// A primary, a taker, and the link between them. All keys are of one slot.
@@ -35,7 +35,7 @@ struct Pair {
     outbox: Outbox,
     inbox: Inbox,
     wire: Vec<u8>,
-    parts: Parts,
+    parts: FrameParts,
     /// Length of the longest frame that came in parts.
     largest: usize,
     fill: Option<Taker>,
@@ -43,8 +43,8 @@ struct Pair {
 
 impl Pair {
     fn new(chance: u64) -> Pair {
-        let duty = Duty::for_tests(Role::Serving, REIGN);
-        let absent = Duty::for_tests(Role::Absent, REIGN);
+        let duty = SlotReplica::for_tests(Role::Serving, REIGN);
+        let absent = SlotReplica::for_tests(Role::Absent, REIGN);
         Pair {
             seed: Seed::new(7),
             now: 1_000,
@@ -54,7 +54,7 @@ impl Pair {
             outbox: Outbox::default(),
             inbox: Inbox::default(),
             wire: Vec::new(),
-            parts: Parts::default(),
+            parts: FrameParts::default(),
             largest: 0,
             fill: None,
         }
@@ -181,7 +181,7 @@ fn fill(pair: &mut Pair, writes_between: u64) -> Sent {
     pair.primary.duty.start_feeding(LINK, pair.outbox.last());
     let mut source = Source::new(FILL, bucket(), LINK, pair.primary.duty.reign());
     source.start(&mut pair.outbox);
-    if pair.taker.duty.role() == Role::Kept {
+    if pair.taker.duty.role() == Role::Stale {
         let position = pair.taker.duty.position(&pair.taker.table);
         source.note_kept(Slot::of(b"{tag}"), position);
     }
@@ -212,13 +212,13 @@ fn part(pair: &mut Pair, writes: u64) {
     assert!(pair.same());
     pair.primary.duty.remember_removals(Some(pair.primary.table.version()));
     pair.primary.duty.stop_feeding(LINK);
-    pair.taker.duty.become_for_tests(Role::Kept, pair.taker.duty.reign());
+    pair.taker.duty.become_for_tests(Role::Stale, pair.taker.duty.reign());
     for _ in 0..writes {
         pair.write();
     }
     let later = LogIndex(pair.primary.duty.reign().0 + 5);
     pair.primary.duty.become_for_tests(Role::Serving, later);
-    pair.taker.duty.become_for_tests(Role::Kept, later);
+    pair.taker.duty.become_for_tests(Role::Stale, later);
     for _ in 0..writes {
         pair.write();
     }
@@ -287,7 +287,7 @@ fn a_filled_slot_is_the_same_whatever_was_written_meanwhile() {
         assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");
         assert!(pair.same(), "with chance {chance}");
         assert!(pair.fill.as_ref().unwrap().has_ended());
-        assert!(matches!(pair.primary.duty.stage(LINK), Some(Stage::Backup { .. })));
+        assert!(matches!(pair.primary.duty.stage(LINK), Some(SyncState::Backup { .. })));
     }
 }
 
@@ -308,7 +308,7 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
     source.start(&mut pair.outbox);
     let Held { table, duty } = &mut pair.primary;
     source.send_chunk(table, duty, &pair.seed, &mut pair.outbox);
-    assert!(matches!(pair.primary.duty.stage(LINK), Some(Stage::Partly { .. })));
+    assert!(matches!(pair.primary.duty.stage(LINK), Some(SyncState::Partly { .. })));
     // Touch each key many times, and remove some in the end.
     let mut effects = Vec::new();
     for (key, number) in keys.iter().zip(0..).chain(keys.iter().zip(0..)) {

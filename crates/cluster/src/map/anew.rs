@@ -1,12 +1,12 @@
 //! Buckets that were recreated without the data of their last holders. One of those may still return
 //! with it; its data is merged then (`control::returning`). Until then the holders of such a bucket
-//! remember what is deleted (`store::Parting`).
+//! remember what is deleted (`store::DivergenceLog`).
 
 use std::sync::Arc;
 
 use placement::Hashmask;
 
-use super::{Holders, Map, NodeId, Outcome};
+use super::{ChangeOutcome, Holders, Map, NodeId};
 
 impl Map {
     /// Returns the recreated buckets, each with the nodes that may still return with its former data.
@@ -40,9 +40,9 @@ impl Map {
     }
 
     /// Records that the node has handed over its data of these buckets, or has none.
-    pub(super) fn settle(&mut self, node: NodeId, buckets: &[Hashmask]) -> Outcome {
+    pub(super) fn settle(&mut self, node: NodeId, buckets: &[Hashmask]) -> ChangeOutcome {
         if buckets.iter().all(|bucket| !self.awaits(node, *bucket)) {
-            return Outcome::Void;
+            return ChangeOutcome::Void;
         }
         let anew = Arc::make_mut(&mut self.anew);
         for bucket in buckets {
@@ -51,7 +51,7 @@ impl Map {
             }
         }
         anew.retain(|_, last| !last.is_empty());
-        Outcome::Applied
+        ChangeOutcome::Applied
     }
 
     pub(super) fn split_anew(&mut self, parent: Hashmask) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use placement::Hashmask;
 
 use super::{
-    Bucket, Change, DropReason, Epoch, Load, LogIndex, Map, Member, NodeId, Outcome, Refusal,
-    Source,
+    Bucket, Change, ChangeOutcome, ChangeRefusal, DropReason, Epoch, Load, LogIndex, Map, Member,
+    NodeId, Source,
 };
 
 impl Map {
@@ -23,38 +23,38 @@ impl Map {
         index: LogIndex,
         planned_at: Option<Epoch>,
         changes: &[Change],
-    ) -> Vec<Outcome> {
+    ) -> Vec<ChangeOutcome> {
         let late = planned_at.is_some_and(|basis| basis != self.basis);
         let mut outcomes = Vec::with_capacity(changes.len());
         for change in changes {
             outcomes.push(self.apply(index, change));
-            if outcomes.last() != Some(&Outcome::Applied) {
+            if outcomes.last() != Some(&ChangeOutcome::Applied) {
                 break;
             }
         }
-        if late && outcomes.first() == Some(&Outcome::Applied) {
+        if late && outcomes.first() == Some(&ChangeOutcome::Applied) {
             self.basis = self.epoch;
         }
         outcomes
     }
 
     /// Applies one change of the entry at `index` of the log.
-    pub fn apply(&mut self, index: LogIndex, change: &Change) -> Outcome {
+    pub fn apply(&mut self, index: LogIndex, change: &Change) -> ChangeOutcome {
         if let Some(generation) = self.yielded_to {
-            return Outcome::Refused(Refusal::Yielded(generation));
+            return ChangeOutcome::Refused(ChangeRefusal::Yielded(generation));
         }
         let outcome = self.apply_to_parts(index, change);
         match outcome {
-            Outcome::Applied | Outcome::Void => self.epoch = self.epoch.next(),
-            Outcome::Stale | Outcome::Refused(_) => return outcome,
+            ChangeOutcome::Applied | ChangeOutcome::Void => self.epoch = self.epoch.next(),
+            ChangeOutcome::Stale | ChangeOutcome::Refused(_) => return outcome,
         }
-        if outcome == Outcome::Applied && change.makes_a_new_basis() {
+        if outcome == ChangeOutcome::Applied && change.makes_a_new_basis() {
             self.basis = self.epoch;
         }
         outcome
     }
 
-    fn apply_to_parts(&mut self, index: LogIndex, change: &Change) -> Outcome {
+    fn apply_to_parts(&mut self, index: LogIndex, change: &Change) -> ChangeOutcome {
         match change {
             Change::Join(member) => self.join(index, member),
             Change::Leave(node) => self.leave(index, *node),
@@ -83,11 +83,11 @@ impl Map {
             Change::Settled { node, buckets } => self.settle(*node, buckets),
             Change::Set(setting) => {
                 Arc::make_mut(&mut self.settings).set(setting);
-                Outcome::Applied
+                ChangeOutcome::Applied
             }
             Change::Yield(generation) => {
                 self.yielded_to = Some(*generation);
-                Outcome::Applied
+                ChangeOutcome::Applied
             }
         }
     }
@@ -106,7 +106,7 @@ impl Map {
         self.basis = self.epoch;
     }
 
-    fn join(&mut self, index: LogIndex, member: &Member) -> Outcome {
+    fn join(&mut self, index: LogIndex, member: &Member) -> ChangeOutcome {
         match self.members.binary_search_by_key(&member.id, |known| known.id) {
             Ok(place) => {
                 if self.members[place].boot != member.boot {
@@ -127,24 +127,24 @@ impl Map {
         if self.estranged.iter().any(|it| it.is_succeeded_by(member)) {
             Arc::make_mut(&mut self.estranged).retain(|it| !it.is_succeeded_by(member));
         }
-        Outcome::Applied
+        ChangeOutcome::Applied
     }
 
-    pub(super) fn leave(&mut self, index: LogIndex, node: NodeId) -> Outcome {
+    pub(super) fn leave(&mut self, index: LogIndex, node: NodeId) -> ChangeOutcome {
         if self.member(node).is_none() {
-            return Outcome::Refused(Refusal::UnknownNode(node));
+            return ChangeOutcome::Refused(ChangeRefusal::UnknownNode(node));
         }
         // It may hold a lease: only a handover or its death takes a bucket from it.
         if let Some(bucket) = self.buckets().find(|bucket| bucket.primary() == Some(node)) {
-            return Outcome::Refused(Refusal::StillServes(bucket.hashmask));
+            return ChangeOutcome::Refused(ChangeRefusal::StillServes(bucket.hashmask));
         }
         self.dead(index, &BTreeSet::from([node]))
     }
 
-    fn dead(&mut self, index: LogIndex, nodes: &BTreeSet<NodeId>) -> Outcome {
+    fn dead(&mut self, index: LogIndex, nodes: &BTreeSet<NodeId>) -> ChangeOutcome {
         let known = nodes.iter().any(|node| self.member(*node).is_some());
         if !known {
-            return Outcome::Void;
+            return ChangeOutcome::Void;
         }
         self.remove_holders(index, nodes);
         for node in nodes {
@@ -155,7 +155,7 @@ impl Map {
         retain(&mut self.loads, &stays);
         retain(&mut self.since, &stays);
         members.retain(|member| !nodes.contains(&member.id));
-        Outcome::Applied
+        ChangeOutcome::Applied
     }
 
     /// Removes these nodes from every bucket; the first remaining backup becomes primary.
@@ -184,11 +184,11 @@ impl Map {
         &mut self,
         hashmask: Hashmask,
         expected: Epoch,
-        change: impl FnOnce(&mut Map, usize) -> Outcome,
-    ) -> Outcome {
-        let Some(place) = self.place_of_bucket(hashmask) else { return Outcome::Stale };
+        change: impl FnOnce(&mut Map, usize) -> ChangeOutcome,
+    ) -> ChangeOutcome {
+        let Some(place) = self.place_of_bucket(hashmask) else { return ChangeOutcome::Stale };
         if self.buckets.get(place).epoch != expected {
-            return Outcome::Stale;
+            return ChangeOutcome::Stale;
         }
         // Raised even if nothing else changes: so an undecided proposal can be voided by committing
         // another one with the same expectation.
@@ -196,24 +196,24 @@ impl Map {
         change(self, place)
     }
 
-    fn add_backup(&mut self, place: usize, node: NodeId) -> Outcome {
-        let Some(member) = self.place_of(node) else { return Outcome::Void };
+    fn add_backup(&mut self, place: usize, node: NodeId) -> ChangeOutcome {
+        let Some(member) = self.place_of(node) else { return ChangeOutcome::Void };
         let bucket = self.buckets.get_mut(place);
         if bucket.holders.is_empty() || bucket.is_held_by(node) {
-            return Outcome::Void;
+            return ChangeOutcome::Void;
         }
         bucket.holders.push(node);
         self.loads[member].backups += 1;
         let hashmask = bucket.hashmask;
         self.loads[member].last_received = Some(hashmask);
         self.take_place(node, hashmask);
-        Outcome::Applied
+        ChangeOutcome::Applied
     }
 
-    fn promote(&mut self, index: LogIndex, place: usize, node: NodeId) -> Outcome {
+    fn promote(&mut self, index: LogIndex, place: usize, node: NodeId) -> ChangeOutcome {
         let bucket = self.buckets.get_mut(place);
         let Some(rank) = bucket.holders.iter().skip(1).position(|backup| *backup == node) else {
-            return Outcome::Void;
+            return ChangeOutcome::Void;
         };
         let before = bucket.holders[0];
         bucket.holders.swap(0, rank + 1);
@@ -222,21 +222,21 @@ impl Map {
         self.load_mut(before).backups += 1;
         self.load_mut(node).primaries += 1;
         self.load_mut(node).backups -= 1;
-        Outcome::Applied
+        ChangeOutcome::Applied
     }
 
-    fn drop_backup(&mut self, place: usize, node: NodeId, because: DropReason) -> Outcome {
+    fn drop_backup(&mut self, place: usize, node: NodeId, because: DropReason) -> ChangeOutcome {
         let wanted = self.copies_wanted();
         let bucket = self.buckets.get_mut(place);
         if because == DropReason::Balance && bucket.holders.len() <= wanted {
-            return Outcome::Void;
+            return ChangeOutcome::Void;
         }
         let Some(rank) = bucket.holders.iter().skip(1).position(|backup| *backup == node) else {
-            return Outcome::Void;
+            return ChangeOutcome::Void;
         };
         bucket.holders.remove(rank + 1);
         self.load_mut(node).backups -= 1;
-        Outcome::Applied
+        ChangeOutcome::Applied
     }
 
     fn recreate(
@@ -244,11 +244,11 @@ impl Map {
         index: LogIndex,
         place: usize,
         (node, from): (NodeId, Source),
-    ) -> Outcome {
+    ) -> ChangeOutcome {
         let member = self.member(node).is_some();
         let bucket = self.buckets.get_mut(place);
         if !member || !bucket.holders.is_empty() {
-            return Outcome::Void;
+            return ChangeOutcome::Void;
         }
         bucket.holders.push(node);
         bucket.reign = index;
@@ -259,10 +259,10 @@ impl Map {
         }
         self.load_mut(node).primaries += 1;
         self.take_place(node, hashmask);
-        Outcome::Applied
+        ChangeOutcome::Applied
     }
 
-    fn split(&mut self, buckets: &[(Hashmask, Epoch)]) -> Outcome {
+    fn split(&mut self, buckets: &[(Hashmask, Epoch)]) -> ChangeOutcome {
         let fresh: BTreeSet<Hashmask> = buckets
             .iter()
             .filter(|(hashmask, expected)| {
@@ -272,7 +272,7 @@ impl Map {
             .map(|(hashmask, _)| *hashmask)
             .collect();
         if fresh.is_empty() {
-            return Outcome::Stale;
+            return ChangeOutcome::Stale;
         }
         let (parents, mut kept): (Vec<Bucket>, Vec<Bucket>) =
             self.buckets().cloned().partition(|bucket| fresh.contains(&bucket.hashmask));
@@ -286,7 +286,7 @@ impl Map {
             }));
         }
         self.set_buckets(kept);
-        Outcome::Applied
+        ChangeOutcome::Applied
     }
 
     /// Splits the other records of the map about a bucket that is split.

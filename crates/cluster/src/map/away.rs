@@ -11,7 +11,7 @@ use std::time::Duration;
 use placement::Hashmask;
 use serde::{Deserialize, Serialize};
 
-use super::{Bucket, LogIndex, Map, NodeId, Outcome};
+use super::{Bucket, ChangeOutcome, LogIndex, Map, NodeId};
 
 /// A node that has left for a while, or is back and does not hold all its buckets again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -47,23 +47,28 @@ impl Map {
             || self.away.values().any(|away| away.buckets.contains(&bucket.hashmask))
     }
 
-    pub(super) fn go_away(&mut self, index: LogIndex, node: NodeId, long: Duration) -> Outcome {
+    pub(super) fn go_away(
+        &mut self,
+        index: LogIndex,
+        node: NodeId,
+        long: Duration,
+    ) -> ChangeOutcome {
         let held = self.buckets().filter(|bucket| bucket.is_held_by(node));
         let buckets: BTreeSet<Hashmask> = held.map(|bucket| bucket.hashmask).collect();
         let name = self.member(node).map(|member| member.name.clone()).unwrap_or_default();
         let outcome = self.leave(index, node);
-        if outcome == Outcome::Applied && !buckets.is_empty() {
+        if outcome == ChangeOutcome::Applied && !buckets.is_empty() {
             Arc::make_mut(&mut self.away).insert(node, Away { name, long, buckets });
         }
         outcome
     }
 
-    pub(super) fn forget_places(&mut self, node: NodeId) -> Outcome {
+    pub(super) fn forget_places(&mut self, node: NodeId) -> ChangeOutcome {
         if !self.away.contains_key(&node) {
-            return Outcome::Void;
+            return ChangeOutcome::Void;
         }
         Arc::make_mut(&mut self.away).remove(&node);
-        Outcome::Applied
+        ChangeOutcome::Applied
     }
 
     /// Releases the node's reserved place in the bucket, because it holds the bucket again.

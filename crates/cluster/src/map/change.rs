@@ -90,7 +90,7 @@ pub enum Source {
 
 /// The outcome of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum ChangeOutcome {
     Applied,
     /// The expected epoch was right and has been raised, but there was nothing to do: the node was not
     /// there, or already was in the target state.
@@ -98,11 +98,11 @@ pub enum Outcome {
     /// The bucket has changed or was split since the change was proposed. Nothing was done.
     Stale,
     /// Nothing was done.
-    Refused(Refusal),
+    Refused(ChangeRefusal),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Refusal {
+pub enum ChangeRefusal {
     UnknownNode(NodeId),
     /// The node that wants to leave still serves this bucket.
     StillServes(Hashmask),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct ClusterSettings {
     /// Number of backups of a bucket, if there are enough nodes.
     pub backups: u8,
     pub ack: Ack,
@@ -48,9 +48,9 @@ pub struct SplitLargerThan {
     pub bytes: u64,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for ClusterSettings {
+    fn default() -> ClusterSettings {
+        ClusterSettings {
             backups: 1,
             ack: Ack::Backup,
             min_copies: 1,
@@ -82,7 +82,7 @@ pub enum Setting {
     CrossSlot(CrossSlot),
 }
 
-impl Settings {
+impl ClusterSettings {
     pub(super) fn set(&mut self, setting: &Setting) {
         match *setting {
             Setting::Backups(backups) => self.backups = backups,

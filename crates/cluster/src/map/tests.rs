@@ -31,7 +31,7 @@ struct Log {
 
 impl Log {
     fn new() -> Log {
-        let map = Map::found(member(A), Mask::M000F, Settings::default());
+        let map = Map::found(member(A), Mask::M000F, ClusterSettings::default());
         Log { map, index: LogIndex::FIRST }
     }
 
@@ -42,7 +42,7 @@ impl Log {
         log
     }
 
-    fn commit(&mut self, change: &Change) -> Outcome {
+    fn commit(&mut self, change: &Change) -> ChangeOutcome {
         self.index.0 += 1;
         let outcome = self.map.apply(self.index, change);
         self.map.check_invariants();
@@ -53,17 +53,17 @@ impl Log {
         self.map.bucket(bucket(text)).unwrap().epoch
     }
 
-    fn add(&mut self, text: &str, node: NodeId) -> Outcome {
+    fn add(&mut self, text: &str, node: NodeId) -> ChangeOutcome {
         let expected = self.epoch_of(text);
         self.commit(&Change::AddBackup { bucket: bucket(text), node, expected })
     }
 
-    fn promote(&mut self, text: &str, node: NodeId) -> Outcome {
+    fn promote(&mut self, text: &str, node: NodeId) -> ChangeOutcome {
         let expected = self.epoch_of(text);
         self.commit(&Change::Promote { bucket: bucket(text), node, expected })
     }
 
-    fn drop_backup(&mut self, text: &str, node: NodeId) -> Outcome {
+    fn drop_backup(&mut self, text: &str, node: NodeId) -> ChangeOutcome {
         let (expected, because) = (self.epoch_of(text), DropReason::Balance);
         self.commit(&Change::DropBackup { bucket: bucket(text), node, expected, because })
     }
@@ -91,11 +91,11 @@ fn the_first_node_owns_everything() {
 fn a_primary_is_given_away_in_three_changes() {
     let mut log = Log::of_three();
     log.add("000F/0003", C);
-    assert_eq!(log.add("000F/0003", B), Outcome::Applied);
+    assert_eq!(log.add("000F/0003", B), ChangeOutcome::Applied);
     assert_eq!(log.holders("000F/0003"), [1, 3, 2]);
-    assert_eq!(log.promote("000F/0003", B), Outcome::Applied);
+    assert_eq!(log.promote("000F/0003", B), ChangeOutcome::Applied);
     assert_eq!(log.holders("000F/0003"), [2, 3, 1]);
-    assert_eq!(log.drop_backup("000F/0003", A), Outcome::Applied);
+    assert_eq!(log.drop_backup("000F/0003", A), ChangeOutcome::Applied);
     assert_eq!(log.holders("000F/0003"), [2, 3]);
     assert_eq!((log.load(A), log.load(B), log.load(C)), ((15, 0), (1, 0), (0, 1)));
 }
@@ -120,7 +120,7 @@ fn a_stale_change_does_nothing_at_all() {
     log.add("000F/0000", B);
     let before = log.map.clone();
     let late = Change::AddBackup { bucket: bucket("000F/0000"), node: C, expected };
-    assert_eq!(log.commit(&late), Outcome::Stale);
+    assert_eq!(log.commit(&late), ChangeOutcome::Stale);
     assert_eq!(log.map, before);
 }
 
@@ -128,10 +128,10 @@ fn a_stale_change_does_nothing_at_all() {
 fn a_matching_change_raises_the_epoch_even_if_it_changes_nothing_else() {
     let mut log = Log::of_three();
     let before = log.epoch_of("000F/0000");
-    assert_eq!(log.drop_backup("000F/0000", C), Outcome::Void);
+    assert_eq!(log.drop_backup("000F/0000", C), ChangeOutcome::Void);
     assert_eq!(log.epoch_of("000F/0000"), before.next());
-    assert_eq!(log.promote("000F/0000", C), Outcome::Void);
-    assert_eq!(log.add("000F/0000", A), Outcome::Void);
+    assert_eq!(log.promote("000F/0000", C), ChangeOutcome::Void);
+    assert_eq!(log.add("000F/0000", A), ChangeOutcome::Void);
     assert_eq!(log.holders("000F/0000"), [1]);
 }
 
@@ -139,7 +139,7 @@ fn a_matching_change_raises_the_epoch_even_if_it_changes_nothing_else() {
 fn a_primary_cannot_be_dropped() {
     let mut log = Log::of_three();
     log.add("000F/0000", B);
-    assert_eq!(log.drop_backup("000F/0000", A), Outcome::Void);
+    assert_eq!(log.drop_backup("000F/0000", A), ChangeOutcome::Void);
     assert_eq!(log.holders("000F/0000"), [1, 2]);
 }
 
@@ -169,8 +169,8 @@ fn a_lost_bucket_can_be_recreated_and_only_a_lost_one() {
         let (bucket, from) = (bucket(text), Source::Empty);
         log.commit(&Change::Recreate { bucket, node: C, from, expected })
     };
-    assert_eq!(recreate(&mut log, "000F/0001"), Outcome::Applied);
-    assert_eq!(recreate(&mut log, "000F/0000"), Outcome::Void);
+    assert_eq!(recreate(&mut log, "000F/0001"), ChangeOutcome::Applied);
+    assert_eq!(recreate(&mut log, "000F/0000"), ChangeOutcome::Void);
     assert_eq!((log.holders("000F/0000"), log.holders("000F/0001")), (vec![2], vec![3]));
     assert_eq!(log.map.lost().count(), 14);
 }
@@ -184,9 +184,9 @@ fn a_bucket_that_began_again_is_awaited_from_its_last_holders_until_each_has_set
         let (bucket, expected) = (bucket(text), log.epoch_of(text));
         log.commit(&Change::Recreate { bucket, node: C, from, expected })
     };
-    assert_eq!(recreate("000F/0001", Source::Empty), Outcome::Applied);
-    assert_eq!(recreate("000F/0002", Source::OwnData), Outcome::Applied);
-    assert_eq!(recreate("000F/0003", Source::Snapshot), Outcome::Applied);
+    assert_eq!(recreate("000F/0001", Source::Empty), ChangeOutcome::Applied);
+    assert_eq!(recreate("000F/0002", Source::OwnData), ChangeOutcome::Applied);
+    assert_eq!(recreate("000F/0003", Source::Snapshot), ChangeOutcome::Applied);
     let awaited = |log: &Log| -> Vec<(String, Vec<NodeId>)> {
         log.map.begun_anew().map(|(it, last)| (it.to_string(), last.to_vec())).collect()
     };
@@ -201,10 +201,10 @@ fn a_bucket_that_began_again_is_awaited_from_its_last_holders_until_each_has_set
     assert_eq!(log.map.begun_anew().count(), 17, "its parts are awaited one by one");
     for part in bucket("000F/0001").split() {
         let text = part.to_string();
-        assert_eq!(log.commit(&settled(A, &text)), Outcome::Applied);
-        assert_eq!(log.commit(&settled(A, &text)), Outcome::Void, "once is enough");
+        assert_eq!(log.commit(&settled(A, &text)), ChangeOutcome::Applied);
+        assert_eq!(log.commit(&settled(A, &text)), ChangeOutcome::Void, "once is enough");
         assert!(!log.map.awaits(A, part) && log.map.awaits(B, part));
-        assert_eq!(log.commit(&settled(B, &text)), Outcome::Applied);
+        assert_eq!(log.commit(&settled(B, &text)), ChangeOutcome::Applied);
     }
     assert_eq!(awaited(&log), [(other, vec![A])]);
 }
@@ -250,12 +250,15 @@ fn only_a_node_that_serves_nothing_may_leave() {
     for hashmask in Hashmask::all(Mask::M000F).skip(1) {
         log.promote(&hashmask.to_string(), B);
     }
-    let refusal = Refusal::StillServes(bucket("000F/0000"));
-    assert_eq!(log.commit(&Change::Leave(A)), Outcome::Refused(refusal));
+    let refusal = ChangeRefusal::StillServes(bucket("000F/0000"));
+    assert_eq!(log.commit(&Change::Leave(A)), ChangeOutcome::Refused(refusal));
     log.promote("000F/0000", B);
-    assert_eq!(log.commit(&Change::Leave(A)), Outcome::Applied);
+    assert_eq!(log.commit(&Change::Leave(A)), ChangeOutcome::Applied);
     assert_eq!((log.load(B), log.load(C)), ((16, 0), (0, 0)));
-    assert_eq!(log.commit(&Change::Leave(A)), Outcome::Refused(Refusal::UnknownNode(A)));
+    assert_eq!(
+        log.commit(&Change::Leave(A)),
+        ChangeOutcome::Refused(ChangeRefusal::UnknownNode(A))
+    );
 }
 
 /// Returns a log in which A held and handed on everything and is away for a minute; B and C are
@@ -267,7 +270,7 @@ fn with_a_away() -> Log {
         log.promote(&hashmask.to_string(), B);
     }
     let away = Change::Away { node: A, long: Duration::from_secs(60) };
-    assert_eq!(log.commit(&away), Outcome::Applied);
+    assert_eq!(log.commit(&away), ChangeOutcome::Applied);
     log
 }
 
@@ -282,7 +285,7 @@ fn the_places_of_a_node_that_is_away_are_kept_until_it_holds_them_again() {
     assert!(log.map.keeps_place(A, bucket("000F/0001")));
     log.commit(&Change::Forget(A));
     assert_eq!(log.map.away().count(), 0);
-    assert_eq!(log.commit(&Change::Forget(A)), Outcome::Void);
+    assert_eq!(log.commit(&Change::Forget(A)), ChangeOutcome::Void);
 }
 
 #[test]
@@ -314,7 +317,7 @@ fn after_a_split_every_slot_is_where_it_was() {
     log.promote("000F/0004", B);
     let before = log.map.clone();
     let everything = before.buckets().map(|bucket| (bucket.hashmask, bucket.epoch)).collect();
-    assert_eq!(log.commit(&Change::Split(everything)), Outcome::Applied);
+    assert_eq!(log.commit(&Change::Split(everything)), ChangeOutcome::Applied);
     assert_eq!(log.map.bucket_count(), 256);
     for slot in Slot::all() {
         let (old, new) = (before.bucket_of(slot), log.map.bucket_of(slot));
@@ -332,14 +335,14 @@ fn one_bucket_alone_can_be_split() {
     log.commit(&Change::Split(vec![(bucket("000F/0004"), epoch)]));
     assert_eq!(log.map.bucket_count(), 31);
     assert!(log.map.bucket(bucket("000F/0004")).is_none());
-    assert_eq!(log.add("00FF/0014", C), Outcome::Applied);
+    assert_eq!(log.add("00FF/0014", C), ChangeOutcome::Applied);
     assert_eq!(log.holders("00FF/0014"), [1, 2, 3]);
     assert_eq!(log.holders("00FF/0024"), [1, 2]);
     assert_eq!(log.holders("000F/0005"), [1]);
     assert_eq!(log.map.load(B).last_received, None, "a split forgets the mark");
     // The parent no longer exists: a proposal for it is stale.
     let late = Change::AddBackup { bucket: bucket("000F/0004"), node: C, expected: epoch };
-    assert_eq!(log.commit(&late), Outcome::Stale);
+    assert_eq!(log.commit(&late), ChangeOutcome::Stale);
 }
 
 #[test]
@@ -347,11 +350,11 @@ fn a_slot_cannot_be_split() {
     let mut log = Log::new();
     for _ in 0..3 {
         let all = log.map.buckets().map(|bucket| (bucket.hashmask, bucket.epoch)).collect();
-        assert_eq!(log.commit(&Change::Split(all)), Outcome::Applied);
+        assert_eq!(log.commit(&Change::Split(all)), ChangeOutcome::Applied);
     }
     assert_eq!(log.map.bucket_count(), 16_384);
     let all = log.map.buckets().map(|bucket| (bucket.hashmask, bucket.epoch)).collect();
-    assert_eq!(log.commit(&Change::Split(all)), Outcome::Stale);
+    assert_eq!(log.commit(&Change::Split(all)), ChangeOutcome::Stale);
 }
 
 #[test]
@@ -376,9 +379,12 @@ fn steps_of_balancing_do_not_move_the_basis_and_all_else_does() {
 fn a_generation_that_has_yielded_changes_no_more() {
     let mut log = Log::of_three();
     let greater = Generation { counter: 2, founder: C };
-    assert_eq!(log.commit(&Change::Yield(greater)), Outcome::Applied);
+    assert_eq!(log.commit(&Change::Yield(greater)), ChangeOutcome::Applied);
     let before = log.map.clone();
-    assert_eq!(log.commit(&Change::Leave(B)), Outcome::Refused(Refusal::Yielded(greater)));
+    assert_eq!(
+        log.commit(&Change::Leave(B)),
+        ChangeOutcome::Refused(ChangeRefusal::Yielded(greater))
+    );
     assert_eq!(log.map, before);
 }
 
@@ -425,10 +431,10 @@ fn an_entry_ends_with_the_first_change_that_comes_to_nothing() {
     ];
     // C dies before it is added: B must keep its copy.
     log.commit(&Change::Dead(BTreeSet::from([C])));
-    assert_eq!(log.map.apply_entry(LogIndex(99), None, &give), [Outcome::Void]);
+    assert_eq!(log.map.apply_entry(LogIndex(99), None, &give), [ChangeOutcome::Void]);
     assert_eq!(log.holders("000F/0000"), [1, 2]);
     // If another change came first, the second one would otherwise find the epoch it expects.
-    assert_eq!(log.map.apply_entry(LogIndex(100), None, &give), [Outcome::Stale]);
+    assert_eq!(log.map.apply_entry(LogIndex(100), None, &give), [ChangeOutcome::Stale]);
     assert_eq!(log.holders("000F/0000"), [1, 2]);
 }
 
@@ -441,8 +447,8 @@ fn a_copy_too_many_is_dropped_only_if_it_still_is_one() {
         let (bucket, expected) = (bucket("000F/0000"), log.epoch_of("000F/0000"));
         log.commit(&Change::DropBackup { bucket, node, expected, because: DropReason::Balance })
     };
-    assert_eq!(drop(&mut log, B), Outcome::Applied);
-    assert_eq!(drop(&mut log, C), Outcome::Void);
+    assert_eq!(drop(&mut log, B), ChangeOutcome::Applied);
+    assert_eq!(drop(&mut log, C), ChangeOutcome::Void);
     assert_eq!(log.holders("000F/0000"), [1, 3]);
 }
 

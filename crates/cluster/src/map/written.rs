@@ -11,8 +11,8 @@ use placement::{Hashmask, Slot};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Away, Bucket, Chunked, Epoch, Generation, Holders, Load, LogIndex, Map, Member, NodeId,
-    Settings,
+    Away, Bucket, Chunked, ClusterSettings, Epoch, Generation, Holders, Load, LogIndex, Map,
+    Member, NodeId,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub(super) struct Written {
     yielded_to: Option<Generation>,
     epoch: Epoch,
     basis: Epoch,
-    settings: Settings,
+    settings: ClusterSettings,
     members: Vec<Member>,
     /// The bucket each member received last, in the order of `members`.
     last_received: Vec<Option<Hashmask>>,
@@ -52,7 +52,7 @@ impl From<Map> for Written {
             yielded_to: map.yielded_to,
             epoch: map.epoch,
             basis: map.basis,
-            settings: Settings::clone(&map.settings),
+            settings: ClusterSettings::clone(&map.settings),
             members: Vec::clone(&map.members),
             last_received: map.loads.iter().map(|load| load.last_received).collect(),
             since: map.since,
@@ -158,7 +158,7 @@ mod tests {
     /// Returns a map with two members, buckets of two sizes, a backup, lost buckets and a recreated
     /// one.
     fn eventful() -> Map {
-        let mut map = Map::found(member(1), Mask::M000F, Settings::default());
+        let mut map = Map::found(member(1), Mask::M000F, ClusterSettings::default());
         let bucket = |value| Hashmask::new(Mask::M000F, value).unwrap();
         let expected = Epoch::FIRST;
         map.apply(LogIndex(2), &Change::Join(member(2)));

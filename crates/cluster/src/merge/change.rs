@@ -12,7 +12,7 @@ const WHOLE: u8 = 5;
 
 /// One change, borrowed from the received bytes.
 #[derive(Debug)]
-pub(super) enum Change<'a> {
+pub(super) enum MergedChange<'a> {
     Item(DecodedItem<'a>),
     Gone {
         key: &'a [u8],
@@ -30,7 +30,7 @@ pub(super) enum Change<'a> {
 
 /// Changes of one slot, all of them decoded.
 #[derive(Debug)]
-pub struct Batch<'a>(pub(super) Vec<Change<'a>>);
+pub struct Batch<'a>(pub(super) Vec<MergedChange<'a>>);
 
 impl<'a> Batch<'a> {
     pub fn read(bytes: &'a [u8]) -> Result<Batch<'a>, DecodeError> {
@@ -46,37 +46,37 @@ impl<'a> Batch<'a> {
 
     /// Returns the latest version among the changes: the writes made for them must be later.
     pub fn latest(&self) -> Version {
-        let version = |change: &Change<'_>| match change {
-            Change::Item(item) | Change::Whole(item) => item.version,
-            Change::Gone { version, .. } | Change::Emptied { version } => *version,
-            Change::Piece(_) => Version::ZERO,
+        let version = |change: &MergedChange<'_>| match change {
+            MergedChange::Item(item) | MergedChange::Whole(item) => item.version,
+            MergedChange::Gone { version, .. } | MergedChange::Emptied { version } => *version,
+            MergedChange::Piece(_) => Version::ZERO,
         };
         self.0.iter().map(version).max().unwrap_or(Version::ZERO)
     }
 }
 
-fn read(tag: u8, bytes: &[u8]) -> Result<(Change<'_>, &[u8]), DecodeError> {
+fn read(tag: u8, bytes: &[u8]) -> Result<(MergedChange<'_>, &[u8]), DecodeError> {
     Ok(match tag {
         ITEM => {
             let (item, rest) = decode_item(bytes)?;
-            (Change::Item(item), rest)
+            (MergedChange::Item(item), rest)
         }
         WHOLE => {
             let (item, rest) = decode_item(bytes)?;
-            (Change::Whole(item), rest)
+            (MergedChange::Whole(item), rest)
         }
         GONE => {
             let (version, rest) = version(bytes)?;
             let (key, rest) = counted(rest)?;
-            (Change::Gone { key, version }, rest)
+            (MergedChange::Gone { key, version }, rest)
         }
         EMPTIED => {
             let (version, rest) = version(bytes)?;
-            (Change::Emptied { version }, rest)
+            (MergedChange::Emptied { version }, rest)
         }
         PIECE => {
             let (piece, rest) = counted(bytes)?;
-            (Change::Piece(piece), rest)
+            (MergedChange::Piece(piece), rest)
         }
         tag => return Err(DecodeError::UnknownTag(tag)),
     })

@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use placement::{Hashmask, Slot};
-use store::{Found, Parting, ScanPosition, Seed, SlotTable, Value, Version};
+use store::{DivergenceLog, Found, ScanPosition, Seed, SlotTable, Value, Version};
 
 use super::change::{put_emptied, put_gone, put_item, put_piece, put_whole};
 use super::ledger::Tally;
-use super::message::{Question, Reply, SLOTS_MAX};
+use super::message::{MergeRequest, Reply, SLOTS_MAX};
 use super::taker::{made_at, parted_at};
 use crate::data::Plane;
 use crate::fill::CHUNK_BYTES;
@@ -44,7 +44,7 @@ pub struct Giver {
     /// Versions from which on the other side lacks our changes, for the first of these slots, as far as it has
     /// answered.
     since: VecDeque<Version>,
-    place: Place,
+    place: SlotProgress,
     /// Large values of the current slot.
     large: VecDeque<Large>,
     /// The step to take once the last question is answered.
@@ -54,7 +54,7 @@ pub struct Giver {
 
 /// Progress of handing over the current slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Place {
+enum SlotProgress {
     Items(ScanPosition),
     /// Removed keys, after this one.
     Gone(Option<Box<[u8]>>),
@@ -63,7 +63,7 @@ enum Place {
     End,
 }
 
-const BEGIN: Place = Place::Items(ScanPosition::START);
+const BEGIN: SlotProgress = SlotProgress::Items(ScanPosition::START);
 
 struct Large {
     key: Vec<u8>,
@@ -73,7 +73,7 @@ struct Large {
 }
 
 enum Then {
-    At(Place),
+    At(SlotProgress),
     /// This many bytes of the first large value are sent.
     Sent(usize),
     /// The first large value is complete.
@@ -129,7 +129,7 @@ impl Giver {
     }
 
     /// Returns the next question, or the previous one again if it was not answered. `None` when all is done.
-    pub fn question(&mut self, here: &impl Holdings) -> Option<Question> {
+    pub fn question(&mut self, here: &impl Holdings) -> Option<MergeRequest> {
         self.then = None;
         while let Some(slot) = self.slot() {
             let question = match self.since.front().copied() {
@@ -186,23 +186,25 @@ impl Giver {
 
     /// Asks for the versions of the next slots. Returns `None` for a slot without items and tombstones, which
     /// is skipped.
-    fn ask_since(&self, slot: Slot, here: &impl Holdings) -> Option<Question> {
+    fn ask_since(&self, slot: Slot, here: &impl Holdings) -> Option<MergeRequest> {
         let is_blank = here.with_table(slot, |table| {
-            let is_silent = |it: &Parting| it.tomb_count() == 0 && it.emptied_at() == Version::ZERO;
+            let is_silent =
+                |it: &DivergenceLog| it.tomb_count() == 0 && it.emptied_at() == Version::ZERO;
             table.is_empty() && table.parting().is_none_or(is_silent)
         });
         let run = self.runs.front().filter(|_| !is_blank)?;
         let count = u16::try_from(run.len()).unwrap_or(SLOTS_MAX).min(SLOTS_MAX);
-        Some(Question::Since { first: slot.number(), count })
+        Some(MergeRequest::Since { first: slot.number(), count })
     }
 
     /// Returns the next piece of the current slot, if there is one.
-    fn give(&mut self, slot: Slot, since: Version, here: &impl Holdings) -> Option<Question> {
+    fn give(&mut self, slot: Slot, since: Version, here: &impl Holdings) -> Option<MergeRequest> {
         let mut changes = Vec::new();
         let parted = here.with_table(slot, |table| {
             let parted = parted_at(table);
             let since = since.min(parted);
-            while changes.is_empty() && (self.place != Place::End || !self.large.is_empty()) {
+            while changes.is_empty() && (self.place != SlotProgress::End || !self.large.is_empty())
+            {
                 self.gather(table, here.seed(), since, &mut changes);
                 if changes.is_empty() {
                     self.advance();
@@ -211,7 +213,7 @@ impl Giver {
             parted
         });
         let (slot, parted) = (slot.number(), parted.0);
-        (!changes.is_empty()).then_some(Question::Changes { slot, parted, changes })
+        (!changes.is_empty()).then_some(MergeRequest::Changes { slot, parted, changes })
     }
 
     /// Appends the next changes, and records the step that follows them.
@@ -221,19 +223,19 @@ impl Giver {
             return;
         }
         let next = match &self.place {
-            Place::Gone(after) => gather_gone(table, since, after.as_deref(), out),
-            Place::Items(from) => {
+            SlotProgress::Gone(after) => gather_gone(table, since, after.as_deref(), out),
+            SlotProgress::Items(from) => {
                 let from = *from;
                 self.gather_items(table, since, from, out)
             }
-            Place::Emptied => {
-                let emptied_at = table.parting().map_or(Version::ZERO, Parting::emptied_at);
+            SlotProgress::Emptied => {
+                let emptied_at = table.parting().map_or(Version::ZERO, DivergenceLog::emptied_at);
                 if emptied_at > since {
                     put_emptied(emptied_at, out);
                 }
-                Place::End
+                SlotProgress::End
             }
-            Place::End => Place::End,
+            SlotProgress::End => SlotProgress::End,
         };
         self.then = Some(Then::At(next));
     }
@@ -244,7 +246,7 @@ impl Giver {
         since: Version,
         from: ScanPosition,
         out: &mut Vec<u8>,
-    ) -> Place {
+    ) -> SlotProgress {
         let mut next = Some(from);
         while let Some(from) = next.filter(|_| out.len() < CHUNK_BYTES && self.large.is_empty()) {
             next = table.scan(from, STRIDE, |found| {
@@ -257,7 +259,7 @@ impl Giver {
                 }
             });
         }
-        next.map_or(Place::Gone(None), Place::Items)
+        next.map_or(SlotProgress::Gone(None), SlotProgress::Items)
     }
 
     /// Moves on, when the last question is done.
@@ -278,17 +280,17 @@ fn gather_gone(
     since: Version,
     after: Option<&[u8]>,
     out: &mut Vec<u8>,
-) -> Place {
-    let Some(parting) = table.parting() else { return Place::End };
+) -> SlotProgress {
+    let Some(parting) = table.parting() else { return SlotProgress::End };
     for (key, tomb) in parting.tombs(after) {
         if tomb.version > since && !tomb.by_itself {
             put_gone(key, tomb.version, out);
         }
         if out.len() >= CHUNK_BYTES {
-            return Place::Gone(Some(key.into()));
+            return SlotProgress::Gone(Some(key.into()));
         }
     }
-    Place::Emptied
+    SlotProgress::Emptied
 }
 
 /// Returns the value if it is large: it is not copied under the lock, and goes in pieces.

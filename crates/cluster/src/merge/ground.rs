@@ -5,7 +5,7 @@ use store::{Applied, Effect, Key, SlotTable, Touch, UnixMillis, Version};
 
 use super::ledger::Conflict;
 use super::taker::Ground;
-use crate::serving::{Change, ServedSlots, ServingPlane};
+use crate::serving::{ChangeContext, ServedSlots, ServingPlane};
 
 pub struct ServedGround<'g, 'a, 'e, P: ServingPlane> {
     slot: Slot,
@@ -28,7 +28,7 @@ impl<P: ServingPlane> Ground for ServedGround<'_, '_, '_, P> {
     }
 
     fn apply(&mut self, effect: &Effect<'_>) {
-        let change = Change { now: self.now, touch: Touch::Nothing };
+        let change = ChangeContext { now: self.now, touch: Touch::Nothing };
         self.applied.push(self.slots.apply(self.slot, effect, change));
     }
 

@@ -18,7 +18,7 @@ use crate::map::Endpoints;
 pub(super) const SLOTS_MAX: u16 = 128;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Question {
+pub enum MergeRequest {
     /// Asks for `count` slots from the first one on.
     Since { first: u16, count: u16 },
     /// Changes of a slot, to be read by `Batch`. `parted` is the version at which the giver's history of the

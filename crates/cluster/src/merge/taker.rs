@@ -1,9 +1,9 @@
 //! The taker: a node of the surviving side that decides key by key whose change wins. It takes keys that nobody
 //! here has changed since the split; a key changed on both sides is a conflict, which the later version wins.
 
-use store::{Cause, Effect, Found, Key, NewValue, Parting, Seed, SlotTable, Version};
+use store::{Cause, DivergenceLog, Effect, Found, Key, NewValue, Seed, SlotTable, Version};
 
-use super::change::{Batch, Change};
+use super::change::{Batch, MergedChange};
 use super::ledger::{Conflict, Side, Tally, Winner};
 
 /// Maximum length of a value. No peer of ours sends longer ones; pieces beyond it are dropped.
@@ -42,7 +42,7 @@ struct NewItem<'a> {
     expires_at: Option<store::UnixMillis>,
 }
 
-enum Verdict {
+enum MergeDecision {
     /// Both sides have the same.
     Same,
     /// Nobody here has changed it: take theirs.
@@ -55,7 +55,7 @@ enum Verdict {
 
 /// Returns the version from which on this side lacks the other side's changes to a slot; the maximum if not recorded.
 pub fn parted_at(table: &SlotTable) -> Version {
-    table.parting().map_or(Version(u64::MAX), Parting::at)
+    table.parting().map_or(Version(u64::MAX), DivergenceLog::at)
 }
 
 impl Taker {
@@ -70,13 +70,13 @@ impl Taker {
         let mut tally = Tally::default();
         for change in batch.0 {
             match change {
-                Change::Item(item) => {
+                MergedChange::Item(item) => {
                     let value = NewItem { value: item.value, expires_at: item.expires_at };
                     let (key, version) = (seed.key(item.key), item.version);
                     let theirs = Theirs { key, version, parted, item: Some(value) };
                     take_one(theirs, ground, &mut tally);
                 }
-                Change::Whole(item) => {
+                MergedChange::Whole(item) => {
                     let pieces = core::mem::take(&mut self.pieces);
                     let value = NewValue::Shared(std::sync::Arc::new(pieces));
                     let value = NewItem { value, expires_at: item.expires_at };
@@ -84,14 +84,14 @@ impl Taker {
                     let theirs = Theirs { key, version, parted, item: Some(value) };
                     take_one(theirs, ground, &mut tally);
                 }
-                Change::Gone { key, version } => {
+                MergedChange::Gone { key, version } => {
                     let key = seed.key(key);
                     take_one(Theirs { key, version, parted, item: None }, ground, &mut tally);
                 }
-                Change::Emptied { version } => {
+                MergedChange::Emptied { version } => {
                     empty((parted, version), seed, ground, &mut tally);
                 }
-                Change::Piece(piece) => self.take_piece(piece),
+                MergedChange::Piece(piece) => self.take_piece(piece),
             }
         }
         tally
@@ -107,12 +107,12 @@ impl Taker {
 fn take_one(theirs: Theirs<'_>, ground: &mut impl Ground, tally: &mut Tally) {
     let verdict = judge(ground.table(), &theirs);
     match verdict {
-        Verdict::Same => tally.same += 1,
-        Verdict::Take => {
+        MergeDecision::Same => tally.same += 1,
+        MergeDecision::Take => {
             tally.taken += 1;
             write(theirs, ground);
         }
-        Verdict::Conflict(winner) => {
+        MergeDecision::Conflict(winner) => {
             let conflict = describe(ground.table(), &theirs, winner);
             ground.conflict(conflict);
             tally.count_conflict(winner);
@@ -120,7 +120,7 @@ fn take_one(theirs: Theirs<'_>, ground: &mut impl Ground, tally: &mut Tally) {
                 write(theirs, ground);
             }
         }
-        Verdict::Unsure => {
+        MergeDecision::Unsure => {
             let conflict = describe(ground.table(), &theirs, Winner::Unsure);
             ground.conflict(conflict);
             tally.count_conflict(Winner::Unsure);
@@ -136,7 +136,7 @@ fn empty(
     tally: &mut Tally,
 ) {
     let mut keys = Vec::new();
-    let at = ground.table().parting().map_or(Version::ZERO, Parting::at);
+    let at = ground.table().parting().map_or(Version::ZERO, DivergenceLog::at);
     ground.table().for_each(|found| {
         // Later items are not affected.
         if found.item.version() <= at.max(version) {
@@ -149,24 +149,24 @@ fn empty(
     }
 }
 
-fn judge(table: &SlotTable, theirs: &Theirs<'_>) -> Verdict {
+fn judge(table: &SlotTable, theirs: &Theirs<'_>) -> MergeDecision {
     let parting = table.parting();
     // A key that they have only kept does not conflict with a change made here.
     let settle = |ours: Version| {
-        if theirs.is_changed() { later(theirs.version, ours) } else { Verdict::Same }
+        if theirs.is_changed() { later(theirs.version, ours) } else { MergeDecision::Same }
     };
     match (table.peek(&theirs.key), &theirs.item) {
-        (None, None) => Verdict::Same,
-        (Some(here), Some(there)) if is_same(&here, there) => Verdict::Same,
+        (None, None) => MergeDecision::Same,
+        (Some(here), Some(there)) if is_same(&here, there) => MergeDecision::Same,
         (Some(here), _) => {
             let version = made_at(table, &here);
             let is_touched = parting.is_none_or(|it| version > theirs.last_in_common(it.at()));
-            if is_touched { settle(version) } else { Verdict::Take }
+            if is_touched { settle(version) } else { MergeDecision::Take }
         }
         (None, Some(_)) => match parting.map(|it| (it, taken_away_at(it, &theirs.key))) {
             Some((_, Some(version))) => settle(version),
-            Some((parting, None)) if parting.is_complete() => Verdict::Take,
-            Some((_, None)) | None => Verdict::Unsure,
+            Some((parting, None)) if parting.is_complete() => MergeDecision::Take,
+            Some((_, None)) | None => MergeDecision::Unsure,
         },
     }
 }
@@ -191,12 +191,12 @@ pub(super) fn made_at(table: &SlotTable, found: &Found<'_>) -> Version {
 }
 
 /// Decides a conflict by version. On equal versions this side wins.
-fn later(theirs: Version, ours: Version) -> Verdict {
-    Verdict::Conflict(if theirs > ours { Winner::Theirs } else { Winner::Ours })
+fn later(theirs: Version, ours: Version) -> MergeDecision {
+    MergeDecision::Conflict(if theirs > ours { Winner::Theirs } else { Winner::Ours })
 }
 
 /// Returns the version at which a client here removed the key since the split, as far as that is remembered.
-fn taken_away_at(parting: &Parting, key: &Key<'_>) -> Option<Version> {
+fn taken_away_at(parting: &DivergenceLog, key: &Key<'_>) -> Option<Version> {
     let tomb = parting.tomb(key.bytes()).filter(|tomb| !tomb.by_itself).map(|tomb| tomb.version);
     let emptied_at = Some(parting.emptied_at()).filter(|version| *version > Version::ZERO);
     tomb.max(emptied_at)

@@ -7,7 +7,7 @@ use placement::{Mask, Slot};
 use store::{Cause, Effect, Key, NewValue, Seed, SlotTable, Touch, UnixMillis, Version};
 
 use super::*;
-use crate::map::{Boot, Endpoints, Map, Member, NodeId, Settings, Zone};
+use crate::map::{Boot, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
 
 struct Shore {
     table: SlotTable,
@@ -93,7 +93,7 @@ fn parted(names: &[&str]) -> (Shore, Shore) {
 fn map_of_one() -> Map {
     let (zone, at) = (Zone::default(), Endpoints::default());
     let me = Member { id: NodeId(1), boot: Boot(1), name: "n".into(), weight: 1, zone, at };
-    Map::found(me, Mask::M000F, Settings::default())
+    Map::found(me, Mask::M000F, ClusterSettings::default())
 }
 
 /// Hands over everything of the first side to the second, and returns the outcome.
@@ -114,11 +114,11 @@ fn hand_over_with(from: &Shore, to: &mut Shore, mut disturb: impl FnMut(u64) -> 
             continue;
         }
         let reply = match question {
-            Question::Since { count, .. } => {
+            MergeRequest::Since { count, .. } => {
                 let at = parted_at(&to.table).0;
                 Reply::Since(vec![at; usize::from(count)])
             }
-            Question::Changes { parted, changes, .. } => {
+            MergeRequest::Changes { parted, changes, .. } => {
                 assert!(changes.len() < 3 * crate::fill::CHUNK_BYTES, "pieces are small");
                 let batch = Batch::read(&changes).unwrap();
                 to.now = to.now.max(batch.latest().time().0 + 1);
@@ -319,7 +319,7 @@ fn what_is_no_batch_is_refused_as_a_whole() {
     let mut giver = Giver::new(&map_of_one(), NodeId(1));
     giver.question(&from);
     giver.answered(Reply::Since(vec![parted_at(&to.table).0; 128]));
-    let Some(Question::Changes { changes, .. }) = giver.question(&from) else { panic!() };
+    let Some(MergeRequest::Changes { changes, .. }) = giver.question(&from) else { panic!() };
     assert!(Batch::read(&changes).is_ok());
     for length in 1..changes.len() {
         assert!(Batch::read(&changes[..length]).is_err());

@@ -16,7 +16,7 @@
 use smallvec::SmallVec;
 use store::{SlotTable, Version};
 
-use super::feed::{Feed, Stage};
+use super::feed::{Downstream, SyncState};
 use super::{FrameNumber, LinkId, LinkProgress, Past, Position};
 use crate::map::{Bucket, LogIndex, NodeId};
 use crate::rules::{Rule, holds};
@@ -31,25 +31,25 @@ pub enum Role {
     /// Primary that hands the bucket over: nothing runs until the map has changed.
     Paused,
     /// Primary after a failover that brings the other backups in line with itself: nothing runs until they agree.
-    Settling,
+    Reconciling,
     /// In-sync copy.
     Backup,
     /// Backup that is about to be promoted: commands for the slot are parked here.
-    Heir,
+    PromotionPending,
     /// Target of a fill that is not decided yet.
-    Taking,
+    Filling,
     /// Stale copy from an earlier membership. Not authoritative, but a fill may need to send only the difference.
-    Kept,
+    Stale,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Duty {
+pub struct SlotReplica {
     role: Role,
     /// The reign under which the node holds the role.
     reign: LogIndex,
     /// The reign in which the last change was made. Together with the table's version it is the slot's position.
     written_in: LogIndex,
-    feeds: SmallVec<[Feed; 1]>,
+    feeds: SmallVec<[Downstream; 1]>,
     /// Removals since a copy went away.
     past: Option<Box<Past>>,
     /// Acknowledgements at the end of the last reign in which this node was primary.
@@ -64,10 +64,10 @@ struct Deposed {
     acked: SmallVec<[(LinkId, FrameNumber); 1]>,
 }
 
-impl Duty {
+impl SlotReplica {
     /// Creates a duty with this role, for a node that starts.
-    pub fn with_role(role: Role) -> Duty {
-        Duty { role, ..Duty::default() }
+    pub fn with_role(role: Role) -> SlotReplica {
+        SlotReplica { role, ..SlotReplica::default() }
     }
 
     #[inline]
@@ -85,7 +85,7 @@ impl Duty {
     }
 
     #[inline]
-    pub fn feeds(&self) -> &[Feed] {
+    pub fn feeds(&self) -> &[Downstream] {
         &self.feeds
     }
 
@@ -100,22 +100,22 @@ impl Duty {
 
     #[inline]
     pub fn is_primary(&self) -> bool {
-        matches!(self.role, Role::Serving | Role::Paused | Role::Settling)
+        matches!(self.role, Role::Serving | Role::Paused | Role::Reconciling)
     }
 
     /// Returns whether this primary must not run anything on the slot.
     pub fn is_still(&self) -> bool {
-        matches!(self.role, Role::Paused | Role::Settling)
+        matches!(self.role, Role::Paused | Role::Reconciling)
     }
 
     /// Returns whether this node is a backup that is about to be promoted.
     pub fn awaits_promotion(&self) -> bool {
-        self.role == Role::Heir
+        self.role == Role::PromotionPending
     }
 
     /// Returns whether this node has an in-sync copy, about to be promoted or not.
     pub fn is_backup(&self) -> bool {
-        matches!(self.role, Role::Backup | Role::Heir)
+        matches!(self.role, Role::Backup | Role::PromotionPending)
     }
 
     /// Returns whether this node has all of the slot, in sync.
@@ -125,12 +125,12 @@ impl Duty {
 
     /// Returns whether the slot's content was in sync once and has not been changed since.
     pub fn has_copy(&self) -> bool {
-        self.holds() || self.role == Role::Kept
+        self.holds() || self.role == Role::Stale
     }
 
     /// Returns whether this copy accepts frames of a primary.
     pub(crate) fn takes_in(&self) -> bool {
-        self.is_backup() || self.role == Role::Taking
+        self.is_backup() || self.role == Role::Filling
     }
 
     /// Returns the slot's position.
@@ -162,7 +162,7 @@ impl Duty {
     /// Applies the map's entry of the slot's bucket.
     ///
     /// A feed to a node that is not a backup by the map belongs to a fill; `fill_to` is the link of a fill of
-    /// this bucket that is in progress or undecided. A copy that a fill has brought here stays `Taking` until
+    /// this bucket that is in progress or undecided. A copy that a fill has brought here stays `Filling` until
     /// the intake decides on it. `inherits` is true if this node takes over from a dead primary and must bring
     /// the other backups in line before it serves.
     pub fn follow(
@@ -177,22 +177,22 @@ impl Duty {
             if !goes_on {
                 self.end_reign(links);
             }
-            let settles = if goes_on { self.role == Role::Settling } else { inherits };
+            let settles = if goes_on { self.role == Role::Reconciling } else { inherits };
             let settles = settles && !bucket.backups().is_empty() && holds(Rule::Comparison);
-            self.role = if settles { Role::Settling } else { Role::Serving };
+            self.role = if settles { Role::Reconciling } else { Role::Serving };
             self.feed_backups(bucket, fill_to, links);
         } else {
             self.end_reign(links);
             self.role = match self.role {
                 _ if bucket.is_held_by(me) => Role::Backup,
-                Role::Taking => Role::Taking,
-                Role::Kept => Role::Kept,
+                Role::Filling => Role::Filling,
+                Role::Stale => Role::Stale,
                 Role::Absent
                 | Role::Serving
                 | Role::Paused
-                | Role::Settling
+                | Role::Reconciling
                 | Role::Backup
-                | Role::Heir => Role::Absent,
+                | Role::PromotionPending => Role::Absent,
             };
         }
         self.reign = bucket.reign;
@@ -201,7 +201,7 @@ impl Duty {
     /// Applies a map in which this process is not a member: whatever its role was, it only keeps the data it held.
     pub fn stand_aside(&mut self, bucket: &Bucket, links: &impl LinkProgress) {
         self.end_reign(links);
-        self.role = if self.has_copy() { Role::Kept } else { Role::Absent };
+        self.role = if self.has_copy() { Role::Stale } else { Role::Absent };
         self.reign = bucket.reign;
     }
 
@@ -229,8 +229,8 @@ impl Duty {
                 Some(feed) if feed.counts() => {}
                 // The backup was committed before this node saw its fill end: it has proposed the taker, so the
                 // taker counts.
-                Some(feed) => *feed = Feed::backup(link, links.last(link)),
-                None => self.feeds.push(Feed::backup(link, links.last(link))),
+                Some(feed) => *feed = Downstream::backup(link, links.last(link)),
+                None => self.feeds.push(Downstream::backup(link, links.last(link))),
             }
         }
     }
@@ -247,20 +247,20 @@ impl Duty {
     /// Marks a backup as about to be promoted.
     pub(crate) fn await_promotion(&mut self) {
         if self.role == Role::Backup {
-            self.role = Role::Heir;
+            self.role = Role::PromotionPending;
         }
     }
 
     /// Reverts `await_promotion`: the promotion did not come.
     pub(crate) fn stop_awaiting(&mut self) {
-        if self.role == Role::Heir {
+        if self.role == Role::PromotionPending {
             self.role = Role::Backup;
         }
     }
 
     /// Starts to serve the slot after all backups agree. Returns false if it was not settling.
     pub(crate) fn settled(&mut self) -> bool {
-        let settles = self.role == Role::Settling;
+        let settles = self.role == Role::Reconciling;
         if settles {
             self.role = Role::Serving;
         }
@@ -272,12 +272,12 @@ impl Duty {
     /// Starts a fill of this reign; the slot's position was written in `written_in`.
     pub(crate) fn begin_filling(&mut self, reign: LogIndex, written_in: LogIndex) {
         debug_assert!(!self.holds(), "a slot that is held is not filled: {self:?}");
-        (self.role, self.reign, self.written_in) = (Role::Taking, reign, written_in);
+        (self.role, self.reign, self.written_in) = (Role::Filling, reign, written_in);
     }
 
     /// Abandons the fill. Returns whether there was one.
     pub(crate) fn abandon_filling(&mut self) -> bool {
-        let was_filling = self.role == Role::Taking;
+        let was_filling = self.role == Role::Filling;
         if was_filling {
             (self.role, self.written_in) = (Role::Absent, LogIndex(0));
         }
@@ -287,12 +287,12 @@ impl Duty {
     /// Starts a stale copy whose last change was made in this reign.
     pub(crate) fn load_stale(&mut self, written_in: LogIndex) {
         debug_assert!(!self.holds(), "a slot that is held is not loaded: {self:?}");
-        (self.role, self.written_in) = (Role::Kept, written_in);
+        (self.role, self.written_in) = (Role::Stale, written_in);
     }
 
     /// Drops the stale copy, which is no longer useful. Returns whether there was one.
     pub(crate) fn drop_stale(&mut self) -> bool {
-        let was_stale = self.role == Role::Kept;
+        let was_stale = self.role == Role::Stale;
         if was_stale {
             (self.role, self.written_in) = (Role::Absent, LogIndex(0));
         }
@@ -326,22 +326,22 @@ impl Duty {
 
     // ---- Feeds.
 
-    pub(crate) fn feeds_mut(&mut self) -> &mut [Feed] {
+    pub(crate) fn feeds_mut(&mut self) -> &mut [Downstream] {
         &mut self.feeds
     }
 
-    pub fn feed(&self, link: LinkId) -> Option<&Feed> {
+    pub fn feed(&self, link: LinkId) -> Option<&Downstream> {
         self.feeds.iter().find(|feed| feed.link() == link)
     }
 
-    pub(crate) fn feed_mut(&mut self, link: LinkId) -> Option<&mut Feed> {
+    pub(crate) fn feed_mut(&mut self, link: LinkId) -> Option<&mut Downstream> {
         self.feeds.iter_mut().find(|feed| feed.link() == link)
     }
 
     /// Starts feeding the taker of a fill; `last` is the last frame on the link so far.
     pub(crate) fn start_feeding(&mut self, link: LinkId, last: FrameNumber) {
         self.stop_feeding(link);
-        self.feeds.push(Feed::not_begun(link, last));
+        self.feeds.push(Downstream::not_begun(link, last));
     }
 
     pub(crate) fn stop_feeding(&mut self, link: LinkId) {
@@ -368,7 +368,7 @@ impl Duty {
 
     /// Returns the links whose acknowledgements replies wait for.
     pub fn wait_set(&self) -> impl Iterator<Item = LinkId> {
-        self.feeds.iter().filter(|feed| feed.counts()).map(Feed::link)
+        self.feeds.iter().filter(|feed| feed.counts()).map(Downstream::link)
     }
 
     /// Returns whether every member of the wait set has acknowledged all of the slot.
@@ -390,10 +390,10 @@ impl Duty {
 }
 
 /// For tests.
-impl Duty {
+impl SlotReplica {
     #[cfg(test)]
-    pub(crate) fn for_tests(role: Role, reign: LogIndex) -> Duty {
-        Duty { role, reign, ..Duty::default() }
+    pub(crate) fn for_tests(role: Role, reign: LogIndex) -> SlotReplica {
+        SlotReplica { role, reign, ..SlotReplica::default() }
     }
 
     /// Sets role and reign, and nothing else.
@@ -402,7 +402,7 @@ impl Duty {
         (self.role, self.reign) = (role, reign);
     }
 
-    pub fn stage(&self, link: LinkId) -> Option<Stage> {
-        self.feed(link).map(Feed::stage)
+    pub fn stage(&self, link: LinkId) -> Option<SyncState> {
+        self.feed(link).map(Downstream::stage)
     }
 }

@@ -5,9 +5,9 @@ use store::Version;
 use super::{FrameNumber, LinkId, Wait};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Feed {
+pub struct Downstream {
     link: LinkId,
-    stage: Stage,
+    stage: SyncState,
     /// The last frame on the link before this feed began. Refusals of that frame or earlier ones belong to an
     /// earlier feed.
     since: FrameNumber,
@@ -16,7 +16,7 @@ pub struct Feed {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
+pub enum SyncState {
     /// The fill has not reached this slot: nothing of it is sent.
     NotBegun,
     /// Some of the slot is sent; its first chunk was taken at this version. Writes follow as whole items.
@@ -27,16 +27,16 @@ pub enum Stage {
     Backup { last: FrameNumber },
 }
 
-impl Feed {
+impl Downstream {
     /// Creates a feed to a node that is in sync; `last` is the last frame on the link so far.
-    pub(crate) fn backup(link: LinkId, last: FrameNumber) -> Feed {
-        let stage = Stage::Backup { last: FrameNumber::default() };
-        Feed { link, stage, since: last, refused: None }
+    pub(crate) fn backup(link: LinkId, last: FrameNumber) -> Downstream {
+        let stage = SyncState::Backup { last: FrameNumber::default() };
+        Downstream { link, stage, since: last, refused: None }
     }
 
     /// Creates a feed to the taker of a fill that begins.
-    pub(crate) fn not_begun(link: LinkId, last: FrameNumber) -> Feed {
-        Feed { link, stage: Stage::NotBegun, since: last, refused: None }
+    pub(crate) fn not_begun(link: LinkId, last: FrameNumber) -> Downstream {
+        Downstream { link, stage: SyncState::NotBegun, since: last, refused: None }
     }
 
     #[inline]
@@ -45,7 +45,7 @@ impl Feed {
     }
 
     #[inline]
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> SyncState {
         self.stage
     }
 
@@ -56,30 +56,30 @@ impl Feed {
     /// Returns whether replies wait for this feed.
     #[inline]
     pub fn counts(&self) -> bool {
-        matches!(self.stage, Stage::Backup { .. })
+        matches!(self.stage, SyncState::Backup { .. })
     }
 
     /// Records that a frame of this slot was sent.
     #[inline]
     pub(crate) fn sent(&mut self, number: FrameNumber) {
-        if let Stage::Backup { last } = &mut self.stage {
+        if let SyncState::Backup { last } = &mut self.stage {
             *last = number;
         }
     }
 
     /// Records that the slot's first chunk is taken at this version.
     pub(crate) fn begin(&mut self, version: Version) {
-        self.stage = Stage::Partly { begun_at: version };
+        self.stage = SyncState::Partly { begun_at: version };
     }
 
     /// Records that all of the slot is sent.
     pub(crate) fn complete(&mut self) {
-        self.stage = Stage::Whole;
+        self.stage = SyncState::Whole;
     }
 
     /// Puts the feed in the wait set: replies wait until it has acknowledged all frames up to this one.
     pub(crate) fn count(&mut self, last: FrameNumber) {
-        self.stage = Stage::Backup { last };
+        self.stage = SyncState::Backup { last };
     }
 
     /// Records a refusal. Returns false if it belongs to an earlier feed.
@@ -115,10 +115,13 @@ impl Feed {
     #[inline]
     pub(crate) fn wait(&self, acked: FrameNumber) -> Option<Wait> {
         match self.stage {
-            Stage::Backup { last } if self.acked(acked) < last => {
+            SyncState::Backup { last } if self.acked(acked) < last => {
                 Some(Wait { link: self.link, number: last })
             }
-            Stage::Backup { .. } | Stage::NotBegun | Stage::Partly { .. } | Stage::Whole => None,
+            SyncState::Backup { .. }
+            | SyncState::NotBegun
+            | SyncState::Partly { .. }
+            | SyncState::Whole => None,
         }
     }
 }

@@ -152,7 +152,7 @@ pub enum BackFrame {
     /// The other end refuses the fill.
     FillRefused { fill: FillId },
     /// The other end has kept a copy of this slot of the fill, at this position.
-    Kept { fill: FillId, slot: Slot, position: Position },
+    StaleCopy { fill: FillId, slot: Slot, position: Position },
 }
 
 /// Bytes that no peer of ours has written. The link is closed, and nothing else happens.
@@ -447,7 +447,7 @@ impl BackFrame {
                 Writer::new(out, REFUSED).u64(frame.0).slot(slot).u64(reign.0)
             }
             BackFrame::FillRefused { fill } => Writer::new(out, FILL_REFUSED).fill(fill),
-            BackFrame::Kept { fill, slot, position } => {
+            BackFrame::StaleCopy { fill, slot, position } => {
                 Writer::new(out, KEPT).fill(fill).slot(slot).position(position)
             }
         }
@@ -464,7 +464,7 @@ impl BackFrame {
                 reign: reader.index()?,
             },
             FILL_REFUSED => BackFrame::FillRefused { fill: reader.fill()? },
-            KEPT => BackFrame::Kept {
+            KEPT => BackFrame::StaleCopy {
                 fill: reader.fill()?,
                 slot: reader.slot()?,
                 position: reader.position()?,

@@ -8,11 +8,11 @@ use super::frame::BadFrame;
 pub const GATHERED_BYTES_MAX: usize = 2 << 30;
 
 #[derive(Default)]
-pub struct Parts {
+pub struct FrameParts {
     bytes: Vec<u8>,
 }
 
-impl Parts {
+impl FrameParts {
     /// Adds a part that is not the last one.
     pub fn add(&mut self, part: &[u8]) -> Result<(), BadFrame> {
         let length = self.bytes.len().saturating_add(part.len());

@@ -4,7 +4,7 @@
 use placement::Slot;
 use store::{Applied, DecodeError, Recorded, Seed, SlotTable, Touch, Version, decode_item};
 
-use super::duty::Duty;
+use super::duty::SlotReplica;
 use super::frame::Position;
 use crate::map::LogIndex;
 use crate::rules::{Rule, holds};
@@ -26,7 +26,7 @@ pub enum Received {
 /// A slot under its lock, as the receiving side needs it.
 pub struct Receiver<'a> {
     pub table: &'a mut SlotTable,
-    pub duty: &'a mut Duty,
+    pub duty: &'a mut SlotReplica,
     pub seed: &'a Seed,
     /// The LRU/LFU update that an applied effect makes to its key.
     pub touch: Touch,

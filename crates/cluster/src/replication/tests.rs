@@ -104,7 +104,7 @@ fn a_draft_that_is_appended_goes_as_if_it_had_been_written_there() {
 }
 
 /// Takes in the received frames, and assembles the long ones.
-fn gather(inbox: &mut Inbox, parts: &mut Parts, wire: &mut Vec<u8>) -> Vec<Vec<u8>> {
+fn gather(inbox: &mut Inbox, parts: &mut FrameParts, wire: &mut Vec<u8>) -> Vec<Vec<u8>> {
     let mut heard = Vec::new();
     let mut at = 0;
     while let Some((_, frame, length)) = inbox.peek(&wire[at..]).unwrap() {
@@ -133,7 +133,7 @@ fn a_long_frame_travels_in_parts_and_survives_any_break() {
     let total: usize = sizes.iter().sum();
     for first_cut in (0..total + 1_000).step_by(99_991) {
         let (mut outbox, mut inbox) = (Outbox::default(), Inbox::default());
-        let (mut wire, mut parts) = (Vec::new(), Parts::default());
+        let (mut wire, mut parts) = (Vec::new(), FrameParts::default());
         let mut numbers = Vec::new();
         for text in &texts {
             numbers.push(outbox.push(&Frame::News { bytes: text }));
@@ -159,7 +159,7 @@ fn a_long_frame_travels_in_parts_and_survives_any_break() {
 
 #[test]
 fn parts_are_put_back_if_the_frame_must_wait_and_have_a_limit() {
-    let mut parts = Parts::default();
+    let mut parts = FrameParts::default();
     parts.add(b"abc").unwrap();
     let whole = parts.finish(b"de").unwrap();
     assert_eq!(whole, b"abcde");

@@ -1,6 +1,6 @@
 //! Access to one slot: a command may run now, must wait, or is redirected to another node.
 
-use crate::replication::{Duty, LinkId, Role, Stage};
+use crate::replication::{LinkId, Role, SlotReplica, SyncState};
 use crate::rules::{Rule, holds};
 
 /// A command's requirements on a slot.
@@ -37,7 +37,7 @@ impl Need {
     pub const PRIMARY: Need = Need { reads_copy: false, copies: 1 };
 }
 
-impl Duty {
+impl SlotReplica {
     /// Decides by this node's role whether a command may run on the slot.
     #[inline]
     pub fn access(&self, need: Need) -> SlotAccess {
@@ -47,16 +47,18 @@ impl Duty {
             }
             Role::Serving => SlotAccess::Run,
             Role::Paused if !holds(Rule::HandoverWait) => SlotAccess::Run,
-            Role::Paused | Role::Settling | Role::Heir => SlotAccess::Park(Obstacle::Handover),
+            Role::Paused | Role::Reconciling | Role::PromotionPending => {
+                SlotAccess::Park(Obstacle::Handover)
+            }
             Role::Backup if need.reads_copy => SlotAccess::Run,
-            Role::Backup | Role::Absent | Role::Taking | Role::Kept => SlotAccess::Redirect,
+            Role::Backup | Role::Absent | Role::Filling | Role::Stale => SlotAccess::Redirect,
         }
     }
 
     /// Returns a congested link that this slot feeds.
     #[cold]
     pub(super) fn congested_link(&self, is_congested: impl Fn(LinkId) -> bool) -> Option<LinkId> {
-        let fed = self.feeds().iter().filter(|feed| feed.stage() != Stage::NotBegun);
+        let fed = self.feeds().iter().filter(|feed| feed.stage() != SyncState::NotBegun);
         fed.map(|feed| feed.link()).find(|link| is_congested(*link))
     }
 

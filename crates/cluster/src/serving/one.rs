@@ -6,7 +6,7 @@ use store::{Applied, At, Effect, SlotTable, Touch};
 
 use super::effects::EffectLog;
 use super::slots::{
-    Access, Change, Denied, Finished, ServingPlane, check_backlog, check_slot, ship_unit,
+    Access, ChangeContext, Denied, Finished, ServingPlane, check_backlog, check_slot, ship_unit,
 };
 use crate::data::SlotState;
 
@@ -51,7 +51,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
 
     /// Carries out an effect and records it for the backups.
     #[inline]
-    pub fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied {
+    pub fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: ChangeContext) -> Applied {
         self.check(slot);
         let SlotState { table, .. } = &mut *self.state;
         let (previous, version) = (table.version(), table.next_version(change.now));

@@ -4,7 +4,9 @@
 use store::{Effect, Key, Recorded, Seed, SlotTable, Version};
 
 use crate::map::LogIndex;
-use crate::replication::{Duty, Frame, FrameNumber, LinkId, Position, Stage, write_image};
+use crate::replication::{
+    Frame, FrameNumber, LinkId, Position, SlotReplica, SyncState, write_image,
+};
 
 /// Approximate size of a frame of images. Each frame is applied separately: nobody reads a slot that is partly
 /// there, so a command's images need not arrive as one.
@@ -15,7 +17,7 @@ const IMAGES_BYTES: usize = 1024 * 1024;
 #[inline]
 pub fn ship(
     table: &SlotTable,
-    duty: &mut Duty,
+    duty: &mut SlotReplica,
     unit: &[u8],
     seed: &Seed,
     mut push: impl FnMut(LinkId, &Frame<'_>) -> FrameNumber,
@@ -23,11 +25,11 @@ pub fn ship(
     let (reign, written_in) = (duty.reign(), duty.written_in());
     for feed in duty.feeds_mut() {
         let number = match feed.stage() {
-            Stage::NotBegun => continue,
-            Stage::Whole | Stage::Backup { .. } => {
+            SyncState::NotBegun => continue,
+            SyncState::Whole | SyncState::Backup { .. } => {
                 push(feed.link(), &Frame::Effects { reign, written_in, unit })
             }
-            Stage::Partly { .. } => {
+            SyncState::Partly { .. } => {
                 let touched = Touched::by(unit, seed);
                 if touched.all {
                     // The previous content no longer matters.

@@ -64,12 +64,12 @@ pub enum LockSet {
 
 /// Slots whose locks are held, before the gate is asked.
 pub struct LockedSlots<'a, P: ServingPlane + 'a> {
-    held: Held<'a, P>,
+    held: LockedSet<'a, P>,
     /// The slots that the command names, if it has locked more than those.
     named: Option<Vec<Slot>>,
 }
 
-enum Held<'a, P: ServingPlane + 'a> {
+enum LockedSet<'a, P: ServingPlane + 'a> {
     None,
     One(Slot, P::Guard<'a>),
     /// In ascending order.
@@ -110,7 +110,7 @@ pub enum Denied {
 
 /// The time and LRU/LFU update of a change.
 #[derive(Clone, Copy)]
-pub struct Change {
+pub struct ChangeContext {
     pub now: UnixMillis,
     pub touch: Touch,
 }
@@ -128,7 +128,7 @@ pub struct Finished {
 
 /// A walk's treatment of slots that are being handed over, which must not change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Walk {
+enum HandoverPolicy {
     /// The walk only reads, and includes them.
     Reads,
     /// The walk changes slots, and has met none that is being handed over.
@@ -139,9 +139,9 @@ enum Walk {
 
 pub struct ServedSlots<'a, 'e, P: ServingPlane + 'a> {
     plane: &'a P,
-    held: Held<'a, P>,
+    held: LockedSet<'a, P>,
     effects: &'e mut EffectLog,
-    walk: Walk,
+    walk: HandoverPolicy,
     /// Requirements on a slot that is to be changed.
     need: Need,
     waits_for_backups: bool,
@@ -160,12 +160,12 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
     pub fn lock(plane: &'a P, locks: LockSet) -> LockedSlots<'a, P> {
         let guarded = |slot: Slot| (slot, plane.lock_slot(slot));
         let held = match locks {
-            LockSet::None => Held::None,
-            LockSet::One(slot) => Held::One(slot, plane.lock_slot(slot)),
-            LockSet::Several(slots) => Held::Several(slots.into_iter().map(guarded).collect()),
-            LockSet::AsNeeded => Held::AsNeeded(None),
+            LockSet::None => LockedSet::None,
+            LockSet::One(slot) => LockedSet::One(slot, plane.lock_slot(slot)),
+            LockSet::Several(slots) => LockedSet::Several(slots.into_iter().map(guarded).collect()),
+            LockSet::AsNeeded => LockedSet::AsNeeded(None),
             LockSet::All { named } => {
-                let held = Held::Several(Slot::all().map(guarded).collect());
+                let held = LockedSet::Several(Slot::all().map(guarded).collect());
                 return LockedSlots { held, named: Some(named) };
             }
         };
@@ -175,15 +175,15 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
     /// Wraps a slot whose lock is already held.
     #[inline]
     pub fn one(slot: Slot, guard: P::Guard<'a>) -> LockedSlots<'a, P> {
-        LockedSlots { held: Held::One(slot, guard), named: None }
+        LockedSlots { held: LockedSet::One(slot, guard), named: None }
     }
 
     /// Returns the slot and its lock, if it is just one.
     #[inline]
     pub fn into_one(self) -> Result<(Slot, P::Guard<'a>), LockedSlots<'a, P>> {
         match self.held {
-            Held::One(slot, guard) => Ok((slot, guard)),
-            held @ (Held::None | Held::Several(_) | Held::AsNeeded(_)) => {
+            LockedSet::One(slot, guard) => Ok((slot, guard)),
+            held @ (LockedSet::None | LockedSet::Several(_) | LockedSet::AsNeeded(_)) => {
                 Err(LockedSlots { held, named: self.named })
             }
         }
@@ -202,9 +202,9 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
 
     fn states(&self) -> impl Iterator<Item = (Slot, &SlotState)> {
         let (one, several): (_, &[(Slot, P::Guard<'a>)]) = match &self.held {
-            Held::None | Held::AsNeeded(_) => (None, &[]),
-            Held::One(slot, state) => (Some((*slot, &**state)), &[]),
-            Held::Several(states) => (None, states),
+            LockedSet::None | LockedSet::AsNeeded(_) => (None, &[]),
+            LockedSet::One(slot, state) => (Some((*slot, &**state)), &[]),
+            LockedSet::Several(states) => (None, states),
         };
         one.into_iter().chain(several.iter().map(|(slot, state)| (*slot, &**state)))
     }
@@ -213,7 +213,7 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
     /// slot also waits while any of them is being handed over.
     #[inline]
     fn check(&self, plane: &P, access: &Access) -> Result<(), Denied> {
-        if let Held::One(slot, state) = &self.held {
+        if let LockedSet::One(slot, state) = &self.held {
             check_backlog(plane, (*slot, state), access)?;
             return check_slot(*slot, state, access.need);
         }
@@ -278,7 +278,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
             plane,
             held: locked.held,
             effects,
-            walk: if access.only_reads { Walk::Reads } else { Walk::Changes },
+            walk: if access.only_reads { HandoverPolicy::Reads } else { HandoverPolicy::Changes },
             need: Need { reads_copy: false, ..access.need },
             waits_for_backups: access.waits_for_backups,
             reshaped: false,
@@ -291,14 +291,14 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     /// Returns whether the command needs no slot.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        matches!(self.held, Held::None)
+        matches!(self.held, LockedSet::None)
     }
 
     /// Returns the first slot that a walk had to skip: its work is incomplete.
     pub fn left_out(&self) -> Option<(Slot, Obstacle)> {
         match self.walk {
-            Walk::Reads | Walk::Changes => None,
-            Walk::LeftOut(slot, obstacle) => Some((slot, obstacle)),
+            HandoverPolicy::Reads | HandoverPolicy::Changes => None,
+            HandoverPolicy::LeftOut(slot, obstacle) => Some((slot, obstacle)),
         }
     }
 
@@ -307,15 +307,15 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     #[inline]
     pub fn table(&mut self, slot: Slot) -> &SlotTable {
         self.walk_to(slot);
-        let is_visible = matches!(self.held, Held::One(..)) || self.is_visible(slot);
+        let is_visible = matches!(self.held, LockedSet::One(..)) || self.is_visible(slot);
         let ServedSlots { held, nothing, .. } = self;
         if is_visible { &state_in(held, slot).table } else { nothing.get_or_insert_default() }
     }
 
     fn is_visible(&mut self, slot: Slot) -> bool {
         match self.walk {
-            Walk::Reads => state_in(&mut self.held, slot).duty.is_primary(),
-            Walk::Changes | Walk::LeftOut(..) => self.may_change(slot),
+            HandoverPolicy::Reads => state_in(&mut self.held, slot).duty.is_primary(),
+            HandoverPolicy::Changes | HandoverPolicy::LeftOut(..) => self.may_change(slot),
         }
     }
 
@@ -339,8 +339,10 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
                 !holds(Rule::PrimaryExpires) && state_in(&mut self.held, slot).duty.is_backup()
             }
             SlotAccess::Park(obstacle) => {
-                if self.walk == Walk::Changes && matches!(self.held, Held::AsNeeded(_)) {
-                    self.walk = Walk::LeftOut(slot, obstacle);
+                if self.walk == HandoverPolicy::Changes
+                    && matches!(self.held, LockedSet::AsNeeded(_))
+                {
+                    self.walk = HandoverPolicy::LeftOut(slot, obstacle);
                 }
                 false
             }
@@ -349,7 +351,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
 
     /// Carries out an effect and records it for the backups. A slot that may not be changed stays as it is.
     #[inline]
-    pub fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: Change) -> Applied {
+    pub fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: ChangeContext) -> Applied {
         if !self.may_change(slot) {
             return Applied::default();
         }
@@ -381,7 +383,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
 
     /// Returns the first slot at or after `from` that holds keys.
     pub fn occupied(&mut self, from: Slot) -> Option<Slot> {
-        if let Held::Several(states) = &self.held {
+        if let LockedSet::Several(states) = &self.held {
             // The changes of this very command (an EXEC) are not published yet.
             let behind = &states[states.partition_point(|(slot, _)| *slot < from)..];
             let occupied = |state: &SlotState| state.duty.is_primary() && !state.table.is_empty();
@@ -393,7 +395,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
 
     /// Returns the number of keys in a slot.
     pub fn len(&mut self, slot: Slot) -> usize {
-        if let Held::Several(_) = &self.held {
+        if let LockedSet::Several(_) = &self.held {
             return self.table(slot).len();
         }
         self.publish_counts();
@@ -402,7 +404,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
 
     /// Returns the number of keys that this node serves.
     pub fn key_count(&mut self) -> usize {
-        if let Held::Several(states) = &self.held {
+        if let LockedSet::Several(states) = &self.held {
             let mine = states.iter().filter(|(_, state)| state.duty.is_primary());
             return mine.map(|(_, state)| state.table.len()).sum();
         }
@@ -424,7 +426,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     /// Moves a walk from its current slot to another one.
     #[inline]
     fn walk_to(&mut self, slot: Slot) {
-        if let Held::AsNeeded(current) = &self.held
+        if let LockedSet::AsNeeded(current) = &self.held
             && current.as_ref().is_none_or(|(held, _)| *held != slot)
         {
             self.change_slot(slot);
@@ -436,8 +438,8 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         if self.waits_for_backups {
             self.collect_tickets();
         }
-        self.held = Held::AsNeeded(None); // Released before waiting for the next lock.
-        self.held = Held::AsNeeded(Some((slot, self.plane.lock_slot(slot))));
+        self.held = LockedSet::AsNeeded(None); // Released before waiting for the next lock.
+        self.held = LockedSet::AsNeeded(Some((slot, self.plane.lock_slot(slot))));
     }
 
     #[inline]
@@ -467,11 +469,11 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     fn publish_counts(&mut self) {
         self.reshaped = false;
         match &self.held {
-            Held::None | Held::AsNeeded(None) => {}
-            Held::One(slot, state) | Held::AsNeeded(Some((slot, state))) => {
+            LockedSet::None | LockedSet::AsNeeded(None) => {}
+            LockedSet::One(slot, state) | LockedSet::AsNeeded(Some((slot, state))) => {
                 self.plane.publish_counts(*slot, state);
             }
-            Held::Several(states) => {
+            LockedSet::Several(states) => {
                 states.iter().for_each(|(slot, state)| self.plane.publish_counts(*slot, state));
             }
         }
@@ -484,11 +486,11 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
             state.duty.ticket(slot, plane.ack_epoch(), |link| plane.acked(link))
         };
         match &self.held {
-            Held::None | Held::AsNeeded(None) => {}
-            Held::One(slot, state) | Held::AsNeeded(Some((slot, state))) => {
+            LockedSet::None | LockedSet::AsNeeded(None) => {}
+            LockedSet::One(slot, state) | LockedSet::AsNeeded(Some((slot, state))) => {
                 self.tickets.extend(ticket(*slot, state));
             }
-            Held::Several(states) => {
+            LockedSet::Several(states) => {
                 self.tickets.extend(states.iter().filter_map(|(slot, state)| ticket(*slot, state)));
             }
         }
@@ -504,21 +506,24 @@ impl<'a, P: ServingPlane + 'a> Drop for ServedSlots<'a, '_, P> {
 }
 
 #[inline]
-fn state_in<'s, 'a, P: ServingPlane>(held: &'s mut Held<'a, P>, slot: Slot) -> &'s mut SlotState {
+fn state_in<'s, 'a, P: ServingPlane>(
+    held: &'s mut LockedSet<'a, P>,
+    slot: Slot,
+) -> &'s mut SlotState {
     match held {
-        Held::One(held, state) => {
+        LockedSet::One(held, state) => {
             assert_eq!(*held, slot, "a command reaches only for the keys it named");
             state
         }
-        Held::Several(states) => {
+        LockedSet::Several(states) => {
             let at = states.binary_search_by_key(&slot, |(held, _)| *held);
             &mut states[at.expect("a command reaches only for its keys")].1
         }
-        Held::AsNeeded(Some((held, state))) => {
+        LockedSet::AsNeeded(Some((held, state))) => {
             assert_eq!(*held, slot, "a walk changes the slot that it is at");
             state
         }
-        Held::None | Held::AsNeeded(None) => {
+        LockedSet::None | LockedSet::AsNeeded(None) => {
             unreachable!("a command without slots reached for one")
         }
     }

@@ -89,7 +89,7 @@ impl ServingPlane for Desk {
     }
 
     fn awaits_promotion(&self, slot: Slot) -> bool {
-        self.lock_slot(slot).duty.role() == Role::Heir
+        self.lock_slot(slot).duty.role() == Role::PromotionPending
     }
 }
 
@@ -167,8 +167,8 @@ impl Desk {
     }
 }
 
-fn change() -> Change {
-    Change { now: UnixMillis(1_000), touch: Touch::Nothing }
+fn change() -> ChangeContext {
+    ChangeContext { now: UnixMillis(1_000), touch: Touch::Nothing }
 }
 
 fn access(only_reads: bool) -> Access {
@@ -371,12 +371,12 @@ fn access_follows_the_role() {
     for (role, primary, reads_copy) in [
         (Role::Serving, SlotAccess::Run, SlotAccess::Run),
         (Role::Paused, handover, handover),
-        (Role::Settling, handover, handover),
-        (Role::Heir, handover, handover),
+        (Role::Reconciling, handover, handover),
+        (Role::PromotionPending, handover, handover),
         (Role::Backup, SlotAccess::Redirect, SlotAccess::Run),
         (Role::Absent, SlotAccess::Redirect, SlotAccess::Redirect),
-        (Role::Taking, SlotAccess::Redirect, SlotAccess::Redirect),
-        (Role::Kept, SlotAccess::Redirect, SlotAccess::Redirect),
+        (Role::Filling, SlotAccess::Redirect, SlotAccess::Redirect),
+        (Role::Stale, SlotAccess::Redirect, SlotAccess::Redirect),
     ] {
         let state = SlotState::with_role(role);
         assert_eq!(state.duty.access(Need::PRIMARY), primary, "{role:?}");

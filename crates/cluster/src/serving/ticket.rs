@@ -5,10 +5,10 @@ use smallvec::SmallVec;
 
 use super::slots::ServingPlane;
 use crate::map::LogIndex;
-use crate::replication::{Duty, FrameNumber, LinkId};
+use crate::replication::{FrameNumber, LinkId, SlotReplica};
 use crate::rules::{Rule, holds};
 
-/// A reply's wait for one slot, created under the slot's lock when a command has run (`Duty::ticket`). A reply
+/// A reply's wait for one slot, created under the slot's lock when a command has run (`SlotReplica::ticket`). A reply
 /// that depends on several slots has one for each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ticket {
@@ -48,7 +48,7 @@ pub enum Passage {
     Abort,
 }
 
-impl Duty {
+impl SlotReplica {
     /// Returns whether a backup in the wait set has not acknowledged all writes.
     #[inline]
     pub fn has_unacknowledged(&self, acked: impl Fn(LinkId) -> FrameNumber) -> bool {
@@ -110,7 +110,7 @@ impl Ticket {
     /// After that reign, only the acknowledgements made before its end count.
     pub fn judge(
         &mut self,
-        duty: &Duty,
+        duty: &SlotReplica,
         epoch: AckEpoch,
         acked: impl Fn(LinkId) -> FrameNumber,
     ) -> Passage {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use placement::Hashmask;
 
 use super::{ChangeStatus, Going, GoneStatus, name};
-use crate::map::{Change, DropReason, Map, Member, NodeId, Outcome, Source};
+use crate::map::{Change, ChangeOutcome, DropReason, Map, Member, NodeId, Source};
 
 /// Maximum number of changes in a chronicle.
 pub const CHANGES_KEPT: usize = 256;
@@ -28,10 +28,10 @@ impl Chronicle {
         &mut self,
         (before, after): (&Map, &Map),
         changes: &[Change],
-        outcomes: &[Outcome],
+        outcomes: &[ChangeOutcome],
         at: u64,
     ) {
-        let applied = changes.iter().zip(outcomes).filter(|(_, is)| **is == Outcome::Applied);
+        let applied = changes.iter().zip(outcomes).filter(|(_, is)| **is == ChangeOutcome::Applied);
         for (change, _) in applied {
             self.note_gone(before, change, at);
             let (what, why) = told(before, after, change);
@@ -186,7 +186,7 @@ fn is_leaving(map: &Map, node: NodeId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::map::{Boot, Endpoints, LogIndex, Member, Setting, Settings, Zone};
+    use crate::map::{Boot, ClusterSettings, Endpoints, LogIndex, Member, Setting, Zone};
     use placement::Mask;
 
     fn member(number: u64, name: &str) -> Member {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn changes_are_told_with_their_reasons_the_newest_first() {
-        let mut map = Map::found(member(1, "A"), Mask::M000F, Settings::default());
+        let mut map = Map::found(member(1, "A"), Mask::M000F, ClusterSettings::default());
         let mut chronicle = Chronicle::default();
         let bucket: Hashmask = "000F/0004".parse().unwrap();
         let node = NodeId(2);
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_node_that_is_about_to_leave_is_not_taken_for_one_that_was_restarted() {
-        let map = Map::found(member(1, "A"), Mask::M000F, Settings::default());
+        let map = Map::found(member(1, "A"), Mask::M000F, ClusterSettings::default());
         let leaving = Member { weight: 0, ..member(1, "A") };
         assert_eq!(told_join(&map, &leaving).0, "A is about to leave");
         let restarted = Member { boot: Boot(2), ..member(1, "A") };
@@ -256,9 +256,9 @@ mod tests {
 
     #[test]
     fn what_came_to_nothing_is_not_told() {
-        let map = Map::found(member(1, "A"), Mask::M000F, Settings::default());
+        let map = Map::found(member(1, "A"), Mask::M000F, ClusterSettings::default());
         let mut chronicle = Chronicle::default();
-        chronicle.note((&map, &map), &[Change::Leave(NodeId(9))], &[Outcome::Stale], 0);
+        chronicle.note((&map, &map), &[Change::Leave(NodeId(9))], &[ChangeOutcome::Stale], 0);
         assert!(chronicle.latest(10).is_empty());
     }
 }

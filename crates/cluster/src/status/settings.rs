@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::map::{Ack, CrossSlot, Setting, Settings, SplitLargerThan};
+use crate::map::{Ack, ClusterSettings, CrossSlot, Setting, SplitLargerThan};
 
 /// Returns all settings by name.
-pub fn settings(settings: &Settings) -> BTreeMap<String, String> {
+pub fn settings(settings: &ClusterSettings) -> BTreeMap<String, String> {
     let all = [
         Setting::Backups(settings.backups),
         Setting::Ack(settings.ack),
@@ -59,7 +59,8 @@ impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SettingError::Unknown(name) => {
-                let known: Vec<String> = settings(&Settings::default()).into_keys().collect();
+                let known: Vec<String> =
+                    settings(&ClusterSettings::default()).into_keys().collect();
                 write!(
                     f,
                     "there is no setting {name:?} of the cluster; there are {}",
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     fn every_setting_is_read_back_as_it_is_shown() {
-        let defaults = settings(&Settings::default());
+        let defaults = settings(&ClusterSettings::default());
         assert_eq!(defaults.len(), 11);
         assert_eq!(defaults["split-larger-than"], "8x,64mib");
         assert_eq!((&*defaults["lease"], &*defaults["lost-after"]), ("1s", "30s"));

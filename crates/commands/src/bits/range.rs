@@ -106,18 +106,18 @@ enum Sought {
 }
 
 /// A range of bits as whole bytes, with masks for the first and the last of them.
-struct Span {
+struct BitSpan {
     first: usize,
     last: usize,
     first_mask: u8,
     last_mask: u8,
 }
 
-impl Span {
+impl BitSpan {
     /// Creates the span of a range that must not be empty.
-    fn of(bits: &Range<usize>) -> Span {
+    fn of(bits: &Range<usize>) -> BitSpan {
         let last_bit = bits.end - 1;
-        Span {
+        BitSpan {
             first: bits.start / 8,
             last: last_bit / 8,
             first_mask: 0xFF >> (bits.start % 8),
@@ -137,7 +137,7 @@ fn count_bits(bytes: &[u8], bits: Range<usize>) -> u64 {
     if bits.is_empty() {
         return 0;
     }
-    let span = Span::of(&bits);
+    let span = BitSpan::of(&bits);
     let whole = &bytes[span.first..=span.last];
     // All bits of all bytes, minus those of the first and the last byte that are outside.
     let outside = |place: usize| u64::from((bytes[place] & !span.mask(place)).count_ones());
@@ -156,7 +156,7 @@ fn count_all(bytes: &[u8]) -> u64 {
 }
 
 fn find_bit(bytes: &[u8], bits: Range<usize>, sought: Sought) -> Option<usize> {
-    let span = Span::of(&bits);
+    let span = BitSpan::of(&bits);
     // The value of a byte that cannot contain a match.
     let dull: u8 = match sought {
         Sought::Clear => 0xFF,

@@ -14,7 +14,7 @@ mod tests;
 pub use ours::MAP_CHANNEL;
 pub use route::{Need, route};
 pub use topology::shown_id;
-pub use view::{Held, Route, View};
+pub use view::{LocalCopy, Route, View};
 
 use crate::Error;
 use crate::context::Context;

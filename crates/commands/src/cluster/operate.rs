@@ -1,7 +1,7 @@
 //! Operator commands: LEAVE, TAKEOVER, SPLIT, SETTINGS. The reply means that the nodes have started; STATUS shows
 //! their progress.
 
-use cluster::control::Ask;
+use cluster::control::OperatorRequest;
 use cluster::status::{SettingError, parse_duration, parse_setting, settings};
 use placement::Hashmask;
 
@@ -12,20 +12,20 @@ use crate::{Args, Error};
 /// Makes the node leave permanently, or `FOR` a duration such as 5m.
 pub(super) fn leave(context: &mut Context<'_>) -> Result<(), Error> {
     match context.args.len() {
-        2 => begin(context, Ask::Leave),
+        2 => begin(context, OperatorRequest::Leave),
         4 if word(context.args, 2).eq_ignore_ascii_case("for") => {
             let text = word(context.args, 3);
             let long = parse_duration(&text).ok_or_else(|| {
                 Error::new(format!("ERR a time is written like 90s, 5m or 2h, not \"{text}\""))
             })?;
-            begin(context, Ask::LeaveFor(long))
+            begin(context, OperatorRequest::LeaveFor(long))
         }
         _ => Err(Error::wrong_arity(context.spec.full_name)),
     }
 }
 
 pub(super) fn takeover(context: &mut Context<'_>) -> Result<(), Error> {
-    begin(context, Ask::Takeover)
+    begin(context, OperatorRequest::Takeover)
 }
 
 pub(super) fn split(context: &mut Context<'_>) -> Result<(), Error> {
@@ -33,7 +33,7 @@ pub(super) fn split(context: &mut Context<'_>) -> Result<(), Error> {
         2 => None,
         _ => Some(hashmask(context)?),
     };
-    begin(context, Ask::Split(bucket))
+    begin(context, OperatorRequest::Split(bucket))
 }
 
 /// Parses the name of an existing bucket.
@@ -70,7 +70,7 @@ pub(super) fn settings_command(context: &mut Context<'_>) -> Result<(), Error> {
         }
         4 => {
             let setting = parse_setting(&word(args, 2), &word(args, 3));
-            begin(context, Ask::Set(setting.map_err(|error| wrong(&error))?))
+            begin(context, OperatorRequest::Set(setting.map_err(|error| wrong(&error))?))
         }
         _ => Err(Error::wrong_arity(context.spec.full_name)),
     }
@@ -84,7 +84,7 @@ fn word(args: Args<'_>, index: usize) -> String {
     repeated(args.at(index), 64)
 }
 
-fn begin(context: &mut Context<'_>, ask: Ask) -> Result<(), Error> {
+fn begin(context: &mut Context<'_>, ask: OperatorRequest) -> Result<(), Error> {
     context.host.ask(ask).map_err(|why| Error::new(format!("ERR {why}")))?;
     context.reply.ok();
     Ok(())

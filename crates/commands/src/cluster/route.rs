@@ -3,7 +3,7 @@
 
 use placement::Slot;
 
-use super::{Held, Route, View};
+use super::{LocalCopy, Route, View};
 use crate::{Error, Locks};
 
 /// The kind of access a command needs to a slot.
@@ -38,5 +38,5 @@ fn route_one(view: &View, slot: Slot, need: Need) -> Result<(), Error> {
 }
 
 fn has_copy(view: &View, slot: Slot) -> bool {
-    matches!(view.route(slot), Route::Elsewhere { held: Held::AsBackup, .. })
+    matches!(view.route(slot), Route::Elsewhere { held: LocalCopy::AsBackup, .. })
 }

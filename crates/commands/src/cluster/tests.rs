@@ -1,8 +1,10 @@
 //! Tests of CLUSTER, and of commands sent to the wrong node, as scripts: with a single node, and with three.
 
 use cluster::balance::{LoadLevels, Vitals};
-use cluster::control::Ask;
-use cluster::map::{Change, DropReason, LogIndex, Map, Member, NodeId, Outcome, Setting, Settings};
+use cluster::control::OperatorRequest;
+use cluster::map::{
+    Change, ChangeOutcome, ClusterSettings, DropReason, LogIndex, Map, Member, NodeId, Setting,
+};
 use cluster::status::Status;
 use placement::{Hashmask, Mask};
 
@@ -13,7 +15,7 @@ use crate::{LinkDirection, LinkFacts};
 /// Returns a map of A, B and C with 16 buckets. A is primary of slots 0 to 4095 with B as its backup, B of 4096 to
 /// 8191 with C, C of 8192 to 12287 without a backup; the last 4096 slots are lost.
 fn three() -> Map {
-    let mut map = Map::found(member(1), Mask::M000F, Settings::default());
+    let mut map = Map::found(member(1), Mask::M000F, ClusterSettings::default());
     apply(&mut map, &[2, 3, 4].map(|number| Change::Join(member(number))));
     for bucket in Hashmask::all(Mask::M000F) {
         match bucket.slots().start / 4096 {
@@ -33,7 +35,7 @@ fn three() -> Map {
 fn apply(map: &mut Map, changes: &[Change]) {
     for change in changes {
         let index = LogIndex(map.epoch().0 + 1);
-        assert_eq!(map.apply(index, change), Outcome::Applied, "{change:?}");
+        assert_eq!(map.apply(index, change), ChangeOutcome::Applied, "{change:?}");
     }
 }
 
@@ -122,7 +124,7 @@ fn a_node_that_listens_everywhere_tells_a_client_the_address_it_has_used() {
     let mut founder = member(1);
     founder.at.host = String::new();
     let mut node = TestNode::default();
-    node.see(&Map::found(founder, Mask::M00FF, Settings::default()), 1);
+    node.see(&Map::found(founder, Mask::M00FF, ClusterSettings::default()), 1);
     for used in ["192.168.0.9", "127.0.0.1"] {
         node.host.facts.identity.host = used.to_owned();
         assert!(node.run("CLUSTER SLOTS").contains(used));
@@ -533,11 +535,17 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
         "#,
     );
     let bucket = "000F/0003".parse().unwrap();
-    let set = Ask::Set(Setting::Backups(2));
-    let away = Ask::LeaveFor(std::time::Duration::from_secs(300));
+    let set = OperatorRequest::Set(Setting::Backups(2));
+    let away = OperatorRequest::LeaveFor(std::time::Duration::from_secs(300));
     assert_eq!(
         node.host.asked,
-        [Ask::Leave, away, Ask::Split(None), Ask::Split(Some(bucket)), set]
+        [
+            OperatorRequest::Leave,
+            away,
+            OperatorRequest::Split(None),
+            OperatorRequest::Split(Some(bucket)),
+            set
+        ]
     );
     node.host.objection = Some("nobody else is there".to_owned());
     assert_eq!(node.run("CLUSTER LEAVE"), "(error) ERR nobody else is there");

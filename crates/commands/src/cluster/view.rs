@@ -26,14 +26,14 @@ pub enum Route<'a> {
     /// This node is its primary.
     Mine,
     /// Another node is the primary; this node may hold a copy.
-    Elsewhere { primary: &'a Member, held: Held },
+    Elsewhere { primary: &'a Member, held: LocalCopy },
     /// All its holders are gone.
     Nobody,
 }
 
 /// The state of this node's copy of a slot whose primary is another node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Held {
+pub enum LocalCopy {
     AsBackup,
     NotAtAll,
 }
@@ -98,7 +98,8 @@ impl View {
         }
         let bucket = self.map.bucket_of(slot);
         let primary = bucket.primary().and_then(|primary| self.map.member(primary));
-        let held = if bucket.is_held_by(self.me) { Held::AsBackup } else { Held::NotAtAll };
+        let held =
+            if bucket.is_held_by(self.me) { LocalCopy::AsBackup } else { LocalCopy::NotAtAll };
         primary.map_or(Route::Nobody, |primary| Route::Elsewhere { primary, held })
     }
 

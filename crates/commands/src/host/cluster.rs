@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cluster::control::Ask;
+use cluster::control::OperatorRequest;
 use cluster::map::NodeId;
 use cluster::status::Status;
 
@@ -14,7 +14,7 @@ pub trait Cluster {
 
     /// Requests an operation that the nodes then perform together, asynchronously. `Err` gives the reason for a
     /// refusal in one line.
-    fn ask(&mut self, ask: Ask) -> Result<(), String>;
+    fn ask(&mut self, ask: OperatorRequest) -> Result<(), String>;
 
     /// Returns the primaries that are unreachable: this node's backup copies of their slots may be stale.
     fn pending(&self) -> BTreeSet<NodeId>;

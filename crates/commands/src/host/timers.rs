@@ -1,6 +1,6 @@
 //! The timers of the cluster, as TIMER.* accesses them.
 
-use timers::{Answer, Wish};
+use timers::{TimerAnswer, Wish};
 
 /// Access to the timers.
 pub trait TimerKeeper {
@@ -13,7 +13,7 @@ pub trait TimerKeeper {
 pub enum Asked {
     /// Nothing is replied; the command runs again when the answer has arrived.
     Waiting,
-    Answered(Answer),
+    Answered(TimerAnswer),
     /// The request was not sent: its callback target is not allowed.
     Forbidden(String),
 }

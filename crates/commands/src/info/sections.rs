@@ -7,22 +7,22 @@ use super::Section;
 use super::number::{human_bytes, ratio};
 use crate::connection::REDIS_VERSION;
 use crate::settings::Settings;
-use crate::{CommandCounts, Host, NodeFacts, Surroundings};
+use crate::{CommandCounts, CommandEnv, Host, NodeFacts};
 
 /// The text of INFO while it is written.
-pub(super) struct Page<'a> {
+pub(super) struct InfoPage<'a> {
     text: String,
     host: &'a mut dyn Host,
-    around: &'a Surroundings,
+    around: &'a CommandEnv,
     facts: NodeFacts,
     settings: std::sync::Arc<Settings>,
 }
 
-impl<'a> Page<'a> {
-    pub(super) fn new(host: &'a mut dyn Host, around: &'a Surroundings) -> Page<'a> {
+impl<'a> InfoPage<'a> {
+    pub(super) fn new(host: &'a mut dyn Host, around: &'a CommandEnv) -> InfoPage<'a> {
         let facts = host.facts();
         let settings = host.settings();
-        Page { text: String::new(), host, around, facts, settings }
+        InfoPage { text: String::new(), host, around, facts, settings }
     }
 
     pub(super) fn text(&self) -> &str {

@@ -104,7 +104,7 @@ pub(crate) const SPECS: &[Spec] = &[
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
+enum TimeUnit {
     Seconds,
     Millis,
 }
@@ -117,22 +117,22 @@ enum Base {
 }
 
 fn expire(context: &mut Context<'_>) -> Result<(), Error> {
-    set_expiry(context, Unit::Seconds, Base::Now)
+    set_expiry(context, TimeUnit::Seconds, Base::Now)
 }
 
 fn pexpire(context: &mut Context<'_>) -> Result<(), Error> {
-    set_expiry(context, Unit::Millis, Base::Now)
+    set_expiry(context, TimeUnit::Millis, Base::Now)
 }
 
 fn expireat(context: &mut Context<'_>) -> Result<(), Error> {
-    set_expiry(context, Unit::Seconds, Base::Epoch)
+    set_expiry(context, TimeUnit::Seconds, Base::Epoch)
 }
 
 fn pexpireat(context: &mut Context<'_>) -> Result<(), Error> {
-    set_expiry(context, Unit::Millis, Base::Epoch)
+    set_expiry(context, TimeUnit::Millis, Base::Epoch)
 }
 
-fn set_expiry(context: &mut Context<'_>, unit: Unit, base: Base) -> Result<(), Error> {
+fn set_expiry(context: &mut Context<'_>, unit: TimeUnit, base: Base) -> Result<(), Error> {
     let condition = Condition::parse(context)?;
     let key = context.key(1);
     let now = context.keys.now_in(key.slot());
@@ -163,14 +163,14 @@ fn set_expiry(context: &mut Context<'_>, unit: Unit, base: Base) -> Result<(), E
 /// Returns the second argument as milliseconds since 1970, possibly negative.
 fn parse_time(
     context: &Context<'_>,
-    unit: Unit,
+    unit: TimeUnit,
     base: Base,
     now: UnixMillis,
 ) -> Result<i64, Error> {
     let number = context.integer(2)?;
     let millis = match unit {
-        Unit::Seconds => number.checked_mul(1_000),
-        Unit::Millis => Some(number),
+        TimeUnit::Seconds => number.checked_mul(1_000),
+        TimeUnit::Millis => Some(number),
     };
     let base = match base {
         Base::Now => now.0.cast_signed(),
@@ -233,22 +233,22 @@ impl Condition {
 }
 
 fn ttl(context: &mut Context<'_>) -> Result<(), Error> {
-    tell_expiry(context, Unit::Seconds, Base::Now);
+    tell_expiry(context, TimeUnit::Seconds, Base::Now);
     Ok(())
 }
 
 fn pttl(context: &mut Context<'_>) -> Result<(), Error> {
-    tell_expiry(context, Unit::Millis, Base::Now);
+    tell_expiry(context, TimeUnit::Millis, Base::Now);
     Ok(())
 }
 
 fn expiretime(context: &mut Context<'_>) -> Result<(), Error> {
-    tell_expiry(context, Unit::Seconds, Base::Epoch);
+    tell_expiry(context, TimeUnit::Seconds, Base::Epoch);
     Ok(())
 }
 
 fn pexpiretime(context: &mut Context<'_>) -> Result<(), Error> {
-    tell_expiry(context, Unit::Millis, Base::Epoch);
+    tell_expiry(context, TimeUnit::Millis, Base::Epoch);
     Ok(())
 }
 
@@ -256,7 +256,7 @@ fn pexpiretime(context: &mut Context<'_>) -> Result<(), Error> {
 const NO_KEY: i64 = -2;
 const NO_EXPIRY: i64 = -1;
 
-fn tell_expiry(context: &mut Context<'_>, unit: Unit, base: Base) {
+fn tell_expiry(context: &mut Context<'_>, unit: TimeUnit, base: Base) {
     let key = context.key(1);
     let now = context.keys.now_in(key.slot());
     let told = match context.keys.inspect(&key).map(|found| found.expires_at) {
@@ -269,8 +269,8 @@ fn tell_expiry(context: &mut Context<'_>, unit: Unit, base: Base) {
             };
             match unit {
                 // Rounded as in Redis, so that TTL right after EXPIRE returns the same number.
-                Unit::Seconds => (millis.saturating_add(500) / 1_000).cast_signed(),
-                Unit::Millis => millis.cast_signed(),
+                TimeUnit::Seconds => (millis.saturating_add(500) / 1_000).cast_signed(),
+                TimeUnit::Millis => millis.cast_signed(),
             }
         }
     };

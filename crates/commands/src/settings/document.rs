@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::table::{Change, Section, Setting, TABLE};
+use super::table::{Mutability, Section, Setting, TABLE};
 
 const HEAD: &str = "\
 # Configuration
@@ -43,8 +43,8 @@ pub fn document() -> String {
         page.push_str(section_head(section));
         for setting in TABLE.iter().filter(|setting| setting.section == section) {
             page.push_str(&match setting.change() {
-                Change::AtRunTime | Change::AtStart => row(setting),
-                Change::Never => fixed_row(setting),
+                Mutability::AtRunTime | Mutability::AtStart => row(setting),
+                Mutability::Never => fixed_row(setting),
             });
         }
     }
@@ -71,9 +71,9 @@ fn section_head(section: Section) -> &'static str {
 fn row(setting: &Setting) -> String {
     let default = default_of(setting);
     let changed_by = match (setting.change(), setting.is_secret()) {
-        (Change::AtRunTime, false) => "start, `CONFIG SET`",
-        (Change::AtRunTime, true) => "start (no flag), `CONFIG SET`",
-        (Change::AtStart | Change::Never, _) => "start",
+        (Mutability::AtRunTime, false) => "start, `CONFIG SET`",
+        (Mutability::AtRunTime, true) => "start (no flag), `CONFIG SET`",
+        (Mutability::AtStart | Mutability::Never, _) => "start",
     };
     let (name, help, takes) = (setting.name, setting.help, setting.kind.allowed());
     format!("| `{name}` | {default} | {help} | {takes} | {changed_by} |\n")

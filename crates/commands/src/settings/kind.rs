@@ -22,7 +22,7 @@ pub enum Kind {
     },
     /// A number of `unit`, or a number with its own unit: `500ms`, `5m`.
     Duration {
-        unit: Unit,
+        unit: SettingUnit,
         min: i64,
         max: i64,
     },
@@ -47,26 +47,26 @@ pub enum Kind {
 
 /// The unit of a duration that is given as a plain number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum SettingUnit {
     Microseconds,
     Milliseconds,
     Seconds,
 }
 
-impl Unit {
+impl SettingUnit {
     fn word(self) -> &'static str {
         match self {
-            Unit::Microseconds => "microseconds",
-            Unit::Milliseconds => "milliseconds",
-            Unit::Seconds => "seconds",
+            SettingUnit::Microseconds => "microseconds",
+            SettingUnit::Milliseconds => "milliseconds",
+            SettingUnit::Seconds => "seconds",
         }
     }
 
     fn micros(self) -> i64 {
         match self {
-            Unit::Microseconds => 1,
-            Unit::Milliseconds => 1_000,
-            Unit::Seconds => 1_000_000,
+            SettingUnit::Microseconds => 1,
+            SettingUnit::Milliseconds => 1_000,
+            SettingUnit::Seconds => 1_000_000,
         }
     }
 }
@@ -227,7 +227,7 @@ pub(super) fn parse_bytes(text: &str) -> Option<u64> {
 }
 
 /// Parses a duration into microseconds. A number without a unit has the unit of its kind.
-fn parse_micros(text: &str, plain: Unit) -> Result<i128, String> {
+fn parse_micros(text: &str, plain: SettingUnit) -> Result<i128, String> {
     let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
     let (number, unit) = text.split_at(digits);
     let factor: i64 = match unit {

@@ -19,9 +19,9 @@ use std::time::Duration;
 
 pub use document::document;
 pub use file::{FileEntry, FileError, parse_file, rewrite_file};
-pub use kind::{Kind, Unit};
+pub use kind::{Kind, SettingUnit};
 pub use suggest::nearest;
-pub use table::{Change, Section, Setting, TABLE, find};
+pub use table::{Mutability, Section, Setting, TABLE, find};
 pub use types::{
     Ack, Advertise, AllowedCallbacks, Buckets, CrossSlot, EvictionPolicy, ExtraPort, JoinAddress,
     JoinAddresses, LogFormat, LogLevel, NotifyClasses, OutputLimit, OutputLimits, Secret, SidePort,
@@ -176,8 +176,8 @@ impl Settings {
     /// Changes a setting while the node runs, as `CONFIG SET` does: refuses settings that need a restart.
     pub fn change(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
         match find(name).map(|setting| (setting.change(), setting.name)) {
-            Some((Change::AtStart, name)) => Err(SettingError::NeedsRestart { name }),
-            Some((Change::AtRunTime | Change::Never, _)) | None => self.set(name, text),
+            Some((Mutability::AtStart, name)) => Err(SettingError::NeedsRestart { name }),
+            Some((Mutability::AtRunTime | Mutability::Never, _)) | None => self.set(name, text),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Every setting of a node, as data. Used by `Settings::get` and `set`, and by all code that lists settings: flags,
 //! `CONFIG GET` patterns, the documentation.
 
-use super::kind::{Kind, Unit, Value};
+use super::kind::{Kind, SettingUnit, Value};
 use super::types::{Ack, Buckets, CrossSlot, EvictionPolicy, LogFormat, LogLevel, SidePort};
 use super::{SettingError, Settings};
 
@@ -12,7 +12,7 @@ pub struct Setting {
     pub kind: Kind,
     /// One line for people, without a full stop.
     pub help: &'static str,
-    held: Held,
+    held: Storage,
 }
 
 /// The section of the documentation, and of `--help`, that contains a setting.
@@ -54,7 +54,7 @@ impl Section {
 
 /// The time at which a setting can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum Mutability {
     /// At start, and by `CONFIG SET` while the node runs.
     AtRunTime,
     /// Only at start: file, environment, flags.
@@ -64,7 +64,7 @@ pub enum Change {
 }
 
 /// The storage of a setting's value.
-enum Held {
+enum Storage {
     RunTime(Field),
     Start(Field),
     Fixed(&'static str),
@@ -77,11 +77,11 @@ struct Field {
 }
 
 impl Setting {
-    pub fn change(&self) -> Change {
+    pub fn change(&self) -> Mutability {
         match self.held {
-            Held::RunTime(_) => Change::AtRunTime,
-            Held::Start(_) => Change::AtStart,
-            Held::Fixed(_) => Change::Never,
+            Storage::RunTime(_) => Mutability::AtRunTime,
+            Storage::Start(_) => Mutability::AtStart,
+            Storage::Fixed(_) => Mutability::Never,
         }
     }
 
@@ -103,19 +103,19 @@ impl Setting {
 
     pub(super) fn read(&self, settings: &Settings) -> String {
         match &self.held {
-            Held::RunTime(field) | Held::Start(field) => (field.read)(settings, &self.kind),
-            Held::Fixed(value) => (*value).to_owned(),
+            Storage::RunTime(field) | Storage::Start(field) => (field.read)(settings, &self.kind),
+            Storage::Fixed(value) => (*value).to_owned(),
         }
     }
 
     pub(super) fn write(&self, settings: &mut Settings, text: &str) -> Result<(), SettingError> {
         match &self.held {
-            Held::RunTime(field) | Held::Start(field) => {
+            Storage::RunTime(field) | Storage::Start(field) => {
                 (field.write)(settings, text, &self.kind).map_err(|redis| self.invalid(text, redis))
             }
             // Many scripts send `CONFIG SET save ""`: setting the present value is allowed.
-            Held::Fixed(value) if text.eq_ignore_ascii_case(value) => Ok(()),
-            Held::Fixed(value) => Err(SettingError::Fixed { name: self.name, value }),
+            Storage::Fixed(value) if text.eq_ignore_ascii_case(value) => Ok(()),
+            Storage::Fixed(value) => Err(SettingError::Fixed { name: self.name, value }),
         }
     }
 
@@ -142,13 +142,13 @@ macro_rules! field {
 /// One row of the table: `name, when it can change and its field, kind, "help"`.
 macro_rules! row {
     ($section:ident $name:literal RunTime $field:ident, $kind:expr, $help:literal) => {
-        row!(@ $section $name $kind, $help, Held::RunTime(field!($field)))
+        row!(@ $section $name $kind, $help, Storage::RunTime(field!($field)))
     };
     ($section:ident $name:literal Start $field:ident, $kind:expr, $help:literal) => {
-        row!(@ $section $name $kind, $help, Held::Start(field!($field)))
+        row!(@ $section $name $kind, $help, Storage::Start(field!($field)))
     };
     ($section:ident $name:literal Fixed $value:literal, $kind:expr, $help:literal) => {
-        row!(@ $section $name $kind, $help, Held::Fixed($value))
+        row!(@ $section $name $kind, $help, Storage::Fixed($value))
     };
     (@ $section:ident $name:literal $kind:expr, $help:literal, $held:expr) => {
         Setting { name: $name, section: Section::$section, kind: $kind, help: $help, held: $held }
@@ -158,8 +158,9 @@ macro_rules! row {
 const INT_MAX: i64 = i32::MAX as i64;
 const COUNT: Kind = Kind::Integer { min: 0, max: INT_MAX };
 const PORT: Kind = Kind::Integer { min: 0, max: u16::MAX as i64 };
-const SECONDS: Kind = Kind::Duration { unit: Unit::Seconds, min: 0, max: INT_MAX };
-const MILLISECONDS: Kind = Kind::Duration { unit: Unit::Milliseconds, min: 0, max: i64::MAX };
+const SECONDS: Kind = Kind::Duration { unit: SettingUnit::Seconds, min: 0, max: INT_MAX };
+const MILLISECONDS: Kind =
+    Kind::Duration { unit: SettingUnit::Milliseconds, min: 0, max: i64::MAX };
 /// Sizes of arguments. Minimum: smaller buffers could not hold the requests that Redis's own tools send. Maximum: a
 /// longer string could not be sent to a backup as one effect.
 const BULK: Kind = Kind::Bytes { min: 1 << 20, max: 512 << 20 };
@@ -249,7 +250,7 @@ pub static TABLE: &[Setting] = &[
     row!(Watching "notify-keyspace-events" RunTime notify_keyspace_events, Kind::NotifyClasses,
         "Events about keys to publish: K or E for the channel, then classes, A for all"),
     row!(Watching "slowlog-log-slower-than" RunTime slowlog_log_slower_than,
-        Kind::Duration { unit: Unit::Microseconds, min: -1, max: i64::MAX },
+        Kind::Duration { unit: SettingUnit::Microseconds, min: -1, max: i64::MAX },
         "Commands slower than this go to the slow log; 0 for all, -1 for none"),
     row!(Watching "slowlog-max-len" RunTime slowlog_max_len, Kind::Integer { min: 0, max: i64::MAX },
         "Entries the slow log keeps"),

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cluster::control::Ask;
+use cluster::control::OperatorRequest;
 use cluster::map::NodeId;
 use cluster::status::Status;
 use store::UnixMillis;
@@ -42,11 +42,11 @@ pub struct TestHost {
     /// Number of backups that have acknowledged everything.
     pub backups: usize,
     /// The requests to the cluster; all of them are accepted, unless there is an objection.
-    pub asked: Vec<Ask>,
+    pub asked: Vec<OperatorRequest>,
     pub objection: Option<String>,
     /// The requests to the timers, and their answer; `None`: the answer is still pending.
     pub wishes: Vec<timers::Wish>,
-    pub timers_answer: Option<timers::Answer>,
+    pub timers_answer: Option<timers::TimerAnswer>,
     /// The reason for refusing callback targets.
     pub callback_objection: Option<String>,
 }
@@ -193,7 +193,7 @@ impl Cluster for TestHost {
         self.status.clone().expect("a test that asks for the status says what it is")
     }
 
-    fn ask(&mut self, ask: Ask) -> Result<(), String> {
+    fn ask(&mut self, ask: OperatorRequest) -> Result<(), String> {
         self.objection.clone().map_or(Ok(()), Err)?;
         self.asked.push(ask);
         Ok(())

@@ -9,7 +9,7 @@ mod shown; // Writes answers as replies.
 #[cfg(test)]
 mod tests;
 
-use timers::{Answer, Refusal, Sight, Wish};
+use timers::{Sight, TimerAnswer, TimerRefusal, Wish};
 
 use crate::context::Context;
 use crate::spec::{BLANK, Flag, Flags, Group, Spec};
@@ -65,7 +65,7 @@ pub(crate) const SPECS: &[Spec] = &[
 fn set(context: &mut Context<'_>) -> Result<(), Error> {
     let wish = wish::to_set(context.args)?;
     let Some(answer) = asked(context, wish)? else { return Ok(()) };
-    if let Answer::Done(id) = answer {
+    if let TimerAnswer::Done(id) = answer {
         context.reply.bulk(id.to_string().as_bytes());
         return Ok(());
     }
@@ -75,7 +75,7 @@ fn set(context: &mut Context<'_>) -> Result<(), Error> {
 fn del(context: &mut Context<'_>) -> Result<(), Error> {
     let wish = Wish::Delete(wish::id(context.args.at(1))?);
     let Some(answer) = asked(context, wish)? else { return Ok(()) };
-    if let Answer::Done(_) = answer {
+    if let TimerAnswer::Done(_) = answer {
         context.reply.ok();
         return Ok(());
     }
@@ -85,7 +85,7 @@ fn del(context: &mut Context<'_>) -> Result<(), Error> {
 fn get(context: &mut Context<'_>) -> Result<(), Error> {
     let wish = Wish::See(Sight::Timer(wish::id(context.args.at(1))?));
     let Some(answer) = asked(context, wish)? else { return Ok(()) };
-    if let Answer::Timer(found) = answer {
+    if let TimerAnswer::Timer(found) = answer {
         shown::timer(found.as_deref(), &mut context.reply);
         return Ok(());
     }
@@ -97,7 +97,7 @@ fn list(context: &mut Context<'_>) -> Result<(), Error> {
     let Some(answer) = asked(context, Wish::See(Sight::Page { after, limit }))? else {
         return Ok(());
     };
-    if let Answer::Page(seen) = answer {
+    if let TimerAnswer::Page(seen) = answer {
         shown::page(&seen.found, &mut context.reply);
         return Ok(());
     }
@@ -105,7 +105,7 @@ fn list(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 /// Sends the request to the timers. `None`: the command runs again when the answer has arrived.
-fn asked(context: &mut Context<'_>, wish: Wish) -> Result<Option<Answer>, Error> {
+fn asked(context: &mut Context<'_>, wish: Wish) -> Result<Option<TimerAnswer>, Error> {
     match context.host.ask_timers(wish) {
         Asked::Waiting => Ok(None),
         Asked::Answered(answer) => Ok(Some(answer)),
@@ -115,20 +115,22 @@ fn asked(context: &mut Context<'_>, wish: Wish) -> Result<Option<Answer>, Error>
 
 /// Handles a refusal: an error if nothing was changed. If the outcome is unknown, it closes the connection without
 /// a reply.
-fn otherwise(context: &mut Context<'_>, answer: &Answer) -> Result<(), Error> {
+fn otherwise(context: &mut Context<'_>, answer: &TimerAnswer) -> Result<(), Error> {
     match answer {
-        Answer::Refused(Refusal::Unknown) => {
+        TimerAnswer::Refused(TimerRefusal::Unknown) => {
             context.session.closing = true;
             Ok(())
         }
-        Answer::Refused(refusal @ (Refusal::NotReady | Refusal::Busy | Refusal::Unseen)) => {
-            Err(Error::new(format!("TRYAGAIN {refusal}")))
+        TimerAnswer::Refused(
+            refusal @ (TimerRefusal::NotReady | TimerRefusal::Busy | TimerRefusal::Unseen),
+        ) => Err(Error::new(format!("TRYAGAIN {refusal}"))),
+        TimerAnswer::Refused(refusal @ TimerRefusal::Full) => {
+            Err(Error::new(format!("ERR {refusal}")))
         }
-        Answer::Refused(refusal @ Refusal::Full) => Err(Error::new(format!("ERR {refusal}"))),
-        Answer::Done(_)
-        | Answer::Timer(_)
-        | Answer::Page(_)
-        | Answer::Stats(_)
-        | Answer::Dead(_) => unreachable!("an answer is of the kind of its wish"),
+        TimerAnswer::Done(_)
+        | TimerAnswer::Timer(_)
+        | TimerAnswer::Page(_)
+        | TimerAnswer::Stats(_)
+        | TimerAnswer::Dead(_) => unreachable!("an answer is of the kind of its wish"),
     }
 }

@@ -1,7 +1,7 @@
 //! Writes answers about timers as replies, in the words that TIMER.SET accepts.
 
 use resp::Reply;
-use timers::{Callback, Life, Page, Record, Span};
+use timers::{Callback, Life, Page, Record, TimeSpan};
 
 /// Writes a timer as a map, or null if there is none or it has ended.
 pub(super) fn timer(record: Option<&Record>, reply: &mut Reply<'_>) {
@@ -49,7 +49,7 @@ fn callback(callback: &Callback) -> Vec<String> {
     }
 }
 
-fn seconds(span: Span) -> String {
+fn seconds(span: TimeSpan) -> String {
     timers::json::seconds(span).to_string()
 }
 

@@ -1,8 +1,8 @@
 //! Tests of the requests and replies of TIMER.*, without a cluster: the host returns prepared answers.
 
 use timers::{
-    Answer, Callback, HttpTarget, Life, Page, Record, Refusal, ReplicationFactor, Retry, Seen,
-    Sequence, Span, Spec, TimerId, Version, Wish,
+    Callback, HttpTarget, Life, Page, Record, ReplicationFactor, Retry, Seen, Sequence, Spec,
+    TimeSpan, TimerAnswer, TimerId, TimerRefusal, TimerVersion, Wish,
 };
 
 use crate::testing::TestNode;
@@ -13,7 +13,7 @@ fn id() -> TimerId {
     ID.parse().unwrap()
 }
 
-fn answering(answer: Answer) -> TestNode {
+fn answering(answer: TimerAnswer) -> TestNode {
     let mut node = TestNode::default();
     node.host.timers_answer = Some(answer);
     node
@@ -23,31 +23,31 @@ fn spec() -> Spec {
     let target = HttpTarget::parse("http://10.0.0.7/pop").unwrap();
     Spec {
         tags: Vec::new(),
-        interval: Span(1500),
-        repeat_for: Span(3000),
-        callback: Callback::Http { target, opaque: "o".to_owned(), timeout: Span(2000) },
+        interval: TimeSpan(1500),
+        repeat_for: TimeSpan(3000),
+        callback: Callback::Http { target, opaque: "o".to_owned(), timeout: TimeSpan(2000) },
         retry: Retry::NONE,
     }
 }
 
 #[test]
 fn what_is_said_in_words_is_what_json_says() {
-    let mut node = answering(Answer::Done(id()));
+    let mut node = answering(TimerAnswer::Done(id()));
     let line = format!("TIMER.SET {ID} 1.5 REPEAT 3 HTTP http://10.0.0.7/pop o");
     assert_eq!(node.run(&line), format!("\"{ID}\""));
     assert_eq!(node.host.wishes, [Wish::Put { id: id(), spec: spec() }]);
     node.run("timer.set * 20 replicas 3 retry 5 0.5 timeout 4 tag CALL 2 tag SMS 1 http http://a/");
     let Some(Wish::Create { spec, factor }) = node.host.wishes.last() else { panic!("a new one") };
     assert_eq!(*factor, ReplicationFactor::new(3).unwrap());
-    assert_eq!(spec.retry, Retry { attempts: 5, backoff: Span(500) });
-    assert_eq!(spec.callback.timeout(), Span(4000));
+    assert_eq!(spec.retry, Retry { attempts: 5, backoff: TimeSpan(500) });
+    assert_eq!(spec.callback.timeout(), TimeSpan(4000));
     let tags: Vec<_> = spec.tags.iter().map(|tag| (tag.name.as_str(), tag.count)).collect();
     assert_eq!(tags, [("CALL", 2), ("SMS", 1)]);
 }
 
 #[test]
 fn a_callback_can_be_a_message_or_a_command() {
-    let mut node = answering(Answer::Done(id()));
+    let mut node = answering(TimerAnswer::Done(id()));
     node.run("TIMER.SET * 1 PUBLISH news hello");
     node.run("TIMER.SET * 1 COMMAND SET key {sequence} EX 10");
     let callbacks: Vec<Callback> = node.host.wishes.iter().filter_map(callback).collect();
@@ -65,7 +65,7 @@ fn callback(wish: &Wish) -> Option<Callback> {
 
 #[test]
 fn what_is_wrong_is_told_and_nobody_is_asked() {
-    let mut node = answering(Answer::Done(id()));
+    let mut node = answering(TimerAnswer::Done(id()));
     let wrong = [
         ("TIMER.SET * soon HTTP http://a/", "ERR value is not a valid float"),
         ("TIMER.SET * -1 HTTP http://a/", "ERR timing.interval must be a number"),
@@ -100,41 +100,42 @@ fn what_is_wrong_is_told_and_nobody_is_asked() {
 
 #[test]
 fn a_timer_is_shown_in_the_words_it_was_set_with() {
-    let life = Life::Pending { spec: spec(), left: 2, due_in: Span(700), quiet_for: Span::ZERO };
-    let version = Version::default();
+    let life =
+        Life::Pending { spec: spec(), left: 2, due_in: TimeSpan(700), quiet_for: TimeSpan::ZERO };
+    let version = TimerVersion::default();
     let record = Record { id: id(), version, sequence: Sequence(3), life };
-    let mut node = answering(Answer::Timer(Some(Box::new(record.clone()))));
+    let mut node = answering(TimerAnswer::Timer(Some(Box::new(record.clone()))));
     let shown = node.run(&format!("TIMER.GET {ID}"));
     for word in ["due-in", "0.7", "pops-left", "(integer) 2", "(integer) 3", "1.5", "HTTP"] {
         assert!(shown.contains(word), "{word} is not in {shown}");
     }
-    node.host.timers_answer = Some(Answer::Timer(None));
+    node.host.timers_answer = Some(TimerAnswer::Timer(None));
     assert_eq!(node.run(&format!("TIMER.GET {ID}")), "(nil)");
     let found = Page { timers: vec![record], next: Some(id()) };
-    node.host.timers_answer = Some(Answer::Page(Seen { found, silent: 0 }));
+    node.host.timers_answer = Some(TimerAnswer::Page(Seen { found, silent: 0 }));
     let shown = node.run("TIMER.LIST LIMIT 1");
     assert_eq!(shown.matches(ID).count(), 2, "where to go on, and one id: {shown}");
 }
 
 #[test]
 fn what_was_not_done_is_an_error_and_what_nobody_knows_ends_the_connection() {
-    let mut node = answering(Answer::Refused(Refusal::Busy));
+    let mut node = answering(TimerAnswer::Refused(TimerRefusal::Busy));
     assert!(node.run(&format!("TIMER.DEL {ID}")).starts_with("(error) TRYAGAIN"));
-    node.host.timers_answer = Some(Answer::Refused(Refusal::Full));
+    node.host.timers_answer = Some(TimerAnswer::Refused(TimerRefusal::Full));
     assert!(node.run("TIMER.SET * 1 HTTP http://a/").starts_with("(error) ERR the node"));
-    node.host.timers_answer = Some(Answer::Refused(Refusal::Unseen));
+    node.host.timers_answer = Some(TimerAnswer::Refused(TimerRefusal::Unseen));
     assert!(node.run(&format!("TIMER.GET {ID}")).starts_with("(error) TRYAGAIN a node"));
     node.host.timers_answer = None;
     assert_eq!(node.run(&format!("TIMER.DEL {ID}")), "", "it is run again when there is an answer");
     assert!(!node.session(1).closing);
-    node.host.timers_answer = Some(Answer::Refused(Refusal::Unknown));
+    node.host.timers_answer = Some(TimerAnswer::Refused(TimerRefusal::Unknown));
     assert_eq!(node.run(&format!("TIMER.DEL {ID}")), "");
     assert!(node.session(1).closing);
 }
 
 #[test]
 fn they_wait_for_others_and_so_are_not_part_of_a_transaction() {
-    let mut node = answering(Answer::Done(id()));
+    let mut node = answering(TimerAnswer::Done(id()));
     node.run("MULTI");
     assert!(node.run(&format!("TIMER.DEL {ID}")).starts_with("(error) ERR"));
     assert_eq!(node.host.wishes, []);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use cluster::balance::Decision;
-use cluster::map::{Map, NodeId, Settings, Zone};
+use cluster::map::{ClusterSettings, Map, NodeId, Zone};
 use placement::{Mask, ServerMap};
 use serde_json::{Value, json};
 use sim::Weather;
@@ -57,7 +57,7 @@ pub(crate) struct GrowArgs {
 pub(crate) fn run(args: &GrowArgs) -> Result<String, Failure> {
     let mask = mask(args.buckets)?;
     let newcomers = newcomers(args)?;
-    let settings = Settings { backups: args.backups, ..Settings::default() };
+    let settings = ClusterSettings { backups: args.backups, ..ClusterSettings::default() };
     let mut newcomers = newcomers.into_iter();
     let first = newcomers.next().expect("at least one node");
     let mut growth = Growth::start(args.seed, Weather::default(), first, (mask, settings));

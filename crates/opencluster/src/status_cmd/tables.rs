@@ -262,7 +262,9 @@ fn with_marks(line: &str) -> String {
 mod tests {
     use super::*;
     use anstream::adapter::strip_str;
-    use cluster::map::{Boot, Change, Endpoints, LogIndex, Map, Member, NodeId, Settings, Zone};
+    use cluster::map::{
+        Boot, Change, ClusterSettings, Endpoints, LogIndex, Map, Member, NodeId, Zone,
+    };
     use placement::Mask;
 
     fn member(number: u64, name: &str) -> Member {
@@ -272,7 +274,7 @@ mod tests {
     }
 
     fn status(mask: Mask) -> Status {
-        let mut map = Map::found(member(1, "A"), mask, Settings::default());
+        let mut map = Map::found(member(1, "A"), mask, ClusterSettings::default());
         map.apply(LogIndex(2), &Change::Join(member(2, "node-b")));
         Status {
             cluster: "c1".to_owned(),

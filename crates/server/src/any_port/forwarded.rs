@@ -9,7 +9,7 @@ use resp::{encode_command, parse_integer, skip_reply};
 use super::framing::Malformed;
 use super::introduction::Statement;
 use super::pipeline::Transaction;
-use super::plan::{Merge, Part};
+use super::plan::{CommandPart, Merge};
 use super::routes::Redirect;
 use super::upstream::UpstreamId;
 
@@ -48,7 +48,7 @@ impl Inquiry {
         Inquiry { slot, command, on: 0, retries: 0, replies_left: 1, places, body, refusal }
     }
 
-    pub(super) fn of_part(part: &Part) -> Inquiry {
+    pub(super) fn of_part(part: &CommandPart) -> Inquiry {
         let words: Vec<&[u8]> = part.args.iter().map(Vec::as_slice).collect();
         let mut command = Vec::new();
         encode_command(&mut command, &words);
@@ -80,7 +80,7 @@ pub(super) enum Next {
 
 /// The outcome of a request.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Outcome {
+pub(super) enum ForwardOutcome {
     /// The request is answered. `bytes` is empty if the reply has streamed through.
     Reply { bytes: Vec<u8>, is_error: bool },
     /// Some parts have run and some have not: no correct reply exists.
@@ -113,7 +113,7 @@ impl Forwarded {
         Forwarded::new(Merge::Pass, false, vec![inquiry])
     }
 
-    pub(super) fn scattered(merge: Merge, parts: &[Part]) -> Forwarded {
+    pub(super) fn scattered(merge: Merge, parts: &[CommandPart]) -> Forwarded {
         let writes = parts.iter().any(|part| part.writes);
         Forwarded::new(merge, writes, parts.iter().map(Inquiry::of_part).collect())
     }
@@ -229,12 +229,12 @@ impl Forwarded {
     }
 
     /// Returns the outcome, once all inquiries are done.
-    pub(super) fn outcome(&mut self) -> Outcome {
+    pub(super) fn outcome(&mut self) -> ForwardOutcome {
         if self.writes && self.has_failed && self.has_run {
-            return Outcome::Half;
+            return ForwardOutcome::Half;
         }
         if let Some(bytes) = self.error.take() {
-            return Outcome::Reply { bytes, is_error: true };
+            return ForwardOutcome::Reply { bytes, is_error: true };
         }
         let bytes = match self.merge {
             Merge::Pass => Vec::new(),
@@ -248,7 +248,7 @@ impl Forwarded {
                 bytes
             }
         };
-        Outcome::Reply { bytes, is_error: false }
+        ForwardOutcome::Reply { bytes, is_error: false }
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
     }
 
     fn two(merge: Merge, writes: bool) -> Forwarded {
-        let part = |slot: u16, place| Part {
+        let part = |slot: u16, place| CommandPart {
             slot: Slot::new(slot).unwrap(),
             args: vec![b"X".to_vec()],
             writes,
@@ -305,21 +305,21 @@ mod tests {
         }
     }
 
-    fn outcome(merge: Merge, writes: bool, replies: [&[u8]; 2]) -> Outcome {
+    fn outcome(merge: Merge, writes: bool, replies: [&[u8]; 2]) -> ForwardOutcome {
         let mut request = two(merge, writes);
         replies.iter().for_each(|bytes| reply(&mut request, bytes));
         request.outcome()
     }
 
-    fn error(bytes: &[u8]) -> Outcome {
-        Outcome::Reply { bytes: bytes.to_vec(), is_error: true }
+    fn error(bytes: &[u8]) -> ForwardOutcome {
+        ForwardOutcome::Reply { bytes: bytes.to_vec(), is_error: true }
     }
 
     #[test]
     fn a_write_that_ran_in_part_has_no_answer() {
         let oom = b"-OOM no room\r\n";
-        assert_eq!(outcome(Merge::Ok, true, [b"+OK\r\n", oom]), Outcome::Half);
-        assert_eq!(outcome(Merge::Sum, true, [oom, b":1\r\n"]), Outcome::Half);
+        assert_eq!(outcome(Merge::Ok, true, [b"+OK\r\n", oom]), ForwardOutcome::Half);
+        assert_eq!(outcome(Merge::Sum, true, [oom, b":1\r\n"]), ForwardOutcome::Half);
         assert_eq!(outcome(Merge::Ok, true, [oom, b"-CLUSTERDOWN\r\n"]), error(oom));
         // A read has changed nothing: the error is correct.
         assert_eq!(outcome(Merge::Sum, false, [b":1\r\n", oom]), error(oom));
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn answers_of_parts_are_merged() {
-        let good = |bytes: &[u8]| Outcome::Reply { bytes: bytes.to_vec(), is_error: false };
+        let good = |bytes: &[u8]| ForwardOutcome::Reply { bytes: bytes.to_vec(), is_error: false };
         assert_eq!(outcome(Merge::Ok, true, [b"+OK\r\n", b"+OK\r\n"]), good(b"+OK\r\n"));
         assert_eq!(outcome(Merge::Sum, true, [b":1\r\n", b":2\r\n"]), good(b":3\r\n"));
         let merged = outcome(Merge::Values, false, [b"*1\r\n$1\r\na\r\n", b"*1\r\n$-1\r\n"]);
@@ -341,6 +341,6 @@ mod tests {
         reply(&mut request, b"*1\r\n$1\r\na\r\n");
         assert_eq!(request.value_bytes, MERGED_BYTES_MAX);
         reply(&mut request, b"*1\r\n$-1\r\n");
-        assert!(matches!(request.outcome(), Outcome::Reply { is_error: true, .. }));
+        assert!(matches!(request.outcome(), ForwardOutcome::Reply { is_error: true, .. }));
     }
 }

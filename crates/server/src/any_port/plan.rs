@@ -15,7 +15,7 @@ pub(super) enum Plan {
     /// The node that serves this slot.
     To(Slot),
     /// Each part goes to the node of its slot; the replies are merged.
-    Scatter(Merge, Vec<Part>),
+    Scatter(Merge, Vec<CommandPart>),
     /// The keys are in several slots, and the command cannot be split.
     CrossSlot,
     /// The connection becomes a subscriber: from now on it is tied to this node.
@@ -40,7 +40,7 @@ pub(super) enum Plan {
 
 /// A part of a scattered command.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Part {
+pub(super) struct CommandPart {
     pub slot: Slot,
     pub args: Vec<Vec<u8>>,
     /// True if it changes data.
@@ -127,12 +127,12 @@ fn merge_of(spec: &Spec) -> Option<Merge> {
 }
 
 /// Returns one part for each slot: the command's name, its keys and their values.
-fn parts(spec: &Spec, args: Args<'_>, keys: &[usize]) -> Vec<Part> {
+fn parts(spec: &Spec, args: Args<'_>, keys: &[usize]) -> Vec<CommandPart> {
     let with_values = spec.name == "mset";
-    let mut parts: BTreeMap<Slot, Part> = BTreeMap::new();
+    let mut parts: BTreeMap<Slot, CommandPart> = BTreeMap::new();
     for (place, index) in keys.iter().enumerate() {
         let slot = Slot::of(args.at(*index));
-        let part = parts.entry(slot).or_insert_with(|| Part {
+        let part = parts.entry(slot).or_insert_with(|| CommandPart {
             slot,
             args: vec![args.at(0).to_vec()],
             writes: spec.has(Flag::Write),

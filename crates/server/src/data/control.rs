@@ -7,13 +7,13 @@ use cluster::balance::Attempt;
 use cluster::control::{Gone, Input, MapChanged};
 use cluster::data::Order;
 use cluster::map::{Endpoints, Epoch, Generation, Map, NodeId, Peer};
-use cluster::merge::{Question, Reply, Taker};
+use cluster::merge::{MergeRequest, Reply, Taker};
 use placement::Hashmask;
 
 use super::{Notice, follow, incoming, outgoing};
 use crate::merge;
 use crate::news;
-use crate::peer::{ControlLine, DataPlane, Unwanted};
+use crate::peer::{ControlHandle, DataPlane, Unwanted};
 use crate::shared::Shared;
 
 impl DataPlane for Shared {
@@ -80,7 +80,7 @@ impl DataPlane for Shared {
         self.merging.bring(buckets);
     }
 
-    fn merge(&self, question: Question, taker: &mut Taker) -> Option<Reply> {
+    fn merge(&self, question: MergeRequest, taker: &mut Taker) -> Option<Reply> {
         merge::answer(self, question, taker)
     }
 
@@ -112,7 +112,7 @@ fn holds_anything(shared: &Shared, map: &Map) -> bool {
 }
 
 /// Sends the notices of the data plane to the control thread from now on.
-pub(crate) fn report_to(shared: &Shared, line: ControlLine) {
+pub(crate) fn report_to(shared: &Shared, line: ControlHandle) {
     let tell = move |notice| match notice {
         Notice::LinkBroke(peer) => line.data_link_lost(peer),
         Notice::Reigned { slot, reign } => line.tell(Input::Reigned { slot, reign }),

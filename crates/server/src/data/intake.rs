@@ -1,8 +1,8 @@
 //! Frames from other nodes: the surface on which `cluster::data` applies them, made of this node's
 //! locks and the outcome of a worker's round.
 
-use cluster::data::Surface;
-use commands::{Outcome, Surroundings};
+use cluster::data::ApplyContext;
+use commands::{CommandEnv, Outcome};
 use store::{Access, Applied, Touch};
 
 use crate::shared::Shared;
@@ -10,12 +10,12 @@ use crate::shared::Shared;
 /// Returns the surface on which frames are applied.
 pub(crate) fn surface<'a>(
     shared: &'a Shared,
-    around: &Surroundings,
+    around: &CommandEnv,
     outcome: &'a mut Outcome,
-) -> Surface<'a, Shared, impl FnMut(Applied) + use<'a>> {
+) -> ApplyContext<'a, Shared, impl FnMut(Applied) + use<'a>> {
     let touch = match around.access {
         Access::Lru => Touch::at(around.now, around.access, 0),
         Access::Lfu(_) => Touch::Nothing,
     };
-    Surface { plane: shared, touch, applied: |done| outcome.applied(done) }
+    ApplyContext { plane: shared, touch, applied: |done| outcome.applied(done) }
 }

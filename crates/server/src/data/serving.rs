@@ -83,7 +83,7 @@ impl ServingPlane for Shared {
 }
 
 fn is_heir(state: &SlotState) -> bool {
-    state.duty().role() == Role::Heir
+    state.duty().role() == Role::PromotionPending
 }
 
 /// Judges a reply that waits with this ticket.

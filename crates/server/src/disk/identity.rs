@@ -13,14 +13,14 @@ pub(super) const FILE: &str = "node";
 const MAGIC: Magic = *b"OCNODE01";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Identity {
+pub(super) struct StoredIdentity {
     pub(super) node: NodeId,
     pub(super) cluster: Option<ClusterId>,
 }
 
-impl Identity {
+impl StoredIdentity {
     /// Reads the identity. Returns `None` if the directory is new.
-    pub(super) fn read<D: Directory>(files: &D) -> Result<Option<Identity>, DiskError> {
+    pub(super) fn read<D: Directory>(files: &D) -> Result<Option<StoredIdentity>, DiskError> {
         let Some(mut reader) = RecordsReader::open(files, FILE, MAGIC)? else { return Ok(None) };
         let identity = match reader.next()? {
             Next::Record(record) => postcard::from_bytes(record).ok(),

@@ -1,5 +1,5 @@
 //! Items of a stopped node: those that no other node may have, or that the node wants to return with. The file
-//! holds the map, then for each slot its position, its divergence record (`Parting`) and its items.
+//! holds the map, then for each slot its position, its divergence record (`DivergenceLog`) and its items.
 //!
 //! The thread that stops the node writes them when nothing changes any more; they are read before the node
 //! joins. As in a fill, items carry their version, expiry and access mark.
@@ -10,7 +10,9 @@ use cluster::map::{ClusterId, LogIndex, Map};
 use cluster::replication::Position;
 use placement::{Hashmask, Slot};
 use serde::{Deserialize, Serialize};
-use store::{DecodeError, DecodedItem, Parting, SlotTable, Version, decode_item, encode_item};
+use store::{
+    DecodeError, DecodedItem, DivergenceLog, SlotTable, Version, decode_item, encode_item,
+};
 
 use super::directory::Directory;
 use super::record::{Magic, Next, RecordsReader, RecordsWriter};
@@ -87,7 +89,7 @@ impl<D: Directory> ItemsWriter<D> {
         Ok(count)
     }
 
-    fn put_parting(&mut self, parting: &Parting) -> io::Result<()> {
+    fn put_parting(&mut self, parting: &DivergenceLog) -> io::Result<()> {
         let mut after = None;
         loop {
             let mut record = vec![PARTING];
@@ -148,7 +150,7 @@ impl<D: Directory> ItemsReader<D> {
 
     /// Reads everything. Returns the number of items. After an error, what was read is correct but incomplete.
     pub(crate) fn read(mut self, to: &mut impl TakeItems) -> Result<u64, DiskError> {
-        let mut progress = Progress { slot: None, count: 0 };
+        let mut progress = ReadProgress { slot: None, count: 0 };
         loop {
             let taken = match self.reader.next()? {
                 Next::Record(record) => progress.take(record, to),
@@ -156,27 +158,27 @@ impl<D: Directory> ItemsReader<D> {
                 Next::End | Next::Torn => return Err(self.reader.damaged(Damage::CutOff)),
             };
             match taken {
-                Some(Taken::More) => {}
-                Some(Taken::All) => return Ok(progress.count),
+                Some(ReadStep::More) => {}
+                Some(ReadStep::All) => return Ok(progress.count),
                 None => return Err(self.reader.unreadable()),
             }
         }
     }
 }
 
-struct Progress {
+struct ReadProgress {
     slot: Option<Slot>,
     count: u64,
 }
 
-enum Taken {
+enum ReadStep {
     More,
     All,
 }
 
-impl Progress {
+impl ReadProgress {
     /// Takes one record. Returns `None` if the record is invalid here.
-    fn take(&mut self, record: &[u8], to: &mut impl TakeItems) -> Option<Taken> {
+    fn take(&mut self, record: &[u8], to: &mut impl TakeItems) -> Option<ReadStep> {
         let (tag, content) = record.split_first()?;
         match *tag {
             SLOT => {
@@ -184,19 +186,19 @@ impl Progress {
                 let slot = Slot::new(head.slot).filter(|slot| self.slot < Some(*slot))?;
                 self.slot = Some(slot);
                 to.slot(slot, Position { reign: head.reign, version: Version(head.version) });
-                Some(Taken::More)
+                Some(ReadStep::More)
             }
             ITEMS => {
                 self.take_items(content, to)?;
-                Some(Taken::More)
+                Some(ReadStep::More)
             }
             PARTING => {
                 to.parting(self.slot?, content).ok()?;
-                Some(Taken::More)
+                Some(ReadStep::More)
             }
             END => {
                 let count: u64 = postcard::from_bytes(content).ok()?;
-                (count == self.count).then_some(Taken::All)
+                (count == self.count).then_some(ReadStep::All)
             }
             _ => None,
         }

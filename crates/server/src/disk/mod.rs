@@ -30,14 +30,14 @@ use cluster::map::{ClusterId, NodeId};
 use parking_lot::Mutex;
 
 use directory::{Directory, Files};
-use identity::Identity;
+use identity::StoredIdentity;
 pub(crate) use items::{ItemsHead, ItemsReader, ItemsWriter, TakeItems};
 use kept_log::KeptLog;
 
 /// The directory of a running node. No other process can open it meanwhile.
 pub(crate) struct DataDirectory {
     files: Files,
-    identity: Identity,
+    identity: StoredIdentity,
     log: KeptLog,
     /// Releases the directory when closed.
     _lock: fs::File,
@@ -97,7 +97,7 @@ impl DataDirectory {
 
     /// Records the cluster the node belongs to, before the node takes part in anything.
     pub(crate) fn set_cluster(&mut self, cluster: ClusterId) -> io::Result<()> {
-        let identity = Identity { cluster: Some(cluster), ..self.identity };
+        let identity = StoredIdentity { cluster: Some(cluster), ..self.identity };
         identity.write(&self.files)?;
         self.identity = identity;
         Ok(())
@@ -139,8 +139,11 @@ impl DataDirectory {
     }
 }
 
-fn open<D: Directory>(files: &D, fresh: NodeId) -> Result<(Identity, KeptLog, Saved), DiskError> {
-    if let Some(identity) = Identity::read(files)? {
+fn open<D: Directory>(
+    files: &D,
+    fresh: NodeId,
+) -> Result<(StoredIdentity, KeptLog, Saved), DiskError> {
+    if let Some(identity) = StoredIdentity::read(files)? {
         // A node with an id may have voted; without its log it could vote twice in the same term.
         let file = files.path_of(kept_log::FILE);
         let missing = DiskError::Damaged { file, what: Damage::Missing };
@@ -148,7 +151,7 @@ fn open<D: Directory>(files: &D, fresh: NodeId) -> Result<(Identity, KeptLog, Sa
         return Ok((identity, log, saved));
     }
     let failed = |name, error| DiskError::Failed { file: files.path_of(name), error };
-    let identity = Identity { node: fresh, cluster: None };
+    let identity = StoredIdentity { node: fresh, cluster: None };
     let log = KeptLog::create(files).map_err(|error| failed(kept_log::FILE, error))?;
     identity.write(files).map_err(|error| failed(identity::FILE, error))?;
     Ok((identity, log, Saved::default()))
@@ -210,7 +213,7 @@ mod tests {
         let (identity, _, saved) = open(&files, NodeId(7)).unwrap();
         assert_eq!((identity.node, identity.cluster), (NodeId(7), None));
         assert!(saved.is_blank());
-        let joined = Identity { cluster: Some(ClusterId(3)), ..identity };
+        let joined = StoredIdentity { cluster: Some(ClusterId(3)), ..identity };
         joined.write(&files).unwrap();
         let (again, _, _) = open(&files, NodeId(8)).unwrap();
         assert_eq!((again.node, again.cluster), (NodeId(7), Some(ClusterId(3))));

@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use cluster::control::Ask;
+use cluster::control::OperatorRequest;
 use cluster::map::NodeId;
 use cluster::status::Status;
 use commands::{Acknowledged, Block, Cluster, LinkDirection, LinkFacts, StallFacts};
@@ -19,7 +19,7 @@ impl Cluster for NodeHost<'_> {
         news::status(self.shared)
     }
 
-    fn ask(&mut self, ask: Ask) -> Result<(), String> {
+    fn ask(&mut self, ask: OperatorRequest) -> Result<(), String> {
         news::ask(self.shared, ask)
     }
 

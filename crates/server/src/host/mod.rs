@@ -16,16 +16,16 @@ use commands::Spec;
 use commands::settings::NotifyClasses;
 use store::UnixMillis;
 
-use crate::clients::ClientCard;
+use crate::clients::ClientInfo;
 use crate::pubsub::Branch;
 use crate::shared::Shared;
-use crate::timers::Question;
+use crate::timers::PendingAnswer;
 use crate::wait_until::WaitUntil;
 
 pub(crate) struct NodeHost<'a> {
     pub shared: &'a Shared,
     /// State of the connection whose command runs.
-    pub card: &'a ClientCard,
+    pub card: &'a ClientInfo,
     /// The command that runs.
     pub spec: &'static Spec,
     pub now: UnixMillis,
@@ -33,7 +33,7 @@ pub(crate) struct NodeHost<'a> {
     pub branch: &'a mut Branch,
     pub notify: NotifyClasses,
     /// This connection's pending request to the timers, until it has the answer.
-    pub question: &'a mut Option<Question>,
+    pub question: &'a mut Option<PendingAnswer>,
     /// Slots that this connection has written.
     pub written: &'a WrittenSlots,
     /// The deadline of this connection's WAIT.

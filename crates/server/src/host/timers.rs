@@ -7,7 +7,7 @@ use commands::{Asked, TimerKeeper};
 use timers::Wish;
 
 use super::NodeHost;
-use crate::timers::{Question, Resume, judge_now};
+use crate::timers::{PendingAnswer, Resume, judge_now};
 
 impl TimerKeeper for NodeHost<'_> {
     fn ask_timers(&mut self, wish: Wish) -> Asked {
@@ -18,7 +18,7 @@ impl TimerKeeper for NodeHost<'_> {
             {
                 return Asked::Forbidden(why);
             }
-            *self.question = Some(Question(hub.begin(wish)));
+            *self.question = Some(PendingAnswer(hub.begin(wish)));
         }
         let place = self.card.place;
         let mailbox = Arc::clone(&self.shared.mailboxes[place.worker]);

@@ -12,7 +12,7 @@ use ::cluster::merge::Tally;
 use serde_json::{Value, json};
 
 pub use self::cluster::{ClassDurations, ClusterMetrics, LinkMetrics};
-use self::page::Page;
+use self::page::MetricsPage;
 
 /// State of readiness to serve clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 impl NodeMetrics {
     /// Returns the metrics in the text format of Prometheus, version 0.0.4.
     pub(super) fn prometheus(&self) -> String {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         page.family("info", "gauge", "What runs here; always 1.");
         page.labelled("info", &[("version", VERSION), ("name", &self.name)], 1);
         page.family("uptime_seconds", "gauge", "Seconds since the process started.");
@@ -89,7 +89,7 @@ impl NodeMetrics {
         page.text()
     }
 
-    fn prometheus_clients(&self, page: &mut Page) {
+    fn prometheus_clients(&self, page: &mut MetricsPage) {
         page.gauge("clients_connected", "Clients connected now.", self.clients_connected);
         page.gauge("clients_max", "Clients that may be connected.", self.clients_max);
         let accepted = "Client connections accepted.";
@@ -100,7 +100,7 @@ impl NodeMetrics {
         page.counter("network_out_bytes_total", "Bytes written to clients.", self.bytes_out);
     }
 
-    fn prometheus_commands(&self, page: &mut Page) {
+    fn prometheus_commands(&self, page: &mut MetricsPage) {
         page.family("commands_total", "counter", "Commands run, by class.");
         for class in &self.commands {
             page.labelled("commands_total", &[("class", class.class)], class.calls);
@@ -111,7 +111,7 @@ impl NodeMetrics {
         }
     }
 
-    fn prometheus_keys(&self, page: &mut Page) {
+    fn prometheus_keys(&self, page: &mut MetricsPage) {
         page.gauge("keys", "Keys held.", self.keys);
         page.gauge("keys_with_expiry", "Keys that will expire.", self.keys_with_expiry);
         page.counter("keys_expired_total", "Keys that expired.", self.keys_expired);
@@ -121,7 +121,7 @@ impl NodeMetrics {
         page.labelled("lookups_total", &[("result", "miss")], self.lookups_missed);
     }
 
-    fn prometheus_merged(&self, page: &mut Page) {
+    fn prometheus_merged(&self, page: &mut MetricsPage) {
         let help = "Keys that another side of the cluster had changed, by what became of them.";
         page.family("merged_keys_total", "counter", help);
         let Tally { taken, same, lost_here, lost_there, unsure } = self.merged;
@@ -136,7 +136,7 @@ impl NodeMetrics {
         }
     }
 
-    fn prometheus_memory(&self, page: &mut Page) {
+    fn prometheus_memory(&self, page: &mut MetricsPage) {
         let memory = &self.memory;
         page.gauge("memory_allocated_bytes", "Memory in use, by the allocator.", memory.allocated);
         page.gauge("memory_resident_bytes", "Physical memory mapped.", memory.resident);

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
-use cluster::control::Ask;
-use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Settings, Zone};
+use cluster::control::OperatorRequest;
+use cluster::map::{Boot, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
 use cluster::merge::Tally;
 use commands::{OwnedArgs, SlowCommand};
 use parking_lot::Mutex;
@@ -24,7 +24,7 @@ const TOKEN: &str = "open sesame";
 struct Fake {
     stopping: AtomicBool,
     map: ArcSwapOption<Map>,
-    asked: Mutex<Vec<Ask>>,
+    asked: Mutex<Vec<OperatorRequest>>,
     needs_password: AtomicBool,
 }
 
@@ -41,7 +41,7 @@ fn member() -> Member {
 
 impl ConsoleSource for Fake {
     fn map(&self) -> Arc<Map> {
-        let first = || Arc::new(Map::found(member(), Mask::M000F, Settings::default()));
+        let first = || Arc::new(Map::found(member(), Mask::M000F, ClusterSettings::default()));
         self.map.compare_and_swap(&None::<Arc<Map>>, Some(first()));
         self.map.load_full().expect("it is there now")
     }
@@ -73,8 +73,8 @@ impl ConsoleSource for Fake {
         self.needs_password.load(Ordering::SeqCst)
     }
 
-    fn ask(&self, ask: Ask) -> Result<(), String> {
-        if ask == Ask::Split(Some("00FF/0004".parse().expect("a hashmask"))) {
+    fn ask(&self, ask: OperatorRequest) -> Result<(), String> {
+        if ask == OperatorRequest::Split(Some("00FF/0004".parse().expect("a hashmask"))) {
             return Err("there is no bucket 00FF/0004".to_owned());
         }
         self.asked.lock().push(ask);

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::merge::{Batch, Conflict, Question, Reply, ServedGround, Taker, Tally, parted_at};
+use cluster::merge::{Batch, Conflict, MergeRequest, Reply, ServedGround, Taker, Tally, parted_at};
 use cluster::serving::{Access, EffectLog, LockedSlots, Passage, ServedSlots, Tickets};
 use commands::Locks;
 use placement::Slot;
@@ -20,19 +20,19 @@ const LOOK: Duration = Duration::from_micros(300);
 const SAFE_WITHIN: Duration = Duration::from_secs(15);
 
 /// Answers a question of a node of the other side. `None` if it makes no sense.
-pub(crate) fn answer(shared: &Shared, question: Question, taker: &mut Taker) -> Option<Reply> {
+pub(crate) fn answer(shared: &Shared, question: MergeRequest, taker: &mut Taker) -> Option<Reply> {
     if !shared.data.lease.is_valid() {
         return Some(Reply::NotNow);
     }
     match question {
-        Question::Since { first, count } => {
+        MergeRequest::Since { first, count } => {
             let first = Slot::new(first)?;
             let slots = (first.number()..first.number().saturating_add(count)).map_while(Slot::new);
             let since: Vec<u64> = slots.map_while(|slot| since(shared, slot)).collect();
             let known = !since.is_empty();
             Some(if known { Reply::Since(since) } else { elsewhere(shared, first) })
         }
-        Question::Changes { slot, parted, changes } => {
+        MergeRequest::Changes { slot, parted, changes } => {
             let batch = Batch::read(&changes).ok()?;
             Some(take(shared, Slot::new(slot)?, (Version(parted), batch), taker))
         }

@@ -4,21 +4,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::control::{Effect, Gone, MapChanged, Skew};
+use cluster::control::{Action, Gone, MapChanged, Skew};
 use cluster::map::{Change, NodeId, Peer};
 use cluster::status::name;
 
 use super::control::ControlThread;
 use super::frame::CONTROL_BYTES_MAX;
-use super::{Progress, Roster};
+use super::{Roster, StartupPhase};
 use crate::data::boottime;
 use crate::log;
 
 impl ControlThread {
-    pub(super) fn carry_out(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
-            match effect {
-                Effect::Persist(persist) => {
+    pub(super) fn carry_out(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Persist(persist) => {
                     if let Some(directory) = &self.directory {
                         let begun = boottime::now();
                         // Panics: a node that cannot keep its promises must not go on making them.
@@ -28,7 +28,7 @@ impl ControlThread {
                         self.control.note_disk_wait(wait);
                     }
                 }
-                Effect::Send { to, message } => {
+                Action::Send { to, message } => {
                     if self.links.send(to, &message).is_err() {
                         let line = format!(
                             "a message to node {to} is longer than {CONTROL_BYTES_MAX} bytes"
@@ -36,41 +36,41 @@ impl ControlThread {
                         self.meeting.complaints.say(&line);
                     }
                 }
-                Effect::MapChanged(changed) => self.follow(changed),
-                Effect::Lease { until } => {
+                Action::MapChanged(changed) => self.follow(changed),
+                Action::Lease { until } => {
                     self.lease_until = until;
                     self.applier.apply(move |data| data.lease_until(until));
                 }
-                Effect::StartFill { attempt, bucket, taker } => {
+                Action::StartFill { attempt, bucket, taker } => {
                     self.applier.apply(move |data| data.start_fill(attempt, bucket, taker));
                 }
-                Effect::CancelFill { attempt } => {
+                Action::CancelFill { attempt } => {
                     self.applier.apply(move |data| data.cancel_fill(attempt));
                 }
-                Effect::Pause { bucket, epoch, to } => {
+                Action::Pause { bucket, epoch, to } => {
                     self.applier.apply(move |data| data.pause(bucket, epoch, to));
                 }
-                Effect::TakeOver { bucket, epoch, from } => {
+                Action::TakeOver { bucket, epoch, from } => {
                     self.applier.apply(move |data| data.take_over(bucket, epoch, from));
                 }
-                Effect::Serving { bucket, node } => {
+                Action::Serving { bucket, node } => {
                     self.applier.apply(move |data| data.serving(bucket, node));
                 }
-                Effect::Yield { to } => self.applier.apply(move |data| data.yield_to(to)),
-                Effect::Bring { buckets } => self.applier.apply(move |data| data.bring(buckets)),
-                Effect::Beat { from, left } => {
+                Action::Yield { to } => self.applier.apply(move |data| data.yield_to(to)),
+                Action::Bring { buckets } => self.applier.apply(move |data| data.bring(buckets)),
+                Action::Beat { from, left } => {
                     self.applier.apply(move |data| data.beat(from, left));
                 }
                 // Through the applier: when the answer comes, the change that it reports is applied.
-                Effect::Answer { id, answer } => {
+                Action::Answer { id, answer } => {
                     if let Some(then) = self.asked.remove(&id) {
                         self.applier.apply(move |_| then(answer));
                     }
                 }
                 // The decision is in the history, where `status` finds it.
-                Effect::Decided(_) => {}
-                Effect::Skew(skew) => self.report_skew(skew),
-                Effect::Gone(gone) => self.go(gone),
+                Action::Decided(_) => {}
+                Action::Skew(skew) => self.report_skew(skew),
+                Action::Gone(gone) => self.go(gone),
             }
         }
     }
@@ -133,7 +133,7 @@ impl ControlThread {
         let outlook = Arc::clone(&self.outlook);
         self.applier.apply(move |data| {
             data.gone(&gone);
-            outlook.set(Progress::Gone(gone));
+            outlook.set(StartupPhase::Gone(gone));
         });
     }
 }

@@ -9,17 +9,17 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use cluster::consensus::Saved;
-use cluster::control::{Answer, Control, Effect, Gone, Input, Message, Start};
+use cluster::control::{Action, Answer, Control, Gone, Input, Message, Start};
 use cluster::map::{NodeId, Peer};
 use mio::{Events, Poll, Token, Waker};
 
 use super::applier::Applier;
 use super::dialer::{self, Dialed};
 use super::dials::{Dials, Target};
-use super::hello::{HelloError, Purpose, Refusal};
-use super::line::{ControlLine, Event};
-use super::links::{Broken, Links, MadeBy};
-use super::{Meeting, Outlook, Progress, Unwanted};
+use super::hello::{HandshakeRefusal, HelloError, Purpose};
+use super::line::{ControlEvent, ControlHandle};
+use super::links::{ControlLinks, LinkFailure, MadeBy};
+use super::{PeerContext, StartupPhase, StartupState, Unwanted};
 use crate::clock;
 use crate::data::boottime;
 use crate::disk::SharedDirectory;
@@ -35,31 +35,31 @@ const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
 /// A control thread that does not run yet.
-pub(super) struct Prepared {
+pub(super) struct PreparedThread {
     poll: Poll,
-    events: Receiver<Event>,
+    events: Receiver<ControlEvent>,
 }
 
-pub(super) fn prepare() -> io::Result<(ControlLine, Prepared)> {
+pub(super) fn prepare() -> io::Result<(ControlHandle, PreparedThread)> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKER)?;
-    let (line, events) = ControlLine::new(waker);
-    Ok((line, Prepared { poll, events }))
+    let (line, events) = ControlHandle::new(waker);
+    Ok((line, PreparedThread { poll, events }))
 }
 
 pub(super) struct ControlThread {
     pub(super) control: Control,
-    pub(super) meeting: Arc<Meeting>,
+    pub(super) meeting: Arc<PeerContext>,
     pub(super) applier: Applier,
     pub(super) directory: Option<SharedDirectory>,
-    pub(super) outlook: Arc<Outlook>,
-    pub(super) links: Links,
+    pub(super) outlook: Arc<StartupState>,
+    pub(super) links: ControlLinks,
     pub(super) dials: Dials,
     /// Callbacks that wait for an answer, by the number of their question.
     pub(super) asked: BTreeMap<u64, Box<dyn FnOnce(Answer) + Send>>,
     last_ask: u64,
     poll: Poll,
-    events: Receiver<Event>,
+    events: Receiver<ControlEvent>,
     /// Links with more to read than fits in one turn.
     unread: Vec<NodeId>,
     me: Peer,
@@ -72,13 +72,13 @@ pub(super) struct ControlThread {
 
 impl ControlThread {
     pub(super) fn new(
-        prepared: Prepared,
+        prepared: PreparedThread,
         start: Start,
-        meeting: Arc<Meeting>,
+        meeting: Arc<PeerContext>,
         (applier, directory): (Applier, Option<SharedDirectory>),
-        outlook: Arc<Outlook>,
+        outlook: Arc<StartupState>,
     ) -> ControlThread {
-        let Prepared { poll, events } = prepared;
+        let PreparedThread { poll, events } = prepared;
         let me = start.me.peer();
         ControlThread {
             control: Control::new(boottime::now(), start),
@@ -86,7 +86,7 @@ impl ControlThread {
             applier,
             directory,
             outlook,
-            links: Links::new(FIRST_LINK),
+            links: ControlLinks::new(FIRST_LINK),
             dials: Dials::default(),
             asked: BTreeMap::new(),
             last_ask: 0,
@@ -153,26 +153,26 @@ impl ControlThread {
 
     /// Passes one input to the core, and carries out the resulting effects.
     pub(super) fn handle(&mut self, input: Input) {
-        let mut effects: Vec<Effect> = Vec::new();
-        self.control.handle(boottime::now(), input, &mut effects);
-        self.carry_out(effects);
+        let mut actions: Vec<Action> = Vec::new();
+        self.control.handle(boottime::now(), input, &mut actions);
+        self.carry_out(actions);
     }
 
-    fn on_event(&mut self, event: Event) {
+    fn on_event(&mut self, event: ControlEvent) {
         match event {
-            Event::Input(input) => self.handle(input),
-            Event::Ask { ask, then } => {
+            ControlEvent::Input(input) => self.handle(input),
+            ControlEvent::OperatorRequest { ask, then } => {
                 self.last_ask += 1;
                 self.asked.insert(self.last_ask, then);
-                self.handle(Input::Ask { id: self.last_ask, ask });
+                self.handle(Input::OperatorRequest { id: self.last_ask, ask });
             }
-            Event::Look(look) => look(&self.control),
-            Event::Accepted { peer, stream } => self.add_link(peer, MadeBy::Them, stream),
-            Event::Dialed { target, dialed } => self.on_dialed(&target, dialed),
-            Event::DataLost(peer) => {
+            ControlEvent::Look(look) => look(&self.control),
+            ControlEvent::Accepted { peer, stream } => self.add_link(peer, MadeBy::Them, stream),
+            ControlEvent::Dialed { target, dialed } => self.on_dialed(&target, dialed),
+            ControlEvent::DataLost(peer) => {
                 self.dials.lost(boottime::now(), self.me, peer, Purpose::Data);
             }
-            Event::Stop => self.stopping = true,
+            ControlEvent::Stop => self.stopping = true,
         }
     }
 
@@ -220,20 +220,20 @@ impl ControlThread {
 
     /// Handles a refused dial. A node that was away for long learns in this way that it was declared dead, or
     /// that the others have gone on without it.
-    fn on_refused(&mut self, by: Peer, refusal: Refusal) {
+    fn on_refused(&mut self, by: Peer, refusal: HandshakeRefusal) {
         match (refusal, self.control.generation()) {
-            (Refusal::NoMember(index), Some(generation)) => {
+            (HandshakeRefusal::NoMember(index), Some(generation)) => {
                 let message = Message::LeaseRefused { generation, index };
                 self.handle(Input::Message { from: by, message });
             }
-            (Refusal::OtherGeneration(there), _) => self.handle(Input::Met(there)),
-            (Refusal::NoMember(_), None)
+            (HandshakeRefusal::OtherGeneration(there), _) => self.handle(Input::Met(there)),
+            (HandshakeRefusal::NoMember(_), None)
             | (
-                Refusal::SecretDiffers
-                | Refusal::OtherCluster
-                | Refusal::OtherNode(_)
-                | Refusal::OtherBoot
-                | Refusal::NotJoined,
+                HandshakeRefusal::SecretDiffers
+                | HandshakeRefusal::OtherCluster
+                | HandshakeRefusal::OtherNode(_)
+                | HandshakeRefusal::OtherBoot
+                | HandshakeRefusal::NotJoined,
                 _,
             ) => {}
         }
@@ -283,16 +283,16 @@ impl ControlThread {
         }
     }
 
-    fn close(&mut self, node: NodeId, broken: Broken) {
+    fn close(&mut self, node: NodeId, broken: LinkFailure) {
         let Some(peer) = self.links.remove(node) else { return };
         match broken {
-            Broken::Garbled => {
+            LinkFailure::Garbled => {
                 let line = format!("node {node} sent what is no message; its link is closed");
                 self.meeting.complaints.say(&line);
             }
             // The other system has closed it: the process has ended, or begins a new life.
-            Broken::Lost => self.handle(Input::HungUp(node)),
-            Broken::Silent => {}
+            LinkFailure::Lost => self.handle(Input::HungUp(node)),
+            LinkFailure::Silent => {}
         }
         self.dials.lost(boottime::now(), self.me, peer, Purpose::Control);
         self.handle(Input::Unreachable(node));
@@ -317,12 +317,12 @@ impl ControlThread {
         self.dials.look_for(now, self.control.estranged());
         let (up, of) = self.dials.standing();
         self.outlook.set(match (self.control.is_member(), up == of) {
-            (false, _) => Progress::Joining,
-            (true, false) => Progress::Linking { up, of },
+            (false, _) => StartupPhase::Joining,
+            (true, false) => StartupPhase::Linking { up, of },
             (true, true) if self.lease_until <= now || !self.applier.has_caught_up() => {
-                Progress::Leaseless
+                StartupPhase::Leaseless
             }
-            (true, true) => Progress::Ready,
+            (true, true) => StartupPhase::Ready,
         });
         self.give_up_leaving();
     }

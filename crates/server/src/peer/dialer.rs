@@ -12,8 +12,8 @@ use socket2::SockRef;
 
 use super::dials::Target;
 use super::handshake;
-use super::hello::{Hello, HelloError, Purpose, Standing};
-use super::line::{ControlLine, Event};
+use super::hello::{AcceptorState, Hello, HelloError, Purpose};
+use super::line::{ControlEvent, ControlHandle};
 use super::roster::Roster;
 
 const CONNECT_MAX: Duration = Duration::from_secs(2);
@@ -21,10 +21,10 @@ const CONNECT_MAX: Duration = Duration::from_secs(2);
 const UNACKED_MAX: Duration = Duration::from_secs(5);
 
 /// The result of an attempt.
-pub(super) type Dialed = Result<(Standing, TcpStream), HelloError>;
+pub(super) type Dialed = Result<(AcceptorState, TcpStream), HelloError>;
 
 /// Dials, and sends the result to the control thread.
-pub(super) fn dial(target: Target, roster: &Arc<Roster>, secret: &Secret, line: &ControlLine) {
+pub(super) fn dial(target: Target, roster: &Arc<Roster>, secret: &Secret, line: &ControlHandle) {
     let (roster, secret, to) = (Arc::clone(roster), secret.clone(), line.clone());
     let told = target.clone();
     let attempt = move || {
@@ -33,7 +33,7 @@ pub(super) fn dial(target: Target, roster: &Arc<Roster>, secret: &Secret, line: 
         let dialed = connect(&at.host, at.peer)
             .map_err(HelloError::Io)
             .and_then(|stream| introduce(stream, &secret, hello));
-        to.send(Event::Dialed { target, dialed });
+        to.send(ControlEvent::Dialed { target, dialed });
     };
     let name = match told.purpose {
         Purpose::Control => "dial-control",
@@ -44,7 +44,7 @@ pub(super) fn dial(target: Target, roster: &Arc<Roster>, secret: &Secret, line: 
         Purpose::Merge => "dial-merge",
     };
     if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(attempt) {
-        line.send(Event::Dialed { target: told, dialed: Err(HelloError::Io(error)) });
+        line.send(ControlEvent::Dialed { target: told, dialed: Err(HelloError::Io(error)) });
     }
 }
 

@@ -9,7 +9,7 @@ use cluster::control::PROTOCOL_VERSION;
 use commands::settings::Secret;
 
 use super::frame::{self, HELLO_BYTES_MAX};
-use super::hello::{Hello, HelloError, Opening, Refusal, Standing, Verdict};
+use super::hello::{AcceptorState, HandshakeRefusal, HandshakeReply, Hello, HelloError, Opening};
 use super::proof::{self, Nonce, Proof, Role};
 
 /// Timeout of the whole handshake.
@@ -22,7 +22,7 @@ pub(super) fn introduce(
     stream: &TcpStream,
     secret: &Secret,
     hello: Hello,
-) -> Result<Standing, HelloError> {
+) -> Result<AcceptorState, HelloError> {
     introduce_on(&mut Timed::new(stream), secret, hello)
 }
 
@@ -30,7 +30,7 @@ pub(super) fn introduce_on(
     stream: &mut (impl Read + Write),
     secret: &Secret,
     hello: Hello,
-) -> Result<Standing, HelloError> {
+) -> Result<AcceptorState, HelloError> {
     // 1) Send who this node is.
     let opening = Opening { hello, nonce: Nonce::draw() };
     let opened = encoded(&opening)?;
@@ -43,17 +43,17 @@ pub(super) fn introduce_on(
     let mine = proof::prove(secret, Role::Dialer, &[&opened, &challenged]);
     frame::send(stream, &mine, HELLO_BYTES_MAX)?;
     // 4) Check that the acceptor knows it.
-    let verdict: Verdict = frame::receive(stream, HELLO_BYTES_MAX)?;
+    let verdict: HandshakeReply = frame::receive(stream, HELLO_BYTES_MAX)?;
     let (standing, theirs) = match verdict {
-        Verdict::Welcome { standing, proof } => (standing, proof),
-        Verdict::Refused { refusal, proof } => {
+        HandshakeReply::Welcome { standing, proof } => (standing, proof),
+        HandshakeReply::Refused { refusal, proof } => {
             let said = [&opened[..], &challenged, &encoded(&refusal)?];
             return Err(judge_refusal(secret, &said, refusal, proof));
         }
     };
     let said = [&opened[..], &challenged, &encoded(&standing)?];
     if !proof::is_proven(secret, Role::Acceptor, &said, &theirs) {
-        return Err(HelloError::Refused(Refusal::SecretDiffers));
+        return Err(HelloError::Refused(HandshakeRefusal::SecretDiffers));
     }
     judge_standing(&opening.hello, &standing).map_err(HelloError::Refused)?;
     Ok(standing)
@@ -64,12 +64,12 @@ pub(super) fn introduce_on(
 fn judge_refusal(
     secret: &Secret,
     said: &[&[u8]],
-    refusal: Refusal,
+    refusal: HandshakeRefusal,
     proof: Option<Proof>,
 ) -> HelloError {
     let is_proven =
         proof.is_some_and(|proof| proof::is_proven(secret, Role::Refuser, said, &proof));
-    if is_proven || refusal == Refusal::SecretDiffers {
+    if is_proven || refusal == HandshakeRefusal::SecretDiffers {
         HelloError::Refused(refusal)
     } else {
         HelloError::Unproven(refusal)
@@ -77,12 +77,12 @@ fn judge_refusal(
 }
 
 /// Checks that the acceptor is the node that the dialer wanted.
-fn judge_standing(hello: &Hello, standing: &Standing) -> Result<(), Refusal> {
+fn judge_standing(hello: &Hello, standing: &AcceptorState) -> Result<(), HandshakeRefusal> {
     if hello.cluster.is_some_and(|cluster| cluster != standing.cluster) {
-        return Err(Refusal::OtherCluster);
+        return Err(HandshakeRefusal::OtherCluster);
     }
     if hello.to.is_some_and(|wanted| wanted != standing.me.id) {
-        return Err(Refusal::OtherNode(standing.me.id));
+        return Err(HandshakeRefusal::OtherNode(standing.me.id));
     }
     Ok(())
 }
@@ -92,16 +92,16 @@ fn judge_standing(hello: &Hello, standing: &Standing) -> Result<(), Refusal> {
 pub(super) fn receive(
     stream: &TcpStream,
     secret: &Secret,
-    judge: impl FnOnce(&Hello) -> Result<Standing, Refusal>,
-) -> Result<(Hello, Standing), HelloError> {
+    judge: impl FnOnce(&Hello) -> Result<AcceptorState, HandshakeRefusal>,
+) -> Result<(Hello, AcceptorState), HelloError> {
     receive_on(&mut Timed::new(stream), secret, judge)
 }
 
 pub(super) fn receive_on(
     stream: &mut (impl Read + Write),
     secret: &Secret,
-    judge: impl FnOnce(&Hello) -> Result<Standing, Refusal>,
-) -> Result<(Hello, Standing), HelloError> {
+    judge: impl FnOnce(&Hello) -> Result<AcceptorState, HandshakeRefusal>,
+) -> Result<(Hello, AcceptorState), HelloError> {
     // 1) Read who the dialer is. One of another version gets our version.
     let version = read_prefix(stream);
     if let Err(HelloError::Version { .. }) = version {
@@ -117,19 +117,19 @@ pub(super) fn receive_on(
     // 3) Check the proof, and whether the link is wanted.
     let theirs: Proof = frame::receive(stream, HELLO_BYTES_MAX)?;
     let proven = proof::is_proven(secret, Role::Dialer, &[&opened, &challenged], &theirs);
-    let judged = if proven { judge(&opening.hello) } else { Err(Refusal::SecretDiffers) };
+    let judged = if proven { judge(&opening.hello) } else { Err(HandshakeRefusal::SecretDiffers) };
     // 4) Send the verdict.
     match judged {
         Err(refusal) => {
             let said = [&opened[..], &challenged, &encoded(&refusal)?];
             let proof = proven.then(|| proof::prove(secret, Role::Refuser, &said));
-            frame::send(stream, &Verdict::Refused { refusal, proof }, HELLO_BYTES_MAX)?;
+            frame::send(stream, &HandshakeReply::Refused { refusal, proof }, HELLO_BYTES_MAX)?;
             Err(HelloError::Refused(refusal))
         }
         Ok(standing) => {
             let said = [&opened[..], &challenged, &encoded(&standing)?];
             let proof = proof::prove(secret, Role::Acceptor, &said);
-            frame::send(stream, &Verdict::Welcome { standing, proof }, HELLO_BYTES_MAX)?;
+            frame::send(stream, &HandshakeReply::Welcome { standing, proof }, HELLO_BYTES_MAX)?;
             Ok((opening.hello, standing))
         }
     }

@@ -54,7 +54,7 @@ pub(crate) struct Hello {
 
 /// The identity and state of the node that accepts a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Standing {
+pub(crate) struct AcceptorState {
     pub me: Peer,
     pub cluster: ClusterId,
     pub generation: Generation,
@@ -70,13 +70,13 @@ pub(super) struct Opening {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) enum Verdict {
+pub(super) enum HandshakeReply {
     Welcome {
-        standing: Standing,
+        standing: AcceptorState,
         proof: Proof,
     },
     Refused {
-        refusal: Refusal,
+        refusal: HandshakeRefusal,
         /// `None` for a dialer that has not proven itself: it gets nothing made with the secret.
         proof: Option<Proof>,
     },
@@ -84,7 +84,7 @@ pub(super) enum Verdict {
 
 /// The reason for refusing a link, as sent to the dialer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) enum Refusal {
+pub(crate) enum HandshakeRefusal {
     SecretDiffers,
     OtherCluster,
     OtherGeneration(Generation),
@@ -97,32 +97,36 @@ pub(crate) enum Refusal {
     NotJoined,
 }
 
-impl Refusal {
+impl HandshakeRefusal {
     /// Returns whether it passes by itself: some nodes know a new member before all do.
     pub(super) fn is_passing(self) -> bool {
         match self {
             // Two generations that have met become one.
-            Refusal::NoMember(_)
-            | Refusal::OtherBoot
-            | Refusal::NotJoined
-            | Refusal::OtherGeneration(_) => true,
-            Refusal::SecretDiffers | Refusal::OtherCluster | Refusal::OtherNode(_) => false,
+            HandshakeRefusal::NoMember(_)
+            | HandshakeRefusal::OtherBoot
+            | HandshakeRefusal::NotJoined
+            | HandshakeRefusal::OtherGeneration(_) => true,
+            HandshakeRefusal::SecretDiffers
+            | HandshakeRefusal::OtherCluster
+            | HandshakeRefusal::OtherNode(_) => false,
         }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for HandshakeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::SecretDiffers => f.write_str("the secret differs"),
-            Refusal::OtherCluster => f.write_str("it belongs to another cluster"),
-            Refusal::OtherGeneration(there) => {
+            HandshakeRefusal::SecretDiffers => f.write_str("the secret differs"),
+            HandshakeRefusal::OtherCluster => f.write_str("it belongs to another cluster"),
+            HandshakeRefusal::OtherGeneration(there) => {
                 write!(f, "it is of another generation, {} of {}", there.counter, there.founder)
             }
-            Refusal::OtherNode(there) => write!(f, "another node answers there, {there}"),
-            Refusal::NoMember(_) => f.write_str("this node is no member there"),
-            Refusal::OtherBoot => f.write_str("another process of this node is a member there"),
-            Refusal::NotJoined => f.write_str("it has not joined a cluster itself yet"),
+            HandshakeRefusal::OtherNode(there) => write!(f, "another node answers there, {there}"),
+            HandshakeRefusal::NoMember(_) => f.write_str("this node is no member there"),
+            HandshakeRefusal::OtherBoot => {
+                f.write_str("another process of this node is a member there")
+            }
+            HandshakeRefusal::NotJoined => f.write_str("it has not joined a cluster itself yet"),
         }
     }
 }
@@ -138,9 +142,9 @@ pub(crate) enum HelloError {
         there: u32,
     },
     /// A refusal that is proven, unless it is `SecretDiffers`.
-    Refused(Refusal),
+    Refused(HandshakeRefusal),
     /// A refusal by a process that has not proven to know the secret. It must have no consequences.
-    Unproven(Refusal),
+    Unproven(HandshakeRefusal),
 }
 
 impl fmt::Display for HelloError {

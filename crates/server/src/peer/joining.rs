@@ -10,7 +10,7 @@ use std::net::{IpAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use cluster::control::{Answer, Ask, JoinAnswer, JoinRequest, Welcome};
+use cluster::control::{Answer, JoinAnswer, JoinRequest, OperatorRequest, Welcome};
 use cluster::map::Peer;
 use commands::settings::{JoinAddress, Secret};
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use super::directory::{self, DirectoryError};
 use super::frame::{self, JOIN_BYTES_MAX};
 use super::handshake::Timed;
-use super::hello::{Hello, HelloError, Purpose, Refusal};
-use super::{Meeting, dialer};
+use super::hello::{HandshakeRefusal, Hello, HelloError, Purpose};
+use super::{PeerContext, dialer};
 
 /// Timeout of trying addresses at which no node answers: all nodes may just be starting.
 const NOBODY_MAX: Duration = Duration::from_secs(3);
@@ -34,7 +34,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// The question of a process that wants to join, with the time of its clock.
 #[derive(Serialize, Deserialize)]
-struct Question {
+struct JoinEnvelope {
     request: JoinRequest,
     unix_millis: u64,
 }
@@ -107,10 +107,12 @@ impl Why {
         match self {
             Why::Directory(DirectoryError::Io(_))
             | Why::Hello(HelloError::Io(_) | HelloError::Unproven(_)) => NOBODY_MAX,
-            Why::Hello(HelloError::Refused(Refusal::NotJoined)) | Why::NotYet(_) => match of {
-                Patience::Long => NOT_YET_MAX,
-                Patience::Short => NOT_YET_TO_VOTER_MAX,
-            },
+            Why::Hello(HelloError::Refused(HandshakeRefusal::NotJoined)) | Why::NotYet(_) => {
+                match of {
+                    Patience::Long => NOT_YET_MAX,
+                    Patience::Short => NOT_YET_TO_VOTER_MAX,
+                }
+            }
             Why::Directory(DirectoryError::NoNode(_) | DirectoryError::Password)
             | Why::Hello(
                 HelloError::NoNode | HelloError::Version { .. } | HelloError::Refused(_),
@@ -176,7 +178,7 @@ pub(super) fn ask_node(candidate: &Candidate<'_>, host: &str, port: u16) -> Resu
     let (to, generation, at) = (None, None, None);
     let hello = Hello { purpose, from: me, to, cluster: request.cluster, generation, at };
     let (_, stream) = dialer::introduce(stream, candidate.secret, hello).map_err(Why::Hello)?;
-    let question = Question { request, unix_millis: unix_millis() };
+    let question = JoinEnvelope { request, unix_millis: unix_millis() };
     let mut timed = Timed::within(&stream, ANSWER_MAX);
     frame::send(&mut timed, &question, JOIN_BYTES_MAX).map_err(hello_failed)?;
     match frame::receive(&mut timed, JOIN_BYTES_MAX).map_err(hello_failed)? {
@@ -187,15 +189,15 @@ pub(super) fn ask_node(candidate: &Candidate<'_>, host: &str, port: u16) -> Resu
 }
 
 /// Handles the accepting end: passes the question to the control thread and the answer back.
-pub(super) fn answer(meeting: &Meeting, from: Peer, stream: &TcpStream) -> io::Result<()> {
+pub(super) fn answer(meeting: &PeerContext, from: Peer, stream: &TcpStream) -> io::Result<()> {
     let mut timed = Timed::within(stream, ANSWER_MAX);
-    let question: Question = frame::receive(&mut timed, JOIN_BYTES_MAX)?;
+    let question: JoinEnvelope = frame::receive(&mut timed, JOIN_BYTES_MAX)?;
     let mut request = question.request;
     if request.member.peer() != from {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it asks for another"));
     }
     request.skew = Duration::from_millis(question.unix_millis.abs_diff(unix_millis()));
-    let answer = meeting.line.ask_and_wait(Ask::Join(Box::new(request)), ANSWER_MAX);
+    let answer = meeting.line.ask_and_wait(OperatorRequest::Join(Box::new(request)), ANSWER_MAX);
     let answer = match answer {
         Some(Answer::Join(answer)) => answer,
         Some(Answer::Refused(reason) | Answer::Unknown(reason)) => JoinAnswer::Wait(reason),

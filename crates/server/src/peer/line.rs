@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use cluster::control::{Answer, Ask, Control, Input};
+use cluster::control::{Answer, Control, Input, OperatorRequest};
 use cluster::map::Peer;
 use mio::Waker;
 
 use super::dialer::Dialed;
 use super::dials::Target;
 
-pub(super) enum Event {
+pub(super) enum ControlEvent {
     Input(Input),
-    Ask {
-        ask: Ask,
+    OperatorRequest {
+        ask: OperatorRequest,
         then: Box<dyn FnOnce(Answer) + Send>,
     },
     Look(Box<dyn FnOnce(&Control) + Send>),
@@ -35,18 +35,18 @@ pub(super) enum Event {
 
 /// A sender to the control thread. Clones lead to the same one.
 #[derive(Clone)]
-pub(crate) struct ControlLine {
-    events: Sender<Event>,
+pub(crate) struct ControlHandle {
+    events: Sender<ControlEvent>,
     waker: Arc<Waker>,
 }
 
-impl ControlLine {
-    pub(super) fn new(waker: Waker) -> (ControlLine, Receiver<Event>) {
+impl ControlHandle {
+    pub(super) fn new(waker: Waker) -> (ControlHandle, Receiver<ControlEvent>) {
         let (events, receiver) = mpsc::channel();
-        (ControlLine { events, waker: Arc::new(waker) }, receiver)
+        (ControlHandle { events, waker: Arc::new(waker) }, receiver)
     }
 
-    pub(super) fn send(&self, event: Event) {
+    pub(super) fn send(&self, event: ControlEvent) {
         // The thread is gone only when the node stops; then nothing matters any more.
         if self.events.send(event).is_ok() {
             let _ = self.waker.wake();
@@ -54,17 +54,17 @@ impl ControlLine {
     }
 
     pub(crate) fn tell(&self, input: Input) {
-        self.send(Event::Input(input));
+        self.send(ControlEvent::Input(input));
     }
 
     /// Asks for something; `then` is called with the answer, on the applier's thread. It is not called
     /// if the node stops before.
-    pub(crate) fn ask(&self, ask: Ask, then: impl FnOnce(Answer) + Send + 'static) {
-        self.send(Event::Ask { ask, then: Box::new(then) });
+    pub(crate) fn ask(&self, ask: OperatorRequest, then: impl FnOnce(Answer) + Send + 'static) {
+        self.send(ControlEvent::OperatorRequest { ask, then: Box::new(then) });
     }
 
     /// Asks, and waits for the answer.
-    pub(crate) fn ask_and_wait(&self, ask: Ask, limit: Duration) -> Option<Answer> {
+    pub(crate) fn ask_and_wait(&self, ask: OperatorRequest, limit: Duration) -> Option<Answer> {
         let (answer, answered) = mpsc::channel();
         self.ask(ask, move |it| {
             let _ = answer.send(it); // The caller may have given up.
@@ -74,14 +74,14 @@ impl ControlLine {
 
     /// Runs `look` on the control thread, with the state of the control plane.
     pub(crate) fn look(&self, look: impl FnOnce(&Control) + Send + 'static) {
-        self.send(Event::Look(Box::new(look)));
+        self.send(ControlEvent::Look(Box::new(look)));
     }
 
     pub(crate) fn data_link_lost(&self, peer: Peer) {
-        self.send(Event::DataLost(peer));
+        self.send(ControlEvent::DataLost(peer));
     }
 
     pub(crate) fn stop(&self) {
-        self.send(Event::Stop);
+        self.send(ControlEvent::Stop);
     }
 }

@@ -34,13 +34,13 @@ pub(super) enum MadeBy {
 }
 
 #[derive(Default)]
-pub(super) struct Links {
-    links: BTreeMap<NodeId, Link>,
+pub(super) struct ControlLinks {
+    links: BTreeMap<NodeId, ControlLink>,
     /// Token of the next link. No token is used twice, so that a late event is not taken for another link's.
     next_token: usize,
 }
 
-struct Link {
+struct ControlLink {
     peer: Peer,
     made_by: MadeBy,
     token: Token,
@@ -54,17 +54,17 @@ struct Link {
 
 /// The reason why a link was closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Broken {
+pub(super) enum LinkFailure {
     Lost,
     /// The bytes that came were no message.
     Garbled,
     Silent,
 }
 
-impl Links {
+impl ControlLinks {
     /// Creates an empty set. Tokens from `first_token` on are links.
-    pub(super) fn new(first_token: usize) -> Links {
-        Links { links: BTreeMap::new(), next_token: first_token }
+    pub(super) fn new(first_token: usize) -> ControlLinks {
+        ControlLinks { links: BTreeMap::new(), next_token: first_token }
     }
 
     /// Takes over a new link. If two nodes have dialed each other, the link made by the one with the
@@ -89,7 +89,7 @@ impl Links {
         let (heard, said, sent) = (now, now, 0);
         self.links.insert(
             peer.id,
-            Link { peer, made_by, token, stream, unframer, unsent, sent, heard, said },
+            ControlLink { peer, made_by, token, stream, unframer, unsent, sent, heard, said },
         );
         Ok(true)
     }
@@ -122,53 +122,53 @@ impl Links {
         now: Duration,
         node: NodeId,
         mut each: impl FnMut(Peer, Message),
-    ) -> Result<bool, Broken> {
+    ) -> Result<bool, LinkFailure> {
         let Some(link) = self.links.get_mut(&node) else { return Ok(false) };
         let mut buffer = [0; READ_BYTES];
         let mut turn = 0;
         while turn < TURN_BYTES {
             match link.stream.read(&mut buffer) {
-                Ok(0) => return Err(Broken::Lost),
+                Ok(0) => return Err(LinkFailure::Lost),
                 Ok(count) => {
                     turn += count;
                     link.heard = now;
                     link.unframer.push(&buffer[..count]);
                     let taken = take_messages(&mut link.unframer, |it| each(link.peer, it));
-                    taken.map_err(|_| Broken::Garbled)?;
+                    taken.map_err(|_| LinkFailure::Garbled)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Err(Broken::Lost),
+                Err(_) => return Err(LinkFailure::Lost),
             }
         }
         Ok(true)
     }
 
     /// Sends as much as the sockets take, on all links. Returns the links that broke.
-    pub(super) fn flush(&mut self, now: Duration) -> Vec<(Peer, Broken)> {
+    pub(super) fn flush(&mut self, now: Duration) -> Vec<(Peer, LinkFailure)> {
         let mut broken = Vec::new();
         for link in self.links.values_mut() {
             if link.flush(now).is_err() {
-                broken.push((link.peer, Broken::Lost));
+                broken.push((link.peer, LinkFailure::Lost));
             }
         }
         broken
     }
 
     /// Queues keep-alives on links on which nothing was sent for a while. Returns the silent links.
-    pub(super) fn keep_alive(&mut self, now: Duration) -> Vec<(Peer, Broken)> {
+    pub(super) fn keep_alive(&mut self, now: Duration) -> Vec<(Peer, LinkFailure)> {
         for link in self.links.values_mut() {
             if now >= link.said + SAY_EVERY && link.unsent.is_empty() {
                 link.unsent.extend_from_slice(&0_u32.to_le_bytes());
             }
         }
         let silent = self.links.values().filter(|link| now >= link.heard + SILENT_MAX);
-        silent.map(|link| (link.peer, Broken::Silent)).collect()
+        silent.map(|link| (link.peer, LinkFailure::Silent)).collect()
     }
 
     /// Returns the time at which `keep_alive` has something to do.
     pub(super) fn next_due(&self) -> Option<Duration> {
-        self.links.values().map(Link::next_due).min()
+        self.links.values().map(ControlLink::next_due).min()
     }
 }
 
@@ -183,7 +183,7 @@ fn take_messages(unframer: &mut Unframer, mut each: impl FnMut(Message)) -> Resu
     Ok(())
 }
 
-impl Link {
+impl ControlLink {
     fn next_due(&self) -> Duration {
         let silent = self.heard + SILENT_MAX;
         if self.unsent.is_empty() { silent.min(self.said + SAY_EVERY) } else { silent }

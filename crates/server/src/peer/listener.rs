@@ -13,9 +13,9 @@ use cluster::control::Input;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use super::hello::{Hello, HelloError, Purpose, Refusal, Standing};
-use super::line::Event;
-use super::{Meeting, dialer, handshake, joining, merging};
+use super::hello::{AcceptorState, HandshakeRefusal, Hello, HelloError, Purpose};
+use super::line::ControlEvent;
+use super::{PeerContext, dialer, handshake, joining, merging};
 
 /// Maximum number of concurrent handshakes. Every node of a large cluster may dial at once after a
 /// network break; a stranger that occupies all of these occupies them for three seconds.
@@ -29,7 +29,7 @@ const STOP: Token = Token(1);
 pub(super) struct Doorkeeper {
     poll: Poll,
     listener: TcpListener,
-    meeting: Arc<Meeting>,
+    meeting: Arc<PeerContext>,
     open: Arc<AtomicUsize>,
 }
 
@@ -37,7 +37,7 @@ impl Doorkeeper {
     /// Creates the thread's state, and the waker that stops it.
     pub(super) fn new(
         mut listener: TcpListener,
-        meeting: Arc<Meeting>,
+        meeting: Arc<PeerContext>,
     ) -> io::Result<(Doorkeeper, Waker)> {
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
@@ -74,7 +74,7 @@ impl Doorkeeper {
     }
 
     fn receive(&self, stream: mio::net::TcpStream, from: SocketAddr) {
-        let place = Place::take(&self.open);
+        let place = HandshakePermit::take(&self.open);
         let Some(place) = place else {
             return self.meeting.complaints.say(&format!("too many links at once; not {from}"));
         };
@@ -91,30 +91,30 @@ impl Doorkeeper {
 }
 
 /// A permit for one concurrent handshake.
-struct Place(Arc<AtomicUsize>);
+struct HandshakePermit(Arc<AtomicUsize>);
 
-impl Place {
-    fn take(open: &Arc<AtomicUsize>) -> Option<Place> {
-        let place = Place(Arc::clone(open));
+impl HandshakePermit {
+    fn take(open: &Arc<AtomicUsize>) -> Option<HandshakePermit> {
+        let place = HandshakePermit(Arc::clone(open));
         (open.fetch_add(1, Ordering::AcqRel) < HANDSHAKES_MAX).then_some(place)
     }
 }
 
-impl Drop for Place {
+impl Drop for HandshakePermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// Does the handshake, and passes the link to the thread that its purpose names.
-fn greet(meeting: &Meeting, stream: TcpStream) -> Result<(), HelloError> {
+fn greet(meeting: &PeerContext, stream: TcpStream) -> Result<(), HelloError> {
     stream.set_nonblocking(false)?;
     dialer::configure(&stream)?;
     let (hello, standing) =
         handshake::receive(&stream, &meeting.secret, |hello| judge(meeting, hello))?;
     let peer = hello.from;
     match hello.purpose {
-        Purpose::Control => meeting.line.send(Event::Accepted { peer, stream }),
+        Purpose::Control => meeting.line.send(ControlEvent::Accepted { peer, stream }),
         Purpose::Data => {
             // Refused only if another link of the same process was quicker: it dials again.
             let _ = meeting.data.incoming(peer, stream, standing.expects);
@@ -128,10 +128,10 @@ fn greet(meeting: &Meeting, stream: TcpStream) -> Result<(), HelloError> {
     Ok(())
 }
 
-fn judge(meeting: &Meeting, hello: &Hello) -> Result<Standing, Refusal> {
-    let roster = meeting.roster.load_full().ok_or(Refusal::NotJoined)?;
+fn judge(meeting: &PeerContext, hello: &Hello) -> Result<AcceptorState, HandshakeRefusal> {
+    let roster = meeting.roster.load_full().ok_or(HandshakeRefusal::NotJoined)?;
     let judged = roster.judge(hello);
-    if let (Err(Refusal::OtherGeneration(_)), Some(theirs)) = (&judged, hello.generation) {
+    if let (Err(HandshakeRefusal::OtherGeneration(_)), Some(theirs)) = (&judged, hello.generation) {
         // Perhaps this is the losing side, which has to hand its data over there.
         if let Some(at) = hello.at.clone() {
             meeting.data.met(at);
@@ -143,10 +143,10 @@ fn judge(meeting: &Meeting, hello: &Hello) -> Result<Standing, Refusal> {
         Purpose::Data => meeting.data.expected_from(hello.from),
         Purpose::Control | Purpose::Timers | Purpose::Join | Purpose::Meet | Purpose::Merge => 0,
     };
-    Ok(Standing { expects, ..standing })
+    Ok(AcceptorState { expects, ..standing })
 }
 
-impl Meeting {
+impl PeerContext {
     fn complain(&self, from: SocketAddr, error: &HelloError) {
         match error {
             HelloError::Refused(refusal) if refusal.is_passing() => {}

@@ -7,12 +7,12 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use cluster::map::Endpoints;
-use cluster::merge::{Question, Reply, Taker};
+use cluster::merge::{MergeRequest, Reply, Taker};
 use cluster::replication::FRAME_BYTES_MAX;
 
 use super::handshake::Timed;
-use super::hello::{Hello, HelloError, Purpose, Refusal};
-use super::{LinkMaker, Meeting, dialer, frame};
+use super::hello::{HandshakeRefusal, Hello, HelloError, Purpose};
+use super::{LinkMaker, PeerContext, dialer, frame};
 
 /// Timeout of an answer: it waits for backups, and one of those may have to be dropped first.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
@@ -24,7 +24,7 @@ pub(crate) struct MergeLink(TcpStream);
 
 impl MergeLink {
     /// Sends a question, and waits for the answer.
-    pub(crate) fn ask(&self, question: &Question) -> io::Result<Reply> {
+    pub(crate) fn ask(&self, question: &MergeRequest) -> io::Result<Reply> {
         let mut timed = Timed::within(&self.0, ANSWER_MAX);
         frame::send(&mut timed, question, FRAME_BYTES_MAX)?;
         frame::receive(&mut timed, FRAME_BYTES_MAX)
@@ -35,7 +35,8 @@ impl LinkMaker {
     /// Makes a link to the node at that address, if it is of a greater generation of this cluster, or
     /// has this process as a member.
     pub(crate) fn for_merging(&self, at: &Endpoints) -> Result<MergeLink, HelloError> {
-        let roster = self.0.roster.load_full().ok_or(HelloError::Refused(Refusal::NotJoined))?;
+        let roster =
+            self.0.roster.load_full().ok_or(HelloError::Refused(HandshakeRefusal::NotJoined))?;
         let stream = dialer::connect(&at.host, at.peer).map_err(HelloError::Io)?;
         let (cluster, generation) = (Some(roster.cluster), Some(roster.generation));
         let (purpose, to, at) = (Purpose::Merge, None, None);
@@ -46,11 +47,11 @@ impl LinkMaker {
 }
 
 /// Answers questions at the accepting end until the link is closed.
-pub(super) fn answer(meeting: &Meeting, stream: &TcpStream) -> io::Result<()> {
+pub(super) fn answer(meeting: &PeerContext, stream: &TcpStream) -> io::Result<()> {
     let mut taker = Taker::default();
     loop {
         let question = frame::receive(&mut Timed::within(stream, IDLE_MAX), FRAME_BYTES_MAX);
-        let question: Question = match question {
+        let question: MergeRequest = match question {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             question => question?,
         };

@@ -5,7 +5,7 @@
 //! `dialer.rs` make links, each with a handshake (`handshake.rs`); control links go to the control
 //! thread (`control.rs`), which runs `cluster::control::Control`; data links go to the data plane.
 //!
-//! Started by `node.rs` through [`start`]. Other threads reach the control thread by [`ControlLine`].
+//! Started by `node.rs` through [`start`]. Other threads reach the control thread by [`ControlHandle`].
 mod control; //    Start here: the thread that decides, and carries out its decisions.
 mod carry; //      Its effects, one by one.
 mod applier; //    Effects that concern slots, on a thread of their own.
@@ -40,7 +40,7 @@ use cluster::balance::Attempt;
 use cluster::consensus::Saved;
 use cluster::control::{Gone, MapChanged, Start};
 use cluster::map::{Endpoints, Epoch, Generation, NodeId, Peer};
-use cluster::merge::{Question, Reply, Taker};
+use cluster::merge::{MergeRequest, Reply, Taker};
 use commands::settings::Secret;
 use mio::Waker;
 use mio::net::TcpListener;
@@ -49,9 +49,9 @@ use placement::Hashmask;
 pub(crate) use chance::number as draw_number;
 pub(crate) use directory::is_unknown_at;
 pub(crate) use joining::{Candidate, JoinError, Joined, Patience, announce_loading, join};
-pub(crate) use line::ControlLine;
+pub(crate) use line::ControlHandle;
 pub(crate) use merging::MergeLink;
-pub(crate) use outlook::{Outlook, Progress};
+pub(crate) use outlook::{StartupPhase, StartupState};
 pub(crate) use roster::Roster;
 
 use crate::data::report_to;
@@ -60,7 +60,7 @@ use crate::shared::Shared;
 use applier::Applier;
 use complaints::Complaints;
 use control::ControlThread;
-use hello::{HelloError, Purpose, Refusal};
+use hello::{HandshakeRefusal, HelloError, Purpose};
 use listener::Doorkeeper;
 
 /// The connection was not taken: the two ends do not agree on the next frame, or the peer is no member.
@@ -93,7 +93,7 @@ pub(crate) trait DataPlane: Send + Sync {
     /// Starts handing over the kept copies of these buckets.
     fn bring(&self, buckets: Vec<Hashmask>);
     /// Merges data that a node of another side hands over. `None` if it makes no sense.
-    fn merge(&self, question: Question, taker: &mut Taker) -> Option<Reply>;
+    fn merge(&self, question: MergeRequest, taker: &mut Taker) -> Option<Reply>;
     /// Reports that `left` bytes from this primary are still outstanding.
     fn beat(&self, from: NodeId, left: u64);
     /// Ends the lease at once, without waiting for steps that are still to be applied.
@@ -103,11 +103,11 @@ pub(crate) trait DataPlane: Send + Sync {
 }
 
 /// The state shared by the threads that make links.
-pub(crate) struct Meeting {
+pub(crate) struct PeerContext {
     secret: Secret,
     /// None until this node is in a cluster.
     roster: ArcSwapOption<Roster>,
-    line: ControlLine,
+    line: ControlHandle,
     data: Arc<dyn DataPlane>,
     complaints: Complaints,
 }
@@ -120,22 +120,22 @@ pub(crate) struct Beginning {
     pub directory: Option<SharedDirectory>,
     /// None for a node that stays alone.
     pub listener: Option<TcpListener>,
-    pub outlook: Arc<Outlook>,
+    pub outlook: Arc<StartupState>,
 }
 
 /// The threads of this module, once they run.
 pub(crate) struct Running {
-    meeting: Arc<Meeting>,
+    meeting: Arc<PeerContext>,
     stop_listening: Option<Waker>,
-    line: ControlLine,
+    line: ControlHandle,
     threads: Vec<JoinHandle<()>>,
     control: Option<JoinHandle<Saved>>,
 }
 
 /// The channel to a control thread that does not run yet, so that other threads can be given it first.
 pub(crate) struct Prepared {
-    pub line: ControlLine,
-    thread: control::Prepared,
+    pub line: ControlHandle,
+    thread: control::PreparedThread,
 }
 
 pub(crate) fn prepare() -> io::Result<Prepared> {
@@ -153,7 +153,7 @@ pub(crate) fn start(
     let Beginning { start, roster, secret, directory, listener, outlook } = beginning;
     let roster = ArcSwapOption::from_pointee(roster);
     let complaints = Complaints::default();
-    let meeting = Arc::new(Meeting { secret, roster, line: line.clone(), data, complaints });
+    let meeting = Arc::new(PeerContext { secret, roster, line: line.clone(), data, complaints });
     let threads = Vec::new();
     let (stop_listening, control) = (None, None);
     let mut running =
@@ -172,18 +172,23 @@ pub(crate) fn start(
 
 /// Makes links for other threads than the control thread.
 #[derive(Clone)]
-pub(crate) struct LinkMaker(Arc<Meeting>);
+pub(crate) struct LinkMaker(Arc<PeerContext>);
 
 impl LinkMaker {
     /// Makes a link for messages about timers. Blocks the calling thread.
     pub(crate) fn for_timers(&self, to: Peer) -> Result<TcpStream, HelloError> {
-        let roster = self.0.roster.load_full().ok_or(HelloError::Refused(Refusal::NotJoined))?;
+        let roster =
+            self.0.roster.load_full().ok_or(HelloError::Refused(HandshakeRefusal::NotJoined))?;
         let known = roster.neighbours().find(|neighbour| neighbour.peer == to);
-        let at = known.ok_or(HelloError::Refused(Refusal::OtherBoot))?.at;
+        let at = known.ok_or(HelloError::Refused(HandshakeRefusal::OtherBoot))?.at;
         let stream = dialer::connect(&at.host, at.peer).map_err(HelloError::Io)?;
         let hello = roster.hello(Purpose::Timers, to.id);
         let (standing, stream) = dialer::introduce(stream, &self.0.secret, hello)?;
-        if standing.me == to { Ok(stream) } else { Err(HelloError::Refused(Refusal::OtherBoot)) }
+        if standing.me == to {
+            Ok(stream)
+        } else {
+            Err(HelloError::Refused(HandshakeRefusal::OtherBoot))
+        }
     }
 }
 

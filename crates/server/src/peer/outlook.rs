@@ -7,7 +7,7 @@ use cluster::control::Gone;
 use parking_lot::{Condvar, Mutex};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Progress {
+pub(crate) enum StartupPhase {
     /// The node has no map of which it is a member.
     Joining,
     /// `up` of its `of` links to the other members are up.
@@ -22,15 +22,17 @@ pub(crate) enum Progress {
     Gone(Gone),
 }
 
-impl Progress {
+impl StartupPhase {
     /// Describes what is missing.
     pub(crate) fn words(&self) -> String {
         match self {
-            Progress::Joining => "no other node of its cluster has sent the map".to_owned(),
-            Progress::Linking { up, of } => format!("{up} of {of} links to the others stand"),
-            Progress::Leaseless => "no lease: the others have not agreed on a leader".to_owned(),
-            Progress::Ready => "ready".to_owned(),
-            Progress::Gone(gone) => gone_words(gone).to_owned(),
+            StartupPhase::Joining => "no other node of its cluster has sent the map".to_owned(),
+            StartupPhase::Linking { up, of } => format!("{up} of {of} links to the others stand"),
+            StartupPhase::Leaseless => {
+                "no lease: the others have not agreed on a leader".to_owned()
+            }
+            StartupPhase::Ready => "ready".to_owned(),
+            StartupPhase::Gone(gone) => gone_words(gone).to_owned(),
         }
     }
 }
@@ -45,28 +47,28 @@ fn gone_words(gone: &Gone) -> &str {
 }
 
 #[derive(Debug)]
-pub(crate) struct Outlook {
-    progress: Mutex<Progress>,
+pub(crate) struct StartupState {
+    progress: Mutex<StartupPhase>,
     changed: Condvar,
 }
 
-impl Default for Outlook {
-    fn default() -> Outlook {
-        Outlook { progress: Mutex::new(Progress::Joining), changed: Condvar::new() }
+impl Default for StartupState {
+    fn default() -> StartupState {
+        StartupState { progress: Mutex::new(StartupPhase::Joining), changed: Condvar::new() }
     }
 }
 
-impl Outlook {
-    pub(crate) fn progress(&self) -> Progress {
+impl StartupState {
+    pub(crate) fn progress(&self) -> StartupPhase {
         self.progress.lock().clone()
     }
 
-    pub(super) fn set(&self, progress: Progress) {
+    pub(super) fn set(&self, progress: StartupPhase) {
         let mut known = self.progress.lock();
         let may_follow = match *known {
-            Progress::Joining | Progress::Linking { .. } | Progress::Leaseless => true,
-            Progress::Ready => matches!(progress, Progress::Gone(_)),
-            Progress::Gone(_) => false,
+            StartupPhase::Joining | StartupPhase::Linking { .. } | StartupPhase::Leaseless => true,
+            StartupPhase::Ready => matches!(progress, StartupPhase::Gone(_)),
+            StartupPhase::Gone(_) => false,
         };
         if may_follow && *known != progress {
             *known = progress;
@@ -76,14 +78,14 @@ impl Outlook {
 
     /// Returns whether the node is not ready yet.
     pub(super) fn is_awaited(&self) -> bool {
-        !matches!(*self.progress.lock(), Progress::Ready | Progress::Gone(_))
+        !matches!(*self.progress.lock(), StartupPhase::Ready | StartupPhase::Gone(_))
     }
 
     /// Waits until the node is ready or gone, at most for `limit`; returns its progress then.
-    pub(crate) fn wait(&self, limit: Duration) -> Progress {
+    pub(crate) fn wait(&self, limit: Duration) -> StartupPhase {
         let until = Instant::now() + limit;
         let mut progress = self.progress.lock();
-        while !matches!(*progress, Progress::Ready | Progress::Gone(_)) {
+        while !matches!(*progress, StartupPhase::Ready | StartupPhase::Gone(_)) {
             if self.changed.wait_until(&mut progress, until).timed_out() {
                 break;
             }
@@ -98,14 +100,14 @@ mod tests {
 
     #[test]
     fn ready_is_never_taken_back_and_gone_is_the_end() {
-        let outlook = Outlook::default();
-        outlook.set(Progress::Linking { up: 1, of: 2 });
-        assert_eq!(outlook.wait(Duration::ZERO), Progress::Linking { up: 1, of: 2 });
-        outlook.set(Progress::Ready);
-        outlook.set(Progress::Linking { up: 0, of: 2 });
-        assert_eq!(outlook.wait(Duration::from_secs(9)), Progress::Ready);
-        outlook.set(Progress::Gone(Gone::Left));
-        outlook.set(Progress::Ready);
-        assert_eq!(outlook.progress(), Progress::Gone(Gone::Left));
+        let outlook = StartupState::default();
+        outlook.set(StartupPhase::Linking { up: 1, of: 2 });
+        assert_eq!(outlook.wait(Duration::ZERO), StartupPhase::Linking { up: 1, of: 2 });
+        outlook.set(StartupPhase::Ready);
+        outlook.set(StartupPhase::Linking { up: 0, of: 2 });
+        assert_eq!(outlook.wait(Duration::from_secs(9)), StartupPhase::Ready);
+        outlook.set(StartupPhase::Gone(Gone::Left));
+        outlook.set(StartupPhase::Ready);
+        assert_eq!(outlook.progress(), StartupPhase::Gone(Gone::Left));
     }
 }

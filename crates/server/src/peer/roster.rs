@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use cluster::map::{Boot, ClusterId, Endpoints, Generation, LogIndex, Member, NodeId, Peer};
 
-use super::hello::{Hello, Purpose, Refusal, Standing};
+use super::hello::{AcceptorState, HandshakeRefusal, Hello, Purpose};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Roster {
@@ -75,13 +75,13 @@ impl Roster {
     }
 
     /// Decides whether to accept a link that begins with this hello.
-    pub(super) fn judge(&self, hello: &Hello) -> Result<Standing, Refusal> {
+    pub(super) fn judge(&self, hello: &Hello) -> Result<AcceptorState, HandshakeRefusal> {
         let Hello { purpose, from, to, cluster, generation, at: _ } = hello;
         if cluster.is_some_and(|cluster| cluster != self.cluster) {
-            return Err(Refusal::OtherCluster);
+            return Err(HandshakeRefusal::OtherCluster);
         }
         if to.is_some_and(|to| to != self.me.id) {
-            return Err(Refusal::OtherNode(self.me.id));
+            return Err(HandshakeRefusal::OtherNode(self.me.id));
         }
         let (cluster, generation) = match (purpose, *generation) {
             (Purpose::Join, _) => (self.cluster, self.generation),
@@ -91,16 +91,16 @@ impl Roster {
             {
                 (self.cluster, self.generation)
             }
-            (Purpose::Merge, _) => return Err(Refusal::OtherGeneration(self.generation)),
+            (Purpose::Merge, _) => return Err(HandshakeRefusal::OtherGeneration(self.generation)),
             (_, Some(theirs)) if !theirs.is_one_with(self.generation) => {
-                return Err(Refusal::OtherGeneration(self.generation));
+                return Err(HandshakeRefusal::OtherGeneration(self.generation));
             }
             (Purpose::Control | Purpose::Data | Purpose::Timers | Purpose::Meet, _) => {
                 (self.cluster, self.generation)
             }
         };
         self.judge_dialer(*purpose, *from)?;
-        Ok(Standing { me: self.me, cluster, generation, expects: 0 })
+        Ok(AcceptorState { me: self.me, cluster, generation, expects: 0 })
     }
 
     /// Returns whether this is another generation, and the surviving one of the two.
@@ -114,16 +114,16 @@ impl Roster {
         is_member && theirs.is_one_with(self.generation)
     }
 
-    fn judge_dialer(&self, purpose: Purpose, from: Peer) -> Result<(), Refusal> {
+    fn judge_dialer(&self, purpose: Purpose, from: Peer) -> Result<(), HandshakeRefusal> {
         match (purpose, self.others.get(&from.id)) {
             (Purpose::Join | Purpose::Merge, _) => Ok(()),
             // A process that was declared dead votes, and asks to come back, before it is a member again.
             (Purpose::Control, _) | (Purpose::Meet, Some(_)) => Ok(()),
             (Purpose::Data | Purpose::Timers | Purpose::Meet, None) => {
-                Err(Refusal::NoMember(self.index))
+                Err(HandshakeRefusal::NoMember(self.index))
             }
             (Purpose::Data | Purpose::Timers, Some(known)) if known.boot == from.boot => Ok(()),
-            (Purpose::Data | Purpose::Timers, Some(_)) => Err(Refusal::OtherBoot),
+            (Purpose::Data | Purpose::Timers, Some(_)) => Err(HandshakeRefusal::OtherBoot),
         }
     }
 }
@@ -161,8 +161,14 @@ mod tests {
         let here = Ok(NodeId(1));
         assert_eq!(judge(hello(Purpose::Control, peer(2, 20))), here);
         assert_eq!(judge(hello(Purpose::Data, peer(2, 20))), here);
-        assert_eq!(judge(hello(Purpose::Data, peer(3, 30))), Err(Refusal::NoMember(LogIndex(0))));
-        assert_eq!(judge(hello(Purpose::Timers, peer(3, 30))), Err(Refusal::NoMember(LogIndex(0))));
+        assert_eq!(
+            judge(hello(Purpose::Data, peer(3, 30))),
+            Err(HandshakeRefusal::NoMember(LogIndex(0)))
+        );
+        assert_eq!(
+            judge(hello(Purpose::Timers, peer(3, 30))),
+            Err(HandshakeRefusal::NoMember(LogIndex(0)))
+        );
         assert_eq!(judge(hello(Purpose::Join, peer(3, 30))), here);
     }
 
@@ -171,7 +177,7 @@ mod tests {
         let judge = |hello: Hello| roster().judge(&hello).map(|standing| standing.me.id);
         assert_eq!(judge(hello(Purpose::Control, peer(3, 30))), Ok(NodeId(1)), "it was given up");
         assert_eq!(judge(hello(Purpose::Control, peer(2, 21))), Ok(NodeId(1)));
-        assert_eq!(judge(hello(Purpose::Data, peer(2, 21))), Err(Refusal::OtherBoot));
+        assert_eq!(judge(hello(Purpose::Data, peer(2, 21))), Err(HandshakeRefusal::OtherBoot));
     }
 
     #[test]
@@ -199,12 +205,12 @@ mod tests {
         let good = hello(Purpose::Control, peer(2, 20));
         let judge = |hello: Hello| roster().judge(&hello).map(|_| ());
         let other = Hello { cluster: Some(ClusterId(8)), ..good.clone() };
-        assert_eq!(judge(other), Err(Refusal::OtherCluster));
+        assert_eq!(judge(other), Err(HandshakeRefusal::OtherCluster));
         let other = Hello { to: Some(NodeId(5)), ..good.clone() };
-        assert_eq!(judge(other), Err(Refusal::OtherNode(NodeId(1))));
+        assert_eq!(judge(other), Err(HandshakeRefusal::OtherNode(NodeId(1))));
         let ours = roster().generation;
         let theirs = Generation { counter: 2, founder: NodeId(2) };
         let other = Hello { generation: Some(theirs), ..good };
-        assert_eq!(judge(other), Err(Refusal::OtherGeneration(ours)));
+        assert_eq!(judge(other), Err(HandshakeRefusal::OtherGeneration(ours)));
     }
 }

@@ -9,7 +9,7 @@ use commands::settings::Secret;
 
 use super::frame::{self, CONTROL_BYTES_MAX, Unframer};
 use super::handshake::{introduce_on, receive_on};
-use super::hello::{Hello, HelloError, Purpose, Refusal, Standing};
+use super::hello::{AcceptorState, HandshakeRefusal, Hello, HelloError, Purpose};
 
 /// All bytes that the other end will ever send; bytes sent to it are dropped.
 struct Said<'a>(&'a [u8]);
@@ -33,10 +33,10 @@ fn secret() -> Secret {
     Secret::new("nobody has told it")
 }
 
-fn standing() -> Standing {
+fn standing() -> AcceptorState {
     let me = Peer { id: NodeId(2), boot: Boot(20) };
     let generation = Generation { counter: 1, founder: NodeId(2) };
-    Standing { me, cluster: ClusterId(9), generation, expects: 1 }
+    AcceptorState { me, cluster: ClusterId(9), generation, expects: 1 }
 }
 
 /// Returns whether a dialer that sends these bytes is let in.
@@ -50,7 +50,7 @@ pub fn is_believed(said: &[u8]) -> bool {
 }
 
 fn hello() -> Hello {
-    let Standing { me, cluster, generation, .. } = standing();
+    let AcceptorState { me, cluster, generation, .. } = standing();
     let from = Peer { id: NodeId(1), boot: Boot(10) };
     let (to, cluster, generation) = (Some(me.id), Some(cluster), Some(generation));
     Hello { purpose: Purpose::Control, from, to, cluster, generation, at: None }
@@ -59,7 +59,7 @@ fn hello() -> Hello {
 /// Returns whether the refusal of an acceptor that answers with these bytes is believed.
 pub fn is_refusal_believed(said: &[u8]) -> bool {
     match introduce_on(&mut Said(said), &secret(), hello()) {
-        Err(HelloError::Refused(refusal)) => refusal != Refusal::SecretDiffers,
+        Err(HelloError::Refused(refusal)) => refusal != HandshakeRefusal::SecretDiffers,
         Ok(_)
         | Err(
             HelloError::Io(_)

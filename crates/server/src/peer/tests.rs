@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::control::{Answer, Ask, Message};
+use cluster::control::{Answer, Message, OperatorRequest};
 use cluster::map::{Generation, LogIndex, NodeId, Setting};
 use commands::settings::Secret;
 
 use self::fake::{FakeNode, eventually};
 use super::handshake::forged::{self, Forgery};
-use super::hello::{Purpose, Refusal};
+use super::hello::{HandshakeRefusal, Purpose};
 use super::{chance, dialer, draw_number};
 
 const SOON: Duration = Duration::from_secs(5);
@@ -60,7 +60,7 @@ fn links_that_are_cut_are_made_again() {
             a.data_links() > before.0 && b.data_links() > before.1
         });
         let setting = Setting::MinBuckets(7 + round);
-        let answer = b.line.ask_and_wait(Ask::Set(setting), Duration::from_secs(5));
+        let answer = b.line.ask_and_wait(OperatorRequest::Set(setting), Duration::from_secs(5));
         assert_eq!(answer, Some(Answer::Done));
     }
 }
@@ -99,7 +99,8 @@ fn garbage_on_the_peer_port_closes_that_link_and_nothing_else() {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    let answer = b.line.ask_and_wait(Ask::Set(Setting::MinBuckets(9)), Duration::from_secs(5));
+    let answer =
+        b.line.ask_and_wait(OperatorRequest::Set(Setting::MinBuckets(9)), Duration::from_secs(5));
     assert_eq!(answer, Some(Answer::Done));
 }
 
@@ -147,12 +148,12 @@ fn a_node_that_leaves_hands_everything_on_and_the_last_one_just_goes() {
     let b = FakeNode::join("b", &a).expect("welcome");
     a.is_ready();
     b.is_ready();
-    a.line.ask(Ask::Leave, |_| {});
+    a.line.ask(OperatorRequest::Leave, |_| {});
     eventually("a has left", || a.gone() == Some(cluster::control::Gone::Left));
     eventually("b holds everything", || {
         b.map().is_some_and(|map| map.members().len() == 1 && map.loads()[0].primaries == 256)
     });
-    b.line.ask(Ask::Leave, |_| {});
+    b.line.ask(OperatorRequest::Leave, |_| {});
     eventually("b was the last", || b.gone() == Some(cluster::control::Gone::LeftAsTheLast));
 }
 
@@ -175,7 +176,8 @@ fn a_node_whose_slots_are_held_for_long_is_not_taken_for_dead() {
     let c = FakeNode::join("c", &a).expect("welcome");
     [&a, &b, &c].iter().for_each(|node| node.is_ready());
     eventually("three vote", || b.voters() == 3);
-    let set = |buckets| a.line.ask_and_wait(Ask::Set(Setting::MinBuckets(buckets)), SOON);
+    let set =
+        |buckets| a.line.ask_and_wait(OperatorRequest::Set(Setting::MinBuckets(buckets)), SOON);
     b.while_slots_are_held(|| {
         let until = Instant::now() + Duration::from_secs(3);
         for buckets in (7..).take_while(|_| Instant::now() < until) {
@@ -197,8 +199,10 @@ fn forge_refusals(port: u16) -> Arc<AtomicUsize> {
     let count = Arc::clone(&answered);
     thread::spawn(move || {
         let generation = Generation { counter: 1 << 60, founder: NodeId(3) };
-        let refusals =
-            [Refusal::NoMember(LogIndex(u64::MAX)), Refusal::OtherGeneration(generation)];
+        let refusals = [
+            HandshakeRefusal::NoMember(LogIndex(u64::MAX)),
+            HandshakeRefusal::OtherGeneration(generation),
+        ];
         for (mut stream, refusal) in
             listener.incoming().map_while(Result::ok).zip(refusals.iter().cycle())
         {

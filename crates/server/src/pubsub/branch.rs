@@ -7,7 +7,7 @@ use std::sync::Arc;
 use commands::Kind;
 
 use super::message::Body;
-use super::{Message, Outbox};
+use super::{Outbox, PublishedMessage};
 use crate::shared::Shared;
 
 /// Counts the messages received in a worker's mailbox. A connection does not receive messages published before
@@ -22,7 +22,7 @@ pub(crate) struct Branch {
     patterns: HashMap<Arc<[u8]>, Listeners>,
     shard_channels: HashMap<Arc<[u8]>, Listeners>,
     /// Messages received and not yet delivered.
-    inbox: VecDeque<Arc<Message>>,
+    inbox: VecDeque<Arc<PublishedMessage>>,
     /// The number of the next message to deliver.
     next: Number,
     pub outbox: Outbox,
@@ -86,12 +86,12 @@ impl Branch {
         each.collect()
     }
 
-    pub(crate) fn receive(&mut self, message: Arc<Message>) {
+    pub(crate) fn receive(&mut self, message: Arc<PublishedMessage>) {
         self.inbox.push_back(message);
     }
 
     /// Returns the next message to deliver, with its number.
-    pub(crate) fn next(&mut self) -> Option<(Arc<Message>, Number)> {
+    pub(crate) fn next(&mut self) -> Option<(Arc<PublishedMessage>, Number)> {
         let message = self.inbox.pop_front()?;
         let number = self.next;
         self.next += 1;
@@ -101,7 +101,7 @@ impl Branch {
     /// Returns the connections that get this message, each with the form that it gets.
     pub(crate) fn receivers<'a>(
         &'a self,
-        message: &'a Message,
+        message: &'a PublishedMessage,
         number: Number,
     ) -> impl Iterator<Item = (usize, &'a Body)> {
         self.listeners(message).flat_map(move |(listeners, body)| {
@@ -114,7 +114,7 @@ impl Branch {
     pub(crate) fn heard_by<'a>(
         &'a self,
         connection: usize,
-        message: &'a Message,
+        message: &'a PublishedMessage,
     ) -> impl Iterator<Item = &'a Body> {
         let all = self.listeners(message);
         all.filter(move |(listeners, _)| listeners.contains_key(&connection)).map(|(_, body)| body)
@@ -122,7 +122,7 @@ impl Branch {
 
     fn listeners<'a>(
         &'a self,
-        message: &'a Message,
+        message: &'a PublishedMessage,
     ) -> impl Iterator<Item = (&'a Listeners, &'a Body)> {
         let channels = match message.space.kind() {
             Kind::Channel | Kind::Pattern => &self.channels,

@@ -11,7 +11,7 @@ use super::exchange::Route;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Author(pub u64);
 
-pub(crate) struct Message {
+pub(crate) struct PublishedMessage {
     pub space: Space,
     pub channel: Box<[u8]>,
     /// For subscribers of the channel by its name.
@@ -24,8 +24,8 @@ pub(crate) struct Message {
 /// An encoded message without its first byte: only that byte differs between the two protocol versions.
 pub(crate) struct Body(Arc<Vec<u8>>);
 
-impl Message {
-    pub(super) fn new(post: Post<'_>, route: &Route, author: Option<Author>) -> Message {
+impl PublishedMessage {
+    pub(super) fn new(post: Post<'_>, route: &Route, author: Option<Author>) -> PublishedMessage {
         let Post { space, channel, payload } = post;
         let word: &[u8] = match space {
             Space::Global => b"message",
@@ -35,7 +35,7 @@ impl Message {
             let body = Body::new(&[b"pmessage", pattern, channel, payload]);
             (Arc::clone(pattern), body)
         });
-        Message {
+        PublishedMessage {
             space,
             channel: channel.into(),
             by_name: route.by_name.then(|| Body::new(&[word, channel, payload])),
@@ -47,7 +47,9 @@ impl Message {
     /// Returns its approximate size in memory.
     pub(crate) fn bytes(&self) -> usize {
         let bodies = self.by_name.iter().chain(self.by_pattern.iter().map(|(_, body)| body));
-        size_of::<Message>() + self.channel.len() + bodies.map(|body| body.0.len()).sum::<usize>()
+        size_of::<PublishedMessage>()
+            + self.channel.len()
+            + bodies.map(|body| body.0.len()).sum::<usize>()
     }
 }
 

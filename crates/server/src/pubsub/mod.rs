@@ -17,5 +17,5 @@ mod outbox; //   Messages in flight to the workers.
 pub(crate) use afar::{Afar, News, announce, introduce};
 pub(crate) use branch::Branch;
 pub(crate) use exchange::Exchange;
-pub(crate) use message::{Author, Message};
+pub(crate) use message::{Author, PublishedMessage};
 pub(crate) use outbox::Outbox;

@@ -8,12 +8,12 @@ use cluster::replication::Frame;
 use commands::settings::NotifyClasses;
 use commands::{Event, Post};
 
-use super::{Author, Exchange, Message};
+use super::{Author, Exchange, PublishedMessage};
 use crate::shared::Shared;
 
 pub(crate) struct Outbox {
     /// By worker, in the order of publication.
-    messages: Vec<Vec<Arc<Message>>>,
+    messages: Vec<Vec<Arc<PublishedMessage>>>,
     /// Messages for other nodes.
     afar: Vec<(Vec<Peer>, Vec<u8>)>,
     is_empty: bool,
@@ -51,7 +51,7 @@ impl Outbox {
         post: Post<'_>,
     ) -> usize {
         let Some(route) = exchange.route(post.space, post.channel) else { return 0 };
-        let message = Arc::new(Message::new(post, &route, author));
+        let message = Arc::new(PublishedMessage::new(post, &route, author));
         for (list, concerned) in self.messages.iter_mut().zip(&route.workers) {
             if *concerned {
                 list.push(Arc::clone(&message));
@@ -79,7 +79,7 @@ impl Outbox {
     }
 
     /// Returns the messages that wait here for one worker.
-    pub(crate) fn to_worker(&self, worker: usize) -> &[Arc<Message>] {
+    pub(crate) fn to_worker(&self, worker: usize) -> &[Arc<PublishedMessage>] {
         &self.messages[worker]
     }
 

@@ -5,7 +5,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use timers::{
-    DeadLetter, LATENESS_BOUNDS, Life, Page, Record, Refusal, Seen, Stats, TimerId,
+    DeadLetter, LATENESS_BOUNDS, Life, Page, Record, Seen, Stats, TimerId, TimerRefusal,
     json as timer_json,
 };
 
@@ -22,11 +22,11 @@ pub(super) fn failed(status: StatusCode, why: &str) -> Response {
     response
 }
 
-pub(super) fn refused(refusal: Refusal) -> Response {
+pub(super) fn refused(refusal: TimerRefusal) -> Response {
     let status = match refusal {
-        Refusal::NotReady | Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::Full => StatusCode::INSUFFICIENT_STORAGE,
-        Refusal::Unknown | Refusal::Unseen => StatusCode::GATEWAY_TIMEOUT,
+        TimerRefusal::NotReady | TimerRefusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        TimerRefusal::Full => StatusCode::INSUFFICIENT_STORAGE,
+        TimerRefusal::Unknown | TimerRefusal::Unseen => StatusCode::GATEWAY_TIMEOUT,
     };
     failed(status, &refusal.to_string())
 }

@@ -13,8 +13,8 @@ use cluster::map::{Map, Peer};
 use commands::settings::Secret;
 use parking_lot::{Mutex, RwLock};
 use timers::{
-    Action, AllowRules, Answer, Call, Epoch, Input, Member, Message, Moment, NodeId, Now, Parted,
-    RequestId, Settings, Stats, Timers, Wish,
+    Action, AllowRules, Call, Epoch, Input, Member, Message, Moment, Now, Parted, RequestId, Stats,
+    TimerAnswer, TimerSettings, Timers, Wish,
 };
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use super::keep;
 use crate::clock;
 use crate::data::boottime;
-use crate::peer::{ControlLine, LinkMaker, draw_number};
+use crate::peer::{ControlHandle, LinkMaker, draw_number};
 
 /// Maximum number of messages to one node that wait for its link. An excess message is lost, as when a link
 /// breaks: a sender that waits for an answer retries.
@@ -35,7 +35,7 @@ const MAP_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AT_HANDS_EVERY: Duration = Duration::from_millis(50);
 
 /// A message that waits for its link.
-pub(super) struct Waiting {
+pub(super) struct QueuedMessage {
     pub(super) since: Instant,
     pub(super) message: Message,
 }
@@ -57,7 +57,7 @@ pub(super) enum Work {
 pub(crate) struct Hub {
     me: Peer,
     /// Channel to the control thread: reports that this node may not leave yet, and client demand.
-    control: ControlLine,
+    control: ControlHandle,
     inner: Mutex<Inner>,
     pub(super) work: UnboundedSender<Work>,
     pub(super) rules: RwLock<AllowRules>,
@@ -70,10 +70,10 @@ pub(crate) struct Hub {
 struct Inner {
     core: Timers,
     /// Clients that wait for an answer.
-    waiting: BTreeMap<RequestId, oneshot::Sender<Answer>>,
+    waiting: BTreeMap<RequestId, oneshot::Sender<TimerAnswer>>,
     last_request: u64,
     /// Queues to the other nodes' links.
-    queues: BTreeMap<NodeId, Sender<Waiting>>,
+    queues: BTreeMap<timers::Peer, Sender<QueuedMessage>>,
     /// Time until which the thread sleeps, unless something wakes it.
     sleeps_until: Option<Moment>,
     /// The last map basis given to the core.
@@ -104,9 +104,9 @@ impl Hub {
         me: Peer,
         work: UnboundedSender<Work>,
         settings: &commands::settings::Settings,
-        control: ControlLine,
+        control: ControlHandle,
     ) -> Hub {
-        let core = Timers::new(node_id(me), draw_number(), now(), Settings::default());
+        let core = Timers::new(timer_peer(me), draw_number(), now(), TimerSettings::default());
         let inner = Inner {
             core,
             waiting: BTreeMap::new(),
@@ -139,7 +139,7 @@ impl Hub {
                 Action::Send { to, message } => {
                     if let Some(queue) = inner.queues.get(&to) {
                         // If the queue is full, the message is lost and requested again.
-                        let _ = queue.try_send(Waiting { since: Instant::now(), message });
+                        let _ = queue.try_send(QueuedMessage { since: Instant::now(), message });
                     }
                 }
                 Action::Answer { request, answer } => {
@@ -171,12 +171,12 @@ impl Hub {
     }
 
     /// Makes a request on behalf of a client.
-    pub(crate) async fn ask(&self, wish: Wish) -> Option<Answer> {
+    pub(crate) async fn ask(&self, wish: Wish) -> Option<TimerAnswer> {
         self.begin(wish).await.ok()
     }
 
     /// Begins a request like [`Hub::ask`], for a caller that does not wait for the answer here.
-    pub(crate) fn begin(&self, wish: Wish) -> oneshot::Receiver<Answer> {
+    pub(crate) fn begin(&self, wish: Wish) -> oneshot::Receiver<TimerAnswer> {
         let (answer, answered) = oneshot::channel();
         let mut inner = self.inner.lock();
         inner.last_request += 1;
@@ -241,7 +241,7 @@ impl Hub {
         inner.basis = map.basis().0;
         self.rules.write().set_own(own_ports(map));
         let member = |member: &cluster::map::Member| Member {
-            id: node_id(member.peer()),
+            id: timer_peer(member.peer()),
             name: member.name.clone(),
             weight: member.weight,
         };
@@ -270,11 +270,11 @@ impl Hub {
         self.do_later(Work::Accepted(peer, stream));
     }
 
-    pub(super) fn set_queue(&self, to: NodeId, queue: Sender<Waiting>) {
+    pub(super) fn set_queue(&self, to: timers::Peer, queue: Sender<QueuedMessage>) {
         self.inner.lock().queues.insert(to, queue);
     }
 
-    pub(super) fn keep_queues(&self, to: &[NodeId]) {
+    pub(super) fn keep_queues(&self, to: &[timers::Peer]) {
         self.inner.lock().queues.retain(|node, _| to.contains(node));
     }
 
@@ -311,8 +311,8 @@ fn note_parting(inner: &mut Inner, map: &Map) {
     (inner.members, inner.beginnings) = (map.members().len(), beginnings);
 }
 
-pub(super) fn node_id(peer: Peer) -> NodeId {
-    NodeId { id: peer.id.0, boot: peer.boot.0 }
+pub(super) fn timer_peer(peer: Peer) -> timers::Peer {
+    timers::Peer { id: peer.id.0, boot: peer.boot.0 }
 }
 
 /// Returns the addresses on which the nodes of the cluster listen. A node known by a name may have any address.

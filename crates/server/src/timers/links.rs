@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 
-use super::hub::{Hub, QUEUE_MAX, Waiting, node_id};
+use super::hub::{Hub, QUEUE_MAX, QueuedMessage, timer_peer};
 use crate::peer::LinkMaker;
 
 /// Maximum size of a frame. The largest message is a page of a fill: a mebibyte of client data and its
@@ -28,7 +28,7 @@ const AGAIN_MIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub(super) struct Links {
+pub(super) struct TimerLinks {
     maker: Option<LinkMaker>,
     others: Vec<Peer>,
     /// A task for each link that this node opens.
@@ -36,7 +36,7 @@ pub(super) struct Links {
     incoming: BTreeMap<Peer, JoinHandle<()>>,
 }
 
-impl Links {
+impl TimerLinks {
     pub(super) fn set_maker(&mut self, hub: &Arc<Hub>, maker: LinkMaker) {
         self.maker = Some(maker);
         self.make(hub);
@@ -44,7 +44,7 @@ impl Links {
 
     /// Keeps links to exactly these peers.
     pub(super) fn follow(&mut self, hub: &Arc<Hub>, others: Vec<Peer>) {
-        let nodes: Vec<_> = others.iter().copied().map(node_id).collect();
+        let nodes: Vec<_> = others.iter().copied().map(timer_peer).collect();
         hub.keep_queues(&nodes);
         for links in [&mut self.outgoing, &mut self.incoming] {
             links.retain(|peer, task| {
@@ -64,7 +64,7 @@ impl Links {
         for peer in &self.others {
             if !self.outgoing.contains_key(peer) {
                 let (queue, messages) = mpsc::channel(QUEUE_MAX);
-                hub.set_queue(node_id(*peer), queue);
+                hub.set_queue(timer_peer(*peer), queue);
                 let task = tokio::spawn(keep_link(maker.clone(), *peer, messages));
                 self.outgoing.insert(*peer, task);
             }
@@ -91,7 +91,7 @@ fn adopt(stream: std::net::TcpStream) -> io::Result<TcpStream> {
 }
 
 /// Keeps a link open, reopening it as needed, and sends the queued messages.
-async fn keep_link(maker: LinkMaker, peer: Peer, mut messages: Receiver<Waiting>) {
+async fn keep_link(maker: LinkMaker, peer: Peer, mut messages: Receiver<QueuedMessage>) {
     let mut wait = AGAIN_MIN;
     loop {
         let (dial, to) = (maker.clone(), peer);
@@ -109,7 +109,7 @@ async fn keep_link(maker: LinkMaker, peer: Peer, mut messages: Receiver<Waiting>
     }
 }
 
-async fn write_link(stream: &TcpStream, messages: &mut Receiver<Waiting>) -> io::Result<()> {
+async fn write_link(stream: &TcpStream, messages: &mut Receiver<QueuedMessage>) -> io::Result<()> {
     let mut batch = Vec::new();
     loop {
         // 1) Wait for something to send, or for the other end to close.
@@ -139,7 +139,7 @@ async fn write_link(stream: &TcpStream, messages: &mut Receiver<Waiting>) -> io:
 
 /// Adds a message to the batch unless it has waited too long for its link. A requester that still wants an
 /// answer retries, and one that has given up must not be served a minute later.
-fn put_if_fresh(waiting: &Waiting, batch: &mut Vec<u8>) {
+fn put_if_fresh(waiting: &QueuedMessage, batch: &mut Vec<u8>) {
     if waiting.since.elapsed() < STALE_AFTER {
         put(&waiting.message, batch);
     }
@@ -166,7 +166,7 @@ async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
 
 /// Reads until the link ends or sends an invalid message.
 async fn read_link(hub: &Hub, peer: Peer, stream: TcpStream) -> io::Result<()> {
-    let from = node_id(peer);
+    let from = timer_peer(peer);
     let mut bytes: Vec<u8> = Vec::new();
     loop {
         stream.readable().await?;

@@ -20,6 +20,6 @@ pub(crate) use hub::Hub;
 pub(crate) use judge::judge_now;
 pub(crate) use keep::{CARRIED, Carried};
 pub(crate) use metrics::prometheus;
-pub(crate) use question::{Question, Resume};
+pub(crate) use question::{PendingAnswer, Resume};
 pub(crate) use routes::routes;
 pub(crate) use service::{Service, prepare};

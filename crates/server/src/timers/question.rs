@@ -7,22 +7,22 @@ use std::future::Future;
 use std::sync::Arc;
 use std::task::Wake;
 
-use timers::{Answer, Refusal};
+use timers::{TimerAnswer, TimerRefusal};
 use tokio::sync::oneshot::Receiver;
 
 use crate::mailbox::{Mail, Mailbox};
 
-pub(crate) struct Question(pub Receiver<Answer>);
+pub(crate) struct PendingAnswer(pub Receiver<TimerAnswer>);
 
-impl Question {
+impl PendingAnswer {
     /// Returns the answer if it is there. Otherwise `waker` is called when it arrives.
-    pub(crate) fn answer(self, waker: &Waker) -> Result<Answer, Question> {
-        let Question(mut receiver) = self;
+    pub(crate) fn answer(self, waker: &Waker) -> Result<TimerAnswer, PendingAnswer> {
+        let PendingAnswer(mut receiver) = self;
         match Pin::new(&mut receiver).poll(&mut Context::from_waker(waker)) {
             Poll::Ready(Ok(answer)) => Ok(answer),
             // The node stops. Other nodes may have begun to carry the request out.
-            Poll::Ready(Err(_)) => Ok(Answer::Refused(Refusal::Unknown)),
-            Poll::Pending => Err(Question(receiver)),
+            Poll::Ready(Err(_)) => Ok(TimerAnswer::Refused(TimerRefusal::Unknown)),
+            Poll::Pending => Err(PendingAnswer(receiver)),
         }
     }
 }

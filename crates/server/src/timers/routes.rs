@@ -10,7 +10,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::Response;
 use axum::routing::{get, post, put};
-use timers::{Answer, BODY_BYTES_MAX, Callback, ReplicationFactor, Sight, TimerId, Wish, json};
+use timers::{
+    BODY_BYTES_MAX, Callback, ReplicationFactor, Sight, TimerAnswer, TimerId, Wish, json,
+};
 
 use super::hub::Hub;
 use super::{answers, judge};
@@ -83,14 +85,14 @@ async fn delete(State(hub): State<Shared>, Named(id): Named, headers: HeaderMap)
 async fn change_answered(hub: &Hub, wish: Wish, headers: &HeaderMap) -> Response {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     match hub.ask(wish).await {
-        Some(Answer::Done(id)) => answers::done(id, host),
+        Some(TimerAnswer::Done(id)) => answers::done(id, host),
         other => unexpected(other.as_ref()),
     }
 }
 
 async fn see(State(hub): State<Shared>, Named(id): Named) -> Response {
     match hub.ask(Wish::See(Sight::Timer(id))).await {
-        Some(Answer::Timer(found)) => match found.as_deref().and_then(answers::timer) {
+        Some(TimerAnswer::Timer(found)) => match found.as_deref().and_then(answers::timer) {
             Some(timer) => answers::shown(StatusCode::OK, &timer),
             None => answers::failed(StatusCode::NOT_FOUND, "there is no such timer"),
         },
@@ -104,28 +106,28 @@ async fn list(State(hub): State<Shared>, uri: Uri) -> Response {
         Err(why) => return answers::failed(StatusCode::BAD_REQUEST, why),
     };
     match hub.ask(Wish::See(Sight::Page { after, limit })).await {
-        Some(Answer::Page(seen)) => answers::page(&seen),
+        Some(TimerAnswer::Page(seen)) => answers::page(&seen),
         other => unexpected(other.as_ref()),
     }
 }
 
 async fn stats(State(hub): State<Shared>) -> Response {
     match hub.ask(Wish::See(Sight::Stats)).await {
-        Some(Answer::Stats(seen)) => answers::stats(&seen),
+        Some(TimerAnswer::Stats(seen)) => answers::stats(&seen),
         other => unexpected(other.as_ref()),
     }
 }
 
 async fn dead(State(hub): State<Shared>) -> Response {
     match hub.ask(Wish::See(Sight::Dead)).await {
-        Some(Answer::Dead(seen)) => answers::dead(&seen),
+        Some(TimerAnswer::Dead(seen)) => answers::dead(&seen),
         other => unexpected(other.as_ref()),
     }
 }
 
-fn unexpected(answer: Option<&Answer>) -> Response {
+fn unexpected(answer: Option<&TimerAnswer>) -> Response {
     match answer {
-        Some(Answer::Refused(refusal)) => answers::refused(*refusal),
+        Some(TimerAnswer::Refused(refusal)) => answers::refused(*refusal),
         Some(_) | None => answers::failed(StatusCode::SERVICE_UNAVAILABLE, "this node is stopping"),
     }
 }

@@ -15,8 +15,8 @@ use tokio::time::timeout;
 use super::callbacks::Caller;
 use super::hub::{Hub, Work};
 use super::keep::{self, Carried};
-use super::links::Links;
-use crate::peer::ControlLine;
+use super::links::TimerLinks;
+use crate::peer::ControlHandle;
 
 /// Maximum number of work items handled between two checks of the time.
 const WORK_AT_ONCE: usize = 64;
@@ -28,7 +28,7 @@ pub(crate) struct Service {
 }
 
 /// A service that does not run yet, so that its hub can be given to others first.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedTimers {
     pub hub: Arc<Hub>,
     work: UnboundedReceiver<Work>,
     runtime: tokio::runtime::Runtime,
@@ -39,23 +39,23 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare(
     me: Peer,
     settings: &Settings,
-    control: ControlLine,
+    control: ControlHandle,
     carried: Option<&Carried>,
-) -> io::Result<Prepared> {
+) -> io::Result<PreparedTimers> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (sender, work) = mpsc::unbounded_channel();
     let hub = Arc::new(Hub::new(me, sender, settings, control));
     keep::load(&hub);
     keep::take_carried(&hub, carried);
-    Ok(Prepared { hub, work, runtime })
+    Ok(PreparedTimers { hub, work, runtime })
 }
 
-impl Prepared {
+impl PreparedTimers {
     /// Starts the thread. `client_addr` is where this node's own commands are run.
     pub(crate) fn start(self, client_addr: SocketAddr) -> io::Result<Service> {
-        let Prepared { hub, work, runtime } = self;
+        let PreparedTimers { hub, work, runtime } = self;
         let caller = Caller::new(Arc::clone(&hub), client_addr);
-        let worker = Worker { hub: Arc::clone(&hub), work, caller, links: Links::default() };
+        let worker = Worker { hub: Arc::clone(&hub), work, caller, links: TimerLinks::default() };
         let run = move || {
             runtime.block_on(worker.run());
             // Do not wait for a link that is being opened.
@@ -97,7 +97,7 @@ struct Worker {
     hub: Arc<Hub>,
     work: UnboundedReceiver<Work>,
     caller: Caller,
-    links: Links,
+    links: TimerLinks,
 }
 
 impl Worker {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use commands::{Args, Spec, shown_args};
 use parking_lot::Mutex;
 
-use crate::clients::Place;
+use crate::clients::ConnectionRef;
 
 #[derive(Default)]
 pub(crate) struct Monitors {
@@ -20,7 +20,7 @@ pub(crate) struct Monitors {
 #[derive(Clone, Copy)]
 pub(crate) struct Monitor {
     pub id: u64,
-    pub place: Place,
+    pub place: ConnectionRef,
 }
 
 impl Monitors {

@@ -7,7 +7,7 @@ use commands::settings::Settings;
 use commands::{Args, OwnedArgs, SlowCommand, Spec, shown_args};
 use parking_lot::Mutex;
 
-use crate::clients::ClientCard;
+use crate::clients::ClientInfo;
 use crate::clock;
 
 /// Maximum number of arguments kept of a command, and of bytes of each: an entry stays small whatever was sent.
@@ -28,7 +28,7 @@ struct Entries {
 pub(crate) struct Slow<'a> {
     pub spec: &'static Spec,
     pub args: Args<'a>,
-    pub card: &'a ClientCard,
+    pub card: &'a ClientInfo,
     pub client_name: &'a [u8],
 }
 

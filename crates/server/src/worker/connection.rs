@@ -13,8 +13,8 @@ use store::UnixMillis;
 use super::unread::Unread;
 use super::waiting::Waiting;
 use crate::accept::Accepted;
-use crate::clients::{ClientCard, Place, TurnEnd};
-use crate::timers::Question;
+use crate::clients::{ClientInfo, ConnectionRef, TurnEnd};
+use crate::timers::PendingAnswer;
 use crate::wait_until::WaitUntil;
 
 /// Number of unread reply bytes from which on a client is not served further until it reads.
@@ -40,7 +40,7 @@ pub(crate) struct Connection {
     /// The last command of the current turn.
     pub last_command: CommandId,
     /// The facts about the connection that other threads may read.
-    pub card: Arc<ClientCard>,
+    pub card: Arc<ClientInfo>,
     /// True if the client has published, and may have to wait for the delivering workers.
     pub spoke: bool,
     /// True if it got messages in this round that are not sent yet.
@@ -50,7 +50,7 @@ pub(crate) struct Connection {
     /// The time since which the current request has waited for a handover.
     pub parked_since: Option<Instant>,
     /// Its question to the timers; its command waits for the answer.
-    pub question: Option<Question>,
+    pub question: Option<PendingAnswer>,
     /// Slots it has written, for WAIT.
     pub written: WrittenSlots,
     /// The deadline of its WAIT.
@@ -61,8 +61,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(accepted: Accepted, place: Place, now: UnixMillis) -> Connection {
-        let mut card = ClientCard::new(accepted.id, place, accepted.address, now);
+    pub(crate) fn new(accepted: Accepted, place: ConnectionRef, now: UnixMillis) -> Connection {
+        let mut card = ClientInfo::new(accepted.id, place, accepted.address, now);
         card.descriptor = i64::from(accepted.stream.as_raw_fd());
         if let Ok(local) = accepted.stream.local_addr() {
             card.local_address = local;

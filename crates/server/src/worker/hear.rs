@@ -5,7 +5,7 @@ use resp::Output;
 
 use super::Worker;
 use super::connection::Connection;
-use crate::pubsub::{Author, Message};
+use crate::pubsub::{Author, PublishedMessage};
 
 /// Maximum number of messages copied to connections in one round; the rest waits until other work had its turn.
 const DELIVERIES_MAX: usize = 16 * 1024;
@@ -33,7 +33,12 @@ impl Worker<'_> {
 
     /// Appends a message to the output of all its subscribers, and adds them to `heard`, each once.
     /// Returns the number of deliveries.
-    fn deliver(&mut self, message: &Message, number: u64, heard: &mut Vec<usize>) -> usize {
+    fn deliver(
+        &mut self,
+        message: &PublishedMessage,
+        number: u64,
+        heard: &mut Vec<usize>,
+    ) -> usize {
         let mut deliveries = 0;
         let mut full: Vec<usize> = Vec::new();
         for (index, body) in self.branch.receivers(message, number) {

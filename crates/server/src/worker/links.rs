@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::thread;
 
-use cluster::data::{Intake, Order, Taken};
+use cluster::data::{FrameOutcome, Intake, Order};
 use cluster::map::Peer;
 use cluster::replication::{BackFrame, BadFrame, Frame, LinkId, first_answer};
 use mio::net::TcpStream;
@@ -53,7 +53,7 @@ enum End {
 }
 
 /// The connection is broken and must be closed.
-struct Broken;
+struct BrokenConnection;
 
 /// Returns the link that a token belongs to.
 pub(super) fn link_of(token: usize) -> LinkId {
@@ -109,12 +109,12 @@ impl Worker<'_> {
         }
     }
 
-    fn read_answers(&mut self, place: usize) -> Result<(), Broken> {
+    fn read_answers(&mut self, place: usize) -> Result<(), BrokenConnection> {
         let shared = self.shared;
         let answers = &mut self.answers[place];
         let Answers { stream, unread, .. } = answers;
         let end = read_all(stream, unread, &mut self.buffer, usize::MAX)?;
-        let link = shared.data.links.get(answers.id).ok_or(Broken)?;
+        let link = shared.data.links.get(answers.id).ok_or(BrokenConnection)?;
         let mut at = 0;
         let mut acked = false;
         while let Some((answer, length)) = first_answer(&answers.unread[at..]).map_err(broken)? {
@@ -132,8 +132,8 @@ impl Worker<'_> {
                     shared.data.refused(slot, reign);
                 }
                 BackFrame::FillRefused { fill } => shared.data.order(Order::FillRefused { fill }),
-                BackFrame::Kept { fill, slot, position } => {
-                    shared.data.order(Order::Kept { fill, slot, position });
+                BackFrame::StaleCopy { fill, slot, position } => {
+                    shared.data.order(Order::StaleCopy { fill, slot, position });
                 }
             }
         }
@@ -142,7 +142,7 @@ impl Worker<'_> {
             shared.data.order_if_moving(Order::Acked);
             self.wake_holders();
         }
-        if end == End::Closed { Err(Broken) } else { Ok(()) }
+        if end == End::Closed { Err(BrokenConnection) } else { Ok(()) }
     }
 
     /// Returns whether an incoming stream is to be tried again.
@@ -177,13 +177,13 @@ impl Worker<'_> {
                     self.intakes_again.push(index);
                 }
             }
-            Err(Broken) => {
+            Err(BrokenConnection) => {
                 let _ = self.poll.registry().deregister(&mut incoming.stream);
             }
         }
     }
 
-    fn take_in(&mut self, incoming: &mut Incoming) -> Result<(), Broken> {
+    fn take_in(&mut self, incoming: &mut Incoming) -> Result<(), BrokenConnection> {
         // The limit grows with the unread bytes: a whole frame must fit, however large it is.
         let max = if incoming.waits { TURN_BYTES } else { incoming.unread.len() + TURN_BYTES };
         let Incoming { stream, unread, .. } = incoming;
@@ -192,7 +192,7 @@ impl Worker<'_> {
         let intake = Arc::clone(&incoming.intake);
         let mut intake = intake.lock();
         if intake.connection != incoming.connection {
-            return Err(Broken); // There is a newer connection.
+            return Err(BrokenConnection); // There is a newer connection.
         }
         incoming.waits = false;
         let mut at = 0;
@@ -209,10 +209,10 @@ impl Worker<'_> {
             let taken = intake.take(number, &frame, &mut surface);
             drop(surface);
             match taken {
-                Taken::Done => {}
-                Taken::News(bytes) => self.hear_from_afar(incoming.peer, &bytes),
-                Taken::Garbled => return Err(Broken),
-                Taken::NotYet => {
+                FrameOutcome::Done => {}
+                FrameOutcome::News(bytes) => self.hear_from_afar(incoming.peer, &bytes),
+                FrameOutcome::Garbled => return Err(BrokenConnection),
+                FrameOutcome::NotYet => {
                     incoming.waits = true;
                     break;
                 }
@@ -232,12 +232,12 @@ impl Worker<'_> {
             // for this core.
             thread::yield_now();
         }
-        if end == End::Closed { Err(Broken) } else { Ok(()) }
+        if end == End::Closed { Err(BrokenConnection) } else { Ok(()) }
     }
 }
 
-fn broken(_: BadFrame) -> Broken {
-    Broken
+fn broken(_: BadFrame) -> BrokenConnection {
+    BrokenConnection
 }
 
 /// Reads from the socket until it is empty or there are about `max` unread bytes.
@@ -246,7 +246,7 @@ fn read_all(
     unread: &mut Vec<u8>,
     buffer: &mut [u8],
     max: usize,
-) -> Result<End, Broken> {
+) -> Result<End, BrokenConnection> {
     while unread.len() < max {
         match stream.read(buffer) {
             Ok(0) => return Ok(End::Closed),
@@ -258,19 +258,19 @@ fn read_all(
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(End::Drained),
-            Err(_) => return Err(Broken),
+            Err(_) => return Err(BrokenConnection),
         }
     }
     Ok(End::More)
 }
 
-fn write_back(incoming: &mut Incoming) -> Result<(), Broken> {
+fn write_back(incoming: &mut Incoming) -> Result<(), BrokenConnection> {
     while !incoming.back.is_empty() {
         match incoming.stream.write(&incoming.back) {
             Ok(count) => drop(incoming.back.drain(..count)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(_) => return Err(Broken),
+            Err(_) => return Err(BrokenConnection),
         }
     }
     Ok(())

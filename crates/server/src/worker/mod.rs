@@ -32,7 +32,7 @@ use std::time::Duration;
 use cluster::map::{Ack, NodeId};
 use cluster::serving::EffectLog;
 use commands::settings::Settings;
-use commands::{Outcome, PauseScope, Surroundings};
+use commands::{CommandEnv, Outcome, PauseScope};
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -46,7 +46,7 @@ use self::links::{Answers, Incoming};
 use self::round::Region;
 use self::waiting::WaitList;
 use crate::accept::{Accepted, configure};
-use crate::clients::Place;
+use crate::clients::ConnectionRef;
 use crate::clock;
 use crate::data::Later;
 use crate::evictor::Evictor;
@@ -123,7 +123,7 @@ pub(crate) struct Worker<'s> {
     spans: Vec<Span>,
     /// Connections whose turn is over and whose replies are to be sent.
     answered: Vec<usize>,
-    around: Surroundings,
+    around: CommandEnv,
     /// The settings at the beginning of this round.
     settings: Arc<Settings>,
     evictor: Evictor,
@@ -359,7 +359,7 @@ impl<'s> Worker<'s> {
     fn adopt(&mut self, accepted: Accepted) {
         let entry = self.connections.vacant_entry();
         let token = Token(entry.key());
-        let place = Place { worker: self.number, index: entry.key() };
+        let place = ConnectionRef { worker: self.number, index: entry.key() };
         let mut connection = Connection::new(accepted, place, clock::now());
         connection.session.authenticated = !self.around.password_required;
         let interest = Interest::READABLE | Interest::WRITABLE;

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use cluster::control::{Answer as ControlAnswer, Effect, Gone, MapChanged};
+use cluster::control::{Action, Answer as ControlAnswer, Gone, MapChanged};
 use cluster::data::Order;
 use cluster::map::{NodeId, Peer};
 
@@ -14,7 +14,7 @@ use super::world::{Event, World, ms, tell};
 #[derive(Default)]
 pub(super) struct Applier {
     /// Effects of the control plane that are not applied yet.
-    waiting: VecDeque<Effect>,
+    waiting: VecDeque<Action>,
     /// True if a long command holds the slots' locks.
     is_blocked: bool,
 }
@@ -27,16 +27,16 @@ impl Applier {
 
 impl World {
     /// Applies an effect, or queues it behind those that wait for the locks.
-    pub(super) fn apply_in_turn(&mut self, id: NodeId, effect: Effect) {
+    pub(super) fn apply_in_turn(&mut self, id: NodeId, action: Action) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        if matches!(effect, Effect::Gone(_)) {
+        if matches!(action, Action::Gone(_)) {
             // The control thread ends the lease itself.
             node.lease_until = Duration::ZERO;
         }
         if node.applier.is_blocked {
-            node.applier.waiting.push_back(effect);
+            node.applier.waiting.push_back(action);
         } else {
-            self.apply(id, effect);
+            self.apply(id, action);
         }
     }
 
@@ -59,54 +59,54 @@ impl World {
         node.applier.is_blocked = false;
         let clock = node.clock.at(self.now);
         node.plane.now.set(clock);
-        while let Some(effect) = self.next_to_apply(of) {
-            self.apply(of.id, effect);
+        while let Some(action) = self.next_to_apply(of) {
+            self.apply(of.id, action);
         }
         self.after(of.id);
     }
 
     /// Returns the next waiting effect; `None` as well if the process has ended.
-    fn next_to_apply(&mut self, of: Peer) -> Option<Effect> {
+    fn next_to_apply(&mut self, of: Peer) -> Option<Action> {
         self.nodes.get_mut(&of.id).filter(|node| node.me == of)?.applier.waiting.pop_front()
     }
 
     /// Carries out an effect that concerns the slots.
-    pub(super) fn apply(&mut self, id: NodeId, effect: Effect) {
+    pub(super) fn apply(&mut self, id: NodeId, action: Action) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        match effect {
-            Effect::Persist(_) | Effect::Send { .. } => unreachable!("carried out at once"),
-            Effect::MapChanged(changed) => self.follow(id, &changed),
-            Effect::Lease { until } => node.lease_until = until,
-            Effect::StartFill { attempt, bucket, taker } => {
+        match action {
+            Action::Persist(_) | Action::Send { .. } => unreachable!("carried out at once"),
+            Action::MapChanged(changed) => self.follow(id, &changed),
+            Action::Lease { until } => node.lease_until = until,
+            Action::StartFill { attempt, bucket, taker } => {
                 tell!(self, "{id} fills {bucket} to {taker}");
                 self.order(id, Order::Fill { attempt, bucket, taker });
             }
-            Effect::CancelFill { attempt } => self.order(id, Order::Cancel { attempt }),
-            Effect::Pause { bucket, epoch, .. } => {
+            Action::CancelFill { attempt } => self.order(id, Order::Cancel { attempt }),
+            Action::Pause { bucket, epoch, .. } => {
                 self.hands_over = Some(id);
                 self.order(id, Order::Pause { bucket, epoch });
             }
-            Effect::TakeOver { bucket, .. } => self.order(id, Order::TakeOver { bucket }),
-            Effect::Beat { from, left } => {
+            Action::TakeOver { bucket, .. } => self.order(id, Order::TakeOver { bucket }),
+            Action::Beat { from, left } => {
                 if left == 0 {
                     let now = node.plane.now.get();
                     node.plane.heard.borrow_mut().insert(from, now);
                 }
             }
-            Effect::Serving { .. } | Effect::Decided(_) | Effect::Skew(_) => {}
-            Effect::Yield { to } => {
+            Action::Serving { .. } | Action::Decided(_) | Action::Skew(_) => {}
+            Action::Yield { to } => {
                 tell!(self, "{id} yields to {to:?}");
                 self.begin_to_yield(id);
             }
-            Effect::Bring { buckets } => {
+            Action::Bring { buckets } => {
                 tell!(self, "{id} brings what it has of {buckets:?}");
                 self.begin_to_bring(id, buckets);
             }
-            Effect::Answer { id, answer: ControlAnswer::Join(answer) } => {
+            Action::Answer { id, answer: ControlAnswer::Join(answer) } => {
                 self.on_join_answer(id, answer);
             }
-            Effect::Answer { .. } => {}
-            Effect::Gone(gone) => {
+            Action::Answer { .. } => {}
+            Action::Gone(gone) => {
                 tell!(self, "{id} is gone: {gone:?}");
                 if self.sabotage == Some(Sabotage::MergeAfterDeath) && gone == Gone::Outcast {
                     self.merge_after_death(id);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cluster::control::MapChanged;
 use cluster::data::Plane;
-use cluster::map::{Change, DropReason, Generation, LogIndex, Map, NodeId, Outcome, Source};
+use cluster::map::{Change, ChangeOutcome, DropReason, Generation, LogIndex, Map, NodeId, Source};
 use placement::Slot;
 use store::digest_of;
 
@@ -88,7 +88,7 @@ impl Checkers {
             };
             let member = changed.map.member(*node).map(cluster::map::Member::peer);
             let node = nodes.get(node).filter(|it| Some(it.me) == member);
-            let (Some(node), Outcome::Applied) = (node, outcome) else { continue };
+            let (Some(node), ChangeOutcome::Applied) = (node, outcome) else { continue };
             let inside = |written: &&Written| {
                 let slot = written.slot.number();
                 bucket.slots().contains(&slot) && !self.lost.contains(&slot)
@@ -235,7 +235,7 @@ fn keeps_copies(before: &Map, changed: &MapChanged) -> Result<(), String> {
         };
         let held = before.bucket(*bucket).is_some_and(|it| it.holders.contains(node));
         let after = changed.map.bucket(*bucket).map_or(0, |it| it.holders.len());
-        if held && *outcome == Outcome::Applied && after < wanted {
+        if held && *outcome == ChangeOutcome::Applied && after < wanted {
             return Err(format!(
                 "{bucket} has {after} copies after {node} was dropped for balance"
             ));

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cluster::consensus::Saved;
-use cluster::control::Ask;
+use cluster::control::OperatorRequest;
 use cluster::map::{NodeId, Peer, Setting};
 use placement::{Hashmask, Mask};
 
@@ -116,18 +116,22 @@ impl Faults {
             0..=3 => self.join(world),
             4 if world.nodes.len() > 2 && self.spares(world, &[some]) => {
                 let is_back_soon = self.is_rich && self.rng.below(3) == 0;
-                let ask = if is_back_soon { Ask::LeaveFor(AWAY_FOR) } else { Ask::Leave };
+                let ask = if is_back_soon {
+                    OperatorRequest::LeaveFor(AWAY_FOR)
+                } else {
+                    OperatorRequest::Leave
+                };
                 tell!(world, "-- {some} is to go: {ask:?}");
                 world.ask(some, ask);
             }
             5 => self.split(world, some),
             6 => {
                 let lease = ms(400 + self.rng.below(1200));
-                world.ask(some, Ask::Set(Setting::Lease(lease)));
+                world.ask(some, OperatorRequest::Set(Setting::Lease(lease)));
             }
             _ => {
                 let backups = [0, 1, 1, 1, 2, 2][self.rng.below(6) as usize];
-                world.ask(some, Ask::Set(Setting::Backups(backups)));
+                world.ask(some, OperatorRequest::Set(Setting::Backups(backups)));
             }
         }
     }
@@ -139,7 +143,7 @@ impl Faults {
         let large: Vec<Hashmask> = large.filter(|it| it.mask() == Mask::M000F).collect();
         if let Some(bucket) = self.rng.choose(&large).filter(|_| large.len() > 12) {
             tell!(world, "-- {bucket} is split");
-            world.ask(some, Ask::Split(Some(*bucket)));
+            world.ask(some, OperatorRequest::Split(Some(*bucket)));
         }
     }
 

@@ -54,14 +54,14 @@ fn applied(value: Option<&str>, op: &Op) -> (Option<String>, Answer) {
 const STATES_MAX: usize = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum Admission {
     Linear,
     Not,
     /// The search took too long.
     Unknown,
 }
 
-pub(super) fn judge(calls: &[Call]) -> Verdict {
+pub(super) fn judge(calls: &[Call]) -> Admission {
     let mut calls: Vec<&Call> = calls.iter().collect();
     calls.sort_by_key(|call| call.called);
     // An unanswered read proves nothing and changes nothing.
@@ -87,16 +87,16 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn run(&mut self) -> Verdict {
+    fn run(&mut self) -> Admission {
         let mut stack = vec![(Done::default(), None::<String>)];
         while let Some((done, value)) = stack.pop() {
             let open: Vec<usize> =
                 (0..self.calls.len()).filter(|place| !is_done(&done, *place)).collect();
             if open.iter().all(|place| self.calls[*place].answered.is_none()) {
-                return Verdict::Linear;
+                return Admission::Linear;
             }
             if self.seen.len() > STATES_MAX {
-                return Verdict::Unknown;
+                return Admission::Unknown;
             }
             for place in self.candidates(&open).into_iter().rev() {
                 let call = self.calls[place];
@@ -110,7 +110,7 @@ impl Search<'_> {
                 }
             }
         }
-        Verdict::Not
+        Admission::Not
     }
 
     /// Returns the calls that may come next: those made before the first answer that is still to be
@@ -143,32 +143,32 @@ mod tests {
 
     #[test]
     fn what_came_before_is_seen_after() {
-        assert_eq!(judge(&[set("a", 1, Some(2)), get(Some("a"), 3, 4)]), Verdict::Linear);
-        assert_eq!(judge(&[set("a", 1, Some(2)), get(None, 3, 4)]), Verdict::Not);
+        assert_eq!(judge(&[set("a", 1, Some(2)), get(Some("a"), 3, 4)]), Admission::Linear);
+        assert_eq!(judge(&[set("a", 1, Some(2)), get(None, 3, 4)]), Admission::Not);
     }
 
     #[test]
     fn what_overlaps_may_come_either_way_but_not_both_ways() {
         let either = [set("a", 1, Some(9)), get(None, 2, 3), get(Some("a"), 4, 5)];
-        assert_eq!(judge(&either), Verdict::Linear);
+        assert_eq!(judge(&either), Admission::Linear);
         let back = [set("a", 1, Some(9)), get(Some("a"), 2, 3), get(None, 4, 5)];
-        assert_eq!(judge(&back), Verdict::Not, "a value that was seen does not go away");
+        assert_eq!(judge(&back), Admission::Not, "a value that was seen does not go away");
     }
 
     #[test]
     fn what_was_never_answered_may_have_happened_late_or_never() {
         let late = [set("a", 1, None), get(None, 2, 3), get(Some("a"), 4, 5)];
-        assert_eq!(judge(&late), Verdict::Linear);
-        assert_eq!(judge(&[set("a", 1, None), get(None, 2, 3)]), Verdict::Linear);
+        assert_eq!(judge(&late), Admission::Linear);
+        assert_eq!(judge(&[set("a", 1, None), get(None, 2, 3)]), Admission::Linear);
         let gone = [set("a", 1, None), get(Some("a"), 2, 3), get(None, 4, 5)];
-        assert_eq!(judge(&gone), Verdict::Not);
+        assert_eq!(judge(&gone), Admission::Not);
     }
 
     #[test]
     fn a_counter_counts_every_answer_once() {
         let incr = |n, called, at| call(Op::Incr, called, Some((at, Answer::Count(n))));
-        assert_eq!(judge(&[incr(1, 1, 5), incr(2, 2, 6), incr(3, 3, 7)]), Verdict::Linear);
-        assert_eq!(judge(&[incr(1, 1, 5), incr(1, 2, 6)]), Verdict::Not);
-        assert_eq!(judge(&[incr(2, 1, 2), incr(1, 3, 4)]), Verdict::Not);
+        assert_eq!(judge(&[incr(1, 1, 5), incr(2, 2, 6), incr(3, 3, 7)]), Admission::Linear);
+        assert_eq!(judge(&[incr(1, 1, 5), incr(1, 2, 6)]), Admission::Not);
+        assert_eq!(judge(&[incr(2, 1, 2), incr(1, 3, 4)]), Admission::Not);
     }
 }

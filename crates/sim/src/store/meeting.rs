@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cluster::control::Input;
 use cluster::data::Plane;
-use cluster::map::{Generation, NodeId, Settings};
+use cluster::map::{ClusterSettings, Generation, NodeId};
 use cluster::serving::ServingPlane;
 use placement::Slot;
 use store::Version;
@@ -74,7 +74,7 @@ impl Story {
         let mut world = World::new(seed, weather, 0);
         (world.sabotage, world.tells, world.heard) = (sabotage, tells, Some(Vec::new()));
         let lost_after = Some(ms(3_000));
-        let settings = Settings { min_buckets: 1, lost_after, ..Settings::default() };
+        let settings = ClusterSettings { min_buckets: 1, lost_after, ..ClusterSettings::default() };
         let (first, second) = (clock(&mut rng), clock(&mut rng));
         world.found(settings, first);
         world.join(2, second);

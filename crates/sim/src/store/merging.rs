@@ -8,10 +8,11 @@ use cluster::control::Input;
 use cluster::data::Plane;
 use cluster::map::{Member, NodeId, Peer};
 use cluster::merge::{
-    Batch, Course, Giver, Ledger, Question, Reply, ServedGround, Taker, parted_at,
+    Batch, Course, Giver, Ledger, MergeRequest, Reply, ServedGround, Taker, parted_at,
 };
 use cluster::serving::{
-    Access, Change, EffectLog, LockSet, LockedSlots, Passage, ServedSlots, ServingPlane, Tickets,
+    Access, ChangeContext, EffectLog, LockSet, LockedSlots, Passage, ServedSlots, ServingPlane,
+    Tickets,
 };
 use placement::{Hashmask, Slot};
 use store::{Effect, NewValue, Touch, UnixMillis, Version};
@@ -110,7 +111,13 @@ impl World {
     }
 
     /// Handles a question.
-    pub(super) fn on_merge(&mut self, to: NodeId, from: Peer, question: Question, is_new: bool) {
+    pub(super) fn on_merge(
+        &mut self,
+        to: NodeId,
+        from: Peer,
+        question: MergeRequest,
+        is_new: bool,
+    ) {
         let now = self.now;
         let Some(node) = self.nodes.get_mut(&to).filter(|node| !node.is_stopped) else {
             return self.link_breaks(from);
@@ -173,7 +180,7 @@ impl World {
                 continue;
             };
             let put = Effect::Put { key: name, value: NewValue::Raw(&value), expires_at: None };
-            let _ = slots.apply(slot, &put, Change { now: wall, touch: Touch::Nothing });
+            let _ = slots.apply(slot, &put, ChangeContext { now: wall, touch: Touch::Nothing });
         }
     }
 
@@ -202,13 +209,13 @@ impl World {
 
 impl Node {
     /// Answers a question, as `server/src/merge/take.rs` does.
-    fn answer_merge(&mut self, now: Duration, from: Peer, question: Question) {
+    fn answer_merge(&mut self, now: Duration, from: Peer, question: MergeRequest) {
         if !self.has_lease(now) {
             return self.merging.answers.push((from, Reply::NotNow));
         }
         let reply = match question {
-            Question::Since { first, count } => self.since(first, count),
-            Question::Changes { slot, parted, changes } => {
+            MergeRequest::Since { first, count } => self.since(first, count),
+            MergeRequest::Changes { slot, parted, changes } => {
                 let slot = Slot::new(slot).expect("the giver names slots");
                 let batch = Batch::read(&changes).expect("the giver writes changes");
                 return self.take(from, slot, (Version(parted), batch));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::consensus::Saved;
-use cluster::control::{Control, Effect, Input};
-use cluster::data::{Intake, Mover, Order, Plane, Surface, Taken, follow};
+use cluster::control::{Action, Control, Input};
+use cluster::data::{ApplyContext, FrameOutcome, Intake, Mover, Order, Plane, follow};
 use cluster::map::{LogIndex, Map, Member, Peer};
 use cluster::replication::{BackFrame, Role, first_answer};
 use cluster::serving::ServingPlane;
@@ -44,7 +44,7 @@ pub(super) struct Node {
     /// Time that its disk takes for a write.
     pub disk_takes: Duration,
     /// Effects to carry out when the disk is done, if it is writing.
-    pub waits_to_do: Option<Vec<Effect>>,
+    pub waits_to_do: Option<Vec<Action>>,
     pub applier: Applier,
     pub is_stopped: bool,
     /// Time since which it has not been stopped.
@@ -151,7 +151,7 @@ impl Node {
         let plane = &self.plane;
         let former = self.intakes.extract_if(.., |peer, intake| {
             let touch = Touch::Nothing;
-            let mut surface = Surface { plane, touch, applied: |_| {} };
+            let mut surface = ApplyContext { plane, touch, applied: |_| {} };
             intake.follow(peer.id, map, &mut surface);
             let is_over = intake.is_over(Some(*peer).filter(|peer| others.contains(peer)));
             if is_over {
@@ -223,11 +223,11 @@ impl Node {
             };
             let Some((number, frame, length)) = peeked else { break };
             let (plane, touch) = (&self.plane, Touch::Nothing);
-            let mut surface = Surface { plane, touch, applied: |_| {} };
+            let mut surface = ApplyContext { plane, touch, applied: |_| {} };
             match intake.take(number, &frame, &mut surface) {
-                Taken::Done | Taken::News(_) => {}
-                Taken::NotYet => break,
-                Taken::Garbled => {
+                FrameOutcome::Done | FrameOutcome::News(_) => {}
+                FrameOutcome::NotYet => break,
+                FrameOutcome::Garbled => {
                     self.broken = Some(format!("a frame with garbage: {frame:?}"));
                     return back;
                 }
@@ -282,8 +282,8 @@ impl Node {
                 self.inputs.push(Input::Reigned { slot, reign });
             }
             BackFrame::FillRefused { fill } => self.orders.push(Order::FillRefused { fill }),
-            BackFrame::Kept { fill, slot, position } => {
-                self.orders.push(Order::Kept { fill, slot, position });
+            BackFrame::StaleCopy { fill, slot, position } => {
+                self.orders.push(Order::StaleCopy { fill, slot, position });
             }
         }
     }

@@ -4,12 +4,12 @@
 use core::fmt;
 use std::time::Duration;
 
-use cluster::map::{Ack, NodeId, Settings};
+use cluster::map::{Ack, ClusterSettings, NodeId};
 
 use super::Sabotage;
 use super::clients::{BRIEF, KEYS, LOCK, LOCK_MILLIS, Work};
 use super::faults::Faults;
-use super::linear::{self, Verdict};
+use super::linear::{self, Admission};
 use super::network::Weather;
 use super::node::Node;
 use super::world::{World, ms};
@@ -117,14 +117,14 @@ pub fn run(run: Run) -> Result<Report, Failure> {
     let min_copies = if run.seed % 8 == 3 { 2 } else { 1 };
     world.is_linear = ack == Ack::Backup;
     world.evicts = run.seed % 10 == 7;
-    let settings = Settings {
+    let settings = ClusterSettings {
         two_node_takeover: false,
         fill_rate,
         min_buckets,
         backups,
         ack,
         min_copies,
-        ..Settings::default()
+        ..ClusterSettings::default()
     };
     let clock = faults.clock();
     world.found(settings, clock);
@@ -251,9 +251,9 @@ pub(super) fn judge(world: &World) -> Result<Report, String> {
     let judged = world.clients.calls.iter().filter(|(key, _)| **key != BRIEF && is_promised(key));
     for (key, calls) in judged {
         match linear::judge(calls) {
-            Verdict::Linear => {}
-            Verdict::Unknown => report.unknown += 1,
-            Verdict::Not => {
+            Admission::Linear => {}
+            Admission::Unknown => report.unknown += 1,
+            Admission::Not => {
                 let lines = calls.iter().map(|call| format!("  {call:?}\n"));
                 return Err(format!(
                     "{key} has no order that explains it:\n{}",

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cluster::rules::{self, Broken, Rule};
+use cluster::rules::{self, BrokenRule, Rule};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
@@ -50,7 +50,7 @@ impl Sabotage {
     ];
 
     /// Leaves the rule out of the production code on this thread, if it belongs to that code.
-    pub(super) fn begin(sabotage: Option<Sabotage>) -> Broken {
+    pub(super) fn begin(sabotage: Option<Sabotage>) -> BrokenRule {
         let rule = if let Some(Sabotage::Breaks(rule)) = sabotage { Some(rule) } else { None };
         rules::break_rule(rule)
     }

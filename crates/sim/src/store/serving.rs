@@ -8,12 +8,12 @@ use std::time::Duration;
 use cluster::data::Plane;
 use cluster::map::{Ack, NodeId};
 use cluster::serving::{
-    Aborted, AckEpoch, Change, EffectLog, LockSet, LockedSlots, Passage, ReplyGate, ServedSlots,
-    ServingPlane, Ticket, WrittenSlots,
+    Aborted, AckEpoch, ChangeContext, EffectLog, LockSet, LockedSlots, Passage, ReplyGate,
+    ServedSlots, ServingPlane, Ticket, WrittenSlots,
 };
 use commands::settings::NotifyClasses;
 use commands::testing::TestHost;
-use commands::{Executed, Outcome, Request as Parsed, ServingRules, Session, Surroundings};
+use commands::{CommandEnv, Executed, Outcome, Request as Parsed, ServingRules, Session};
 use commands::{OwnedArgs, Table, Workbench, execute};
 use placement::Slot;
 use resp::{Output, ReplyParser, Value};
@@ -238,7 +238,7 @@ impl Node {
     ) -> Executed {
         let Some(view) = self.plane.view() else { return Executed::Fenced };
         let settings = view.map().settings().clone();
-        let env = Surroundings {
+        let env = CommandEnv {
             now: UnixMillis(self.clock.wall_millis(now)),
             seed: self.plane.seed().clone(),
             access: Access::Lru,
@@ -297,8 +297,10 @@ impl Node {
         };
         let is_there = slots.table(key.slot()).peek(&key).is_some();
         if is_there {
-            let change =
-                Change { now: UnixMillis(self.clock.wall_millis(now)), touch: Touch::Nothing };
+            let change = ChangeContext {
+                now: UnixMillis(self.clock.wall_millis(now)),
+                touch: Touch::Nothing,
+            };
             let _ = slots.apply(key.slot(), &Effect::Remove { key, cause: Cause::Evicted }, change);
         }
         is_there

@@ -1,7 +1,7 @@
 //! Steps of a node's control plane: an input, and its effects in their order (`server/src/peer/carry.rs`). A disk may
 //! take its time or fail, and a process may end between two effects.
 
-use cluster::control::{Effect, Input};
+use cluster::control::{Action, Input};
 use cluster::map::{NodeId, Peer};
 
 use super::node::Node;
@@ -26,14 +26,14 @@ impl World {
         }
         let clock = node.clock.at(self.now);
         node.plane.now.set(clock);
-        let mut effects = Vec::new();
+        let mut actions = Vec::new();
         let before = self.tells.then(|| node.control.configuration().clone());
-        node.control.handle(clock, input, &mut effects);
+        node.control.handle(clock, input, &mut actions);
         let after = node.control.configuration().clone();
         if before.is_some_and(|before| before != after) {
             tell!(self, "{to} votes by {:?}, before by {:?}", after.voters, after.voters_before);
         }
-        self.carry_out_all(to, effects);
+        self.carry_out_all(to, actions);
         self.note_listened(to);
         self.after(to);
     }
@@ -46,21 +46,21 @@ impl World {
         }
     }
 
-    fn carry_out_all(&mut self, id: NodeId, effects: Vec<Effect>) {
-        let mut effects = effects.into_iter();
-        while let Some(effect) = effects.next() {
-            let takes_time = self.takes_time(id, &effect);
-            if self.dies_before(id, &effect) {
+    fn carry_out_all(&mut self, id: NodeId, actions: Vec<Action>) {
+        let mut actions = actions.into_iter();
+        while let Some(action) = actions.next() {
+            let takes_time = self.takes_time(id, &action);
+            if self.dies_before(id, &action) {
                 return self.die(id);
             }
-            let is_write = matches!(effect, Effect::Persist(_));
-            self.carry_out(id, effect);
+            let is_write = matches!(action, Action::Persist(_));
+            self.carry_out(id, action);
             if is_write && self.dies == Some((id, Death::AfterWriting)) {
                 return self.die(id);
             }
             let Some(node) = self.nodes.get_mut(&id) else { return };
             if takes_time {
-                node.waits_to_do = Some(effects.collect());
+                node.waits_to_do = Some(actions.collect());
                 let (of, takes) = (node.me, node.disk_takes);
                 return self.push(takes, Event::DiskDone { of });
             }
@@ -68,13 +68,13 @@ impl World {
     }
 
     /// Returns whether the node waits for this write: only for promises to others.
-    fn takes_time(&self, id: NodeId, effect: &Effect) -> bool {
+    fn takes_time(&self, id: NodeId, action: &Action) -> bool {
         let slow = self.nodes.get(&id).filter(|node| !node.disk_takes.is_zero());
-        let Effect::Persist(persist) = effect else { return false };
+        let Action::Persist(persist) = action else { return false };
         slow.is_some_and(|node| persist.is_promise(&node.disk))
     }
 
-    fn dies_before(&mut self, id: NodeId, effect: &Effect) -> bool {
+    fn dies_before(&mut self, id: NodeId, action: &Action) -> bool {
         let Some((_, death)) = self.dies.as_mut().filter(|(node, _)| *node == id) else {
             return false;
         };
@@ -84,7 +84,7 @@ impl World {
                 *left -= 1;
                 false
             }
-            Death::BeforeWriting => matches!(effect, Effect::Persist(_)),
+            Death::BeforeWriting => matches!(action, Action::Persist(_)),
             Death::AfterWriting => false,
         }
     }
@@ -104,9 +104,9 @@ impl World {
         if node.is_stopped {
             return self.push(ms(20), Event::DiskDone { of });
         }
-        let Some(effects) = node.waits_to_do.take() else { return };
+        let Some(actions) = node.waits_to_do.take() else { return };
         node.control.note_disk_wait(node.disk_takes);
-        self.carry_out_all(of.id, effects);
+        self.carry_out_all(of.id, actions);
         while let Some(node) = self.nodes.get_mut(&of.id).filter(|node| !node.is_writing()) {
             if node.inbox.is_empty() {
                 break;

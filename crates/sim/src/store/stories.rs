@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cluster::control::Ask;
+use cluster::control::OperatorRequest;
 use cluster::data::Plane;
 use cluster::fill::Sent;
-use cluster::map::{NodeId, Settings};
+use cluster::map::{ClusterSettings, NodeId};
 use cluster::serving::ServingPlane;
 use placement::Slot;
 use store::Version;
@@ -25,7 +25,7 @@ const AWAY: NodeId = NodeId(2);
 fn world(seed: u64, nodes: u64, backups: u8) -> World {
     let weather = Weather { delay_us: (100, 2_000), lost: 0, doubled: 0, broken: 0 };
     let mut world = World::new(seed, weather, 4);
-    let settings = Settings { min_buckets: 1, backups, ..Settings::default() };
+    let settings = ClusterSettings { min_buckets: 1, backups, ..ClusterSettings::default() };
     world.found(settings, CLOCK);
     (2..=nodes).for_each(|id| world.join(id, CLOCK));
     rest(&mut world);
@@ -44,7 +44,7 @@ fn rest(world: &mut World) {
 }
 
 fn leave_for(world: &mut World, long: Duration) {
-    world.ask(AWAY, Ask::LeaveFor(long));
+    world.ask(AWAY, OperatorRequest::LeaveFor(long));
     let end = world.now + Duration::from_secs(60);
     while world.nodes.contains_key(&AWAY) {
         assert!(world.now < end && world.broken.is_none(), "it never goes: {:?}", world.broken);

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::consensus::{Begin, Configuration, LogPlace, Persist, Saved, SnapshotData, Term};
-use cluster::control::{Control, Effect, Input, Message, Start};
+use cluster::control::{Action, Control, Input, Message, Start};
 use cluster::data::Plane;
 use cluster::map::{
-    Boot, Change, ClusterId, DropReason, LogIndex, Map, Member, NodeId, Outcome, Peer, Settings,
+    Boot, Change, ChangeOutcome, ClusterId, ClusterSettings, DropReason, LogIndex, Map, Member,
+    NodeId, Peer,
 };
 use cluster::replication::Role;
 use cluster::serving::ServingPlane;
 use placement::{Mask, Slot};
-use store::{Digest, Effect as Done, NewValue, Touch, Version, digest_of};
+use store::{Digest, Effect, NewValue, Touch, Version, digest_of};
 
 use super::clock::Clock;
 use super::network::StreamId;
@@ -33,7 +34,7 @@ const ITEMS: u16 = 64;
 pub struct Victim {
     node: Node,
     now: Duration,
-    effects: Vec<Effect>,
+    actions: Vec<Action>,
 }
 
 impl Default for Victim {
@@ -52,7 +53,7 @@ impl Default for Victim {
         let mut node = Node::new((&me, clock), now, Control::new(now, start), Saved::default());
         node.follow(&Arc::new(map));
         node.accept(member(LIAR.0).peer(), STREAM);
-        let mut victim = Victim { node, now, effects: Vec::new() };
+        let mut victim = Victim { node, now, actions: Vec::new() };
         victim.fill();
         victim
     }
@@ -73,10 +74,10 @@ impl Victim {
         self.now += STEP;
         let input = Input::Message { from: liar(), message };
         for input in [input, Input::Tick] {
-            self.node.control.handle(self.now, input, &mut self.effects);
+            self.node.control.handle(self.now, input, &mut self.actions);
         }
-        for effect in self.effects.drain(..) {
-            if let Effect::MapChanged(changed) = effect {
+        for action in self.actions.drain(..) {
+            if let Action::MapChanged(changed) = action {
                 changed.map.check_invariants();
             }
         }
@@ -111,7 +112,7 @@ impl Victim {
         for key in keys.take(usize::from(ITEMS)) {
             let key = plane.seed().key(key.as_bytes());
             let value = NewValue::Raw(b"mine");
-            let put = Done::Put { key, value, expires_at: None };
+            let put = Effect::Put { key, value, expires_at: None };
             plane.with_slot(Slot::of(key.bytes()), |state| {
                 if state.duty().is_serving() {
                     let _ = state.parts_for_tests().0.apply(
@@ -136,11 +137,11 @@ fn member(id: u64) -> Member {
 
 /// Returns a map in which bucket b has node b mod 3 + 1 as primary and the next as backup.
 fn map_of_three() -> Map {
-    let mut map = Map::found(member(1), Mask::M000F, Settings::default());
+    let mut map = Map::found(member(1), Mask::M000F, ClusterSettings::default());
     let mut index = 1;
     let mut apply = |map: &mut Map, change: Change| {
         index += 1;
-        assert_eq!(map.apply(LogIndex(index), &change), Outcome::Applied, "{change:?}");
+        assert_eq!(map.apply(LogIndex(index), &change), ChangeOutcome::Applied, "{change:?}");
     };
     (2..=MEMBERS).for_each(|id| apply(&mut map, Change::Join(member(id))));
     for place in 0..map.bucket_count() {
@@ -204,7 +205,7 @@ mod tests {
         let epoch = map_of_three().bucket(bucket).unwrap().epoch;
         let (mut table, seed) = (SlotTable::default(), Seed::new(1));
         let put =
-            Done::Put { key: seed.key(b"theirs"), value: NewValue::Raw(b"x"), expires_at: None };
+            Effect::Put { key: seed.key(b"theirs"), value: NewValue::Raw(b"x"), expires_at: None };
         let _ = table.apply(&put, Version(5), Touch::Nothing, &seed);
         let mut items = Vec::new();
         table.for_each(|found| encode_item(&found, &mut items));

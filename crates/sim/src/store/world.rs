@@ -7,12 +7,12 @@ use std::time::Duration;
 use cluster::balance::{Condition, Vitals};
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{
-    Ask, Control, Effect, Input, JoinAnswer, JoinRequest, MapChanged, Message, PROTOCOL_VERSION,
-    Start, Welcome,
+    Action, Control, Input, JoinAnswer, JoinRequest, MapChanged, Message, OperatorRequest,
+    PROTOCOL_VERSION, Start, Welcome,
 };
 use cluster::data::Order;
-use cluster::map::{Boot, ClusterId, Endpoints, Map, Member, NodeId, Peer, Settings, Zone};
-use cluster::merge::{Question, Reply};
+use cluster::map::{Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Peer, Zone};
+use cluster::merge::{MergeRequest, Reply};
 use placement::Mask;
 
 use super::Sabotage;
@@ -141,7 +141,7 @@ pub(super) enum Event {
     Merge {
         from: Peer,
         to: NodeId,
-        question: Question,
+        question: MergeRequest,
         /// True for the first question on a new link.
         is_new: bool,
     },
@@ -221,7 +221,7 @@ impl World {
 
     // ---- Actions.
 
-    pub(super) fn found(&mut self, settings: Settings, clock: Clock) {
+    pub(super) fn found(&mut self, settings: ClusterSettings, clock: Clock) {
         let me = self.member(1);
         let map = Map::found(me.clone(), Mask::M000F, settings);
         self.start(&me, Begin::Found(map), None, clock);
@@ -332,10 +332,10 @@ impl World {
         }
     }
 
-    pub(super) fn ask(&mut self, node: NodeId, ask: Ask) {
+    pub(super) fn ask(&mut self, node: NodeId, ask: OperatorRequest) {
         self.last_ask += 1;
         let id = self.last_ask;
-        self.give(node, Input::Ask { id, ask });
+        self.give(node, Input::OperatorRequest { id, ask });
     }
 
     /// Ends the processes that were suspended while every node they knew went away: nobody can find them, and
@@ -486,29 +486,29 @@ impl World {
         }
     }
 
-    pub(super) fn carry_out(&mut self, id: NodeId, effect: Effect) {
+    pub(super) fn carry_out(&mut self, id: NodeId, action: Action) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         let from = node.me;
-        match effect {
-            Effect::Persist(persist) => node.disk.write(*persist),
-            Effect::Send { to, message } => self.send(from, to, &message),
-            Effect::MapChanged(changed) => {
+        match action {
+            Action::Persist(persist) => node.disk.write(*persist),
+            Action::Send { to, message } => self.send(from, to, &message),
+            Action::MapChanged(changed) => {
                 self.check_map(id, &changed);
-                self.apply_in_turn(id, Effect::MapChanged(changed));
+                self.apply_in_turn(id, Action::MapChanged(changed));
             }
-            Effect::Lease { .. }
-            | Effect::StartFill { .. }
-            | Effect::CancelFill { .. }
-            | Effect::Pause { .. }
-            | Effect::TakeOver { .. }
-            | Effect::Serving { .. }
-            | Effect::Yield { .. }
-            | Effect::Bring { .. }
-            | Effect::Beat { .. }
-            | Effect::Answer { .. }
-            | Effect::Decided(_)
-            | Effect::Skew(_)
-            | Effect::Gone(_) => self.apply_in_turn(id, effect),
+            Action::Lease { .. }
+            | Action::StartFill { .. }
+            | Action::CancelFill { .. }
+            | Action::Pause { .. }
+            | Action::TakeOver { .. }
+            | Action::Serving { .. }
+            | Action::Yield { .. }
+            | Action::Bring { .. }
+            | Action::Beat { .. }
+            | Action::Answer { .. }
+            | Action::Decided(_)
+            | Action::Skew(_)
+            | Action::Gone(_) => self.apply_in_turn(id, action),
         }
     }
 
@@ -555,7 +555,10 @@ impl World {
         let through = self.joining_through.get(&id).copied();
         let chosen = through.or_else(|| self.rng.choose(&members).copied());
         if let Some(member) = chosen {
-            self.give(member, Input::Ask { id, ask: Ask::Join(Box::new(request)) });
+            self.give(
+                member,
+                Input::OperatorRequest { id, ask: OperatorRequest::Join(Box::new(request)) },
+            );
         }
         self.push(ms(300), Event::JoinAgain { id });
     }

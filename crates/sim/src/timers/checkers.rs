@@ -10,25 +10,25 @@ use super::history::{Asked, Called, History, Outcome, Story, Time, What};
 
 /// A promise that was not kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Broken {
+pub struct BrokenRule {
     pub promise: &'static str,
     pub what: String,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.promise, self.what)
     }
 }
 
-type Verdict = Result<(), Broken>;
+type Admission = Result<(), BrokenRule>;
 
 /// Maximum delay of a pop: turns of all replicas, a doubt, a death, a slow call, a link to heal.
 const LATENESS_MAX: Time = 30_000;
 
 /// No timer pops before its interval has passed since its client asked for it; the second pop not
 /// before two intervals, and so on.
-pub fn never_early(history: &History) -> Verdict {
+pub fn never_early(history: &History) -> Admission {
     for (id, story) in history.stories() {
         let sets: Vec<(Time, u64)> = story.asked.iter().filter_map(|asked| set(asked)).collect();
         if sets.is_empty() {
@@ -53,7 +53,7 @@ pub fn never_early(history: &History) -> Verdict {
 }
 
 /// After a client has received the answer that its timer is deleted, or set anew, the old one does not pop.
-pub fn not_after_its_end(history: &History) -> Verdict {
+pub fn not_after_its_end(history: &History) -> Admission {
     for (id, story) in history.stories() {
         for called in &story.called {
             // The last change that was surely over when this pop began...
@@ -72,7 +72,7 @@ pub fn not_after_its_end(history: &History) -> Verdict {
 
 /// A timer whose client has received the answer that it is kept, and which nobody has changed since, is
 /// called at least once for every sequence number up to its last, and it runs to its end.
-pub fn at_least_once(history: &History, end: Time) -> Verdict {
+pub fn at_least_once(history: &History, end: Time) -> Admission {
     for (id, story) in history.stories() {
         let [asked] = story.asked[..] else { continue };
         let (Outcome::Done { at: done }, What::Set { interval, pops }) =
@@ -89,29 +89,29 @@ pub fn at_least_once(history: &History, end: Time) -> Verdict {
         let is_over = done + interval * u64::from(pops) + LATENESS_MAX < end;
         if is_over && !(is_without_gaps && is_to_the_end) {
             let what = format!("{id} of {asked:?} was called {:?}", story.called);
-            return Err(Broken { promise: "at least once", what });
+            return Err(BrokenRule { promise: "at least once", what });
         }
     }
     Ok(())
 }
 
 /// Without faults, every sequence number is called exactly once.
-pub fn exactly_once(history: &History) -> Verdict {
+pub fn exactly_once(history: &History) -> Admission {
     let mut seen = BTreeMap::new();
     for called in &history.called {
         if let Some(first) = seen.insert((called.id, called.sequence), called) {
             let asked = history.stories().remove(&called.id).map(|story| story.asked);
             let what = format!("{first:?} and {called:?} after {asked:?}");
-            return Err(Broken { promise: "exactly once", what });
+            return Err(BrokenRule { promise: "exactly once", what });
         }
     }
     Ok(())
 }
 
 /// Without faults, every request is answered, and with "done".
-pub fn always_done(history: &History) -> Verdict {
+pub fn always_done(history: &History) -> Admission {
     match history.asked.iter().find(|asked| asked.done_at().is_none()) {
-        Some(asked) => Err(Broken { promise: "always done", what: format!("{asked:?}") }),
+        Some(asked) => Err(BrokenRule { promise: "always done", what: format!("{asked:?}") }),
         None => Ok(()),
     }
 }
@@ -147,6 +147,6 @@ fn may_follow(request: &Asked, other: &Asked) -> bool {
     }
 }
 
-fn broken(promise: &'static str, id: TimerId, story: &Story<'_>, called: &Called) -> Verdict {
-    Err(Broken { promise, what: format!("{id}: {called:?} after {:?}", story.asked) })
+fn broken(promise: &'static str, id: TimerId, story: &Story<'_>, called: &Called) -> Admission {
+    Err(BrokenRule { promise, what: format!("{id}: {called:?} after {:?}", story.asked) })
 }

@@ -1,6 +1,6 @@
 //! Clients that set, change and delete timers, through any node that is awake.
 
-use timers::{Callback, HttpTarget, ReplicationFactor, Retry, Span, Spec, TimerId, Wish};
+use timers::{Callback, HttpTarget, ReplicationFactor, Retry, Spec, TimeSpan, TimerId, Wish};
 
 use super::history::{Asked, Outcome, What};
 use super::world::World;
@@ -46,9 +46,9 @@ fn spec(plan: Plan) -> Spec {
     let target = HttpTarget::parse("http://10.1.1.1:8080/pop").expect("a good URI");
     Spec {
         tags: Vec::new(),
-        interval: Span(plan.interval),
-        repeat_for: Span(plan.interval * u64::from(plan.pops)),
-        callback: Callback::Http { target, opaque: "x".into(), timeout: Span::from_secs(2) },
+        interval: TimeSpan(plan.interval),
+        repeat_for: TimeSpan(plan.interval * u64::from(plan.pops)),
+        callback: Callback::Http { target, opaque: "x".into(), timeout: TimeSpan::from_secs(2) },
         retry: Retry::NONE,
     }
 }

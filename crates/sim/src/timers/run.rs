@@ -1,8 +1,8 @@
 //! One history from a seed: a cluster, clients, faults, and then the verdict.
 
-use timers::{Rule, Settings};
+use timers::{TimerRule, TimerSettings};
 
-use super::checkers::{self, Broken};
+use super::checkers::{self, BrokenRule};
 use super::clients::Plan;
 use super::history::{Outcome, Time};
 use super::weather::{Fault, Sky, Weather};
@@ -20,7 +20,7 @@ pub struct Run {
     pub seed: u64,
     pub sky: Sky,
     /// A rule left out on purpose.
-    pub broken: Option<Rule>,
+    pub broken: Option<TimerRule>,
 }
 
 /// Result of a run.
@@ -36,13 +36,13 @@ impl Run {
         Run { seed, sky, broken: None }
     }
 
-    pub fn without(self, rule: Rule) -> Run {
+    pub fn without(self, rule: TimerRule) -> Run {
         Run { broken: Some(rule), ..self }
     }
 
-    pub fn run(self) -> Result<Report, Broken> {
+    pub fn run(self) -> Result<Report, BrokenRule> {
         let weather = Weather::from_seed(self.seed, self.sky);
-        let settings = Settings { broken: self.broken, ..Settings::default() };
+        let settings = TimerSettings { broken: self.broken, ..TimerSettings::default() };
         let mut story = Teller {
             world: World::new(self.seed, weather, settings),
             rng: Rng::new(self.seed.wrapping_mul(31)),
@@ -54,7 +54,7 @@ impl Run {
         self.judge(&story.world)
     }
 
-    fn judge(self, world: &World) -> Result<Report, Broken> {
+    fn judge(self, world: &World) -> Result<Report, BrokenRule> {
         let history = &world.history;
         checkers::never_early(history)?;
         checkers::at_least_once(history, world.now)?;
@@ -67,7 +67,7 @@ impl Run {
         }
         if !world.is_at_rest() {
             let what = "a node still hands over, long after the last change".to_owned();
-            return Err(Broken { promise: "comes to rest", what });
+            return Err(BrokenRule { promise: "comes to rest", what });
         }
         Ok(Report {
             calls: history.called.len(),

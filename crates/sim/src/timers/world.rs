@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use timers::{
-    Action, Answer, CallId, Epoch, Input, Member, Message, Moment, NodeId, Now, Parted, Refusal,
-    RequestId, Settings, Timers, Wish,
+    Action, CallId, Epoch, Input, Member, Message, Moment, Now, Parted, Peer, RequestId,
+    TimerAnswer, TimerRefusal, TimerSettings, Timers, Wish,
 };
 
 use super::history::{Called, History, Outcome, Time};
@@ -23,7 +23,7 @@ const LEASE: Time = 1000;
 const DEAD_AFTER: Time = 1250;
 
 pub(crate) struct Node {
-    id: NodeId,
+    id: Peer,
     /// Identifies this start of the node.
     process: u64,
     core: Timers,
@@ -43,9 +43,9 @@ pub(crate) struct Node {
 
 #[derive(Clone)]
 enum Event {
-    Deliver { link: Link, breaks: u64, from: NodeId, to: NodeId, message: Box<Message> },
+    Deliver { link: Link, breaks: u64, from: Peer, to: Peer, message: Box<Message> },
     CallEnded { node: u64, process: u64, call: CallId, result: Result<(), String> },
-    Members { node: NodeId, epoch: Epoch, members: Vec<Member> },
+    Members { node: Peer, epoch: Epoch, members: Vec<Member> },
     Renew,
     Wake { node: u64 },
 }
@@ -63,7 +63,7 @@ pub struct World {
     trace: Option<String>,
     /// The only node that clients ask, if one is named.
     pub clients_of: Option<u64>,
-    settings: Settings,
+    settings: TimerSettings,
     events: BTreeMap<(Time, u64), Event>,
     event_count: u64,
     pub(crate) nodes: BTreeMap<u64, Node>,
@@ -81,13 +81,13 @@ pub struct World {
     /// True if the authority is inactive: the map stays, and every node has a lease.
     looks_away: bool,
     /// Requests in flight: the entry of the history, and the node.
-    requests: BTreeMap<RequestId, (usize, NodeId)>,
+    requests: BTreeMap<RequestId, (usize, Peer)>,
     next_id: u64,
     next_boot: u64,
 }
 
 impl World {
-    pub fn new(seed: u64, weather: Weather, settings: Settings) -> World {
+    pub fn new(seed: u64, weather: Weather, settings: TimerSettings) -> World {
         let mut world = World {
             now: 0,
             history: History::default(),
@@ -165,7 +165,7 @@ impl World {
     }
 
     /// Hands an event to a node, now or when it is awake again.
-    fn give(&mut self, to: NodeId, event: Event) {
+    fn give(&mut self, to: Peer, event: Event) {
         let Some(node) = self.nodes.get_mut(&to.id).filter(|node| node.id == to) else { return };
         if node.paused_until.is_some() {
             return node.inbox.push(event);
@@ -181,7 +181,7 @@ impl World {
             Event::Members { epoch, members, .. } => {
                 node.applied = node.applied.max(epoch);
                 if self.trace.is_some() {
-                    let ids: Vec<NodeId> = members.iter().map(|member| member.id).collect();
+                    let ids: Vec<Peer> = members.iter().map(|member| member.id).collect();
                     eprintln!("{} {to:?} enters {epoch:?}: {ids:?}", self.now);
                 }
                 let is_out = !members.iter().any(|member| member.id == to);
@@ -194,7 +194,7 @@ impl World {
         }
     }
 
-    fn input(&mut self, to: NodeId, input: Input) {
+    fn input(&mut self, to: Peer, input: Input) {
         let now = self.now;
         let node = self.nodes.get_mut(&to.id).expect("the caller saw it");
         let time = Now { moment: Moment(now + node.origin), wall: now + node.calendar };
@@ -219,7 +219,7 @@ impl World {
         }
     }
 
-    fn act(&mut self, node: NodeId, action: Action) {
+    fn act(&mut self, node: Peer, action: Action) {
         self.tell(|| format!("{node:?} does {action:?}"));
         match action {
             Action::Send { to, message } => self.send(node, to, message),
@@ -241,7 +241,7 @@ impl World {
         }
     }
 
-    fn send(&mut self, from: NodeId, to: NodeId, message: Message) {
+    fn send(&mut self, from: Peer, to: Peer, message: Message) {
         let link = (from.id, to.id);
         if self.is_cut(link) {
             return;
@@ -264,31 +264,36 @@ impl World {
 // Clients.
 impl World {
     /// Sends a request to a node. It must be the last entry of the history.
-    pub(crate) fn ask(&mut self, node: NodeId, wish: Wish) {
+    pub(crate) fn ask(&mut self, node: Peer, wish: Wish) {
         let entry = self.history.asked.len() - 1;
         let request = RequestId(entry as u64);
         self.requests.insert(request, (entry, node));
         self.input(node, Input::Request { request, wish });
     }
 
-    fn answered(&mut self, request: RequestId, answer: &Answer) {
+    fn answered(&mut self, request: RequestId, answer: &TimerAnswer) {
         let Some((entry, _)) = self.requests.remove(&request) else { return };
         let asked = &mut self.history.asked[entry];
         match answer {
-            Answer::Done(id) => {
+            TimerAnswer::Done(id) => {
                 asked.id = Some(*id);
                 asked.outcome = Outcome::Done { at: self.now };
             }
-            Answer::Refused(Refusal::Unknown | Refusal::Unseen) => {}
-            Answer::Refused(Refusal::NotReady | Refusal::Busy | Refusal::Full) => {
+            TimerAnswer::Refused(TimerRefusal::Unknown | TimerRefusal::Unseen) => {}
+            TimerAnswer::Refused(
+                TimerRefusal::NotReady | TimerRefusal::Busy | TimerRefusal::Full,
+            ) => {
                 asked.outcome = Outcome::Refused;
             }
-            Answer::Timer(_) | Answer::Page(_) | Answer::Stats(_) | Answer::Dead(_) => {}
+            TimerAnswer::Timer(_)
+            | TimerAnswer::Page(_)
+            | TimerAnswer::Stats(_)
+            | TimerAnswer::Dead(_) => {}
         }
     }
 
     /// Returns the nodes that answer clients now.
-    pub(crate) fn awake(&self) -> Vec<NodeId> {
+    pub(crate) fn awake(&self) -> Vec<Peer> {
         let is_awake = |node: &&Node| node.paused_until.is_none() && node.applied > Epoch(0);
         let awake = self.nodes.values().filter(is_awake);
         awake.map(|node| node.id).collect()
@@ -299,12 +304,12 @@ impl World {
 impl World {
     /// Adds a new machine. It is in the map with the next `commit`.
     fn add_node(&mut self) {
-        let id = NodeId { id: self.next_id, boot: self.next_boot };
+        let id = Peer { id: self.next_id, boot: self.next_boot };
         self.next_id += 1;
         self.start_node(id);
     }
 
-    fn start_node(&mut self, id: NodeId) {
+    fn start_node(&mut self, id: Peer) {
         self.next_boot += 1;
         let origin = self.rng.below(1 << 40);
         let calendar = 1_800_000_000_000 + self.rng.below(self.weather.skew_ms + 1);
@@ -387,7 +392,7 @@ impl World {
 
     fn remove_left(&mut self) {
         let gone = |node: &&Node| node.is_leaving && node.core.is_empty_handed();
-        let gone: Vec<NodeId> = self.nodes.values().filter(gone).map(|node| node.id).collect();
+        let gone: Vec<Peer> = self.nodes.values().filter(gone).map(|node| node.id).collect();
         for id in gone {
             self.nodes.remove(&id.id);
             self.members.retain(|member| member.id != id);
@@ -396,7 +401,7 @@ impl World {
     }
 
     /// Makes a node that finds itself out of the map join again, in a new life.
-    fn come_back(&mut self, id: NodeId) {
+    fn come_back(&mut self, id: Peer) {
         let is_current = self.members.iter().any(|member| member.id == id);
         if is_current || self.nodes[&id.id].is_leaving {
             return;
@@ -408,7 +413,7 @@ impl World {
     fn start_over(&mut self, node: u64, parted: Option<Parted>) {
         let last = &self.nodes[&node];
         let (carried, calendar) = (last.core.carried(parted), last.calendar);
-        let id = NodeId { id: node, boot: self.next_boot };
+        let id = Peer { id: node, boot: self.next_boot };
         self.start_node(id);
         let next = self.nodes.get_mut(&node).expect("started above");
         next.calendar = calendar;
@@ -463,7 +468,7 @@ impl World {
 
     /// Starts a machine again, empty, under its old name.
     pub fn restart(&mut self, node: u64) {
-        let id = NodeId { id: node, boot: self.next_boot };
+        let id = Peer { id: node, boot: self.next_boot };
         self.start_node(id);
         self.commit();
     }

@@ -31,7 +31,7 @@ impl Slot {
         self.apply(&Effect::Remove { key, cause })
     }
 
-    fn tomb(&self, key: &str) -> Option<Tomb> {
+    fn tomb(&self, key: &str) -> Option<Tombstone> {
         self.table.parting().unwrap().tomb(key.as_bytes())
     }
 }
@@ -45,7 +45,7 @@ fn what_is_taken_away_is_remembered_until_it_is_back() {
     assert!(slot.table.parting().is_none(), "nobody has parted");
     slot.table.part(slot.table.version());
     let version = slot.remove("a", Cause::Deleted);
-    assert_eq!(slot.tomb("a"), Some(Tomb { version, by_itself: false }));
+    assert_eq!(slot.tomb("a"), Some(Tombstone { version, by_itself: false }));
     assert_eq!(slot.tomb("b"), None, "that was before");
     slot.put("a");
     assert_eq!(slot.tomb("a"), None);

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::ids::{Epoch, Now};
-use crate::input::{Input, Settings, Wish};
+use crate::input::{Input, TimerSettings, Wish};
 use crate::members::Member;
 use crate::message::{Hello, Stage};
 use crate::spec::{Callback, Retry};
 use crate::target::HttpTarget;
 
-const ME: NodeId = NodeId { id: 1, boot: 1 };
-const OTHER: NodeId = NodeId { id: 2, boot: 1 };
+const ME: Peer = Peer { id: 1, boot: 1 };
+const OTHER: Peer = Peer { id: 2, boot: 1 };
 
 struct Primary {
     core: Timers,
@@ -20,7 +20,7 @@ struct Primary {
 impl Primary {
     /// Creates the primary of some timer, in a cluster of two. The other node has not settled: it may hold anything.
     fn new() -> Primary {
-        let mut core = Timers::new(ME, 1, NOW, Settings::default());
+        let mut core = Timers::new(ME, 1, NOW, TimerSettings::default());
         let mut out = Vec::new();
         core.handle(NOW, Input::Lease { until: Moment(u64::MAX) }, &mut out);
         let id = TimerId { number: 0, factor: ReplicationFactor::DEFAULT };
@@ -35,7 +35,7 @@ impl Primary {
     }
 
     fn enter(&mut self, epoch: Epoch) {
-        let member = |id: NodeId| Member { id, name: format!("node-{}", id.id), weight: 1 };
+        let member = |id: Peer| Member { id, name: format!("node-{}", id.id), weight: 1 };
         let members = vec![member(ME), member(OTHER)];
         self.core.handle(NOW, Input::Members { epoch, members }, &mut self.out);
         self.hear(Message::Hello(Hello { epoch, stage: Stage::HandsOver, answer: false }));
@@ -67,7 +67,7 @@ impl Primary {
         Some(store.record)
     }
 
-    fn propose(&mut self, request: u64, change: Change) {
+    fn propose(&mut self, request: u64, change: TimerChange) {
         let (request, id) = (RequestId(request), self.id);
         let epoch = self.core.members.epoch();
         self.hear(Message::Propose(Propose { request, open_from: request, epoch, id, change }));
@@ -83,9 +83,9 @@ const NOW: Now = Now { moment: Moment(1000), wall: 1000 };
 
 fn spec() -> Spec {
     let target = HttpTarget::parse("http://10.0.0.9:80/pop").unwrap();
-    let timeout = Span::from_secs(2);
+    let timeout = TimeSpan::from_secs(2);
     let callback = Callback::Http { target, opaque: String::new(), timeout };
-    let interval = Span::from_secs(60);
+    let interval = TimeSpan::from_secs(60);
     Spec { tags: Vec::new(), interval, repeat_for: interval, callback, retry: Retry::NONE }
 }
 
@@ -100,7 +100,7 @@ fn a_timer_deleted_by_a_primary_that_never_heard_of_it_goes_on_counting_when_set
     let second = primary.stored(0).expect("told again, with the number that comes next");
     assert_eq!(second.sequence, Sequence(1));
     assert!(second.version > first.version && matches!(second.life, Life::Ended { .. }));
-    let answer = Action::Answer { request: RequestId(1), answer: Answer::Done(id) };
+    let answer = Action::Answer { request: RequestId(1), answer: TimerAnswer::Done(id) };
     assert!(primary.out.contains(&answer));
     primary.ask(2, Wish::Put { id, spec: spec() });
     assert_eq!(primary.stored(1).map(|record| record.sequence), Some(Sequence(1)));
@@ -111,19 +111,19 @@ fn a_repeated_proposal_that_comes_after_its_answer_does_not_undo_a_later_deletio
     let mut primary = Primary::new();
     let (id, epoch) = (primary.id, Epoch(1));
     let done = |request, result| Message::Done(Done { request: RequestId(request), epoch, result });
-    primary.propose(7, Change::Set(spec()));
+    primary.propose(7, TimerChange::Set(spec()));
     primary.stored(0).expect("it is kept by both");
     assert!(primary.says(&done(7, ChangeResult::Kept)));
     primary.ask(1, Wish::Delete(id));
     primary.stored(0).expect("it is deleted by both");
     primary.out.clear();
     // Sent before our answer arrived.
-    primary.propose(7, Change::Set(spec()));
+    primary.propose(7, TimerChange::Set(spec()));
     assert_eq!(primary.out.len(), 1);
     assert!(primary.says(&done(7, ChangeResult::Kept)), "the answer may have been lost");
     assert_eq!(primary.core.pending(), 0);
     // Another request is another change.
-    primary.propose(8, Change::Set(spec()));
+    primary.propose(8, TimerChange::Set(spec()));
     assert!(primary.stored(0).is_some());
     assert_eq!(primary.core.pending(), 1);
 }
@@ -141,7 +141,7 @@ fn an_answer_of_an_earlier_epoch_is_not_passed_on_while_the_change_is_proposed_a
     node.ask(1, Wish::Put { id, spec: spec() });
     node.enter(Epoch(2));
     let (request, result) = (RequestId(1), ChangeResult::Kept);
-    let answer = Action::Answer { request, answer: Answer::Done(id) };
+    let answer = Action::Answer { request, answer: TimerAnswer::Done(id) };
     node.hear(Message::Done(Done { request, epoch: Epoch(1), result }));
     assert!(!node.out.contains(&answer));
     node.hear(Message::Done(Done { request, epoch: Epoch(2), result }));

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::*;
 use crate::calls::CallLimits;
 use crate::ids::{Epoch, ReplicationFactor, Sequence};
-use crate::input::{Answer, Call, Refusal, Seen};
+use crate::input::{Call, Seen, TimerAnswer, TimerRefusal};
 use crate::members::Member;
 use crate::message::{Hello, Popped, Sight, Want, Wanted};
 use crate::spec::{Callback, Retry, Spec, Tag};
@@ -20,29 +20,29 @@ struct Cluster {
     now: u64,
     nodes: Vec<Timers>,
     called: VecDeque<(usize, Call)>,
-    answers: Vec<Answer>,
+    answers: Vec<TimerAnswer>,
     requests: u64,
     /// The result of every callback; `None` leaves them to the test.
     result: Option<Result<(), String>>,
 }
 
-fn node_id(node: usize) -> NodeId {
-    NodeId { id: node as u64 + 1, boot: 1 }
+fn node_id(node: usize) -> Peer {
+    Peer { id: node as u64 + 1, boot: 1 }
 }
 
 fn spec(interval: u64, pops: u64) -> Spec {
     let target = HttpTarget::parse("http://10.0.0.9:80/pop").unwrap();
-    let callback = Callback::Http { target, opaque: "hello".into(), timeout: Span(2000) };
-    let (interval, repeat_for) = (Span(interval), Span(interval * pops));
+    let callback = Callback::Http { target, opaque: "hello".into(), timeout: TimeSpan(2000) };
+    let (interval, repeat_for) = (TimeSpan(interval), TimeSpan(interval * pops));
     Spec { tags: Vec::new(), interval, repeat_for, callback, retry: Retry::NONE }
 }
 
 impl Cluster {
     fn new(nodes: usize) -> Cluster {
-        Cluster::with(nodes, Settings::default())
+        Cluster::with(nodes, TimerSettings::default())
     }
 
-    fn with(count: usize, settings: Settings) -> Cluster {
+    fn with(count: usize, settings: TimerSettings) -> Cluster {
         let now = Now { moment: Moment(0), wall: 0 };
         let nodes = (0..count).map(|node| Timers::new(node_id(node), node as u64, now, settings));
         let nodes = nodes.collect();
@@ -89,7 +89,7 @@ impl Cluster {
     }
 
     /// Sends a request to the first node, and returns its answer if there is one at once.
-    fn ask(&mut self, wish: Wish) -> Option<Answer> {
+    fn ask(&mut self, wish: Wish) -> Option<TimerAnswer> {
         self.requests += 1;
         self.input(0, Input::Request { request: RequestId(self.requests), wish });
         self.answers.pop()
@@ -98,12 +98,12 @@ impl Cluster {
     fn create(&mut self, spec: Spec) -> TimerId {
         let wish = Wish::Create { spec, factor: ReplicationFactor::DEFAULT };
         match self.ask(wish) {
-            Some(Answer::Done(id)) => id,
+            Some(TimerAnswer::Done(id)) => id,
             other => panic!("not done: {other:?}"),
         }
     }
 
-    fn see(&mut self, sight: Sight) -> Answer {
+    fn see(&mut self, sight: Sight) -> TimerAnswer {
         self.ask(Wish::See(sight)).expect("looking is answered at once here")
     }
 
@@ -140,7 +140,7 @@ fn a_timer_that_repeats_counts_its_pops_and_does_not_drift() {
 #[test]
 fn a_timer_that_repeats_for_less_than_its_interval_never_pops() {
     let mut cluster = Cluster::new(2);
-    let spec = Spec { repeat_for: Span(999), ..spec(SECOND, 1) };
+    let spec = Spec { repeat_for: TimeSpan(999), ..spec(SECOND, 1) };
     cluster.create(spec);
     assert_eq!(cluster.pass(10 * SECOND), []);
     assert_eq!(cluster.nodes[0].pending() + cluster.nodes[1].pending(), 0);
@@ -168,7 +168,7 @@ fn a_put_starts_the_interval_anew_and_goes_on_counting() {
     let id = cluster.create(spec(5 * SECOND, 10));
     assert_eq!(cluster.pass(12 * SECOND), [(5000, 0), (10_000, 1)]);
     let again = cluster.ask(Wish::Put { id, spec: spec(4 * SECOND, 1) });
-    assert_eq!(again, Some(Answer::Done(id)));
+    assert_eq!(again, Some(TimerAnswer::Done(id)));
     assert_eq!(cluster.pass(60 * SECOND), [(16_000, 2)]);
 }
 
@@ -186,8 +186,8 @@ fn a_deleted_timer_does_not_pop_and_can_be_deleted_again() {
     let mut cluster = Cluster::new(3);
     let id = cluster.create(spec(5 * SECOND, 1));
     cluster.pass(4 * SECOND);
-    assert_eq!(cluster.ask(Wish::Delete(id)), Some(Answer::Done(id)));
-    assert_eq!(cluster.ask(Wish::Delete(id)), Some(Answer::Done(id)));
+    assert_eq!(cluster.ask(Wish::Delete(id)), Some(TimerAnswer::Done(id)));
+    assert_eq!(cluster.ask(Wish::Delete(id)), Some(TimerAnswer::Done(id)));
     assert_eq!(cluster.pass(60 * SECOND), []);
 }
 
@@ -205,7 +205,7 @@ fn nothing_is_left_of_a_timer_when_its_tombstone_is_gone() {
 fn deleting_what_never_was_leaves_nothing_behind() {
     let mut cluster = Cluster::new(3);
     let id: TimerId = "00000000deadbeef-2".parse().unwrap();
-    assert_eq!(cluster.ask(Wish::Delete(id)), Some(Answer::Done(id)));
+    assert_eq!(cluster.ask(Wish::Delete(id)), Some(TimerAnswer::Done(id)));
     assert_eq!(cluster.nodes.iter().map(|node| node.table.len()).sum::<usize>(), 0);
 }
 
@@ -215,7 +215,7 @@ fn a_failing_callback_is_tried_by_every_replica_and_then_given_up() {
     cluster.result = Some(Err("503".into()));
     let id = cluster.create(spec(5 * SECOND, 1));
     assert_eq!(cluster.pass(60 * SECOND), [(5000, 0), (7000, 0)]);
-    let Answer::Dead(Seen { found, silent: 0 }) = cluster.see(Sight::Dead) else { panic!() };
+    let TimerAnswer::Dead(Seen { found, silent: 0 }) = cluster.see(Sight::Dead) else { panic!() };
     assert_eq!(found.len(), 1);
     let letter = &found[0];
     assert_eq!((letter.id, letter.sequence, letter.at), (id, Sequence(0), 7000));
@@ -226,7 +226,7 @@ fn a_failing_callback_is_tried_by_every_replica_and_then_given_up() {
 fn retries_come_after_all_replicas_and_each_waits_twice_as_long() {
     let mut cluster = Cluster::new(2);
     cluster.result = Some(Err("503".into()));
-    let retry = Retry { attempts: 3, backoff: Span(500) };
+    let retry = Retry { attempts: 3, backoff: TimeSpan(500) };
     cluster.create(Spec { retry, ..spec(5 * SECOND, 1) });
     let expected = [5000, 7000, 7500, 8500, 10_500].map(|at| (at, 0));
     assert_eq!(cluster.pass(60 * SECOND), expected);
@@ -236,12 +236,12 @@ fn retries_come_after_all_replicas_and_each_waits_twice_as_long() {
 fn a_retry_that_succeeds_is_the_pop() {
     let mut cluster = Cluster::new(1);
     cluster.result = Some(Err("503".into()));
-    let retry = Retry { attempts: 3, backoff: Span(500) };
+    let retry = Retry { attempts: 3, backoff: TimeSpan(500) };
     cluster.create(Spec { retry, ..spec(SECOND, 1) });
     assert_eq!(cluster.pass(SECOND), [(1000, 0)]);
     cluster.result = Some(Ok(()));
     assert_eq!(cluster.pass(60 * SECOND), [(1500, 0)]);
-    let Answer::Dead(Seen { found, .. }) = cluster.see(Sight::Dead) else { panic!() };
+    let TimerAnswer::Dead(Seen { found, .. }) = cluster.see(Sight::Dead) else { panic!() };
     assert!(found.is_empty());
 }
 
@@ -260,8 +260,8 @@ fn a_timer_that_has_ended_here_and_goes_on_elsewhere_is_asked_for_and_not_made_u
     let id = cluster.create(spec(SECOND, 1));
     assert_eq!(cluster.pass(SECOND), [(1000, 0)]);
     let version = cluster.nodes[1].table.get(id).expect("a tombstone").version;
-    let progress = Progress { version, sequence: Sequence(2) };
-    let popped = Popped { id, progress, left: 3, due_in: Span(SECOND) };
+    let progress = TimerState { version, sequence: Sequence(2) };
+    let popped = Popped { id, progress, left: 3, due_in: TimeSpan(SECOND) };
     let heard = Input::Peer { from: node_id(0), message: Message::Popped(popped) };
     let mut actions = Vec::new();
     let now = Now { moment: Moment(cluster.now), wall: cluster.now };
@@ -296,14 +296,14 @@ fn who_hands_over_a_timer_that_is_due_lets_the_new_primary_have_its_turn_first()
     let id = cluster.create(spec(5 * SECOND, 1));
     let backup = (0..2).find(|node| cluster.nodes[*node].kept().eq([(id, 1)])).expect("one of two");
     let mut core = cluster.nodes.swap_remove(backup);
-    let primary = NodeId { boot: 2, ..node_id(1 - backup) };
+    let primary = Peer { boot: 2, ..node_id(1 - backup) };
     let mut handle = |moment: u64, input: Input| {
         let mut actions = Vec::new();
         core.handle(Now { moment: Moment(moment), wall: moment }, input, &mut actions);
         actions
     };
     // 1) The primary is back as a new process, with nothing.
-    let member = |id: NodeId| Member { id, name: format!("node-{}", id.id - 1), weight: 1 };
+    let member = |id: Peer| Member { id, name: format!("node-{}", id.id - 1), weight: 1 };
     let mut members = vec![member(node_id(backup)), member(primary)];
     members.sort_by_key(|member| member.id);
     let epoch = Epoch(2);
@@ -331,13 +331,13 @@ fn who_hands_over_a_timer_that_is_due_lets_the_new_primary_have_its_turn_first()
 #[test]
 fn one_hanging_host_does_not_hold_up_another() {
     let calls = CallLimits { in_all: 100, per_destination: 2 };
-    let mut cluster = Cluster::with(1, Settings { calls, ..Settings::default() });
+    let mut cluster = Cluster::with(1, TimerSettings { calls, ..TimerSettings::default() });
     cluster.result = None;
     for _ in 0..10 {
         cluster.create(spec(SECOND, 1));
     }
     let target = HttpTarget::parse("http://10.0.0.8:80/").unwrap();
-    let callback = Callback::Http { target, opaque: String::new(), timeout: Span(2000) };
+    let callback = Callback::Http { target, opaque: String::new(), timeout: TimeSpan(2000) };
     cluster.create(Spec { callback, ..spec(SECOND, 1) });
     assert_eq!(cluster.pass(SECOND).len(), 3);
     let stats = cluster.nodes[0].stats();
@@ -346,23 +346,23 @@ fn one_hanging_host_does_not_hold_up_another() {
 
 #[test]
 fn a_full_node_takes_no_new_timer_but_changes_and_deletes_old_ones() {
-    let mut cluster = Cluster::with(1, Settings { timers_max: 1, ..Settings::default() });
+    let mut cluster = Cluster::with(1, TimerSettings { timers_max: 1, ..TimerSettings::default() });
     let id = cluster.create(spec(SECOND, 1));
     let wish = Wish::Create { spec: spec(SECOND, 1), factor: ReplicationFactor::DEFAULT };
-    assert_eq!(cluster.ask(wish), Some(Answer::Refused(Refusal::Full)));
+    assert_eq!(cluster.ask(wish), Some(TimerAnswer::Refused(TimerRefusal::Full)));
     let put = cluster.ask(Wish::Put { id, spec: spec(2 * SECOND, 1) });
-    assert_eq!(put, Some(Answer::Done(id)));
-    assert_eq!(cluster.ask(Wish::Delete(id)), Some(Answer::Done(id)));
+    assert_eq!(put, Some(TimerAnswer::Done(id)));
+    assert_eq!(cluster.ask(Wish::Delete(id)), Some(TimerAnswer::Done(id)));
 }
 
 #[test]
 fn a_node_without_a_map_refuses() {
     let now = Now { moment: Moment(0), wall: 0 };
-    let mut node = Timers::new(node_id(0), 1, now, Settings::default());
+    let mut node = Timers::new(node_id(0), 1, now, TimerSettings::default());
     let mut actions = Vec::new();
     let wish = Wish::Create { spec: spec(SECOND, 1), factor: ReplicationFactor::DEFAULT };
     node.handle(now, Input::Request { request: RequestId(1), wish }, &mut actions);
-    let answer = Answer::Refused(Refusal::NotReady);
+    let answer = TimerAnswer::Refused(TimerRefusal::NotReady);
     assert_eq!(actions, [Action::Answer { request: RequestId(1), answer }]);
 }
 
@@ -378,7 +378,7 @@ fn a_silent_replica_leaves_the_outcome_unknown() {
     let later = Now { moment: Moment(11 * SECOND), wall: 0 };
     actions.clear();
     cluster.nodes[0].handle(later, Input::Tick, &mut actions);
-    let answer = Answer::Refused(Refusal::Unknown);
+    let answer = TimerAnswer::Refused(TimerRefusal::Unknown);
     assert!(actions.contains(&Action::Answer { request: RequestId(1), answer }));
 }
 
@@ -387,11 +387,13 @@ fn a_timer_can_be_seen_from_any_node() {
     let mut cluster = Cluster::new(5);
     let id = cluster.create(spec(60 * SECOND, 2));
     cluster.pass(10 * SECOND);
-    let Answer::Timer(Some(record)) = cluster.see(Sight::Timer(id)) else { panic!("not found") };
+    let TimerAnswer::Timer(Some(record)) = cluster.see(Sight::Timer(id)) else {
+        panic!("not found")
+    };
     let Life::Pending { left, due_in, .. } = record.life else { panic!("not pending") };
-    assert_eq!((record.id, left, due_in), (id, 2, Span(50_000)));
+    assert_eq!((record.id, left, due_in), (id, 2, TimeSpan(50_000)));
     cluster.ask(Wish::Delete(id));
-    assert_eq!(cluster.see(Sight::Timer(id)), Answer::Timer(None));
+    assert_eq!(cluster.see(Sight::Timer(id)), TimerAnswer::Timer(None));
 }
 
 #[test]
@@ -402,7 +404,7 @@ fn pages_show_every_timer_once_in_the_order_of_ids() {
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
         let sight = Sight::Page { after, limit: 10 };
-        let Answer::Page(Seen { found, silent: 0 }) = cluster.see(sight) else { panic!() };
+        let TimerAnswer::Page(Seen { found, silent: 0 }) = cluster.see(sight) else { panic!() };
         assert!(found.timers.len() <= 10);
         seen.extend(found.timers.iter().map(|record| record.id));
         after = found.next;
@@ -422,7 +424,7 @@ fn the_numbers_of_all_nodes_are_added_up() {
     let deleted = cluster.create(spec(60 * SECOND, 1));
     cluster.ask(Wish::Delete(deleted));
     cluster.pass(10 * SECOND);
-    let Answer::Stats(Seen { found, .. }) = cluster.see(Sight::Stats) else { panic!() };
+    let TimerAnswer::Stats(Seen { found, .. }) = cluster.see(Sight::Stats) else { panic!() };
     assert_eq!((found.primary, found.held, found.tombstones, found.popped), (1, 2, 4, 1));
     assert_eq!(found.tags, [("CALL".to_owned(), 2)].into());
     let late = LATENESS_BOUNDS.iter().zip(found.lateness.counts).find(|(_, count)| *count > 0);
@@ -437,15 +439,19 @@ fn a_snapshot_brings_everything_back_and_what_is_overdue_pops_at_once() {
     cluster.pass(5 * SECOND);
     let bytes = cluster.nodes[0].snapshot();
     let mut next = Cluster::new(1);
-    next.nodes[0] =
-        Timers::new(node_id(0), 9, Now { moment: Moment(0), wall: 65_000 }, Settings::default());
+    next.nodes[0] = Timers::new(
+        node_id(0),
+        9,
+        Now { moment: Moment(0), wall: 65_000 },
+        TimerSettings::default(),
+    );
     assert_eq!(next.nodes[0].load(&bytes), Ok(2));
     next.set_members(1);
     assert_eq!(next.pass(3 * SECOND), [(2000, 0)]);
-    assert_eq!(next.see(Sight::Timer(soon)), Answer::Timer(None));
-    let Answer::Timer(Some(record)) = next.see(Sight::Timer(later)) else { panic!("lost") };
+    assert_eq!(next.see(Sight::Timer(soon)), TimerAnswer::Timer(None));
+    let TimerAnswer::Timer(Some(record)) = next.see(Sight::Timer(later)) else { panic!("lost") };
     let Life::Pending { due_in, .. } = record.life else { panic!("ended") };
-    assert_eq!(due_in, Span(600_000 - 5000 - 60_000 - 3000));
+    assert_eq!(due_in, TimeSpan(600_000 - 5000 - 60_000 - 3000));
 }
 
 #[test]
@@ -465,7 +471,7 @@ fn a_snapshot_that_is_not_whole_is_refused() {
     }
     let mut newer = bytes.clone();
     newer[4] = 2;
-    assert_eq!(load(&newer), Err(SnapshotError::Version(2)));
+    assert_eq!(load(&newer), Err(SnapshotError::TimerVersion(2)));
 }
 
 #[test]

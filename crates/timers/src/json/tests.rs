@@ -29,7 +29,7 @@ fn the_least_that_makes_a_timer() {
     let described = accepted(&with_timing(&json!({ "interval": 20 })));
     assert_eq!(described.factor, None);
     let spec = described.spec;
-    assert_eq!((spec.interval, spec.repeat_for), (Span(20_000), Span(20_000)));
+    assert_eq!((spec.interval, spec.repeat_for), (TimeSpan(20_000), TimeSpan(20_000)));
     assert_eq!((spec.retry, spec.tags.len(), spec.pops()), (Retry::NONE, 0, 1));
     assert_eq!(spec.callback.timeout(), CALL_TIMEOUT_DEFAULT);
 }
@@ -37,10 +37,10 @@ fn the_least_that_makes_a_timer() {
 #[test]
 fn fractions_of_a_second_round_up_to_a_millisecond_and_never_further() {
     let interval = |secs: f64| accepted(&with_timing(&json!({ "interval": secs }))).spec.interval;
-    assert_eq!(interval(1.1), Span(1100));
-    assert_eq!(interval(0.0001), Span(1));
-    assert_eq!(interval(0.3), Span(300));
-    assert_eq!(interval(2.0004), Span(2001));
+    assert_eq!(interval(1.1), TimeSpan(1100));
+    assert_eq!(interval(0.0001), TimeSpan(1));
+    assert_eq!(interval(0.3), TimeSpan(300));
+    assert_eq!(interval(2.0004), TimeSpan(2001));
 }
 
 #[test]

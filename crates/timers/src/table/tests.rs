@@ -10,14 +10,14 @@ fn id(number: u64) -> TimerId {
 fn record(number: u64, due_in: u64) -> Record {
     let spec = Spec {
         tags: Vec::new(),
-        interval: Span(1000),
-        repeat_for: Span(3000),
+        interval: TimeSpan(1000),
+        repeat_for: TimeSpan(3000),
         callback: Callback::Command(vec!["PING".into()]),
         retry: Retry::NONE,
     };
-    let (due_in, quiet_for) = (Span(due_in), Span::ZERO);
+    let (due_in, quiet_for) = (TimeSpan(due_in), TimeSpan::ZERO);
     let life = Life::Pending { spec, left: 3, due_in, quiet_for };
-    Record { id: id(number), version: Version::default(), sequence: Sequence(0), life }
+    Record { id: id(number), version: TimerVersion::default(), sequence: Sequence(0), life }
 }
 
 struct Desk {
@@ -30,7 +30,7 @@ impl Desk {
         Desk { table: Table::new(Moment(0)), stats: Stats::default() }
     }
 
-    fn put(&mut self, record: &Record, place: Place) {
+    fn put(&mut self, record: &Record, place: ReplicaRank) {
         let mut clock = Clock { now: Moment(0), stats: &mut self.stats };
         self.table.put(record, place, Era::default(), &mut clock);
     }
@@ -44,9 +44,9 @@ impl Desk {
 #[test]
 fn each_place_has_its_turn() {
     let mut desk = Desk::new();
-    desk.put(&record(1, 500), Place::Replica(0));
-    desk.put(&record(2, 500), Place::Replica(2));
-    desk.put(&record(3, 500), Place::Former(1));
+    desk.put(&record(1, 500), ReplicaRank::Replica(0));
+    desk.put(&record(2, 500), ReplicaRank::Replica(2));
+    desk.put(&record(3, 500), ReplicaRank::Former(1));
     let turns: Vec<u64> =
         (1..=3).map(|number| desk.table.moment_of(id(number)).unwrap().0).collect();
     assert_eq!(turns, [500, 4500, 2500]);
@@ -55,7 +55,7 @@ fn each_place_has_its_turn() {
 #[test]
 fn a_record_comes_out_as_it_went_in() {
     let mut desk = Desk::new();
-    desk.put(&record(7, 500), Place::Replica(0));
+    desk.put(&record(7, 500), ReplicaRank::Replica(0));
     assert_eq!(desk.table.get(id(7)).unwrap().record(Moment(0)), record(7, 500));
     assert_eq!(desk.table.get(id(7)).unwrap().record(Moment(200)), record(7, 300));
 }
@@ -64,7 +64,7 @@ fn a_record_comes_out_as_it_went_in() {
 fn entries_are_walked_in_the_order_of_their_ids_from_anywhere() {
     let mut desk = Desk::new();
     for number in [5, 1, 300, 2] {
-        desk.put(&record(number, 500), Place::Replica(0));
+        desk.put(&record(number, 500), ReplicaRank::Replica(0));
     }
     let after = |from: Option<u64>| -> Vec<u64> {
         desk.table.after(from.map(id)).map(|entry| entry.id().number).collect()
@@ -77,7 +77,7 @@ fn entries_are_walked_in_the_order_of_their_ids_from_anywhere() {
 #[test]
 fn what_has_popped_for_the_last_time_is_a_tombstone() {
     let mut desk = Desk::new();
-    desk.put(&record(1, 500), Place::Replica(0));
+    desk.put(&record(1, 500), ReplicaRank::Replica(0));
     assert_eq!((desk.table.pending(), desk.stats.primary), (1, 1));
     desk.change(1, |entry| entry.advance(Moment(500)));
     assert_eq!(desk.table.get(id(1)).unwrap().left, 2);
@@ -94,7 +94,7 @@ fn a_place_that_is_free_is_used_again() {
     let mut desk = Desk::new();
     for round in 0..3 {
         for number in 0..3000 {
-            desk.put(&record(round * 3000 + number, 500), Place::Replica(0));
+            desk.put(&record(round * 3000 + number, 500), ReplicaRank::Replica(0));
         }
         assert_eq!(desk.table.blocks.len(), 3);
         for number in 0..3000 {

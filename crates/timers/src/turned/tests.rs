@@ -1,27 +1,27 @@
 //! Tests one of two nodes while the other is silent, with a lease that ends.
 
 use super::*;
-use crate::ids::{Epoch, Moment, NodeId, Now, ReplicationFactor, TimerId};
-use crate::input::{Answer, Input, Refusal, Settings, Wish};
+use crate::ids::{Epoch, Moment, Now, Peer, ReplicationFactor, TimerId};
+use crate::input::{Input, TimerAnswer, TimerRefusal, TimerSettings, Wish};
 use crate::members::Member;
 use crate::message::{RequestId, Sight};
 
-const ME: NodeId = NodeId { id: 1, boot: 1 };
-const OTHER: NodeId = NodeId { id: 2, boot: 1 };
+const ME: Peer = Peer { id: 1, boot: 1 };
+const OTHER: Peer = Peer { id: 2, boot: 1 };
 const ID: TimerId = TimerId { number: 7, factor: ReplicationFactor::DEFAULT };
 
 /// The moment of the last lease report, and the moment at which the lease ends.
 const TOLD: u64 = 10_000;
 const ENDS: u64 = 11_000;
 
-fn members(epoch: u64, nodes: &[NodeId]) -> Input {
-    let member = |id: &NodeId| Member { id: *id, name: format!("node-{}", id.id), weight: 1 };
+fn members(epoch: u64, nodes: &[Peer]) -> Input {
+    let member = |id: &Peer| Member { id: *id, name: format!("node-{}", id.id), weight: 1 };
     Input::Members { epoch: Epoch(epoch), members: nodes.iter().map(member).collect() }
 }
 
 fn survivor() -> Timers {
     let now = Now { moment: Moment(0), wall: 0 };
-    let mut core = Timers::new(ME, 1, now, Settings::default());
+    let mut core = Timers::new(ME, 1, now, TimerSettings::default());
     told(&mut core, 0, members(1, &[ME, OTHER]));
     told(&mut core, TOLD - 250, Input::Lease { until: Moment(ENDS - 250) });
     core
@@ -106,7 +106,7 @@ fn a_timer_that_only_the_silent_node_could_have_is_not_said_to_be_missing() {
     let mut out = Vec::new();
     let later = Now { moment: Moment(ENDS + 2_000), wall: 0 };
     core.handle(later, Input::Tick, &mut out);
-    let answer = Answer::Refused(Refusal::Unseen);
+    let answer = TimerAnswer::Refused(TimerRefusal::Unseen);
     assert!(out.contains(&Action::Answer { request: RequestId(ENDS), answer }));
 }
 
@@ -116,6 +116,6 @@ fn who_looks_for_a_timer_does_not_wait_for_a_node_that_is_out_of_the_map() {
     asked(&mut core, ENDS, Wish::See(Sight::Timer(ID)));
     let mut out = Vec::new();
     core.handle(Now { moment: Moment(ENDS + 1), wall: 0 }, members(2, &[ME]), &mut out);
-    let answer = Answer::Timer(None);
+    let answer = TimerAnswer::Timer(None);
     assert_eq!(out, [Action::Answer { request: RequestId(ENDS), answer }]);
 }

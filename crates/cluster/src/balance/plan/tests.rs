@@ -1,7 +1,7 @@
 //! Plans of examples. `sim/tests` shows that plans are optimal for every history.
 
 use super::*;
-use crate::map::{Boot, Change, Endpoints, LogIndex, Member, Settings, Zone};
+use crate::map::{Boot, Change, ClusterSettings, Endpoints, LogIndex, Member, Zone};
 use placement::Mask;
 
 fn member(id: u64) -> Member {
@@ -17,7 +17,7 @@ struct Cluster {
 
 impl Cluster {
     fn new(mask: Mask) -> Cluster {
-        let map = Map::found(member(1), mask, Settings::default());
+        let map = Map::found(member(1), mask, ClusterSettings::default());
         Cluster { map, index: LogIndex::FIRST }
     }
 

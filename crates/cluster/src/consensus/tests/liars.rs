@@ -103,20 +103,26 @@ impl Numbers {
         (1..=self.below(4)).map(|step| entry(step, self)).collect()
     }
 
-    fn body(&mut self) -> Body {
+    fn body(&mut self) -> MessageBody {
         match self.below(10) {
             0 | 1 => {
                 let after = self.place();
-                Body::Append { after, entries: self.entries(after), commit: self.index() }
+                MessageBody::Append { after, entries: self.entries(after), commit: self.index() }
             }
-            2 => Body::Appended { last: self.index(), commit: self.index() },
-            3 => {
-                Body::NotAppended { after: self.index(), hint: self.place(), commit: self.index() }
-            }
-            4 => Body::Vote { ballot: self.ballot(), last: self.place(), commit: self.place() },
-            5 => Body::VoteGranted { ballot: self.ballot() },
-            6 => Body::VoteRefused { ballot: self.ballot(), commit: self.place() },
-            7 => Body::Snapshot(Box::new(SnapshotData {
+            2 => MessageBody::Appended { last: self.index(), commit: self.index() },
+            3 => MessageBody::NotAppended {
+                after: self.index(),
+                hint: self.place(),
+                commit: self.index(),
+            },
+            4 => MessageBody::Vote {
+                ballot: self.ballot(),
+                last: self.place(),
+                commit: self.place(),
+            },
+            5 => MessageBody::VoteGranted { ballot: self.ballot() },
+            6 => MessageBody::VoteRefused { ballot: self.ballot(), commit: self.place() },
+            7 => MessageBody::Snapshot(Box::new(SnapshotData {
                 at: self.place(),
                 configuration: Configuration {
                     voters: self.nodes(),
@@ -126,10 +132,10 @@ impl Numbers {
                 },
                 map: net::founding_map(A),
             })),
-            8 => Body::Heartbeat { commit: self.index(), read: self.read() },
+            8 => MessageBody::Heartbeat { commit: self.index(), read: self.read() },
             _ => match self.below(2) {
-                0 => Body::HeartbeatAnswer { commit: self.index(), read: self.read() },
-                _ => Body::TimeoutNow,
+                0 => MessageBody::HeartbeatAnswer { commit: self.index(), read: self.read() },
+                _ => MessageBody::TimeoutNow,
             },
         }
     }
@@ -169,7 +175,7 @@ fn a_heartbeat_cannot_commit_what_is_not_there() {
     let mut net = Net::of([A, B, C]);
     let beyond = LogIndex(net[B].last_index().0 + 1);
     let before = net[B].committed();
-    let body = Body::Heartbeat { commit: beyond, read: None };
+    let body = MessageBody::Heartbeat { commit: beyond, read: None };
     let term = net[B].term();
     net.node(B).step(A, &RaftMessage { term, body });
     assert_eq!(net[B].committed(), before);
@@ -187,7 +193,7 @@ fn a_poll_that_could_only_be_refused_before_the_first_election_is_not_answered()
     net.start(C, Begin::Resume(saved));
     assert_eq!(net[C].term(), Term(0), "and with that it cannot refuse anything");
     let earlier = LogPlace { index: LogIndex(7), term: Term(1) };
-    let body = Body::Vote { ballot: Ballot::Poll, last: earlier, commit: earlier };
+    let body = MessageBody::Vote { ballot: Ballot::Poll, last: earlier, commit: earlier };
     net.node(C).step(B, &RaftMessage { term: Term(3), body });
     assert!(net.node(C).ready().messages.is_empty());
 }
@@ -196,7 +202,7 @@ fn a_poll_that_could_only_be_refused_before_the_first_election_is_not_answered()
 fn an_answer_to_what_was_never_sent_counts_for_nothing() {
     let mut net = Net::of([A, B, C]);
     let (term, last) = (net[A].term(), net[A].last_index());
-    let body = Body::Appended { last: LogIndex(last.0 + 5), commit: last };
+    let body = MessageBody::Appended { last: LogIndex(last.0 + 5), commit: last };
     net.node(A).step(B, &RaftMessage { term, body });
     net.cut_off(B);
     net.cut_off(C);
@@ -209,7 +215,7 @@ fn a_hint_beyond_all_logs_is_no_hint() {
     let mut net = Net::of([A, B, C]);
     net.node(A).report_unreachable(B); // From here on it probes where the two logs diverge.
     let hint = LogPlace { index: LogIndex(u64::MAX), term: Term(0) };
-    let body = Body::NotAppended { after: net[A].last_index(), hint, commit: LogIndex(1) };
+    let body = MessageBody::NotAppended { after: net[A].last_index(), hint, commit: LogIndex(1) };
     let term = net[A].term();
     net.node(A).step(B, &RaftMessage { term, body });
     net.propose(A, "goes on");
@@ -224,11 +230,11 @@ fn no_entry_is_kept_that_no_leader_can_have_sent() {
     let after = LogPlace { index: last, term };
     let entry = |term| Entry { index: LogIndex(last.0 + 1), term, payload: Payload::Nothing };
     for wrong in [Term(term.0 + 1), Term(term.0 - 1)] {
-        let body = Body::Append { after, entries: vec![entry(wrong)], commit: last };
+        let body = MessageBody::Append { after, entries: vec![entry(wrong)], commit: last };
         net.node(B).step(A, &RaftMessage { term, body });
         assert_eq!(net[B].last_index(), last, "{wrong} in {term}");
     }
-    let right = Body::Append { after, entries: vec![entry(term)], commit: last };
+    let right = MessageBody::Append { after, entries: vec![entry(term)], commit: last };
     net.node(B).step(A, &RaftMessage { term, body: right });
     assert_eq!(net[B].last_index(), LogIndex(last.0 + 1));
 }
@@ -242,7 +248,8 @@ fn no_snapshot_is_taken_that_no_leader_can_have_sent() {
         configuration: net[B].configuration().clone(),
         map: net::founding_map(A),
     };
-    let bodies = [Term(term.0 + 1), term].map(|term| Body::Snapshot(Box::new(snapshot(term))));
+    let bodies =
+        [Term(term.0 + 1), term].map(|term| MessageBody::Snapshot(Box::new(snapshot(term))));
     let [wrong, right] = bodies;
     net.node(B).step(A, &RaftMessage { term, body: wrong });
     assert_eq!(net[B].last_index(), last);
@@ -254,7 +261,7 @@ fn no_snapshot_is_taken_that_no_leader_can_have_sent() {
 fn nobody_is_heard_and_no_node_hears_itself() {
     let mut net = Net::of([A, B, C]);
     for from in [NodeId(0), B] {
-        let body = Body::Heartbeat { commit: LogIndex(1), read: None };
+        let body = MessageBody::Heartbeat { commit: LogIndex(1), read: None };
         let term = net[B].term();
         net.node(B).step(from, &RaftMessage { term, body });
         assert!(net.node(B).ready().is_empty(), "from {from}");
@@ -265,7 +272,7 @@ fn nobody_is_heard_and_no_node_hears_itself() {
 fn no_message_uses_up_the_terms() {
     let mut net = Net::of([A, B, C]);
     let term = net[B].term();
-    let body = Body::Heartbeat { commit: LogIndex(1), read: None };
+    let body = MessageBody::Heartbeat { commit: LogIndex(1), read: None };
     net.node(B).step(C, &RaftMessage { term: Term(1 << 61), body });
     assert_eq!(net[B].term(), term);
 }
@@ -273,11 +280,11 @@ fn no_message_uses_up_the_terms() {
 #[test]
 fn only_the_leader_can_tell_a_node_to_stand_for_election() {
     let mut net = Net::of([A, B, C]);
-    let message = RaftMessage { term: net[B].term(), body: Body::TimeoutNow };
+    let message = RaftMessage { term: net[B].term(), body: MessageBody::TimeoutNow };
     net.node(B).step(C, &message);
     assert!(net.node(B).ready().is_empty());
     net.node(B).step(A, &message);
     assert!(net.node(B).ready().messages.iter().all(|(_, message)| {
-        matches!(message.body, Body::Vote { ballot: Ballot::HandOver, .. })
+        matches!(message.body, MessageBody::Vote { ballot: Ballot::HandOver, .. })
     }));
 }

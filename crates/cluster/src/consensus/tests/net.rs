@@ -7,9 +7,9 @@ use std::ops::Index;
 use placement::Mask;
 
 use crate::consensus::{
-    Begin, Body, Committed, Consensus, Entry, LogEntry, Payload, RaftMessage, Ready, Saved,
+    Begin, Committed, Consensus, Entry, LogEntry, MessageBody, Payload, RaftMessage, Ready, Saved,
 };
-use crate::map::{Boot, Change, Endpoints, LogIndex, Map, Member, NodeId, Settings, Zone};
+use crate::map::{Boot, Change, ClusterSettings, Endpoints, LogIndex, Map, Member, NodeId, Zone};
 
 pub(super) const A: NodeId = NodeId(1);
 pub(super) const B: NodeId = NodeId(2);
@@ -44,7 +44,7 @@ impl Index<NodeId> for Net {
 }
 
 pub(super) fn founding_map(founder: NodeId) -> Map {
-    Map::found(member(founder, "founder"), Mask::M000F, Settings::default())
+    Map::found(member(founder, "founder"), Mask::M000F, ClusterSettings::default())
 }
 
 fn member(id: NodeId, name: &str) -> Member {
@@ -210,7 +210,7 @@ impl Net {
 
     pub(super) fn arrive(&mut self, from: NodeId, to: NodeId, message: &RaftMessage) {
         let cut = self.cut_off.contains(&from) || self.cut_off.contains(&to);
-        let lost = self.lose_snapshots && matches!(message.body, Body::Snapshot(_));
+        let lost = self.lose_snapshots && matches!(message.body, MessageBody::Snapshot(_));
         if cut || lost || !self.nodes.contains_key(&to) {
             return;
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use placement::Hashmask;
 
-use super::super::{Answer, Ask};
+use super::super::{Answer, OperatorRequest};
 use super::world::{World, member, request};
 use crate::map::{Boot, Member, NodeId};
 
@@ -15,7 +15,7 @@ fn held(t: &World, node: u64) -> Vec<Hashmask> {
 }
 
 fn leave_for(t: &mut World, node: u64, seconds: u64) {
-    let asked = t.ask(node, Ask::LeaveFor(Duration::from_secs(seconds)));
+    let asked = t.ask(node, OperatorRequest::LeaveFor(Duration::from_secs(seconds)));
     t.run_until(|t| t.answers.contains_key(&asked));
     assert_eq!(t.gone(node), format!("LeftFor({seconds}s)"));
 }
@@ -51,7 +51,7 @@ fn places_are_kept_no_longer_than_was_asked_for() {
 fn nobody_is_away_for_ever() {
     let mut t = World::of(2);
     for long in [Duration::ZERO, Duration::from_secs(100_000)] {
-        let asked = t.ask(2, Ask::LeaveFor(long));
+        let asked = t.ask(2, OperatorRequest::LeaveFor(long));
         t.run_until(|t| t.answers.contains_key(&asked));
         let text = "a node's places are kept for 1s to 24h";
         assert_eq!(t.answers[&asked], Answer::Refused(text.into()));

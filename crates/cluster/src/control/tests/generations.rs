@@ -5,8 +5,8 @@ use placement::{Hashmask, Mask};
 use super::rules::of_two_with_a_third_in_the_log;
 use super::world::{World, member, ms};
 use crate::control::recreate::{AWAITED_FOR, Lost};
-use crate::control::{Answer, Ask, Input, Kept, Offer};
-use crate::map::{Change, Generation, LogIndex, Map, NodeId, Setting, Settings, Source};
+use crate::control::{Answer, Freshness, Input, Offer, OperatorRequest};
+use crate::map::{Change, ClusterSettings, Generation, LogIndex, Map, NodeId, Setting, Source};
 
 fn of_two_without_the_second() -> World {
     let mut t = World::of(2);
@@ -15,7 +15,7 @@ fn of_two_without_the_second() -> World {
     t
 }
 
-fn everything(kept: Kept) -> Input {
+fn everything(kept: Freshness) -> Input {
     let offer = |bucket| Offer { bucket, kept, position: (LogIndex(1), 1) };
     Input::Found(Hashmask::all(Mask::M000F).map(offer).collect())
 }
@@ -159,7 +159,7 @@ fn a_side_that_has_yielded_lets_nobody_join() {
 #[test]
 fn by_the_operators_word_a_survivor_goes_on_without_the_majority() {
     let mut t = World::of(5);
-    let takeover = t.ask(1, Ask::Takeover);
+    let takeover = t.ask(1, OperatorRequest::Takeover);
     let text = "this node holds a lease: the cluster can decide without a takeover";
     assert_eq!(t.answers[&takeover], Answer::Refused(text.into()));
     for id in [2, 3, 4] {
@@ -167,7 +167,7 @@ fn by_the_operators_word_a_survivor_goes_on_without_the_majority() {
     }
     t.run(ms(5_000));
     assert!(!t.has_lease(1));
-    let takeover = t.ask(1, Ask::Takeover);
+    let takeover = t.ask(1, OperatorRequest::Takeover);
     assert_eq!(t.answers[&takeover], Answer::Done);
     assert!(t.has_lease(1));
     assert_eq!(t.members_by(1), [1]);
@@ -222,7 +222,7 @@ fn a_lone_node_comes_back_with_all_it_had() {
     t.join(2);
     t.run(ms(60_000));
     assert_eq!((t.map().lost().count(), t.members()), (16, vec![1]));
-    t.give(NodeId(1), everything(Kept::AsItWas));
+    t.give(NodeId(1), everything(Freshness::AsItWas));
     t.run(ms(200));
     assert_eq!(t.map().lost().count(), 0);
     t.settle();
@@ -232,7 +232,7 @@ fn a_lone_node_comes_back_with_all_it_had() {
 #[test]
 fn one_of_the_last_holders_brings_a_bucket_back_at_once_and_others_when_time_is_up() {
     for (kept, from, wait) in
-        [(Kept::AsItWas, Source::OwnData, 3_000), (Kept::Older, Source::Snapshot, 31_000)]
+        [(Freshness::AsItWas, Source::OwnData, 3_000), (Freshness::Older, Source::Snapshot, 31_000)]
     {
         let mut t = World::of(2);
         let disks = [t.kill(1).unwrap(), t.kill(2).unwrap()];
@@ -278,7 +278,7 @@ fn who_comes_back_too_late_takes_in_nothing_before_it_has_brought_what_it_has() 
     let awaited = t.map().begun_anew().count();
     assert!(awaited > 0 && t.map().lost().count() == 0, "its buckets began again");
     t.restart(late, 777, disk);
-    t.give(NodeId(late), everything(Kept::AsItWas));
+    t.give(NodeId(late), everything(Freshness::AsItWas));
     t.run_until(|t| t.is_member(late));
     t.run(ms(5_000));
     assert_eq!(t.map().load(NodeId(late)).total(), 0, "what it has is the only copy");
@@ -293,7 +293,7 @@ fn who_comes_back_too_late_takes_in_nothing_before_it_has_brought_what_it_has() 
 
 #[test]
 fn nobody_is_awaited_for_longer_than_a_day() {
-    let mut map = Map::found(member(1), Mask::M000F, Settings::default());
+    let mut map = Map::found(member(1), Mask::M000F, ClusterSettings::default());
     map.apply(LogIndex(2), &Change::Join(member(2)));
     map.apply(LogIndex(3), &Change::Dead([NodeId(1)].into()));
     for bucket in Hashmask::all(Mask::M000F) {

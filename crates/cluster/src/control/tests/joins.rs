@@ -5,7 +5,7 @@ use std::time::Duration;
 use placement::Mask;
 
 use super::world::{CLUSTER, World, member, ms, request};
-use crate::control::{Answer, Ask, Input, JoinRequest, Message, PROTOCOL_VERSION};
+use crate::control::{Answer, Input, JoinRequest, Message, OperatorRequest, PROTOCOL_VERSION};
 use crate::map::{Ack, Boot, ClusterId, Member, NodeId, Setting, SplitLargerThan};
 
 fn refusal(request: JoinRequest) -> String {
@@ -87,15 +87,15 @@ fn a_node_that_comes_back_under_its_old_name_waits_out_its_old_lease() {
 fn any_member_can_be_asked_and_a_lost_answer_does_no_harm() {
     let mut t = World::of(3);
     let follower = t.follower();
-    let ask = Ask::Join(Box::new(request(member(4))));
+    let ask = OperatorRequest::Join(Box::new(request(member(4))));
     // Asked by hand, so that nothing starts the process before it has asked twice.
     for id in [4001, 4002] {
-        t.give(NodeId(follower), crate::control::Input::Ask { id, ask: ask.clone() });
+        t.give(NodeId(follower), crate::control::Input::OperatorRequest { id, ask: ask.clone() });
         t.run(ms(200));
     }
     assert!(t.members().contains(&4));
     let epoch = t.map().epoch();
-    t.give(NodeId(follower), crate::control::Input::Ask { id: 4003, ask });
+    t.give(NodeId(follower), crate::control::Input::OperatorRequest { id: 4003, ask });
     t.run(ms(20));
     assert_eq!(t.map().epoch(), epoch, "it is a member already");
 }
@@ -180,7 +180,7 @@ fn a_question_of_an_earlier_process_that_comes_late_takes_nobodys_place() {
     let disk = t.kill(node).unwrap();
     t.restart(node, 700, disk);
     t.run_until(|t| t.is_member(node) && t.has_lease(node));
-    let late = Ask::Join(Box::new(request(Member { boot: Boot(600), ..member(node) })));
+    let late = OperatorRequest::Join(Box::new(request(Member { boot: Boot(600), ..member(node) })));
     for _ in 0..10 {
         t.ask(t.leader().unwrap(), late.clone());
         t.run(ms(100));

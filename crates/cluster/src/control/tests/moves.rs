@@ -4,7 +4,7 @@ use placement::Hashmask;
 
 use super::world::{Weather, World, ms};
 use crate::balance::{Condition, Vitals};
-use crate::control::{Answer, Ask, Input};
+use crate::control::{Answer, Input, OperatorRequest};
 use crate::map::NodeId;
 
 fn bucket(text: &str) -> Hashmask {
@@ -60,7 +60,7 @@ fn a_split_ends_a_handover_and_the_primary_goes_on() {
     t.hold_drains(1);
     t.run_until(|t| !t.node(1).drains.is_empty());
     let (paused, epoch) = t.node(1).drains[0];
-    let split = t.ask(2, Ask::Split(Some(paused)));
+    let split = t.ask(2, OperatorRequest::Split(Some(paused)));
     t.run_until(|t| t.answers.contains_key(&split));
     assert!(t.map().bucket(paused).is_none());
     // The answer of the data plane comes too late: it promotes nothing.
@@ -77,15 +77,15 @@ fn a_split_ends_a_handover_and_the_primary_goes_on() {
 #[test]
 fn an_operator_splits_everything_or_one_bucket() {
     let mut t = World::of(2);
-    let one = t.ask(2, Ask::Split(Some(bucket("000F/0003"))));
+    let one = t.ask(2, OperatorRequest::Split(Some(bucket("000F/0003"))));
     t.run_until(|t| t.answers.contains_key(&one));
     t.settle();
     assert_eq!((t.map().bucket_count(), &t.answers[&one]), (31, &Answer::Done));
-    let all = t.ask(1, Ask::Split(None));
+    let all = t.ask(1, OperatorRequest::Split(None));
     t.run_until(|t| t.answers.contains_key(&all));
     t.settle();
     assert_eq!((t.map().bucket_count(), &t.answers[&all]), (256, &Answer::Done));
-    let none = t.ask(1, Ask::Split(Some(bucket("000F/0003"))));
+    let none = t.ask(1, OperatorRequest::Split(Some(bucket("000F/0003"))));
     assert_eq!(t.answers[&none], Answer::Refused("there is no bucket 000F/0003".into()));
 }
 

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::world::{Weather, World, ms};
-use crate::control::Ask;
+use crate::control::OperatorRequest;
 use crate::map::{NodeId, Setting};
 use crate::rules::Rule;
 
@@ -123,7 +123,7 @@ fn something(t: &mut World, last: &mut u64) {
         17.. => {
             // Once is enough: maps of thousands of buckets only take longer.
             if t.has_a_map() && t.map().bucket_count() == 16 {
-                t.ask(some, Ask::Split(None));
+                t.ask(some, OperatorRequest::Split(None));
             }
         }
     }

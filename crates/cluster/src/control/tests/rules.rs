@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::world::{World, member, ms, request};
-use crate::control::{Ask, Input};
+use crate::control::{Input, OperatorRequest};
 use crate::map::{NodeId, Setting};
 use crate::rules::Rule;
 
@@ -75,8 +75,8 @@ pub(super) fn of_two_with_a_third_in_the_log() -> (World, u64, u64) {
     let leader = t.leader().expect("two that stand have one");
     let other = 3 - leader;
     t.cut.insert((NodeId(other), NodeId(leader)));
-    let ask = Ask::Join(Box::new(request(member(3))));
-    t.give(NodeId(leader), Input::Ask { id: 3000, ask });
+    let ask = OperatorRequest::Join(Box::new(request(member(3))));
+    t.give(NodeId(leader), Input::OperatorRequest { id: 3000, ask });
     t.run(ms(20));
     (t, leader, other)
 }

@@ -14,8 +14,10 @@ use placement::{Hashmask, Mask, Slot};
 
 use super::super::*;
 use crate::consensus::Saved;
-use crate::map::{Boot, Endpoints, Epoch, Generation, Map, NodeId, Peer, Setting, Settings, Zone};
-use crate::rules::{self, Broken, Rule};
+use crate::map::{
+    Boot, ClusterSettings, Endpoints, Epoch, Generation, Map, NodeId, Peer, Setting, Zone,
+};
+use crate::rules::{self, BrokenRule, Rule};
 
 pub(super) const CLUSTER: ClusterId = ClusterId(77);
 
@@ -68,7 +70,7 @@ pub(super) struct World {
     pub(super) cut: BTreeSet<(NodeId, NodeId)>,
     pub(super) mask: Mask,
     /// The rule that is broken on all nodes.
-    broken: Option<Broken>,
+    broken: Option<BrokenRule>,
     /// Clock rates of the nodes that will join.
     pub(super) rates: BTreeMap<NodeId, u64>,
     events: BTreeMap<(Duration, u64), Event>,
@@ -99,7 +101,7 @@ pub(super) struct Node {
     /// Time its disk takes for a write.
     pub(super) disk_takes: Duration,
     /// Effects to carry out when the disk is done, if it is busy.
-    waits_to_do: Option<Vec<Effect>>,
+    waits_to_do: Option<Vec<Action>>,
     pub(super) is_stopped: bool,
     inbox: Vec<Input>,
     pub(super) lease_until: Duration,
@@ -187,7 +189,7 @@ impl World {
     // ---- Actions of a scenario.
 
     pub(super) fn found(&mut self, id: u64) {
-        let map = Map::found(member(id), self.mask, Settings::default());
+        let map = Map::found(member(id), self.mask, ClusterSettings::default());
         self.start(member(id), Begin::Found(map), None, 1000);
     }
 
@@ -201,19 +203,19 @@ impl World {
         self.push(Duration::ZERO, Event::JoinAgain { id });
     }
 
-    pub(super) fn ask(&mut self, node: u64, ask: Ask) -> u64 {
+    pub(super) fn ask(&mut self, node: u64, ask: OperatorRequest) -> u64 {
         self.last_ask += 1;
         let id = self.last_ask;
-        self.give(NodeId(node), Input::Ask { id, ask });
+        self.give(NodeId(node), Input::OperatorRequest { id, ask });
         id
     }
 
     pub(super) fn leave(&mut self, node: u64) -> u64 {
-        self.ask(node, Ask::Leave)
+        self.ask(node, OperatorRequest::Leave)
     }
 
     pub(super) fn set(&mut self, node: u64, setting: Setting) -> u64 {
-        self.ask(node, Ask::Set(setting))
+        self.ask(node, OperatorRequest::Set(setting))
     }
 
     /// Kills the process without warning; its disk remains.
@@ -351,8 +353,8 @@ impl World {
     pub(super) fn join_at(&mut self, member_id: u64, id: u64) {
         let request = request(member(id));
         self.joining.insert(id, request.clone());
-        let ask = Ask::Join(Box::new(request));
-        self.give(NodeId(member_id), Input::Ask { id, ask });
+        let ask = OperatorRequest::Join(Box::new(request));
+        self.give(NodeId(member_id), Input::OperatorRequest { id, ask });
     }
 
     // ---- Time.
@@ -434,8 +436,8 @@ impl World {
                     self.nodes.values().filter(able).map(|node| node.me.id).collect();
                 if !members.is_empty() {
                     let member = members[(self.draw() % members.len() as u64) as usize];
-                    let ask = Ask::Join(Box::new(request));
-                    self.give(member, Input::Ask { id, ask });
+                    let ask = OperatorRequest::Join(Box::new(request));
+                    self.give(member, Input::OperatorRequest { id, ask });
                 }
                 self.push(ms(300), Event::JoinAgain { id });
             }
@@ -452,9 +454,9 @@ impl World {
     fn on_disk_done(&mut self, of: Peer) {
         let now = self.now;
         let Some(node) = self.nodes.get_mut(&of.id).filter(|node| node.me == of) else { return };
-        let Some(effects) = node.waits_to_do.take() else { return };
+        let Some(actions) = node.waits_to_do.take() else { return };
         node.control.note_disk_wait(node.disk_takes);
-        self.carry_out_all(of.id, effects);
+        self.carry_out_all(of.id, actions);
         while let Some(node) = self.nodes.get_mut(&of.id).filter(|node| node.waits_to_do.is_none())
         {
             if node.inbox.is_empty() {
@@ -467,20 +469,20 @@ impl World {
     }
 
     /// Returns whether a node waits for the disk. It waits only for promises to others.
-    fn takes_time(&self, id: NodeId, effect: &Effect) -> bool {
+    fn takes_time(&self, id: NodeId, action: &Action) -> bool {
         let slow = self.nodes.get(&id).filter(|node| !node.disk_takes.is_zero());
-        let Effect::Persist(persist) = effect else { return false };
+        let Action::Persist(persist) = action else { return false };
         slow.is_some_and(|node| persist.is_promise(&node.disk))
     }
 
-    fn carry_out_all(&mut self, id: NodeId, effects: Vec<Effect>) {
-        let mut effects = effects.into_iter();
-        while let Some(effect) = effects.next() {
-            let takes_time = self.takes_time(id, &effect);
-            self.carry_out(id, effect);
+    fn carry_out_all(&mut self, id: NodeId, actions: Vec<Action>) {
+        let mut actions = actions.into_iter();
+        while let Some(action) = actions.next() {
+            let takes_time = self.takes_time(id, &action);
+            self.carry_out(id, action);
             let Some(node) = self.nodes.get_mut(&id) else { return };
             if takes_time {
-                node.waits_to_do = Some(effects.collect());
+                node.waits_to_do = Some(actions.collect());
                 let (of, takes) = (node.me, node.disk_takes);
                 return self.push(takes, Event::DiskDone { of });
             }
@@ -499,9 +501,9 @@ impl World {
             return node.inbox.push(input);
         }
         let clock = node.clock(self.now);
-        let mut effects = Vec::new();
-        node.control.handle(clock, input, &mut effects);
-        self.carry_out_all(to, effects);
+        let mut actions = Vec::new();
+        node.control.handle(clock, input, &mut actions);
+        self.carry_out_all(to, actions);
         let node = self.nodes.get_mut(&to);
         if let Some(node) = node.filter(|it| it.waits_to_do.is_none() && it.inbox.is_empty()) {
             node.control.note_listened(clock);
@@ -541,13 +543,13 @@ impl World {
         self.give(peer.id, Input::Tick);
     }
 
-    fn carry_out(&mut self, id: NodeId, effect: Effect) {
+    fn carry_out(&mut self, id: NodeId, action: Action) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         let from = node.me;
-        match effect {
-            Effect::Persist(persist) => node.disk.write(*persist),
-            Effect::Send { to, message } => self.send(from, to, &message),
-            Effect::MapChanged(changed) => {
+        match action {
+            Action::Persist(persist) => node.disk.write(*persist),
+            Action::Send { to, message } => self.send(from, to, &message),
+            Action::MapChanged(changed) => {
                 let MapChanged { map, index, .. } = changed;
                 node.map = Some(Arc::clone(&map));
                 node.paused.retain(|bucket, epoch| {
@@ -557,15 +559,15 @@ impl World {
                 let known = self.log.entry(place).or_insert_with(|| Arc::clone(&map));
                 assert_eq!(*known, map, "the log is the same everywhere, at {index}");
             }
-            Effect::Lease { until } => node.lease_until = until,
-            Effect::StartFill { attempt, bucket, taker } => {
+            Action::Lease { until } => node.lease_until = until,
+            Action::StartFill { attempt, bucket, taker } => {
                 node.fills.push((attempt, bucket, taker));
                 if !node.holds_fills {
                     self.finish_fill(id, attempt, bucket);
                 }
             }
-            Effect::CancelFill { attempt } => node.fills.retain(|(known, ..)| *known != attempt),
-            Effect::Pause { bucket, epoch, to: _ } => {
+            Action::CancelFill { attempt } => node.fills.retain(|(known, ..)| *known != attempt),
+            Action::Pause { bucket, epoch, to: _ } => {
                 node.paused.insert(bucket, epoch);
                 node.drains.push((bucket, epoch));
                 if !node.holds_drains {
@@ -573,16 +575,16 @@ impl World {
                     self.push(ms(1), Event::Data { to: from, input });
                 }
             }
-            Effect::TakeOver { .. } | Effect::Decided(_) | Effect::Beat { .. } => {}
-            Effect::Yield { .. } => node.hands_over = true,
-            Effect::Bring { buckets } => node.brings = Some(buckets),
-            Effect::Serving { bucket, .. } => node.served.push(bucket),
-            Effect::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),
-            Effect::Answer { id, answer } => {
+            Action::TakeOver { .. } | Action::Decided(_) | Action::Beat { .. } => {}
+            Action::Yield { .. } => node.hands_over = true,
+            Action::Bring { buckets } => node.brings = Some(buckets),
+            Action::Serving { bucket, .. } => node.served.push(bucket),
+            Action::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),
+            Action::Answer { id, answer } => {
                 self.answers.insert(id, answer);
             }
-            Effect::Skew(skew) => self.skews.push((self.now, id, skew)),
-            Effect::Gone(gone) => self.on_gone(id, &gone),
+            Action::Skew(skew) => self.skews.push((self.now, id, skew)),
+            Action::Gone(gone) => self.on_gone(id, &gone),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Closing, Pipeline, Transaction, WATCH_ONE_NODE, command};
-use crate::any_port::forwarded::{Answer, Next, OnSuccess, Outcome};
+use crate::any_port::forwarded::{Answer, ForwardOutcome, Next, OnSuccess};
 use crate::any_port::framing::Malformed;
 use crate::any_port::introduction::Statement;
 use crate::any_port::routes::{NodeAddress, Redirect, Routes};
@@ -185,7 +185,7 @@ impl Pipeline {
         self.answered += 1;
         self.exclusive -= usize::from(request.is_exclusive);
         self.request_bytes -= request.bytes();
-        let Outcome::Reply { bytes, is_error } = request.outcome() else {
+        let ForwardOutcome::Reply { bytes, is_error } = request.outcome() else {
             self.closing = Closing::Now;
             return Ok(Step::Blocked);
         };

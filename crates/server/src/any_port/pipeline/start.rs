@@ -6,7 +6,7 @@ use placement::Slot;
 
 use super::{Closing, Pipeline, Request, Transaction, WATCH_ONE_NODE, command};
 use crate::any_port::forwarded::{Answer, Forwarded, Inquiry, OnSuccess};
-use crate::any_port::plan::{Merge, Part, Plan};
+use crate::any_port::plan::{CommandPart, Merge, Plan};
 use crate::any_port::routes::{NodeAddress, Routes};
 use crate::any_port::upstream::{Due, Use};
 
@@ -207,7 +207,7 @@ impl Pipeline {
         self.ask(node, request);
     }
 
-    fn scatter(&mut self, merge: Merge, parts: &[Part], routes: &impl Routes) {
+    fn scatter(&mut self, merge: Merge, parts: &[CommandPart], routes: &impl Routes) {
         let mut request = Forwarded::scattered(merge, parts);
         for (inquiry, part) in request.inquiries.iter_mut().zip(parts) {
             let node = routes.node_of(part.slot);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use cluster::map::{Boot, Endpoints, Member, NodeId, Settings, Zone};
+use cluster::map::{Boot, ClusterSettings, Endpoints, Member, NodeId, Zone};
 use placement::Mask;
 use store::{Cause, Effect, NewValue, Seed, Touch, UnixMillis, digest_of};
 
@@ -42,7 +42,7 @@ fn head() -> ItemsHead {
         zone: Zone::default(),
         at: Endpoints::default(),
     };
-    let map = Map::found(founder, Mask::M00FF, Settings::default());
+    let map = Map::found(founder, Mask::M00FF, ClusterSettings::default());
     ItemsHead { cluster: ClusterId(9), map, held: Vec::new() }
 }
 

@@ -1,7 +1,7 @@
 //! The log read back is the log written, whatever happened to the last write.
 
 use cluster::consensus::{Begin, Consensus, LogEntry};
-use cluster::map::{Boot, Change, Endpoints, Map, Member, NodeId, Setting, Settings, Zone};
+use cluster::map::{Boot, Change, ClusterSettings, Endpoints, Map, Member, NodeId, Setting, Zone};
 use placement::Mask;
 
 use super::super::memory::Memory;
@@ -16,7 +16,7 @@ fn founding_map() -> Map {
         zone: Zone::default(),
         at: Endpoints::default(),
     };
-    Map::found(founder, Mask::M000F, Settings::default())
+    Map::found(founder, Mask::M000F, ClusterSettings::default())
 }
 
 /// Starts a node with its log in `files`, from the state found there.

@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use cluster::control::Ask;
+use cluster::control::OperatorRequest;
 use cluster::status::parse_setting;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
@@ -28,7 +28,7 @@ pub(super) async fn leave(
     body: Bytes,
 ) -> Response {
     match admit(&console, &headers, &body).await {
-        Ok(_) => begin(&console, Ask::Leave, "this node hands everything on, and goes"),
+        Ok(_) => begin(&console, OperatorRequest::Leave, "this node hands everything on, and goes"),
         Err(refusal) => refusal,
     }
 }
@@ -43,8 +43,10 @@ pub(super) async fn split(
         Err(refusal) => return refusal,
     };
     match wanted.get("bucket").and_then(Value::as_str).map(str::parse) {
-        None => begin(&console, Ask::Split(None), "the largest buckets are split"),
-        Some(Ok(bucket)) => begin(&console, Ask::Split(Some(bucket)), "the bucket is split"),
+        None => begin(&console, OperatorRequest::Split(None), "the largest buckets are split"),
+        Some(Ok(bucket)) => {
+            begin(&console, OperatorRequest::Split(Some(bucket)), "the bucket is split")
+        }
         Some(Err(error)) => failed(StatusCode::BAD_REQUEST, &format!("{error}")),
     }
 }
@@ -67,7 +69,9 @@ fn set_to(console: &Console, wanted: &Value) -> Response {
         return failed(StatusCode::BAD_REQUEST, why);
     };
     match parse_setting(name, value) {
-        Ok(setting) => begin(console, Ask::Set(setting), "all nodes will know in a moment"),
+        Ok(setting) => {
+            begin(console, OperatorRequest::Set(setting), "all nodes will know in a moment")
+        }
         Err(error) => failed(StatusCode::BAD_REQUEST, &error.to_string()),
     }
 }
@@ -115,7 +119,7 @@ async fn admit(console: &Console, headers: &HeaderMap, body: &[u8]) -> Result<Va
     order.filter(Value::is_object).ok_or_else(|| failed(StatusCode::BAD_REQUEST, why))
 }
 
-fn begin(console: &Console, ask: Ask, told: &str) -> Response {
+fn begin(console: &Console, ask: OperatorRequest, told: &str) -> Response {
     match console.source.ask(ask) {
         Ok(()) => answer(StatusCode::ACCEPTED, &json!({ "begun": told })),
         Err(why) => failed(StatusCode::CONFLICT, &why),

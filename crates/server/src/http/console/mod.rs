@@ -18,7 +18,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use cluster::control::Ask;
+use cluster::control::OperatorRequest;
 use cluster::map::Map;
 use cluster::status::Status;
 use commands::SlowCommand;
@@ -48,7 +48,7 @@ pub trait ConsoleSource: Send + Sync + 'static {
     /// Returns whether clients need a password: then their arguments are not shown to everyone.
     fn needs_password(&self) -> bool;
     /// Requests an operation that the nodes then carry out together. `Err` is the reason for a refusal.
-    fn ask(&self, ask: Ask) -> Result<(), String>;
+    fn ask(&self, ask: OperatorRequest) -> Result<(), String>;
 }
 
 /// State shared by all requests.
@@ -58,7 +58,7 @@ pub(super) struct Console {
     token: Secret,
     streams: Arc<Semaphore>,
     stopped: watch::Receiver<()>,
-    picture: picture::Kept,
+    picture: picture::PictureCache,
     status: Mutex<Option<Fresh>>,
     node: Mutex<Option<Fresh>>,
 }
@@ -83,7 +83,7 @@ impl Console {
             token,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             stopped,
-            picture: picture::Kept::default(),
+            picture: picture::PictureCache::default(),
             status: Mutex::default(),
             node: Mutex::default(),
         }

@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 
 /// The encoded picture of the last map requested: every epoch is encoded once, for any number of viewers.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<Option<(Arc<Map>, Bytes)>>);
+pub(super) struct PictureCache(Mutex<Option<(Arc<Map>, Bytes)>>);
 
-impl Kept {
+impl PictureCache {
     pub(super) fn of(&self, map: &Arc<Map>) -> Bytes {
         let mut kept = self.0.lock();
         if let Some((known, text)) = &*kept
@@ -81,7 +81,7 @@ fn listed<'a>(map: &Map, buckets: impl Iterator<Item = &'a Bucket>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cluster::map::{Boot, Change, Endpoints, LogIndex, Member, NodeId, Settings, Zone};
+    use cluster::map::{Boot, Change, ClusterSettings, Endpoints, LogIndex, Member, NodeId, Zone};
     use placement::{Hashmask, Mask};
 
     fn member(number: u64) -> Member {
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_bucket_is_its_first_slot_its_mask_and_who_holds_it() {
-        let first = Map::found(member(1), Mask::M000F, Settings::default());
+        let first = Map::found(member(1), Mask::M000F, ClusterSettings::default());
         let text = whole(&first);
         assert!(text.starts_with("{\"epoch\":1,\"generation\":1,\"members\":[\"n1\"],"), "{text}");
         assert!(text.contains("\"buckets\":[[0,15,0],"), "{text}");
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_changed_is_told_alone_until_members_or_buckets_are_others() {
-        let first = Map::found(member(1), Mask::M000F, Settings::default());
+        let first = Map::found(member(1), Mask::M000F, ClusterSettings::default());
         let joined = after(&first, 2, Change::Join(member(2)));
         assert_eq!(changed(&first, &joined), None);
         let bucket: Hashmask = "000F/0008".parse().unwrap();
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn four_thousand_buckets_are_drawn_once_and_stay_small() {
-        let map = Arc::new(Map::found(member(1), Mask::M0FFF, Settings::default()));
-        let kept = Kept::default();
+        let map = Arc::new(Map::found(member(1), Mask::M0FFF, ClusterSettings::default()));
+        let kept = PictureCache::default();
         let text = kept.of(&map);
         assert!(text.len() < 64 * 1024, "{} bytes", text.len());
         assert_eq!(kept.of(&map).as_ptr(), text.as_ptr(), "the same bytes");

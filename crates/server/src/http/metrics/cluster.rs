@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use commands::Histogram;
 
-use super::page::Page;
+use super::page::MetricsPage;
 
 /// Upper bounds of the duration histogram's buckets, in microseconds: 1 us to 1 s.
 const BOUNDS_MICROS: [u64; 11] =
@@ -62,7 +62,7 @@ pub struct ClassDurations {
 
 impl ClusterMetrics {
     pub(crate) fn prometheus(&self) -> String {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         self.durations(&mut page);
         self.map(&mut page);
         self.lease(&mut page);
@@ -71,7 +71,7 @@ impl ClusterMetrics {
         page.text()
     }
 
-    fn durations(&self, page: &mut Page) {
+    fn durations(&self, page: &mut MetricsPage) {
         const NAME: &str = "command_duration_seconds";
         let help = "Time to run a command, by class, without its wait for a turn or a backup.";
         page.family(NAME, "histogram", help);
@@ -90,7 +90,7 @@ impl ClusterMetrics {
         }
     }
 
-    fn map(&self, page: &mut Page) {
+    fn map(&self, page: &mut MetricsPage) {
         page.gauge("map_epoch", "Changes of the map so far.", self.epoch);
         page.gauge("map_generation", "1, and more after each takeover.", self.generation);
         page.gauge("members", "Nodes in the map.", self.members);
@@ -104,7 +104,7 @@ impl ClusterMetrics {
         page.gauge("buckets_lost", "Buckets that nobody holds.", self.buckets_lost);
     }
 
-    fn lease(&self, page: &mut Page) {
+    fn lease(&self, page: &mut MetricsPage) {
         let valid = "1 while this node may serve.";
         page.gauge("lease_valid", valid, u64::from(self.lease_valid));
         let left = "Until the lease runs out, if it is not renewed; +Inf for a node alone.";
@@ -120,7 +120,7 @@ impl ClusterMetrics {
         page.value("clock_skew_seconds", format_args!("{:.3}", self.clock_skew.as_secs_f64()));
     }
 
-    fn moves(&self, page: &mut Page) {
+    fn moves(&self, page: &mut MetricsPage) {
         page.gauge("moves", "Moves of buckets that this node takes part in.", self.moves);
         let sent = "Bytes sent by the fill under way from this node.";
         page.gauge("fill_sent_bytes", sent, self.fill_sent_bytes);
@@ -137,7 +137,7 @@ impl ClusterMetrics {
         page.value("handover_wait_longest_seconds", format_args!("{longest:.6}"));
     }
 
-    fn replication(&self, page: &mut Page) {
+    fn replication(&self, page: &mut MetricsPage) {
         let help = "Bytes sent to another node and not acknowledged yet.";
         page.family("replication_lag_bytes", "gauge", help);
         for link in &self.links {

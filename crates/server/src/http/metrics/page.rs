@@ -4,9 +4,9 @@ use std::fmt::{Arguments, Display, Write};
 
 /// A growing page of metrics. Every name gets the same prefix.
 #[derive(Default)]
-pub(super) struct Page(String);
+pub(super) struct MetricsPage(String);
 
-impl Page {
+impl MetricsPage {
     pub(super) fn text(self) -> String {
         self.0
     }

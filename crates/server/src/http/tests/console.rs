@@ -102,7 +102,7 @@ fn there_is_an_end_to_the_streams_one_node_serves() {
 fn a_reader_who_takes_nothing_is_dropped() {
     let take_within = Duration::from_millis(300);
     let (server, source) = server_within(Limits { take_within, ..LIMITS });
-    let many = Map::found(member(), Mask::M3FFF, Settings::default());
+    let many = Map::found(member(), Mask::M3FFF, ClusterSettings::default());
     let streams = (0..8).map(|_| {
         let mut stream = TcpStream::connect(server.addr()).expect("it listens");
         let request = format!("GET /api/map HTTP/1.1\r\n{LOCAL}\r\n");
@@ -151,7 +151,15 @@ fn with_the_token_the_cluster_is_operated() {
     let asked = source.asked.lock().clone();
     let bucket = "000F/0003".parse().ok();
     let backups = cluster::map::Setting::Backups(2);
-    assert_eq!(asked, [Ask::Leave, Ask::Split(None), Ask::Split(bucket), Ask::Set(backups)]);
+    assert_eq!(
+        asked,
+        [
+            OperatorRequest::Leave,
+            OperatorRequest::Split(None),
+            OperatorRequest::Split(bucket),
+            OperatorRequest::Set(backups)
+        ]
+    );
 }
 
 #[test]

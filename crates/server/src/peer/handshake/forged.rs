@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::TcpStream;
 
 use super::super::frame::{self, HELLO_BYTES_MAX};
-use super::super::hello::{HelloError, Refusal, Verdict};
+use super::super::hello::{HandshakeRefusal, HandshakeReply, HelloError};
 use super::super::proof::{Nonce, Proof};
 use super::{prefix, read_prefix};
 
@@ -19,7 +19,7 @@ pub(in crate::peer) enum Forgery {
 /// Plays the acceptor's side up to the refusal.
 pub(in crate::peer) fn refuse(
     stream: &mut TcpStream,
-    refusal: Refusal,
+    refusal: HandshakeRefusal,
     forgery: Forgery,
 ) -> Result<(), HelloError> {
     read_prefix(stream)?;
@@ -31,6 +31,6 @@ pub(in crate::peer) fn refuse(
         Forgery::NoProof => None,
         Forgery::SentBack => Some(theirs),
     };
-    frame::send(stream, &Verdict::Refused { refusal, proof }, HELLO_BYTES_MAX)?;
+    frame::send(stream, &HandshakeReply::Refused { refusal, proof }, HELLO_BYTES_MAX)?;
     Ok(())
 }

@@ -26,17 +26,17 @@ fn hello() -> Hello {
     Hello { purpose: Purpose::Data, from, to, cluster: Some(ClusterId(9)), generation, at: None }
 }
 
-fn standing() -> Standing {
+fn standing() -> AcceptorState {
     let generation = Generation { counter: 1, founder: NodeId(2) };
-    Standing { me: peer(2), cluster: ClusterId(9), generation, expects: 7 }
+    AcceptorState { me: peer(2), cluster: ClusterId(9), generation, expects: 7 }
 }
 
 /// Runs both ends with their secrets, and returns the result of each.
 fn meet(
     secrets: [&str; 2],
     hello: Hello,
-    verdict: Result<Standing, Refusal>,
-) -> (Result<Standing, String>, Result<Hello, String>) {
+    verdict: Result<AcceptorState, HandshakeRefusal>,
+) -> (Result<AcceptorState, String>, Result<Hello, String>) {
     let (dialer, acceptor) = pair();
     let theirs = Secret::new(secrets[1]);
     let there = thread::spawn(move || receive(&acceptor, &theirs, |_| verdict));
@@ -70,10 +70,10 @@ fn one_with_another_secret_is_told_so_and_judged_by_nobody() {
 #[test]
 fn a_refusal_reaches_both_ends_in_words() {
     let cases = [
-        (Refusal::OtherCluster, "it belongs to another cluster"),
-        (Refusal::NoMember(LogIndex(5)), "this node is no member there"),
-        (Refusal::OtherBoot, "another process of this node is a member there"),
-        (Refusal::NotJoined, "it has not joined a cluster itself yet"),
+        (HandshakeRefusal::OtherCluster, "it belongs to another cluster"),
+        (HandshakeRefusal::NoMember(LogIndex(5)), "this node is no member there"),
+        (HandshakeRefusal::OtherBoot, "another process of this node is a member there"),
+        (HandshakeRefusal::NotJoined, "it has not joined a cluster itself yet"),
     ];
     for (refusal, words) in cases {
         let words = || words.to_owned();
@@ -83,12 +83,12 @@ fn a_refusal_reaches_both_ends_in_words() {
 
 #[test]
 fn one_who_answers_for_another_is_not_believed() {
-    let other = Standing { me: peer(3), ..standing() };
+    let other = AcceptorState { me: peer(3), ..standing() };
     assert_eq!(
         meet(["s", "s"], hello(), Ok(other)).0,
         Err("another node answers there, 3".to_owned())
     );
-    let other = Standing { cluster: ClusterId(8), ..standing() };
+    let other = AcceptorState { cluster: ClusterId(8), ..standing() };
     let words = "it belongs to another cluster".to_owned();
     assert_eq!(meet(["s", "s"], hello(), Ok(other)).0, Err(words));
 }
@@ -119,22 +119,22 @@ fn one_who_answers_without_the_secret_is_found_out() {
     acceptor.write_all(&prefix()).expect("it reads");
     frame::send(&mut acceptor, &Nonce::draw(), HELLO_BYTES_MAX).expect("it reads");
     let proof: Proof = frame::receive(&mut acceptor, HELLO_BYTES_MAX).expect("it proves itself");
-    let verdict = Verdict::Welcome { standing: standing(), proof };
+    let verdict = HandshakeReply::Welcome { standing: standing(), proof };
     frame::send(&mut acceptor, &verdict, HELLO_BYTES_MAX).expect("it reads");
     let error = here.join().expect("no panic").map(|_| ()).expect_err("sent back is not proven");
     assert_eq!(error.to_string(), "the secret differs");
 }
 
 /// Returns all refusals but the one that nobody can prove.
-fn refusals() -> [Refusal; 6] {
+fn refusals() -> [HandshakeRefusal; 6] {
     let generation = Generation { counter: 1 << 60, founder: NodeId(3) };
     [
-        Refusal::OtherCluster,
-        Refusal::OtherGeneration(generation),
-        Refusal::OtherNode(NodeId(3)),
-        Refusal::NoMember(LogIndex(u64::MAX)),
-        Refusal::OtherBoot,
-        Refusal::NotJoined,
+        HandshakeRefusal::OtherCluster,
+        HandshakeRefusal::OtherGeneration(generation),
+        HandshakeRefusal::OtherNode(NodeId(3)),
+        HandshakeRefusal::NoMember(LogIndex(u64::MAX)),
+        HandshakeRefusal::OtherBoot,
+        HandshakeRefusal::NotJoined,
     ]
 }
 
@@ -176,9 +176,11 @@ fn one_who_has_not_proven_itself_gets_no_proof() {
     let challenged = encoded(&challenge).expect("short");
     let made_up = proof::prove(&Secret::new("t"), Role::Dialer, &[&opened, &challenged]);
     frame::send(&mut dialer, &made_up, HELLO_BYTES_MAX).expect("it reads");
-    let verdict: Verdict = frame::receive(&mut dialer, HELLO_BYTES_MAX).expect("it answers");
-    let Verdict::Refused { refusal, proof } = verdict else { panic!("a stranger is let in") };
-    assert_eq!((refusal, proof), (Refusal::SecretDiffers, None));
+    let verdict: HandshakeReply = frame::receive(&mut dialer, HELLO_BYTES_MAX).expect("it answers");
+    let HandshakeReply::Refused { refusal, proof } = verdict else {
+        panic!("a stranger is let in")
+    };
+    assert_eq!((refusal, proof), (HandshakeRefusal::SecretDiffers, None));
     assert!(there.join().expect("no panic").is_err());
 }
 

@@ -25,13 +25,13 @@ fn message() -> Message {
 
 /// The links of node 1, and a poll they are registered with.
 struct Here {
-    links: Links,
+    links: ControlLinks,
     poll: Poll,
 }
 
 impl Here {
     fn new() -> Here {
-        Here { links: Links::new(1), poll: Poll::new().expect("a poll can be had") }
+        Here { links: ControlLinks::new(1), poll: Poll::new().expect("a poll can be had") }
     }
 
     /// Adds a link to this peer, and returns its other end if the link was taken.
@@ -47,7 +47,7 @@ impl Here {
     }
 
     /// Reads until a message comes or the link breaks.
-    fn read(&mut self, node: u64) -> Result<Vec<Message>, Broken> {
+    fn read(&mut self, node: u64) -> Result<Vec<Message>, LinkFailure> {
         let mut events = Events::with_capacity(8);
         let mut messages = Vec::new();
         while messages.is_empty() {
@@ -98,7 +98,7 @@ fn a_silent_link_is_found_and_one_that_is_kept_alive_is_not() {
     there.read_exact(&mut sign).expect("it says that it is there");
     assert_eq!(sign, [0; 4]);
     assert!(here.links.keep_alive(SILENT_MAX - Duration::from_millis(1)).is_empty());
-    assert_eq!(here.links.keep_alive(SILENT_MAX), [(peer(2), Broken::Silent)]);
+    assert_eq!(here.links.keep_alive(SILENT_MAX), [(peer(2), LinkFailure::Silent)]);
 }
 
 #[test]

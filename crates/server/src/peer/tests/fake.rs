@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use cluster::balance::Attempt;
 use cluster::consensus::{
-    Ballot, Begin, Body, Configuration, Entry, LogEntry, LogPlace, Payload, RaftMessage,
+    Ballot, Begin, Configuration, Entry, LogEntry, LogPlace, MessageBody, Payload, RaftMessage,
     SnapshotData, Term,
 };
 use cluster::control::{
     Gone, Input, JoinRequest, MapChanged, Message, PROTOCOL_VERSION, Start, Welcome,
 };
 use cluster::map::{
-    Boot, Change, ClusterId, Endpoints, Epoch, Generation, LogIndex, Map, Member, NodeId, Peer,
-    Settings, Zone,
+    Boot, Change, ClusterId, ClusterSettings, Endpoints, Epoch, Generation, LogIndex, Map, Member,
+    NodeId, Peer, Zone,
 };
-use cluster::merge::{Question, Reply, Taker};
+use cluster::merge::{MergeRequest, Reply, Taker};
 use commands::settings::Secret;
 use parking_lot::Mutex;
 use placement::{Hashmask, Mask};
@@ -39,7 +39,7 @@ pub(super) fn eventually(what: &str, is_true: impl Fn() -> bool) {
 
 #[derive(Default)]
 struct FakeData {
-    line: OnceLock<ControlLine>,
+    line: OnceLock<ControlHandle>,
     state: Mutex<State>,
     /// Stands for the locks of slots: applying a map waits for it.
     slots: Mutex<()>,
@@ -106,7 +106,7 @@ impl DataPlane for FakeData {
     fn yield_to(&self, _: Generation) {
         self.tell(Input::Merged);
     }
-    fn merge(&self, _: Question, _: &mut Taker) -> Option<Reply> {
+    fn merge(&self, _: MergeRequest, _: &mut Taker) -> Option<Reply> {
         Some(Reply::NotNow)
     }
 
@@ -157,17 +157,17 @@ fn raft_messages(changes: LogEntry, map: &Map) -> impl Iterator<Item = RaftMessa
     let configuration = Configuration { voters, ..Configuration::default() };
     let snapshot = SnapshotData { at: place(900, 1), configuration, map: map.clone() };
     let bodies = [
-        Body::Append { after: last, entries, commit },
-        Body::Appended { last: LogIndex(4), commit },
-        Body::NotAppended { after: LogIndex(4), hint: place(2, 1), commit },
-        Body::Vote { ballot, last, commit: place(3, 1) },
-        Body::Vote { ballot: Ballot::Poll, last, commit: place(3, 1) },
-        Body::VoteGranted { ballot },
-        Body::VoteRefused { ballot, commit: place(3, 1) },
-        Body::Heartbeat { commit, read: Some(1) },
-        Body::HeartbeatAnswer { commit, read: Some(1) },
-        Body::Snapshot(Box::new(snapshot)),
-        Body::TimeoutNow,
+        MessageBody::Append { after: last, entries, commit },
+        MessageBody::Appended { last: LogIndex(4), commit },
+        MessageBody::NotAppended { after: LogIndex(4), hint: place(2, 1), commit },
+        MessageBody::Vote { ballot, last, commit: place(3, 1) },
+        MessageBody::Vote { ballot: Ballot::Poll, last, commit: place(3, 1) },
+        MessageBody::VoteGranted { ballot },
+        MessageBody::VoteRefused { ballot, commit: place(3, 1) },
+        MessageBody::Heartbeat { commit, read: Some(1) },
+        MessageBody::HeartbeatAnswer { commit, read: Some(1) },
+        MessageBody::Snapshot(Box::new(snapshot)),
+        MessageBody::TimeoutNow,
     ];
     bodies.into_iter().map(|body| RaftMessage { term: Term(1), body })
 }
@@ -176,8 +176,8 @@ pub(super) struct FakeNode {
     me: Peer,
     cluster: ClusterId,
     pub(super) port: u16,
-    pub(super) line: ControlLine,
-    outlook: Arc<Outlook>,
+    pub(super) line: ControlHandle,
+    outlook: Arc<StartupState>,
     data: Arc<FakeData>,
     running: Running,
 }
@@ -203,7 +203,7 @@ impl Process {
         let Process { me, listener } = self;
         let (port, peer, cluster) = (me.at.peer, me.peer(), roster.cluster);
         let start = Start { me, cluster: roster.cluster, seed: 1, begin, welcome };
-        let outlook = Arc::new(Outlook::default());
+        let outlook = Arc::new(StartupState::default());
         let beginning = Beginning {
             start,
             roster,
@@ -229,7 +229,7 @@ fn start_threads(prepared: Prepared, beginning: Beginning, data: Arc<dyn DataPla
 impl FakeNode {
     pub(super) fn found(name: &str) -> FakeNode {
         let process = Process::new(name);
-        let map = Map::found(process.me.clone(), Mask::M00FF, Settings::default());
+        let map = Map::found(process.me.clone(), Mask::M00FF, ClusterSettings::default());
         let cluster = ClusterId(draw_number());
         let roster = Roster::new(process.me.peer(), cluster, map.generation(), map.members());
         process.run(Begin::Found(map), roster, None)
@@ -285,7 +285,7 @@ impl FakeNode {
     }
 
     pub(super) fn is_ready(&self) {
-        assert_eq!(self.outlook.wait(WAIT), Progress::Ready);
+        assert_eq!(self.outlook.wait(WAIT), StartupPhase::Ready);
     }
 
     pub(super) fn map(&self) -> Option<Arc<Map>> {

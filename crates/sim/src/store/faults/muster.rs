@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster::control::Ask;
+use cluster::control::OperatorRequest;
 use cluster::map::{NodeId, Setting};
 
 use super::Faults;
@@ -26,7 +26,7 @@ impl Faults {
         }
         let ids: Vec<NodeId> = world.nodes.keys().copied().collect();
         if let Some(some) = self.rng.choose(&ids).copied() {
-            world.ask(some, Ask::Set(Setting::Backups(backups)));
+            world.ask(some, OperatorRequest::Set(Setting::Backups(backups)));
         }
         let until = world.now + READY_WITHIN;
         world.run_until(world.now + ms(500));
