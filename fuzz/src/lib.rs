@@ -35,7 +35,7 @@ pub fn reply_parser(data: &[u8]) {
 /// and time passes), and that its effects rebuild its data.
 pub fn command_execution(data: &[u8]) {
     let mut node = TestNode::default();
-    node.around.string_bytes_max = STRING_BYTES_MAX;
+    node.env.string_bytes_max = STRING_BYTES_MAX;
     for (turn, bytes) in data.split(|byte| *byte == 255).enumerate() {
         let connection = 1 + turn as u64 % 2;
         node.raw(connection, bytes.to_vec());

@@ -13,7 +13,7 @@ mod settle; //   A new primary brings the other backups in line before it serves
 mod refusals; // Slots of which the other end of a link has refused something.
 mod slot_state; // A slot's table and this node's duty to it.
 mod window; //   Maximum size of a fill in flight.
-mod tombs; //    Limits on the tombstones kept during a split brain.
+mod tombstones; //    Limits on the tombstones kept during a split brain.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

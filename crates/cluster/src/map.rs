@@ -63,7 +63,7 @@ pub struct Map {
     anew: Arc<BTreeMap<Hashmask, Holders>>,
     /// Members before a takeover that have not come back. As long as there are any, another side of the
     /// cluster may have gone on as well (split brain).
-    estranged: Arc<Vec<Member>>,
+    partitioned_members: Arc<Vec<Member>>,
     /// Nodes that are away and have places reserved.
     away: Arc<BTreeMap<NodeId, Away>>,
 }
@@ -88,7 +88,7 @@ impl Map {
             by_slot: Arc::default(),
             lost: Arc::default(),
             anew: Arc::default(),
-            estranged: Arc::default(),
+            partitioned_members: Arc::default(),
             away: Arc::default(),
         };
         map.set_buckets(Hashmask::all(mask).map(bucket).collect());
@@ -182,13 +182,13 @@ impl Map {
 
     /// Returns the members before a takeover that have not come back since: the addresses at which to
     /// look for another side of the cluster.
-    pub fn estranged(&self) -> &[Member] {
-        &self.estranged
+    pub fn partitioned_members(&self) -> &[Member] {
+        &self.partitioned_members
     }
 
     /// Returns whether another side of the cluster may have gone on since this one took over.
     pub fn is_forked(&self) -> bool {
-        !self.estranged.is_empty()
+        !self.partitioned_members.is_empty()
     }
 
     /// Returns whether another node may have a history of the bucket that diverged from this one.
@@ -197,7 +197,7 @@ impl Map {
     }
 
     /// Returns whether there is any such bucket.
-    pub fn recalls_partings(&self) -> bool {
+    pub fn keeps_divergence(&self) -> bool {
         self.is_forked() || !self.anew.is_empty()
     }
 

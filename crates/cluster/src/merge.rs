@@ -21,4 +21,4 @@ pub use giver::{Course, Giver, Holdings};
 pub use ground::ServedGround;
 pub use ledger::{Conflict, Ledger, Side, Tally, Winner};
 pub use message::{MergeRequest, Reply};
-pub use taker::{Ground, Taker, parted_at};
+pub use taker::{Ground, Taker, diverged_at};

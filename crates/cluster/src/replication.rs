@@ -1,15 +1,15 @@
 //! Replication: ships a primary's changes to its backups, and tracks when they are acknowledged.
 //!
 //! A primary has one *link* to every other node: numbered frames that survive a broken connection (`outbox.rs`,
-//! `inbox.rs`, `frame.rs`). For every slot it keeps its *duty* (`duty.rs`): its role in the slot, and the nodes
+//! `inbox.rs`, `frame.rs`). For every slot it keeps its *duty* (`replica.rs`): its role in the slot, and the nodes
 //! it feeds. A backup checks each effect against its own position before applying it (`receive.rs`). `serving`
 //! holds replies until they are acknowledged.
 //!
 //! Nothing here locks or sends. `server` calls it under a slot's lock, `sim` just calls it; `fill.rs` copies a
 //! whole bucket over the same links.
 
-mod duty; //    A node's role in a slot, and its transitions.
-mod feed; //    A node that receives the writes to a slot.
+mod replica; //    A node's role in a slot, and its transitions.
+mod downstream; //    A node that receives the writes to a slot.
 mod links; //   The links of a node, by id.
 mod frame; //   Wire format of a link, in both directions.
 mod backlog; // Detects a stuck peer, and applies backpressure to writers.
@@ -22,8 +22,7 @@ mod receive; // Applies effects on a backup.
 mod tests;
 
 pub use backlog::{BACKLOG_BYTES_MAX, Backlog};
-pub use duty::{Role, SlotReplica};
-pub use feed::{Downstream, SyncState};
+pub use downstream::{Downstream, SyncState};
 pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, PART_BYTES, Position};
 pub use inbox::{Inbox, first_answer};
 pub use links::LinkTable;
@@ -34,6 +33,7 @@ pub use receive::{
     Received, Receiver, receive_effects, receive_gone, receive_images, slot_of_unit, write_gone,
     write_image,
 };
+pub use replica::{Role, SlotReplica};
 
 use crate::map::NodeId;
 use crate::serving::Wait;

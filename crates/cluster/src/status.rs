@@ -240,7 +240,7 @@ impl Status {
             gone: Vec::new(),
             settings: settings(map.settings()),
             merged: Tally::default(),
-            estranged: map.estranged().iter().map(|member| member.name.clone()).collect(),
+            estranged: map.partitioned_members().iter().map(|member| member.name.clone()).collect(),
             awaited: map.begun_anew().count(),
             yields: map.yielded_to().is_some(),
         }

@@ -47,12 +47,12 @@ pub enum Admission {
 pub fn admit(
     request: &Request<'_>,
     session: &mut Session,
-    around: &CommandEnv,
+    env: &CommandEnv,
     reply: &mut Reply<'_>,
 ) -> Admission {
-    match admit_at_once(request, session, around) {
+    match admit_at_once(request, session, env) {
         Some((spec, slot)) => Admission::Run(spec, Locks::One(slot)),
-        None => admit_by_all_checks(request, session, around, reply),
+        None => admit_by_all_checks(request, session, env, reply),
     }
 }
 
@@ -62,40 +62,40 @@ pub fn admit(
 fn admit_at_once(
     request: &Request<'_>,
     session: &Session,
-    around: &CommandEnv,
+    env: &CommandEnv,
 ) -> Option<(&'static Spec, Slot)> {
     const OTHERWISE: Flags = Flags::of(&[Flag::WholeKeyspace, Flag::NotKeys]);
     let spec = request.spec?;
     let slot = request.key.as_ref()?.slot();
     let is_sound = spec.accepts(request.args.len()) && request.args.extent() <= EFFECT_BYTES_MAX;
-    let is_trusted = session.authenticated || !around.password_required;
-    let runs_now = session.queue.is_none() && !session.hears_only() && !around.out_of_memory;
+    let is_trusted = session.authenticated || !env.password_required;
+    let runs_now = session.queue.is_none() && !session.hears_only() && !env.out_of_memory;
     let is_plain = spec.keys.is_one() && !spec.flags.intersects(OTHERWISE);
     let is_admitted = is_plain && is_sound && is_trusted && runs_now;
-    (is_admitted && around.cluster.is_mine(slot)).then_some((spec, slot))
+    (is_admitted && env.cluster.is_mine(slot)).then_some((spec, slot))
 }
 
 fn admit_by_all_checks(
     request: &Request<'_>,
     session: &mut Session,
-    around: &CommandEnv,
+    env: &CommandEnv,
     reply: &mut Reply<'_>,
 ) -> Admission {
-    let spec = match check(request, session, around) {
+    let spec = match check(request, session, env) {
         Ok(spec) => spec,
         Err(error) if is_http(request) => {
             session.closing = true; // No reply: an HTTP client would not understand it.
             return Admission::Refused(error);
         }
-        Err(error) => return refuse(request, session, told(request, error), reply),
+        Err(error) => return refuse(request, session, describe(request, error), reply),
     };
     // A redirect comes first: an error here may not be one on the right node.
-    let locks = match locks(spec, request, session, around) {
+    let locks = match locks(spec, request, session, env) {
         Ok(locks) => locks,
         Err(error) => return refuse(request, session, error, reply),
     };
-    if let Err(error) = check_state(spec, session, around) {
-        return refuse(request, session, told(request, error), reply);
+    if let Err(error) = check_state(spec, session, env) {
+        return refuse(request, session, describe(request, error), reply);
     }
     if !would_queue(spec, session) {
         return Admission::Run(spec, locks);
@@ -131,7 +131,7 @@ fn is_exec(spec: &Spec) -> bool {
 }
 
 /// Adjusts the error for EXEC, which also reports that the transaction is discarded.
-fn told(request: &Request<'_>, error: Error) -> Error {
+fn describe(request: &Request<'_>, error: Error) -> Error {
     if !request.spec.is_some_and(is_exec) {
         return error;
     }
@@ -164,7 +164,7 @@ fn give_up(request: &Request<'_>, session: &mut Session) {
 fn check(
     request: &Request<'_>,
     session: &Session,
-    around: &CommandEnv,
+    env: &CommandEnv,
 ) -> Result<&'static Spec, Error> {
     let Some(spec) = request.spec else { return Err(unknown(request)) };
     if !spec.accepts(request.args.len()) {
@@ -173,7 +173,7 @@ fn check(
     if request.args.extent() > EFFECT_BYTES_MAX && spec.has(Flag::Write) {
         return Err(Error::fixed("ERR request too large, write at most 1 GiB at once"));
     }
-    if around.password_required && !session.authenticated && !spec.has(Flag::NoAuth) {
+    if env.password_required && !session.authenticated && !spec.has(Flag::NoAuth) {
         return Err(Error::NO_AUTH);
     }
     Ok(spec)
@@ -181,8 +181,8 @@ fn check(
 
 /// Checks whether the state of the node and of the connection allows the command.
 #[inline]
-fn check_state(spec: &Spec, session: &Session, around: &CommandEnv) -> Result<(), Error> {
-    if around.out_of_memory && needs_memory(spec, session) {
+fn check_state(spec: &Spec, session: &Session, env: &CommandEnv) -> Result<(), Error> {
+    if env.out_of_memory && needs_memory(spec, session) {
         return Err(Error::OUT_OF_MEMORY);
     }
     if session.hears_only() && !spec.has(Flag::InSubscribed) {
@@ -217,19 +217,19 @@ fn locks(
     spec: &'static Spec,
     request: &Request<'_>,
     session: &Session,
-    around: &CommandEnv,
+    env: &CommandEnv,
 ) -> Result<Locks, Error> {
     if spec.has(Flag::WholeKeyspace) {
         return Ok(Locks::AsNeeded);
     }
     if let Some(key) = &request.key {
-        let locks = key_locks(spec, request, key, around)?;
-        route(&around.cluster, &locks, need(spec, session))?;
+        let locks = key_locks(spec, request, key, env)?;
+        route(&env.cluster, &locks, need(spec, session))?;
         // A channel belongs to a slot, but the slot holds nothing for it that needs a lock.
         return Ok(if spec.has(Flag::NotKeys) { Locks::None } else { locks });
     }
     if let Some(queue) = session.queue.as_ref().filter(|_| is_exec(spec)) {
-        return queue_locks(&queue.commands, session, around);
+        return queue_locks(&queue.commands, session, env);
     }
     Ok(Locks::None)
 }
@@ -239,31 +239,31 @@ fn key_locks(
     spec: &Spec,
     request: &Request<'_>,
     first: &Key<'_>,
-    around: &CommandEnv,
+    env: &CommandEnv,
 ) -> Result<Locks, Error> {
     if spec.keys.is_one() {
         return Ok(Locks::One(first.slot()));
     }
     let slots = slots_of(spec, request);
-    several(slots.collect(), around)
+    several(slots.collect(), env)
 }
 
 /// Returns the slots that EXEC locks: those of the queued commands, which must be served here, and those of watched
 /// keys. A watched slot whose primary has changed is left out: EXEC aborts for that reason alone.
-fn queue_locks(queued: &[Queued], session: &Session, around: &CommandEnv) -> Result<Locks, Error> {
+fn queue_locks(queued: &[Queued], session: &Session, env: &CommandEnv) -> Result<Locks, Error> {
     let mut slots: Vec<Slot> = Vec::new();
     for command in queued {
         let args = command.args.args();
         let keys = command.spec.keys.indices(args.len());
         slots.extend(keys.map(|index| Slot::of(args.at(index))));
     }
-    let locks = several(slots, around)?;
+    let locks = several(slots, env)?;
     let writes = queued.iter().any(|command| need(command.spec, session) == Need::Primary);
-    route(&around.cluster, &locks, if writes { Need::Primary } else { Need::Copy })?;
+    route(&env.cluster, &locks, if writes { Need::Primary } else { Need::Copy })?;
     if queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace)) {
         return Ok(Locks::All { named: slots_in(locks) });
     }
-    let kept = session.watched.iter().filter(|watched| watched.is_under_its_reign(around));
+    let kept = session.watched.iter().filter(|watched| watched.is_under_its_reign(env));
     let mut slots = slots_in(locks);
     slots.extend(kept.map(|watched| watched.slot));
     Ok(locks_of(slots))
@@ -281,9 +281,9 @@ fn slots_of(spec: &Spec, request: &Request<'_>) -> impl Iterator<Item = Slot> {
     spec.keys.indices(args.len()).map(move |index| Slot::of(args.at(index)))
 }
 
-fn several(slots: Vec<Slot>, around: &CommandEnv) -> Result<Locks, Error> {
+fn several(slots: Vec<Slot>, env: &CommandEnv) -> Result<Locks, Error> {
     let locks = locks_of(slots);
-    let crosses = around.one_slot_only && matches!(locks, Locks::Several(_));
+    let crosses = env.one_slot_only && matches!(locks, Locks::Several(_));
     if crosses { Err(Error::CROSS_SLOT) } else { Ok(locks) }
 }
 

@@ -199,5 +199,5 @@ fn pending_slot<P: ServingPlane>(
     }
     let primary = |slot| env.cluster.map().bucket_of(slot).primary();
     let is_pending = |slot| primary(slot).is_some_and(|primary| pending.contains(&primary));
-    locked.find_named(|slot, state| state.duty().is_backup() && is_pending(slot))
+    locked.find_named(|slot, state| state.replica().is_backup() && is_pending(slot))
 }

@@ -127,7 +127,7 @@ pub struct CommandEnv {
 /// Access to the keys for commands.
 pub struct Keys<'a> {
     pub(crate) slots: &'a mut dyn Slots,
-    pub(crate) around: &'a CommandEnv,
+    pub(crate) env: &'a CommandEnv,
     pub(crate) outcome: &'a mut Outcome,
     /// True if reads must not update access marks (`CLIENT NO-TOUCH`).
     pub(crate) no_touch: bool,
@@ -138,18 +138,18 @@ pub struct Keys<'a> {
 impl<'a> Keys<'a> {
     pub fn new(
         slots: &'a mut dyn Slots,
-        around: &'a CommandEnv,
+        env: &'a CommandEnv,
         outcome: &'a mut Outcome,
         chance: &'a mut u64,
     ) -> Keys<'a> {
-        Keys { slots, around, outcome, no_touch: false, chance }
+        Keys { slots, env, outcome, no_touch: false, chance }
     }
 
     /// Returns the same keys, for a command that runs inside another one (EXEC).
     pub fn reborrow(&mut self) -> Keys<'_> {
         Keys {
             slots: &mut *self.slots,
-            around: self.around,
+            env: self.env,
             outcome: &mut *self.outcome,
             no_touch: self.no_touch,
             chance: &mut *self.chance,
@@ -158,13 +158,13 @@ impl<'a> Keys<'a> {
 
     #[inline]
     pub fn now(&self) -> UnixMillis {
-        self.around.now
+        self.env.now
     }
 
     /// Returns the time of a slot, by which deadlines in it are computed and checked.
     #[inline]
     pub fn now_in(&mut self, slot: Slot) -> UnixMillis {
-        let now = self.around.now;
+        let now = self.env.now;
         self.slots.table(slot).time(now)
     }
 
@@ -174,13 +174,13 @@ impl<'a> Keys<'a> {
         UnixMillis(self.now_in(to).0.saturating_add(left))
     }
 
-    pub fn around(&self) -> &'a CommandEnv {
-        self.around
+    pub fn env(&self) -> &'a CommandEnv {
+        self.env
     }
 
     #[inline]
     pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        self.around.seed.key(bytes)
+        self.env.seed.key(bytes)
     }
 
     /// Reads a key for a client: records the use, counts a hit or miss.
@@ -248,7 +248,7 @@ impl<'a> Keys<'a> {
     /// Returns the key that the effect is going to create, if "new" events are published.
     #[inline]
     fn new_key<'k>(&mut self, effect: &Effect<'k>) -> Option<Key<'k>> {
-        if !self.around.notify.publishes(NotifyClasses::NEW) {
+        if !self.env.notify.publishes(NotifyClasses::NEW) {
             return None;
         }
         match effect {
@@ -285,7 +285,7 @@ impl<'a> Keys<'a> {
     /// Publishes a keyspace event about a key.
     #[inline]
     pub fn notify(&mut self, class: NotifyClasses, name: &'static str, key: &[u8]) {
-        if self.around.notify.publishes(class) {
+        if self.env.notify.publishes(class) {
             self.outcome.events.push(Event { class, name, key: key.to_vec() });
         }
     }
@@ -311,7 +311,7 @@ impl<'a> Keys<'a> {
         let mut from = Some(from);
         loop {
             let slot = self.slots.occupied(from?)?;
-            if self.around.cluster.is_mine(slot) {
+            if self.env.cluster.is_mine(slot) {
                 return Some(slot);
             }
             from = Slot::new(slot.number() + 1);
@@ -320,7 +320,7 @@ impl<'a> Keys<'a> {
 
     /// Returns the number of keys in the slots of this node.
     pub fn key_count(&mut self) -> usize {
-        let cluster = &self.around.cluster;
+        let cluster = &self.env.cluster;
         if cluster.serves_all() {
             return self.slots.key_count();
         }
@@ -328,7 +328,7 @@ impl<'a> Keys<'a> {
     }
 
     pub fn lfu_tuning(&self) -> LfuTuning {
-        match self.around.access {
+        match self.env.access {
             Access::Lfu(tuning) => tuning,
             Access::Lru => LfuTuning { log_factor: 10, decay_minutes: 1 },
         }
@@ -337,7 +337,7 @@ impl<'a> Keys<'a> {
     /// Returns the location of the key. An expired key is removed first.
     #[inline]
     fn live(&mut self, key: &Key<'_>) -> Option<At> {
-        let now = self.around.now;
+        let now = self.env.now;
         let table = self.slots.table(key.slot());
         let at = table.locate(key)?;
         match table.expiry(at) {
@@ -369,7 +369,7 @@ impl<'a> Keys<'a> {
     }
 
     fn apply_to(&mut self, slot: Slot, effect: &Effect<'_>) {
-        let change = ChangeContext { now: self.around.now, touch: self.touch() };
+        let change = ChangeContext { now: self.env.now, touch: self.touch() };
         let applied = self.slots.apply(slot, effect, change);
         self.outcome.applied(applied);
         self.outcome.changes += 1;
@@ -379,11 +379,11 @@ impl<'a> Keys<'a> {
         if self.no_touch {
             return Touch::Nothing;
         }
-        let roll = match self.around.access {
+        let roll = match self.env.access {
             Access::Lru => 0,
             Access::Lfu(_) => (self.roll() >> 32) as u32,
         };
-        Touch::at(self.around.now, self.around.access, roll)
+        Touch::at(self.env.now, self.env.access, roll)
     }
 }
 

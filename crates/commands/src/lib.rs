@@ -55,5 +55,5 @@ pub use outcome::{Event, Outcome};
 pub use pubsub::{Kind, Space, Subscriptions, dismiss};
 pub use request::Request;
 pub use session::{Queued, Replies, Session, Watched};
-pub use shown::shown_args;
+pub use shown::visible_args;
 pub use spec::{CommandId, Flag, Flags, Group, KeySpec, Spec, Table};

@@ -85,8 +85,8 @@ pub struct Watched {
 
 impl Watched {
     /// Returns whether the slot still has the primary it had when WATCH saw the key.
-    pub(crate) fn is_under_its_reign(&self, around: &CommandEnv) -> bool {
-        around.cluster.reign(self.slot) == self.reign
+    pub(crate) fn is_under_its_reign(&self, env: &CommandEnv) -> bool {
+        env.cluster.reign(self.slot) == self.reign
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{Args, Spec};
 const HIDDEN: &[u8] = b"(redacted)";
 
 /// Returns the arguments, with secrets replaced.
-pub fn shown_args<'a>(spec: &Spec, args: Args<'a>) -> Vec<&'a [u8]> {
+pub fn visible_args<'a>(spec: &Spec, args: Args<'a>) -> Vec<&'a [u8]> {
     let is_secret = |index: usize| match spec.full_name {
         "auth" => index > 0,
         "hello" => follows_auth(args, index),
@@ -38,7 +38,7 @@ mod tests {
             let args = OwnedArgs::new(line.split(' ').map(str::as_bytes));
             let spec = table.find(args.args().at(0)).expect("a command");
             let spec = spec.subcommand(args.args().at(1)).unwrap_or(spec);
-            let shown = shown_args(spec, args.args());
+            let shown = visible_args(spec, args.args());
             shown
                 .into_iter()
                 .map(|arg| String::from_utf8_lossy(arg).into_owned())

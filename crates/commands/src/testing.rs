@@ -79,7 +79,7 @@ impl TestSlots {
 /// A node with one connection (and more on demand, see [`TestNode::on`]).
 pub struct TestNode {
     pub slots: TestSlots,
-    pub around: CommandEnv,
+    pub env: CommandEnv,
     pub outcome: Outcome,
     pub host: TestHost,
     /// All effects recorded so far.
@@ -91,7 +91,7 @@ pub struct TestNode {
 
 impl Default for TestNode {
     fn default() -> TestNode {
-        let around = CommandEnv {
+        let env = CommandEnv {
             now: UnixMillis(1_700_000_000_000),
             seed: Seed::new(SEED),
             access: Access::Lru,
@@ -105,7 +105,7 @@ impl Default for TestNode {
         let outcome = Outcome::default();
         TestNode {
             slots: TestSlots::default(),
-            around,
+            env,
             outcome,
             host: TestHost::default(),
             log: Vec::new(),
@@ -138,9 +138,9 @@ impl TestNode {
     /// Makes the node use this map from now on, as its member `number`.
     pub fn see(&mut self, map: &Map, number: u8) {
         let view = View::new(Arc::new(map.clone()), NodeId(u64::from(number)));
-        self.around.one_slot_only = view.one_slot_only();
-        self.around.cluster = Arc::new(view);
-        self.slots.view = Some(Arc::clone(&self.around.cluster));
+        self.env.one_slot_only = view.one_slot_only();
+        self.env.cluster = Arc::new(view);
+        self.slots.view = Some(Arc::clone(&self.env.cluster));
     }
 
     /// Runs one line, as typed in redis-cli, on the first connection; returns the reply as text.
@@ -196,7 +196,7 @@ impl TestNode {
     }
 
     pub fn advance(&mut self, millis: u64) {
-        self.around.now.0 += millis;
+        self.env.now.0 += millis;
     }
 
     pub fn session(&mut self, connection: u64) -> &mut Session {
@@ -220,16 +220,15 @@ impl TestNode {
 
     fn execute(&mut self, connection: u64, args: Args<'_>, output: &mut Output) {
         let mut session = self.sessions.remove(&connection).unwrap_or_else(|| Session {
-            authenticated: !self.around.password_required,
+            authenticated: !self.env.password_required,
             ..Session::new(connection)
         });
-        self.host.now = self.around.now;
-        let request = Request::prepare(args, &self.table, &self.around.seed);
+        self.host.now = self.env.now;
+        let request = Request::prepare(args, &self.table, &self.env.seed);
         let muted = session.begin_muted(output);
         let mut reply = Reply::new(output, session.protocol);
-        if let Admission::Run(spec, _) = admit(&request, &mut session, &self.around, &mut reply) {
-            let keys =
-                Keys::new(&mut self.slots, &self.around, &mut self.outcome, &mut self.chance);
+        if let Admission::Run(spec, _) = admit(&request, &mut session, &self.env, &mut reply) {
+            let keys = Keys::new(&mut self.slots, &self.env, &mut self.outcome, &mut self.chance);
             let mut context = Context {
                 args,
                 keys,

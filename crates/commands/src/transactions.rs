@@ -125,7 +125,7 @@ fn watch(context: &mut Context<'_>) -> Result<(), Error> {
         let version = context.keys.peek(&key).map(|found| found.item.version());
         let last_removal = context.keys.table(key.slot()).last_removal();
         let (slot, key) = (key.slot(), key.bytes().to_vec());
-        let reign = context.keys.around().cluster.reign(slot);
+        let reign = context.keys.env().cluster.reign(slot);
         context.session.watched.push(Watched { key, slot, version, last_removal, reign });
     }
     context.reply.ok();
@@ -171,7 +171,7 @@ const TOO_LARGE: Error = Error::fixed(
 ///
 /// A slot whose primary has changed since counts as changed without a check (and is not locked).
 fn has_changed(keys: &mut Keys<'_>, watched: &Watched) -> bool {
-    if !watched.is_under_its_reign(keys.around()) {
+    if !watched.is_under_its_reign(keys.env()) {
         return true;
     }
     let key = keys.key(&watched.key);

@@ -41,14 +41,14 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
     if args.watch {
         return watch(&args.node);
     }
-    print(&tables::told(&of_cluster(&args.node)?, now()))
+    print(&tables::render(&of_cluster(&args.node)?, now()))
 }
 
 /// Prints the status again and again. If the node is gone, asks another one.
 fn watch(args: &NodeArgs) -> Result<(), Failure> {
     let mut status = of_cluster(args)?;
     loop {
-        print(&format!("{CLEAR}{}", tables::told(&status, now())))?;
+        print(&format!("{CLEAR}{}", tables::render(&status, now())))?;
         thread::sleep(EVERY);
         let nodes = status.members.iter().map(|member| args.at(address(member)));
         let mut nodes = std::iter::once(args.clone()).chain(nodes);

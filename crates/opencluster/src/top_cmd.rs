@@ -52,7 +52,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
             let members = seen.status.members.iter();
             latencies.ask(members.map(|member| (member.name.clone(), at(member))).collect());
         }
-        let shown = (&past, &latencies.told());
+        let shown = (&past, &latencies.snapshot());
         match draw(&mut terminal, seen.as_ref(), shown).and_then(|()| is_quit()) {
             Ok(false) => {}
             Ok(true) => break Ok(()),

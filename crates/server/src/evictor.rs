@@ -27,7 +27,7 @@ impl Default for Evictor {
 /// Inputs and outputs of an eviction.
 pub(crate) struct Room<'a> {
     pub shared: &'a Shared,
-    pub around: &'a CommandEnv,
+    pub env: &'a CommandEnv,
     pub outcome: &'a mut Outcome,
     pub effects: &'a mut EffectLog,
     pub chance: &'a mut u64,
@@ -85,10 +85,10 @@ impl Evictor {
     fn sample(&self, tuning: LfuTuning, room: &mut Room<'_>) -> Option<Candidate> {
         let slot = random_slot(self.policy, room)?;
         let state = room.shared.keyspace.lock_one(slot);
-        if !state.duty().is_serving() {
+        if !state.replica().is_serving() {
             return None;
         }
-        state.table().candidate(self.policy, room.around.now, tuning, roll(room.chance))
+        state.table().candidate(self.policy, room.env.now, tuning, roll(room.chance))
     }
 }
 
@@ -109,11 +109,11 @@ fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
 
 /// Removes the candidate if it still exists (and still has an expiry, if the policy is volatile).
 fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
-    let key = room.around.seed.key(&candidate.key);
+    let key = room.env.seed.key(&candidate.key);
     let locked = LockedSlots::lock(room.shared, Locks::One(key.slot()));
     let opened = ServedSlots::open(room.shared, locked, Access::WRITE, room.effects);
     let Ok(mut slots) = opened else { return false };
-    let mut keys = Keys::new(&mut slots, room.around, room.outcome, room.chance);
+    let mut keys = Keys::new(&mut slots, room.env, room.outcome, room.chance);
     let may_go =
         keys.peek(&key).is_some_and(|found| !policy.is_volatile() || found.expires_at.is_some());
     if may_go {

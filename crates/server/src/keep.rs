@@ -92,7 +92,7 @@ impl Copies {
         let buckets = held(shared, &map);
         let take = |slot: Slot| {
             let mut state = shared.keyspace.lock_one(slot);
-            state.duty().has_copy().then(|| (slot, core::mem::take(&mut *state)))
+            state.replica().has_copy().then(|| (slot, core::mem::take(&mut *state)))
         };
         let slots = Slot::all().filter_map(take).collect();
         let generation = shared.kept.generation().unwrap_or_else(|| map.generation());
@@ -222,7 +222,7 @@ fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) ->
     for slot in Slot::all() {
         let state = shared.keyspace.lock_one(slot);
         // Write empty slots, too: a bucket is complete only if all its slots are here.
-        if state.duty().has_copy() {
+        if state.replica().has_copy() {
             writer.slot(slot, state.position(), state.table())?;
         }
     }
@@ -233,7 +233,7 @@ fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) ->
 fn held(shared: &Shared, map: &Map) -> Vec<Hashmask> {
     let is_whole = |bucket: &Hashmask| {
         let mut slots = bucket.slots().filter_map(Slot::new);
-        slots.all(|slot| shared.keyspace.lock_one(slot).duty().has_copy())
+        slots.all(|slot| shared.keyspace.lock_one(slot).replica().has_copy())
     };
     map.buckets().map(|bucket| bucket.hashmask).filter(is_whole).collect()
 }
@@ -249,9 +249,9 @@ impl TakeItems for Reading<'_> {
         self.outcome.applied(state.load_stale(at, &self.shared.seed));
     }
 
-    fn parting(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError> {
+    fn divergence(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError> {
         let mut state = self.shared.keyspace.lock_one(slot);
-        self.outcome.applied(state.load_stale_parting(piece)?);
+        self.outcome.applied(state.load_stale_divergence(piece)?);
         Ok(())
     }
 

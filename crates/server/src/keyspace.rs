@@ -1,5 +1,5 @@
 //! All slots of the node, each behind its own small lock, and summaries of slots that can be read without the
-//! lock. Used by the I/O threads (`worker/execute.rs`) and by `keeper.rs`.
+//! lock. Used by the I/O threads (`worker/execute.rs`) and by `janitor.rs`.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -145,7 +145,7 @@ impl Keyspace {
     #[inline]
     pub(crate) fn note(&self, slot: Slot, state: &SlotState) {
         let note = &self.notes[slot.index()];
-        if !state.duty().is_primary() {
+        if !state.replica().is_primary() {
             note.expires_from.store(NEVER, Relaxed);
             note.len.store(0, Relaxed);
             note.expiring.store(0, Relaxed);

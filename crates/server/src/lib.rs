@@ -26,7 +26,7 @@ mod timers; //     Callbacks at a given time.
 mod any_port; //   A listener for clients without cluster support.
 mod data; //       The data plane: replication traffic to and from other nodes.
 mod wait_until; // The deadline of a WAIT.
-mod keeper; //     The thread that expires keys, frees garbage and watches memory.
+mod janitor; //     The thread that expires keys, frees garbage and watches memory.
 mod evictor; //    Evicts keys when memory is short.
 mod memory; //     Memory usage.
 mod merge; //      Merges two sides of a split cluster.

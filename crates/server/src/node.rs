@@ -33,8 +33,8 @@ use crate::config::ConfigChanges;
 use crate::data::{Data, run_mover};
 use crate::enter::{Membership, NodeIdentity, Ports, Unheard, enter, identify, identify_again};
 use crate::http::{self, HttpOptions, HttpServer};
+use crate::janitor::Janitor;
 use crate::keep::{self, Copies, KeptCopies};
-use crate::keeper::Janitor;
 use crate::keyspace::Keyspace;
 use crate::life::{self, Life, OldPorts};
 use crate::log;
@@ -251,8 +251,8 @@ impl Node {
             let shared = Arc::clone(&self.shared);
             self.spawn(&format!("io-{number}"), move || Worker::new(number, &shared, poll).run())?;
         }
-        let keeper = Janitor::new(Arc::clone(&self.shared), garbage_in);
-        self.spawn("keeper", move || keeper.run())?;
+        let janitor = Janitor::new(Arc::clone(&self.shared), garbage_in);
+        self.spawn("keeper", move || janitor.run())?;
         let shared = Arc::clone(&self.shared);
         self.spawn("mover", move || run_mover(shared, orders_in))?;
         self.start_any_port()

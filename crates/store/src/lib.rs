@@ -20,13 +20,14 @@ mod evict; //       Chooses the keys to evict when memory is short.
 mod encoding; //    Encodes items and effects as bytes.
 mod recorded; //    An effect with its position in the history of its slot.
 mod copy; //        Replaces a slot's content by a copy from another node.
-mod parting; //     Tombstones of removals since a split of the cluster.
+mod divergence; //     Tombstones of removals since a split of the cluster.
 mod digest; //      A fingerprint of content, independent of order and seed.
 mod memory; //      The real size of a block in the allocator.
 mod prefetch; //    Prefetches a cache line before it is needed.
 
 pub use access::{Access, AccessMark, LfuTuning, Touch};
 pub use digest::{Digest, digest_of};
+pub use divergence::{DivergenceLog, Tombstone};
 pub use effect::{Cause, Effect};
 pub use encoding::{
     DecodeError, DecodedItem, decode_effect, decode_item, encode_effect, encode_item,
@@ -37,7 +38,6 @@ pub use index::At;
 pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
 pub use memory::block_bytes;
-pub use parting::{DivergenceLog, Tombstone};
 pub use prefetch::prefetch;
 pub use recorded::Recorded;
 pub use slot_table::{

@@ -26,7 +26,7 @@ pub struct SlotTable {
     /// The items' memory in the allocator.
     pub(crate) item_bytes: usize,
     /// Present while another side of the cluster may have continued after a split.
-    pub(crate) parting: Option<Box<DivergenceLog>>,
+    pub(crate) divergence: Option<Box<DivergenceLog>>,
 }
 
 /// A time later than any expiry.
@@ -40,7 +40,7 @@ impl Default for SlotTable {
             expires_from: NEVER,
             last_removal: Version::ZERO,
             item_bytes: 0,
-            parting: None,
+            divergence: None,
         }
     }
 }
@@ -157,7 +157,7 @@ impl SlotTable {
 
     /// Returns the slot's memory in the allocator.
     pub fn bytes(&self) -> usize {
-        self.item_bytes + self.index.bytes() + self.parting.as_ref().map_or(0, |it| it.bytes())
+        self.item_bytes + self.index.bytes() + self.divergence.as_ref().map_or(0, |it| it.bytes())
     }
 
     /// Returns the part of that memory that is not items.

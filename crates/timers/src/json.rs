@@ -61,7 +61,7 @@ impl Described {
 }
 
 /// Returns the JSON that would create this timer.
-pub fn shown(spec: &Spec, factor: ReplicationFactor) -> Value {
+pub fn spec_to_json(spec: &Spec, factor: ReplicationFactor) -> Value {
     let callback = match &spec.callback {
         Callback::Http { target, opaque, timeout } => {
             json!({ "http": { "uri": target.uri(), "opaque": opaque, "timeout": seconds(*timeout) } })

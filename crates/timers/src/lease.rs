@@ -6,7 +6,7 @@ use crate::ids::Moment;
 #[derive(Default)]
 pub(crate) struct Lease {
     until: Moment,
-    told_at: Moment,
+    reported_at: Moment,
     /// The latest end of earlier leases; `None` if there were none.
     before: Option<Moment>,
 }
@@ -17,7 +17,7 @@ impl Lease {
     pub(crate) fn set(&mut self, until: Moment, now: Moment) {
         self.before = self.last_held(now);
         self.until = until;
-        self.told_at = now;
+        self.reported_at = now;
     }
 
     pub(crate) fn is_valid(&self, now: Moment) -> bool {
@@ -31,8 +31,8 @@ impl Lease {
     }
 
     /// Returns the moment of the last report.
-    pub(crate) fn told_at(&self) -> Moment {
-        self.told_at
+    pub(crate) fn reported_at(&self) -> Moment {
+        self.reported_at
     }
 }
 

@@ -18,7 +18,7 @@ impl Timers {
     fn has_client(&self) -> bool {
         let changing = self.coordinated.values().map(|asked| asked.asked_at);
         let looking = self.looking.values().filter_map(|looking| looking.for_one_since());
-        changing.chain(looking).any(|asked_at| asked_at >= self.lease.told_at())
+        changing.chain(looking).any(|asked_at| asked_at >= self.lease.reported_at())
     }
 }
 

@@ -65,7 +65,7 @@ impl Control {
         {
             return None;
         }
-        self.heir_among(|node| {
+        self.transferee_among(|node| {
             let standing = leader.granter.standing(*node);
             self.was_heard(leader, *node) && standing.is_some_and(|it| !it.is_cut_off)
         })

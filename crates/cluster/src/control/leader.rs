@@ -120,7 +120,7 @@ impl Control {
     }
 
     /// Returns the most recently heard voter of those that could lead in place of this node.
-    pub(super) fn heir_among(&self, is_fit: impl Fn(&NodeId) -> bool) -> Option<NodeId> {
+    pub(super) fn transferee_among(&self, is_fit: impl Fn(&NodeId) -> bool) -> Option<NodeId> {
         let leader = self.leader.as_ref()?;
         let voters = self.consensus.voters().iter().copied();
         let fit = voters.filter(|node| *node != self.me.id).filter(is_fit);
@@ -239,7 +239,7 @@ impl Control {
             | Change::DropBackup { bucket, .. } => serves(bucket),
             Change::Join(member) => {
                 let takes_weight = member.weight == 0 && known.weight > 0;
-                let is_spared = || has_heirs(map, from) && !leader.takes_weight();
+                let is_spared = || has_pending_promotions(map, from) && !leader.takes_weight();
                 member.peer() == known.peer() && (!takes_weight || is_spared())
             }
             Change::Leave(node) | Change::Settled { node, .. } => *node == from,
@@ -255,7 +255,7 @@ impl Control {
 }
 
 /// Returns whether another node could hold a node's buckets.
-pub(super) fn has_heirs(map: &Map, node: NodeId) -> bool {
+pub(super) fn has_pending_promotions(map: &Map, node: NodeId) -> bool {
     map.members().iter().any(|member| member.id != node && member.weight > 0)
 }
 

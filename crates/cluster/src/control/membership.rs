@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::join::{self, JoinDecision};
-use super::leader::{Proposed, Wish, has_heirs};
+use super::leader::{Proposed, Wish, has_pending_promotions};
 use super::{Action, Answer, Control, Gone, JoinAnswer, JoinRequest, Message, PastChange, Welcome};
 use crate::balance;
 use crate::balance::split::split_by_count;
@@ -257,9 +257,9 @@ impl Control {
     /// Continues leaving. Called repeatedly while this node leaves.
     pub(super) fn go_on_leaving(&mut self) {
         let (Some(leaving), Some(map)) = (&mut self.leaving, &self.map) else { return };
-        let heirless = !has_heirs(map, self.me.id);
+        let without_transferee = !has_pending_promotions(map, self.me.id);
         let since = leaving.without_heirs_since.get_or_insert(self.now);
-        if !heirless {
+        if !without_transferee {
             leaving.without_heirs_since = None;
         } else if map.members().len() == 1 || self.now >= *since + LEADERSHIP_TRANSFER_WAIT {
             return self.go(Gone::LeftAsTheLast);
@@ -279,7 +279,7 @@ impl Control {
             return;
         }
         let stays = |node: &NodeId| map.member(*node).is_some_and(|member| member.weight > 0);
-        if let Some(heir) = self.heir_among(stays) {
+        if let Some(heir) = self.transferee_among(stays) {
             self.hand_leadership_to(heir);
         }
     }

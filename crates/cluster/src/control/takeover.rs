@@ -109,9 +109,9 @@ impl Control {
 
     /// Returns the nodes that were members before a takeover and have not come back since: when one is
     /// met again, the two generations have to be merged. The leader looks for them.
-    pub fn estranged(&self) -> &[Member] {
+    pub fn partitioned_members(&self) -> &[Member] {
         let map = self.map.as_ref().filter(|_| self.leads() && self.yielding.is_none());
-        map.map_or(&[], |map| map.estranged())
+        map.map_or(&[], |map| map.partitioned_members())
     }
 
     // ---- Silence.

@@ -23,7 +23,7 @@ pub fn follow<P: Plane>(
     plane.with_moves(|outgoing| {
         // Replies must not wait for a taker that has left, even if its bucket has not changed.
         if let Some(abandoned) = outgoing.take_if(|outgoing| plane.is_gone(outgoing.link)) {
-            stop_feeding(plane, abandoned.bucket, abandoned.link);
+            remove_downstream(plane, abandoned.bucket, abandoned.link);
         }
         for bucket in map.buckets() {
             if then.as_ref().is_none_or(|then| now.differs(then, bucket)) {
@@ -34,8 +34,8 @@ pub fn follow<P: Plane>(
                 slots.for_each(|slot| recall(plane, slot, (&now, bucket), &mut applied));
             }
         }
-        if map.recalls_partings() || before.is_some_and(Map::recalls_partings) {
-            follow_parting(plane, map, before, &mut applied);
+        if map.keeps_divergence() || before.is_some_and(Map::keeps_divergence) {
+            follow_divergence(plane, map, before, &mut applied);
         }
         plane.publish(map);
         plane.disturb();
@@ -85,14 +85,14 @@ fn follow_bucket<P: Plane>(
     (outgoing, inherits): (Option<Outgoing>, bool),
     applied: &mut impl FnMut(Applied),
 ) {
-    let fill_to = feed_to_keep(bucket, outgoing);
+    let fill_to = downstream_to_keep(bucket, outgoing);
     for slot in slots_of(bucket.hashmask) {
         plane.with_slot(slot, |state| {
             match outlook.me {
-                Some(me) => state.duty.follow(bucket, me, (fill_to, inherits), plane),
-                None => state.duty.stand_aside(bucket, plane),
+                Some(me) => state.replica.follow(bucket, me, (fill_to, inherits), plane),
+                None => state.replica.stand_aside(bucket, plane),
             }
-            if state.duty.role() == Role::Absent {
+            if state.replica.role() == Role::Absent {
                 applied(state.empty(plane.seed()));
             }
             plane.publish_counts(slot, state);
@@ -115,7 +115,7 @@ fn recall<P: Plane>(
             applied(done);
         }
         let since = state.table.version();
-        state.duty.remember_removals(outlook.is_missed(bucket).then_some(since));
+        state.replica.remember_removals(outlook.is_missed(bucket).then_some(since));
     });
 }
 
@@ -123,7 +123,7 @@ fn recall<P: Plane>(
 /// slot remembers the version at which the histories diverged, and the removals since. A slot that arrived here
 /// later and remembers nothing, because its bucket began anew, diverged at its beginning. The slots of a bucket
 /// that began anew also do this, as long as a former holder may still come back.
-fn follow_parting<P: Plane>(
+fn follow_divergence<P: Plane>(
     plane: &P,
     map: &Map,
     before: Option<&Map>,
@@ -143,7 +143,7 @@ fn follow_parting<P: Plane>(
             plane.with_slot(slot, |state| {
                 if !is_apart(map, bucket) {
                     applied(state.table.reunite());
-                } else if state.duty.holds() {
+                } else if state.replica.holds() {
                     let parts_here = has_parted || begins;
                     let at = if parts_here { state.table.version() } else { Version::ZERO };
                     state.table.part(at);
@@ -161,14 +161,14 @@ fn inherits(plane: &impl Plane, bucket: &Bucket, then: Option<&MapView<'_>>) -> 
     is_new && must_settle(known, bucket)
 }
 
-pub(super) fn stop_feeding(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
+pub(super) fn remove_downstream(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
     for slot in slots_of(bucket) {
-        plane.with_slot(slot, |state| state.duty.stop_feeding(link));
+        plane.with_slot(slot, |state| state.replica.remove_downstream(link));
     }
 }
 
 /// Returns the link of a fill of this bucket that is in progress or undecided.
-fn feed_to_keep(bucket: &Bucket, outgoing: Option<Outgoing>) -> Option<LinkId> {
+fn downstream_to_keep(bucket: &Bucket, outgoing: Option<Outgoing>) -> Option<LinkId> {
     let outgoing = outgoing.filter(|outgoing| outgoing.bucket == bucket.hashmask)?;
     let undecided = |ended: Epoch| bucket.epoch <= ended;
     let same_reign = bucket.reign == outgoing.reign;

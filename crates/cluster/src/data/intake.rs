@@ -88,8 +88,8 @@ impl<P: Plane, A: FnMut(Applied)> ApplyContext<'_, P, A> {
     fn on_slot<R>(&mut self, slot: Slot, work: impl FnOnce(&mut Receiver<'_>, &mut A) -> R) -> R {
         let ApplyContext { plane, touch, applied } = self;
         plane.with_slot(slot, |state| {
-            let SlotState { table, duty, .. } = state;
-            let mut receiver = Receiver { table, duty, seed: plane.seed(), touch: *touch };
+            let SlotState { table, replica, .. } = state;
+            let mut receiver = Receiver { table, replica, seed: plane.seed(), touch: *touch };
             work(&mut receiver, applied)
         })
     }
@@ -256,7 +256,7 @@ impl Intake {
             self.refuse_fill(fill);
             return FrameOutcome::Done;
         }
-        let is_held = |slot| surface.plane.with_slot(slot, |state| state.duty.holds());
+        let is_held = |slot| surface.plane.with_slot(slot, |state| state.replica.holds());
         if slots_of(hashmask).any(is_held) {
             self.refuse_fill(fill); // Duties are briefly ahead of the published map.
             return FrameOutcome::Done;
@@ -265,10 +265,10 @@ impl Intake {
         let is_of_use = kept_in.is_some_and(|kept_in| kept_in.is_one_with(map.generation()));
         for slot in slots_of(hashmask) {
             let kept = surface.on_slot(slot, |to, applied| {
-                if is_of_use && to.duty.role() == Role::Stale {
-                    return Some(to.duty.position(to.table));
+                if is_of_use && to.replica.role() == Role::Stale {
+                    return Some(to.replica.position(to.table));
                 }
-                to.duty.begin_filling(reign, LogIndex(0));
+                to.replica.begin_filling(reign, LogIndex(0));
                 applied(to.table.begin_copy(Version::ZERO, to.seed));
                 None
             });
@@ -299,7 +299,7 @@ impl Intake {
                 Ok(())
             }),
             Frame::FillParting { slot, piece, .. } => surface.on_slot(slot, |to, applied| {
-                applied(to.table.take_parting(piece)?);
+                applied(to.table.take_divergence(piece)?);
                 Ok(())
             }),
             Frame::FillNewer { slot, from, position, .. } => {
@@ -426,7 +426,7 @@ impl Intake {
 fn free(taker: &Taker, surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>) {
     for slot in slots_of(taker.bucket) {
         surface.on_slot(slot, |to, applied| {
-            if to.duty.abandon_filling() {
+            if to.replica.abandon_filling() {
                 applied(to.table.begin_copy(Version::ZERO, to.seed));
             }
         });

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use placement::{Hashmask, Slot};
 
-use super::follow::stop_feeding;
+use super::follow::remove_downstream;
 use super::pending::Pending;
 use super::refusals::refused_slots;
 use super::settle::Settlements;
-use super::tombs::Tombs;
+use super::tombstones::Tombs;
 use super::window::Window;
 use super::{Outgoing, Plane, SendProgress, me_in, slots_of};
 use crate::balance::Attempt;
@@ -117,7 +117,7 @@ struct Pausing {
 pub struct Mover {
     filling: Option<Filling>,
     pausing: Option<Pausing>,
-    heirs: Vec<(Hashmask, Duration)>,
+    pending_promotions: Vec<(Hashmask, Duration)>,
     settlements: Settlements,
     pending: Pending,
     look_due: Duration,
@@ -126,7 +126,7 @@ pub struct Mover {
     paced: (Duration, u64),
     /// Bytes of fills sent since other threads had their turn.
     turn: u64,
-    tombs: Tombs,
+    tombstones: Tombs,
     /// Totals of all fills.
     sent: Sent,
 }
@@ -136,14 +136,14 @@ impl Mover {
         Mover {
             filling: None,
             pausing: None,
-            heirs: Vec::new(),
+            pending_promotions: Vec::new(),
             settlements: Settlements::default(),
             pending: Pending::default(),
             look_due: now,
             window: Window::default(),
             paced: (now, 0),
             turn: 0,
-            tombs: Tombs::default(),
+            tombstones: Tombs::default(),
             sent: Sent::default(),
         }
     }
@@ -161,8 +161,8 @@ impl Mover {
     }
 
     /// Returns whether a bucket is about to be promoted here.
-    pub fn has_heirs(&self) -> bool {
-        !self.heirs.is_empty()
+    pub fn has_pending_promotions(&self) -> bool {
+        !self.pending_promotions.is_empty()
     }
 
     /// Returns the totals of all fills from this node.
@@ -187,8 +187,8 @@ impl Mover {
             }
             Order::Pause { bucket, epoch } => self.pause(bucket, epoch, plane),
             Order::TakeOver { bucket } => {
-                change_duties(plane, bucket, SlotReplica::await_promotion);
-                self.heirs.push((bucket, now));
+                change_replicas(plane, bucket, SlotReplica::await_promotion);
+                self.pending_promotions.push((bucket, now));
             }
             Order::StaleCopy { fill, slot, position } => {
                 if let Some(it) = self.filling.as_mut().filter(|it| it.attempt == fill) {
@@ -213,8 +213,8 @@ impl Mover {
             self.look_due = now + LOOK_INTERVAL;
             self.look_for_the_slow(plane);
             self.look_for_the_forgotten(now, plane);
-            self.forget_heirs(now, plane);
-            self.tombs.look(now, plane);
+            self.forget_pending_promotions(now, plane);
+            self.tombstones.look(now, plane);
             self.pending.look(now, plane);
         }
     }
@@ -256,7 +256,7 @@ impl Mover {
                 self.window.add(now, outbox, |outbox| source.start(outbox))
             });
             for slot in slots_of(bucket) {
-                plane.with_slot(slot, |state| state.duty.start_feeding(link, plane.last(link)));
+                plane.with_slot(slot, |state| state.replica.add_downstream(link, plane.last(link)));
             }
             Some((source, Some(asked)))
         });
@@ -321,12 +321,12 @@ impl Mover {
         if !plane.with_outbox(link, |outbox| window.add(now, outbox, |it| source.send_piece(it))) {
             let Some(slot) = source.slot() else { return self.end_fill(now, plane) };
             plane.with_slot(slot, |state| {
-                if !state.duty.is_primary() || state.duty.reign() != source.reign {
+                if !state.replica.is_primary() || state.replica.reign() != source.reign {
                     return ControlFlow::Break(());
                 }
                 // Built without the link's lock: clients' writes wait for that lock.
                 let mut draft = Outbox::default();
-                source.send_chunk(&state.table, &mut state.duty, plane.seed(), &mut draft);
+                source.send_chunk(&state.table, &mut state.replica, plane.seed(), &mut draft);
                 plane.with_outbox(link, |outbox| {
                     window.add(now, outbox, |outbox| outbox.append(&mut draft));
                 });
@@ -362,9 +362,9 @@ impl Mover {
             for slot in slots_of(source.bucket) {
                 plane.with_slot(slot, |state| {
                     let last = plane.last(source.link);
-                    let feed = state.duty.feed_mut(source.link)?;
+                    let downstream = state.replica.downstream_mut(source.link)?;
                     if holds(Rule::WaitSet) {
-                        feed.count(last);
+                        downstream.count(last);
                     }
                     Some(())
                 })?;
@@ -413,14 +413,14 @@ impl Mover {
         let Some(filling) = self.filling.take_if(|filling| filling.end.is_none()) else { return };
         let (bucket, link) = (filling.source.bucket, filling.source.link);
         // Stop feeding first: frames shipped after the cancellation would be refused.
-        forget_feed(plane, bucket, link);
+        forget_downstream(plane, bucket, link);
         plane.with_outbox(link, |outbox| filling.source.cancel(outbox));
     }
 
     /// Drops the fill because the taker is no longer a member: nobody waits for its acknowledgement.
     fn abandon_fill(&mut self, plane: &impl Plane) {
         let Some(Filling { attempt, source, .. }) = self.filling.take() else { return };
-        forget_feed(plane, source.bucket, source.link);
+        forget_downstream(plane, source.bucket, source.link);
         plane.report(Report::FillFailed { attempt });
     }
 
@@ -460,7 +460,7 @@ impl Mover {
             let map = plane.map();
             // If the map has moved on, the requester sees that itself.
             if map.bucket(bucket).is_some_and(|known| known.epoch == epoch) {
-                change_duties(plane, bucket, SlotReplica::pause);
+                change_replicas(plane, bucket, SlotReplica::pause);
                 self.pausing = Some(Pausing { bucket, epoch });
             }
         });
@@ -476,9 +476,9 @@ impl Mover {
                 && slots_of(bucket).all(|slot| {
                     plane.with_slot(slot, |state| {
                         // A bucket that was settling when the pause was ordered is paused once it has settled.
-                        state.duty.pause();
-                        let settles = state.duty.role() == Role::Reconciling;
-                        !settles && state.duty.is_drained(|link| plane.acked(link))
+                        state.replica.pause();
+                        let settles = state.replica.role() == Role::Reconciling;
+                        !settles && state.replica.is_drained(|link| plane.acked(link))
                     })
                 })
         });
@@ -488,11 +488,11 @@ impl Mover {
         }
     }
 
-    fn forget_heirs(&mut self, now: Duration, plane: &impl Plane) {
-        self.heirs.retain(|(bucket, since)| {
+    fn forget_pending_promotions(&mut self, now: Duration, plane: &impl Plane) {
+        self.pending_promotions.retain(|(bucket, since)| {
             let waits = now < *since + PROMOTION_WAIT;
             if !waits {
-                change_duties(plane, *bucket, SlotReplica::stop_awaiting);
+                change_replicas(plane, *bucket, SlotReplica::stop_awaiting);
                 plane.disturb(); // Parked commands may wait for this bucket.
             }
             waits
@@ -543,16 +543,16 @@ impl Mover {
     }
 }
 
-fn forget_feed(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
+fn forget_downstream(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
     plane.with_moves(|outgoing| {
         outgoing.take();
-        stop_feeding(plane, bucket, link);
+        remove_downstream(plane, bucket, link);
     });
     plane.disturb(); // Held replies may wait for this feed.
 }
 
-fn change_duties(plane: &impl Plane, bucket: Hashmask, change: impl Fn(&mut SlotReplica)) {
+fn change_replicas(plane: &impl Plane, bucket: Hashmask, change: impl Fn(&mut SlotReplica)) {
     for slot in slots_of(bucket) {
-        plane.with_slot(slot, |state| change(&mut state.duty));
+        plane.with_slot(slot, |state| change(&mut state.replica));
     }
 }

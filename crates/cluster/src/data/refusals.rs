@@ -34,7 +34,7 @@ pub(super) fn refused_slots(plane: &impl Plane, link: LinkId) -> Vec<Slot> {
     let mut known = plane.refused(link);
     known.retain(|slot| {
         plane.with_slot(*slot, |state| {
-            let matters = state.duty.is_refused(link);
+            let matters = state.replica.is_refused(link);
             if !matters {
                 plane.forget_refusal(link, *slot);
             }

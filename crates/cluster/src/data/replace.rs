@@ -32,14 +32,14 @@ impl Replacement {
 
     /// Replaces the backup's content, if this node is still a backup in this reign.
     pub(super) fn swap_in(mut self, to: &mut Receiver<'_>) -> Option<Applied> {
-        if !to.duty.is_backup() || to.duty.reign() != self.reign {
+        if !to.replica.is_backup() || to.replica.reign() != self.reign {
             return None;
         }
-        self.table.inherit_parting(to.table);
+        self.table.inherit_divergence(to.table);
         self.table.advance_to(self.position.version);
         let before = to.table.bytes() as i64;
         core::mem::swap(to.table, &mut self.table);
-        to.duty.written_by(self.position.reign);
+        to.replica.written_by(self.position.reign);
         let grown_bytes = to.table.bytes() as i64 - before;
         Some(Applied { grown_bytes, reshaped: true, garbage: None })
     }

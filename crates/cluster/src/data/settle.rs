@@ -99,7 +99,7 @@ impl Settlement {
 /// all buckets on every map change would block this core for a millisecond.
 fn is_settling(plane: &impl Plane, bucket: Hashmask) -> bool {
     let last = slots_of(bucket).last().expect("a bucket has slots");
-    plane.with_slot(last, |state| state.duty.role() == Role::Reconciling)
+    plane.with_slot(last, |state| state.replica.role() == Role::Reconciling)
 }
 
 /// Sends all backups the position of every slot, to be compared with theirs.
@@ -120,7 +120,7 @@ fn compare(bucket: &Bucket, plane: &impl Plane) -> Vec<(LinkId, FrameNumber)> {
 /// Sends the whole slot. Nothing changes it meanwhile: it is not served yet.
 fn send_whole(link: LinkId, slot: Slot, reign: LogIndex, plane: &impl Plane) -> FrameNumber {
     plane.with_slot(slot, |state| {
-        state.duty.forgive(link, plane.last(link));
+        state.replica.forgive(link, plane.last(link));
         // Built without the link's lock: writes to other slots wait for that lock.
         let mut draft = Outbox::default();
         draft.push(&Frame::Replace { reign, slot, position: state.position() });
@@ -144,7 +144,7 @@ fn send_whole(link: LinkId, slot: Slot, reign: LogIndex, plane: &impl Plane) -> 
 fn serve(bucket: Hashmask, plane: &impl Plane) {
     for slot in slots_of(bucket) {
         plane.with_slot(slot, |state| {
-            if state.duty.settled() {
+            if state.replica.settled() {
                 plane.publish_counts(slot, state);
             }
         });

@@ -16,7 +16,7 @@ pub struct SlotState {
     /// date by [`SlotState::refresh`].
     is_plain: bool,
     pub(crate) table: SlotTable,
-    pub(crate) duty: SlotReplica,
+    pub(crate) replica: SlotReplica,
 }
 
 /// The first cache line, less the lock that precedes the slot.
@@ -29,9 +29,9 @@ impl SlotState {
         SlotState::new(SlotTable::default(), SlotReplica::with_role(role))
     }
 
-    fn new(table: SlotTable, duty: SlotReplica) -> SlotState {
-        let is_plain = duty.is_plain();
-        SlotState { is_plain, table, duty }
+    fn new(table: SlotTable, replica: SlotReplica) -> SlotState {
+        let is_plain = replica.is_plain();
+        SlotState { is_plain, table, replica }
     }
 
     /// Returns whether a command may run at once, records nothing and waits for no acknowledgement.
@@ -44,7 +44,7 @@ impl SlotState {
     /// (`Plane::with_slot` does).
     #[inline]
     pub(crate) fn refresh(&mut self) {
-        self.is_plain = self.duty.is_plain();
+        self.is_plain = self.replica.is_plain();
     }
 
     #[inline]
@@ -53,22 +53,22 @@ impl SlotState {
     }
 
     #[inline]
-    pub fn duty(&self) -> &SlotReplica {
-        &self.duty
+    pub fn replica(&self) -> &SlotReplica {
+        &self.replica
     }
 
     pub fn position(&self) -> Position {
-        self.duty.position(&self.table)
+        self.replica.position(&self.table)
     }
 
     /// Records that the other end of a link has refused a frame of this slot. Returns false if that does not matter.
     pub fn refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
-        self.duty.refused(link, frame)
+        self.replica.refused(link, frame)
     }
 
     /// Empties the slot, when this node no longer holds it.
     pub(crate) fn empty(&mut self, seed: &Seed) -> Applied {
-        self.duty.emptied();
+        self.replica.emptied();
         self.table.begin_copy(Version::ZERO, seed)
     }
 
@@ -76,7 +76,7 @@ impl SlotState {
 
     /// Starts loading a stale copy of the slot, which was at this position.
     pub fn load_stale(&mut self, at: Position, seed: &Seed) -> Applied {
-        self.duty.load_stale(at.reign);
+        self.replica.load_stale(at.reign);
         self.refresh();
         self.table.begin_copy(at.version, seed)
     }
@@ -88,25 +88,25 @@ impl SlotState {
     }
 
     /// Adds a piece of what the slot remembers since the split brain.
-    pub fn load_stale_parting(&mut self, piece: &[u8]) -> Result<Applied, DecodeError> {
+    pub fn load_stale_divergence(&mut self, piece: &[u8]) -> Result<Applied, DecodeError> {
         self.expect_stale();
-        self.table.take_parting(piece)
+        self.table.take_divergence(piece)
     }
 
     /// Drops the stale copy, if there is one.
     pub fn drop_stale(&mut self, seed: &Seed) -> Option<Applied> {
-        self.duty.drop_stale().then(|| self.empty(seed))
+        self.replica.drop_stale().then(|| self.empty(seed))
     }
 
     /// Turns the slot of another process of this node into a stale copy.
     pub fn into_stale(self) -> SlotState {
-        let mut duty = SlotReplica::default();
-        duty.load_stale(self.duty.written_in());
-        SlotState::new(self.table, duty)
+        let mut replica = SlotReplica::default();
+        replica.load_stale(self.replica.written_in());
+        SlotState::new(self.table, replica)
     }
 
     fn expect_stale(&self) {
-        assert_eq!(self.duty.role(), Role::Stale, "only a stale copy is loaded");
+        assert_eq!(self.replica.role(), Role::Stale, "only a stale copy is loaded");
     }
 }
 
@@ -115,7 +115,7 @@ impl SlotState {
     /// Frees an undecided fill, as if it had failed.
     #[doc(hidden)]
     pub fn abandon_filling(&mut self, seed: &Seed) {
-        if self.duty.abandon_filling() {
+        if self.replica.abandon_filling() {
             let _ = self.empty(seed);
         }
     }
@@ -124,6 +124,6 @@ impl SlotState {
     #[doc(hidden)]
     pub fn parts_for_tests(&mut self) -> (&mut SlotTable, &mut SlotReplica) {
         self.is_plain = false; // The slow path is always correct.
-        (&mut self.table, &mut self.duty)
+        (&mut self.table, &mut self.replica)
     }
 }

@@ -151,26 +151,26 @@ impl Source {
     pub fn send_chunk(
         &mut self,
         table: &SlotTable,
-        duty: &mut SlotReplica,
+        replica: &mut SlotReplica,
         seed: &Seed,
         outbox: &mut Outbox,
     ) {
         let Some(slot) = self.slot() else { return };
-        if duty.feed_mut(self.link).is_none() {
+        if replica.downstream_mut(self.link).is_none() {
             return;
         }
         if matches!(self.walk, SlotWalk::NotBegun) {
-            self.begin_slot(slot, (table, duty), seed, outbox);
+            self.begin_slot(slot, (table, replica), seed, outbox);
         }
         if let SlotWalk::Remembered(after) = &self.walk {
             self.walk = send_remembered(table, (self.fill, slot), after.as_deref(), outbox);
         }
-        let Some(feed) = duty.feed_mut(self.link) else { return };
-        let SyncState::Partly { begun_at } = feed.stage() else { return };
+        let Some(downstream) = replica.downstream_mut(self.link) else { return };
+        let SyncState::Partly { begun_at } = downstream.stage() else { return };
         self.conclude_large(table, seed, slot, outbox);
         self.walk_on(table, begun_at, slot, outbox);
         if matches!(self.walk, SlotWalk::Over) && self.large.is_empty() {
-            feed.complete();
+            downstream.complete();
             outbox.push(&Frame::FillSlotEnd { fill: self.fill, slot });
             self.slots.start += 1;
             self.walk = SlotWalk::NotBegun;
@@ -181,18 +181,18 @@ impl Source {
     fn begin_slot(
         &mut self,
         slot: Slot,
-        (table, duty): (&SlotTable, &mut SlotReplica),
+        (table, replica): (&SlotTable, &mut SlotReplica),
         seed: &Seed,
         outbox: &mut Outbox,
     ) {
-        let (fill, position) = (self.fill, duty.position(table));
-        let kept = self.kept.remove(&slot).filter(|kept| duty.leads_from(*kept, table));
+        let (fill, position) = (self.fill, replica.position(table));
+        let kept = self.kept.remove(&slot).filter(|kept| replica.leads_from(*kept, table));
         self.walk = SlotWalk::Remembered(None);
         if let Some(from) = kept {
             self.newer_than = from.version;
             self.sent.newer_slots += 1;
             outbox.push(&Frame::FillNewer { fill, slot, from, position });
-            if let Some(past) = duty.past().filter(|_| from != position) {
+            if let Some(past) = replica.past().filter(|_| from != position) {
                 let mut keys = Vec::new();
                 for key in past.gone_since(from.version, table, seed) {
                     write_gone(key, &mut keys);
@@ -209,8 +209,8 @@ impl Source {
             self.sent.whole_slots += 1;
             outbox.push(&Frame::FillSlot { fill, slot, position });
         }
-        if let Some(feed) = duty.feed_mut(self.link) {
-            feed.begin(position.version);
+        if let Some(downstream) = replica.downstream_mut(self.link) {
+            downstream.begin(position.version);
         }
     }
 
@@ -294,9 +294,9 @@ fn send_remembered(
     after: Option<&[u8]>,
     outbox: &mut Outbox,
 ) -> SlotWalk {
-    let Some(parting) = table.parting() else { return SlotWalk::At(ScanPosition::START) };
+    let Some(divergence) = table.divergence() else { return SlotWalk::At(ScanPosition::START) };
     let mut piece = Vec::new();
-    let more = parting.encode(after, CHUNK_BYTES, &mut piece);
+    let more = divergence.encode(after, CHUNK_BYTES, &mut piece);
     outbox.push(&Frame::FillParting { fill, slot, piece: &piece });
     more.map_or(SlotWalk::At(ScanPosition::START), |key| SlotWalk::Remembered(Some(key)))
 }

@@ -38,7 +38,7 @@ impl Taker {
 
     /// Begins a slot, and drops its previous content.
     pub fn begin_slot(&mut self, receiver: &mut Receiver<'_>, position: Position) -> Applied {
-        receiver.duty.begin_filling(self.reign, position.reign);
+        receiver.replica.begin_filling(self.reign, position.reign);
         receiver.table.begin_copy(position.version, receiver.seed)
     }
 
@@ -49,11 +49,11 @@ impl Taker {
         receiver: &mut Receiver<'_>,
         (from, position): (Position, Position),
     ) -> bool {
-        let Receiver { table, duty, .. } = receiver;
-        if duty.role() != Role::Stale || duty.position(table) != from {
+        let Receiver { table, replica, .. } = receiver;
+        if replica.role() != Role::Stale || replica.position(table) != from {
             return false;
         }
-        duty.begin_filling(self.reign, position.reign);
+        replica.begin_filling(self.reign, position.reign);
         table.advance_to(position.version);
         true
     }

@@ -22,7 +22,7 @@ const FILL: Attempt = Attempt { giver: NodeId(1), number: 1 };
 /// One slot of one node.
 struct Held {
     table: SlotTable,
-    duty: SlotReplica,
+    replica: SlotReplica,
 }
 
 /// A primary, a taker, and the link between them. All keys are of one slot.
@@ -43,14 +43,14 @@ struct Pair {
 
 impl Pair {
     fn new(chance: u64) -> Pair {
-        let duty = SlotReplica::for_tests(Role::Serving, REIGN);
+        let replica = SlotReplica::for_tests(Role::Serving, REIGN);
         let absent = SlotReplica::for_tests(Role::Absent, REIGN);
         Pair {
             seed: Seed::new(7),
             now: 1_000,
             chance,
-            primary: Held { table: SlotTable::default(), duty },
-            taker: Held { table: SlotTable::default(), duty: absent },
+            primary: Held { table: SlotTable::default(), replica },
+            taker: Held { table: SlotTable::default(), replica: absent },
             outbox: Outbox::default(),
             inbox: Inbox::default(),
             wire: Vec::new(),
@@ -89,14 +89,14 @@ impl Pair {
     /// Applies the effects as one unit, as a transaction would.
     fn apply_all(&mut self, slot: Slot, effects: &[Effect<'_>]) {
         self.now += 1;
-        let Held { table, duty } = &mut self.primary;
+        let Held { table, replica } = &mut self.primary;
         let mut unit = Vec::new();
         for effect in effects {
             let version = table.next_version(UnixMillis(self.now));
             Recorded::write(slot, (table.version(), version), effect, &mut unit);
             let _ = table.apply(effect, version, Touch::Nothing, &self.seed);
         }
-        ship(table, duty, &unit, &self.seed, |_, frame| self.outbox.push(frame));
+        ship(table, replica, &unit, &self.seed, |_, frame| self.outbox.push(frame));
     }
 
     /// Delivers all frames, and returns the taker's result for the last one that changes the slot.
@@ -110,8 +110,8 @@ impl Pair {
         let wire = core::mem::take(&mut self.wire);
         let mut at = 0;
         while let Some((_, frame, length)) = self.inbox.peek(&wire[at..]).unwrap() {
-            let Held { table, duty } = &mut self.taker;
-            let mut to = Receiver { table, duty, seed: &self.seed, touch: Touch::Nothing };
+            let Held { table, replica } = &mut self.taker;
+            let mut to = Receiver { table, replica, seed: &self.seed, touch: Touch::Nothing };
             self.inbox.done();
             at += length;
             if let Frame::Part { bytes } = frame {
@@ -151,7 +151,7 @@ fn receive(fill: &mut Option<Taker>, to: &mut Receiver<'_>, frame: &Frame<'_>) -
         }
         Frame::FillStart { fill: id, bucket, reign } => *fill = Some(Taker::new(id, bucket, reign)),
         Frame::FillSlot { position, .. } => drop(taker.unwrap().begin_slot(to, position)),
-        Frame::FillParting { piece, .. } => drop(to.table.take_parting(piece).unwrap()),
+        Frame::FillParting { piece, .. } => drop(to.table.take_divergence(piece).unwrap()),
         Frame::FillNewer { from, position, .. } => {
             assert!(taker.unwrap().begin_newer(to, (from, position)));
         }
@@ -178,11 +178,11 @@ fn bucket() -> Hashmask {
 }
 
 fn fill(pair: &mut Pair, writes_between: u64) -> Sent {
-    pair.primary.duty.start_feeding(LINK, pair.outbox.last());
-    let mut source = Source::new(FILL, bucket(), LINK, pair.primary.duty.reign());
+    pair.primary.replica.add_downstream(LINK, pair.outbox.last());
+    let mut source = Source::new(FILL, bucket(), LINK, pair.primary.replica.reign());
     source.start(&mut pair.outbox);
-    if pair.taker.duty.role() == Role::Stale {
-        let position = pair.taker.duty.position(&pair.taker.table);
+    if pair.taker.replica.role() == Role::Stale {
+        let position = pair.taker.replica.position(&pair.taker.table);
         source.note_kept(Slot::of(b"{tag}"), position);
     }
     while source.slot().is_some() {
@@ -192,14 +192,14 @@ fn fill(pair: &mut Pair, writes_between: u64) -> Sent {
         if source.send_piece(&mut pair.outbox) {
             continue;
         }
-        let Held { table, duty } = &mut pair.primary;
-        source.send_chunk(table, duty, &pair.seed, &mut pair.outbox);
+        let Held { table, replica } = &mut pair.primary;
+        source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);
         if pair.roll(3) == 0 {
             let received = pair.deliver();
             assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");
         }
     }
-    pair.primary.duty.feed_mut(LINK).unwrap().count(pair.outbox.last());
+    pair.primary.replica.downstream_mut(LINK).unwrap().count(pair.outbox.last());
     source.end(Epoch(9), &mut pair.outbox);
     source.sent()
 }
@@ -210,15 +210,15 @@ fn part(pair: &mut Pair, writes: u64) {
     fill(pair, 0);
     pair.deliver();
     assert!(pair.same());
-    pair.primary.duty.remember_removals(Some(pair.primary.table.version()));
-    pair.primary.duty.stop_feeding(LINK);
-    pair.taker.duty.become_for_tests(Role::Stale, pair.taker.duty.reign());
+    pair.primary.replica.remember_removals(Some(pair.primary.table.version()));
+    pair.primary.replica.remove_downstream(LINK);
+    pair.taker.replica.become_for_tests(Role::Stale, pair.taker.replica.reign());
     for _ in 0..writes {
         pair.write();
     }
-    let later = LogIndex(pair.primary.duty.reign().0 + 5);
-    pair.primary.duty.become_for_tests(Role::Serving, later);
-    pair.taker.duty.become_for_tests(Role::Stale, later);
+    let later = LogIndex(pair.primary.replica.reign().0 + 5);
+    pair.primary.replica.become_for_tests(Role::Serving, later);
+    pair.taker.replica.become_for_tests(Role::Stale, later);
     for _ in 0..writes {
         pair.write();
     }
@@ -287,7 +287,7 @@ fn a_filled_slot_is_the_same_whatever_was_written_meanwhile() {
         assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");
         assert!(pair.same(), "with chance {chance}");
         assert!(pair.fill.as_ref().unwrap().has_ended());
-        assert!(matches!(pair.primary.duty.stage(LINK), Some(SyncState::Backup { .. })));
+        assert!(matches!(pair.primary.replica.stage(LINK), Some(SyncState::Backup { .. })));
     }
 }
 
@@ -303,12 +303,12 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
         pair.apply(key, &Effect::Put { key: *key, value, expires_at: None });
     }
     // The fill has begun the slot, and is at its first large value.
-    pair.primary.duty.start_feeding(LINK, pair.outbox.last());
+    pair.primary.replica.add_downstream(LINK, pair.outbox.last());
     let mut source = Source::new(FILL, bucket(), LINK, REIGN);
     source.start(&mut pair.outbox);
-    let Held { table, duty } = &mut pair.primary;
-    source.send_chunk(table, duty, &pair.seed, &mut pair.outbox);
-    assert!(matches!(pair.primary.duty.stage(LINK), Some(SyncState::Partly { .. })));
+    let Held { table, replica } = &mut pair.primary;
+    source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);
+    assert!(matches!(pair.primary.replica.stage(LINK), Some(SyncState::Partly { .. })));
     // Touch each key many times, and remove some in the end.
     let mut effects = Vec::new();
     for (key, number) in keys.iter().zip(0..).chain(keys.iter().zip(0..)) {
@@ -323,11 +323,11 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
     assert!(pair.outbox.kept_bytes() < 32 * 700_000, "each value goes once");
     while source.slot().is_some() {
         if !source.send_piece(&mut pair.outbox) {
-            let Held { table, duty } = &mut pair.primary;
-            source.send_chunk(table, duty, &pair.seed, &mut pair.outbox);
+            let Held { table, replica } = &mut pair.primary;
+            source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);
         }
     }
-    pair.primary.duty.feed_mut(LINK).unwrap().count(pair.outbox.last());
+    pair.primary.replica.downstream_mut(LINK).unwrap().count(pair.outbox.last());
     source.end(Epoch(9), &mut pair.outbox);
     pair.write();
     pair.deliver();
@@ -339,14 +339,14 @@ fn a_missing_effect_is_noticed_and_a_repeated_one_is_known() {
     let mut pair = Pair::new(1);
     fill(&mut pair, 0);
     pair.deliver();
-    let before = pair.primary.duty.clone();
-    pair.primary.duty.stop_feeding(LINK);
+    let before = pair.primary.replica.clone();
+    pair.primary.replica.remove_downstream(LINK);
     let seed = pair.seed.clone();
     let key = seed.key(b"{tag}x");
     let put = Effect::Put { key, value: NewValue::Plain(b"1"), expires_at: None };
     pair.apply(&key, &put); // This frame goes nowhere.
-    assert_ne!(pair.primary.duty, before);
-    pair.primary.duty = before;
+    assert_ne!(pair.primary.replica, before);
+    pair.primary.replica = before;
     pair.apply(&key, &put);
     assert_eq!(pair.deliver(), Some(Received::Refused(REIGN)));
 }
@@ -356,11 +356,11 @@ fn another_reign_is_refused_or_waited_for() {
     let mut pair = Pair::new(1);
     fill(&mut pair, 0);
     pair.deliver();
-    pair.taker.duty.become_for_tests(Role::Backup, REIGN);
-    pair.primary.duty.become_for_tests(Role::Serving, LogIndex(3));
+    pair.taker.replica.become_for_tests(Role::Backup, REIGN);
+    pair.primary.replica.become_for_tests(Role::Serving, LogIndex(3));
     pair.write();
     assert_eq!(pair.deliver(), Some(Received::Refused(REIGN)), "from a deposed primary");
-    pair.primary.duty.become_for_tests(Role::Serving, LogIndex(5));
+    pair.primary.replica.become_for_tests(Role::Serving, LogIndex(5));
     pair.write();
     assert_eq!(pair.deliver(), Some(Received::Early), "the map here is behind");
 }

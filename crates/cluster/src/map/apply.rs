@@ -99,9 +99,10 @@ impl Map {
         let others = self.members.iter().map(|member| member.id).filter(|node| *node != founder);
         let others: BTreeSet<NodeId> = others.collect();
         let lost_sight_of = self.members.iter().filter(|member| member.id != founder).cloned();
-        let mut estranged: Vec<Member> = lost_sight_of.collect();
-        estranged.extend(self.estranged.iter().filter(|it| it.id != founder).cloned());
-        self.estranged = Arc::new(estranged);
+        let mut partitioned_members: Vec<Member> = lost_sight_of.collect();
+        partitioned_members
+            .extend(self.partitioned_members.iter().filter(|it| it.id != founder).cloned());
+        self.partitioned_members = Arc::new(partitioned_members);
         self.apply(index, &Change::Dead(others));
         self.basis = self.epoch;
     }
@@ -124,8 +125,8 @@ impl Map {
                 self.since.insert(place, index);
             }
         }
-        if self.estranged.iter().any(|it| it.is_succeeded_by(member)) {
-            Arc::make_mut(&mut self.estranged).retain(|it| !it.is_succeeded_by(member));
+        if self.partitioned_members.iter().any(|it| it.is_succeeded_by(member)) {
+            Arc::make_mut(&mut self.partitioned_members).retain(|it| !it.is_succeeded_by(member));
         }
         ChangeOutcome::Applied
     }

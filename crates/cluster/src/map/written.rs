@@ -29,7 +29,7 @@ pub(super) struct Written {
     buckets: Vec<Bucket>,
     lost: BTreeMap<Hashmask, Holders>,
     anew: BTreeMap<Hashmask, Holders>,
-    estranged: Vec<Member>,
+    partitioned_members: Vec<Member>,
     away: BTreeMap<NodeId, Away>,
 }
 
@@ -59,7 +59,7 @@ impl From<Map> for Written {
             buckets: map.buckets.iter().cloned().collect(),
             lost: BTreeMap::clone(&map.lost),
             anew: BTreeMap::clone(&map.anew),
-            estranged: Vec::clone(&map.estranged),
+            partitioned_members: Vec::clone(&map.partitioned_members),
             away: BTreeMap::clone(&map.away),
         }
     }
@@ -84,7 +84,7 @@ impl TryFrom<Written> for Map {
             by_slot: Arc::default(),
             lost: Arc::new(written.lost),
             anew: Arc::new(written.anew),
-            estranged: Arc::new(written.estranged),
+            partitioned_members: Arc::new(written.partitioned_members),
             away: Arc::new(written.away),
         };
         map.set_buckets(written.buckets);

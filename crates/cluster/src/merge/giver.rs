@@ -11,7 +11,7 @@ use store::{DivergenceLog, Found, ScanPosition, Seed, SlotTable, Value, Version}
 use super::change::{put_emptied, put_gone, put_item, put_piece, put_whole};
 use super::ledger::Tally;
 use super::message::{MergeRequest, Reply, SLOTS_MAX};
-use super::taker::{made_at, parted_at};
+use super::taker::{diverged_at, made_at};
 use crate::data::Plane;
 use crate::fill::CHUNK_BYTES;
 use crate::map::{Bucket, Endpoints, Map, NodeId};
@@ -189,8 +189,8 @@ impl Giver {
     fn ask_since(&self, slot: Slot, here: &impl Holdings) -> Option<MergeRequest> {
         let is_blank = here.with_table(slot, |table| {
             let is_silent =
-                |it: &DivergenceLog| it.tomb_count() == 0 && it.emptied_at() == Version::ZERO;
-            table.is_empty() && table.parting().is_none_or(is_silent)
+                |it: &DivergenceLog| it.tombstone_count() == 0 && it.emptied_at() == Version::ZERO;
+            table.is_empty() && table.divergence().is_none_or(is_silent)
         });
         let run = self.runs.front().filter(|_| !is_blank)?;
         let count = u16::try_from(run.len()).unwrap_or(SLOTS_MAX).min(SLOTS_MAX);
@@ -201,7 +201,7 @@ impl Giver {
     fn give(&mut self, slot: Slot, since: Version, here: &impl Holdings) -> Option<MergeRequest> {
         let mut changes = Vec::new();
         let parted = here.with_table(slot, |table| {
-            let parted = parted_at(table);
+            let parted = diverged_at(table);
             let since = since.min(parted);
             while changes.is_empty() && (self.place != SlotProgress::End || !self.large.is_empty())
             {
@@ -229,7 +229,8 @@ impl Giver {
                 self.gather_items(table, since, from, out)
             }
             SlotProgress::Emptied => {
-                let emptied_at = table.parting().map_or(Version::ZERO, DivergenceLog::emptied_at);
+                let emptied_at =
+                    table.divergence().map_or(Version::ZERO, DivergenceLog::emptied_at);
                 if emptied_at > since {
                     put_emptied(emptied_at, out);
                 }
@@ -281,10 +282,10 @@ fn gather_gone(
     after: Option<&[u8]>,
     out: &mut Vec<u8>,
 ) -> SlotProgress {
-    let Some(parting) = table.parting() else { return SlotProgress::End };
-    for (key, tomb) in parting.tombs(after) {
-        if tomb.version > since && !tomb.by_itself {
-            put_gone(key, tomb.version, out);
+    let Some(divergence) = table.divergence() else { return SlotProgress::End };
+    for (key, tombstone) in divergence.tombstones(after) {
+        if tombstone.version > since && !tombstone.by_itself {
+            put_gone(key, tombstone.version, out);
         }
         if out.len() >= CHUNK_BYTES {
             return SlotProgress::Gone(Some(key.into()));

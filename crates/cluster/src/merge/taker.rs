@@ -54,8 +54,8 @@ enum MergeDecision {
 }
 
 /// Returns the version from which on this side lacks the other side's changes to a slot; the maximum if not recorded.
-pub fn parted_at(table: &SlotTable) -> Version {
-    table.parting().map_or(Version(u64::MAX), DivergenceLog::at)
+pub fn diverged_at(table: &SlotTable) -> Version {
+    table.divergence().map_or(Version(u64::MAX), DivergenceLog::at)
 }
 
 impl Taker {
@@ -136,7 +136,7 @@ fn empty(
     tally: &mut Tally,
 ) {
     let mut keys = Vec::new();
-    let at = ground.table().parting().map_or(Version::ZERO, DivergenceLog::at);
+    let at = ground.table().divergence().map_or(Version::ZERO, DivergenceLog::at);
     ground.table().for_each(|found| {
         // Later items are not affected.
         if found.item.version() <= at.max(version) {
@@ -150,7 +150,7 @@ fn empty(
 }
 
 fn judge(table: &SlotTable, theirs: &Theirs<'_>) -> MergeDecision {
-    let parting = table.parting();
+    let divergence = table.divergence();
     // A key that they have only kept does not conflict with a change made here.
     let settle = |ours: Version| {
         if theirs.is_changed() { later(theirs.version, ours) } else { MergeDecision::Same }
@@ -160,12 +160,12 @@ fn judge(table: &SlotTable, theirs: &Theirs<'_>) -> MergeDecision {
         (Some(here), Some(there)) if is_same(&here, there) => MergeDecision::Same,
         (Some(here), _) => {
             let version = made_at(table, &here);
-            let is_touched = parting.is_none_or(|it| version > theirs.last_in_common(it.at()));
+            let is_touched = divergence.is_none_or(|it| version > theirs.last_in_common(it.at()));
             if is_touched { settle(version) } else { MergeDecision::Take }
         }
-        (None, Some(_)) => match parting.map(|it| (it, taken_away_at(it, &theirs.key))) {
+        (None, Some(_)) => match divergence.map(|it| (it, taken_away_at(it, &theirs.key))) {
             Some((_, Some(version))) => settle(version),
-            Some((parting, None)) if parting.is_complete() => MergeDecision::Take,
+            Some((divergence, None)) if divergence.is_complete() => MergeDecision::Take,
             Some((_, None)) | None => MergeDecision::Unsure,
         },
     }
@@ -187,7 +187,7 @@ impl Theirs<'_> {
 /// Returns the version at which an item was made, possibly on another side that has brought it.
 pub(super) fn made_at(table: &SlotTable, found: &Found<'_>) -> Version {
     let (key, version) = (found.item.key(), found.item.version());
-    table.parting().map_or(version, |parting| parting.made_at(key, version))
+    table.divergence().map_or(version, |divergence| divergence.made_at(key, version))
 }
 
 /// Decides a conflict by version. On equal versions this side wins.
@@ -196,10 +196,13 @@ fn later(theirs: Version, ours: Version) -> MergeDecision {
 }
 
 /// Returns the version at which a client here removed the key since the split, as far as that is remembered.
-fn taken_away_at(parting: &DivergenceLog, key: &Key<'_>) -> Option<Version> {
-    let tomb = parting.tomb(key.bytes()).filter(|tomb| !tomb.by_itself).map(|tomb| tomb.version);
-    let emptied_at = Some(parting.emptied_at()).filter(|version| *version > Version::ZERO);
-    tomb.max(emptied_at)
+fn taken_away_at(divergence: &DivergenceLog, key: &Key<'_>) -> Option<Version> {
+    let tombstone = divergence
+        .tombstone(key.bytes())
+        .filter(|tombstone| !tombstone.by_itself)
+        .map(|tombstone| tombstone.version);
+    let emptied_at = Some(divergence.emptied_at()).filter(|version| *version > Version::ZERO);
+    tombstone.max(emptied_at)
 }
 
 fn is_same(here: &Found<'_>, there: &NewItem<'_>) -> bool {
@@ -227,7 +230,8 @@ fn write(theirs: Theirs<'_>, ground: &mut impl Ground) {
 
 fn describe(table: &SlotTable, theirs: &Theirs<'_>, winner: Winner) -> Conflict {
     let here = table.peek(&theirs.key);
-    let gone_at = || table.parting().and_then(|parting| taken_away_at(parting, &theirs.key));
+    let gone_at =
+        || table.divergence().and_then(|divergence| taken_away_at(divergence, &theirs.key));
     let bytes = |len: usize| len as u64;
     let length = |item: &NewItem<'_>| match &item.value {
         NewValue::Plain(value) | NewValue::Raw(value) => value.len(),

@@ -115,7 +115,7 @@ fn hand_over_with(from: &Shore, to: &mut Shore, mut disturb: impl FnMut(u64) -> 
         }
         let reply = match question {
             MergeRequest::Since { count, .. } => {
-                let at = parted_at(&to.table).0;
+                let at = diverged_at(&to.table).0;
                 Reply::Since(vec![at; usize::from(count)])
             }
             MergeRequest::Changes { parted, changes, .. } => {
@@ -211,7 +211,7 @@ fn a_slot_that_was_emptied_there_is_emptied_here_but_for_what_is_later() {
 fn without_memory_a_missing_key_is_reported_and_not_brought_back() {
     let (mut from, mut to) = parted(&["{t}a"]);
     to.remove("{t}a", Cause::Deleted);
-    let _ = to.table.forget_tombs();
+    let _ = to.table.forget_tombstones();
     from.put("{t}a", "new");
     let tally = hand_over(&from, &mut to);
     assert_eq!((tally.unsure, to.get("{t}a")), (1, None));
@@ -318,7 +318,7 @@ fn what_is_no_batch_is_refused_as_a_whole() {
     from.put("{t}a", "1");
     let mut giver = Giver::new(&map_of_one(), NodeId(1));
     giver.question(&from);
-    giver.answered(Reply::Since(vec![parted_at(&to.table).0; 128]));
+    giver.answered(Reply::Since(vec![diverged_at(&to.table).0; 128]));
     let Some(MergeRequest::Changes { changes, .. }) = giver.question(&from) else { panic!() };
     assert!(Batch::read(&changes).is_ok());
     for length in 1..changes.len() {

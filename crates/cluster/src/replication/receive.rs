@@ -4,8 +4,8 @@
 use placement::Slot;
 use store::{Applied, DecodeError, Recorded, Seed, SlotTable, Touch, Version, decode_item};
 
-use super::duty::SlotReplica;
 use super::frame::Position;
+use super::replica::SlotReplica;
 use crate::map::LogIndex;
 use crate::rules::{Rule, holds};
 
@@ -26,7 +26,7 @@ pub enum Received {
 /// A slot under its lock, as the receiving side needs it.
 pub struct Receiver<'a> {
     pub table: &'a mut SlotTable,
-    pub duty: &'a mut SlotReplica,
+    pub replica: &'a mut SlotReplica,
     pub seed: &'a Seed,
     /// The LRU/LFU update that an applied effect makes to its key.
     pub touch: Touch,
@@ -34,16 +34,16 @@ pub struct Receiver<'a> {
 
 impl Receiver<'_> {
     fn position(&self) -> Position {
-        self.duty.position(self.table)
+        self.replica.position(self.table)
     }
 
     /// Checks whether a change of this reign that builds on `from` may be applied; the error is the reason if not.
     fn judge(&self, reign: LogIndex, from: Position, to: Version) -> Result<(), Received> {
-        let known_reign = self.duty.reign();
+        let known_reign = self.replica.reign();
         if reign > known_reign {
             return Err(Received::Early);
         }
-        if reign < known_reign && holds(Rule::ReignCheck) || !self.duty.takes_in() {
+        if reign < known_reign && holds(Rule::ReignCheck) || !self.replica.takes_in() {
             return Err(Received::Refused(known_reign));
         }
         let here = self.position();
@@ -56,18 +56,18 @@ impl Receiver<'_> {
 
     /// Compares the slot with the new primary's position, after a failover.
     pub fn compare(&self, reign: LogIndex, position: Position) -> Received {
-        let known_reign = self.duty.reign();
+        let known_reign = self.replica.reign();
         if reign > known_reign {
             return Received::Early;
         }
-        let is_copy = reign == known_reign && self.duty.is_backup();
+        let is_copy = reign == known_reign && self.replica.is_backup();
         let is_there = self.position() == position || !holds(Rule::PositionCheck);
         let same = is_copy && is_there;
         if same { Received::Known } else { Received::Refused(known_reign) }
     }
 
     fn moved_to(&mut self, reign: LogIndex) {
-        self.duty.written_by(reign);
+        self.replica.written_by(reign);
     }
 }
 
@@ -95,7 +95,7 @@ pub fn receive_effects(
         applied(receiver.table.apply(&recorded.effect, recorded.version, touch, seed));
         rest = behind;
     }
-    if let Some(past) = receiver.duty.past_mut() {
+    if let Some(past) = receiver.replica.past_mut() {
         past.note((written_in, reign), unit, receiver.table, receiver.seed);
     }
     receiver.moved_to(reign);

@@ -58,8 +58,11 @@ impl SlotReplica {
     /// Returns a congested link that this slot feeds.
     #[cold]
     pub(super) fn congested_link(&self, is_congested: impl Fn(LinkId) -> bool) -> Option<LinkId> {
-        let fed = self.feeds().iter().filter(|feed| feed.stage() != SyncState::NotBegun);
-        fed.map(|feed| feed.link()).find(|link| is_congested(*link))
+        let fed = self
+            .downstreams()
+            .iter()
+            .filter(|downstream| downstream.stage() != SyncState::NotBegun);
+        fed.map(|downstream| downstream.link()).find(|link| is_congested(*link))
     }
 
     fn lacks_copies(&self, wanted: usize) -> bool {

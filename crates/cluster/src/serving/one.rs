@@ -56,7 +56,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
         let SlotState { table, .. } = &mut *self.state;
         let (previous, version) = (table.version(), table.next_version(change.now));
         let applied = table.apply(effect, version, change.touch, self.plane.seed());
-        if !self.state.is_plain() && self.state.duty.wants_effects() {
+        if !self.state.is_plain() && self.state.replica.wants_effects() {
             self.effects.record(slot, previous, version, effect);
         }
         self.reshaped |= applied.reshaped;
@@ -75,7 +75,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
 
     #[inline]
     fn must_wait(&self, waits_for_backups: bool) -> bool {
-        waits_for_backups && self.state.duty.has_unacknowledged(|link| self.plane.acked(link))
+        waits_for_backups && self.state.replica.has_unacknowledged(|link| self.plane.acked(link))
     }
 
     fn finish_recorded(&mut self, waits_for_backups: bool) -> Option<Finished> {
@@ -86,7 +86,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
         }
         if waits_for_backups {
             let acked = |link| plane.acked(link);
-            let ticket = self.state.duty.ticket(self.slot, plane.ack_epoch(), acked);
+            let ticket = self.state.replica.ticket(self.slot, plane.ack_epoch(), acked);
             finished.tickets.extend(ticket);
         }
         Some(finished)

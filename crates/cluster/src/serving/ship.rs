@@ -17,37 +17,37 @@ const IMAGES_BYTES: usize = 1024 * 1024;
 #[inline]
 pub fn ship(
     table: &SlotTable,
-    duty: &mut SlotReplica,
+    replica: &mut SlotReplica,
     unit: &[u8],
     seed: &Seed,
     mut push: impl FnMut(LinkId, &Frame<'_>) -> FrameNumber,
 ) {
-    let (reign, written_in) = (duty.reign(), duty.written_in());
-    for feed in duty.feeds_mut() {
-        let number = match feed.stage() {
+    let (reign, written_in) = (replica.reign(), replica.written_in());
+    for downstream in replica.downstreams_mut() {
+        let number = match downstream.stage() {
             SyncState::NotBegun => continue,
             SyncState::Whole | SyncState::Backup { .. } => {
-                push(feed.link(), &Frame::Effects { reign, written_in, unit })
+                push(downstream.link(), &Frame::Effects { reign, written_in, unit })
             }
             SyncState::Partly { .. } => {
                 let touched = Touched::by(unit, seed);
                 if touched.all {
                     // The previous content no longer matters.
-                    push(feed.link(), &Frame::Effects { reign, written_in, unit })
+                    push(downstream.link(), &Frame::Effects { reign, written_in, unit })
                 } else {
                     let from = Position { reign: written_in, version: touched.from };
                     send_images(table, (from, reign), touched.keys, |frame| {
-                        push(feed.link(), frame)
+                        push(downstream.link(), frame)
                     })
                 }
             }
         };
-        feed.sent(number);
+        downstream.sent(number);
     }
-    if let Some(past) = duty.past_mut() {
+    if let Some(past) = replica.past_mut() {
         past.note((written_in, reign), unit, table, seed);
     }
-    duty.written_by(reign);
+    replica.written_by(reign);
 }
 
 /// Sends the current state of items. Every frame but the last leaves the taker at its version, in this reign;

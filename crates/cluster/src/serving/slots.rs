@@ -228,7 +228,7 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
     }
 
     fn check_all(&self, need: Need) -> Result<(), Denied> {
-        let is_awaited = |state: &SlotState| state.duty.awaits_promotion();
+        let is_awaited = |state: &SlotState| state.replica.awaits_promotion();
         let mut mine = self.states().filter(|(_, state)| !is_awaited(state));
         mine.try_for_each(|(slot, state)| check_served(slot, state, need))
     }
@@ -244,7 +244,7 @@ pub(super) fn check_backlog<P: ServingPlane>(
     if !access.heeds_backlog || state.is_plain() || !plane.has_congestion() {
         return Ok(());
     }
-    let congested = state.duty.congested_link(|link| plane.is_congested(link));
+    let congested = state.replica.congested_link(|link| plane.is_congested(link));
     congested.map_or(Ok(()), |link| Err(Denied::Park(slot, Obstacle::Backlog(link))))
 }
 
@@ -256,7 +256,7 @@ fn check_served(slot: Slot, state: &SlotState, need: Need) -> Result<(), Denied>
 
 #[inline]
 pub(super) fn check_slot(slot: Slot, state: &SlotState, need: Need) -> Result<(), Denied> {
-    match state.duty.access(need) {
+    match state.replica.access(need) {
         SlotAccess::Run => Ok(()),
         SlotAccess::Park(obstacle) => Err(Denied::Park(slot, obstacle)),
         SlotAccess::Redirect => Err(Denied::Redirect(slot)),
@@ -314,7 +314,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
 
     fn is_visible(&mut self, slot: Slot) -> bool {
         match self.walk {
-            HandoverPolicy::Reads => state_in(&mut self.held, slot).duty.is_primary(),
+            HandoverPolicy::Reads => state_in(&mut self.held, slot).replica.is_primary(),
             HandoverPolicy::Changes | HandoverPolicy::LeftOut(..) => self.may_change(slot),
         }
     }
@@ -323,7 +323,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     #[inline]
     pub fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
         let state = state_in(&mut self.held, slot);
-        if state.duty.is_serving() {
+        if state.replica.is_serving() {
             state.table.touch(at, touch);
         }
     }
@@ -333,10 +333,10 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     #[inline]
     pub fn may_change(&mut self, slot: Slot) -> bool {
         self.walk_to(slot);
-        match state_in(&mut self.held, slot).duty.access(self.need) {
+        match state_in(&mut self.held, slot).replica.access(self.need) {
             SlotAccess::Run => true,
             SlotAccess::Redirect => {
-                !holds(Rule::PrimaryExpires) && state_in(&mut self.held, slot).duty.is_backup()
+                !holds(Rule::PrimaryExpires) && state_in(&mut self.held, slot).replica.is_backup()
             }
             SlotAccess::Park(obstacle) => {
                 if self.walk == HandoverPolicy::Changes
@@ -359,7 +359,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         let table = &mut state.table;
         let (previous, version) = (table.version(), table.next_version(change.now));
         let applied = table.apply(effect, version, change.touch, self.plane.seed());
-        if state.duty.wants_effects() {
+        if state.replica.wants_effects() {
             self.effects.record(slot, previous, version, effect);
         }
         self.reshaped |= applied.reshaped;
@@ -386,7 +386,8 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         if let LockedSet::Several(states) = &self.held {
             // The changes of this very command (an EXEC) are not published yet.
             let behind = &states[states.partition_point(|(slot, _)| *slot < from)..];
-            let occupied = |state: &SlotState| state.duty.is_primary() && !state.table.is_empty();
+            let occupied =
+                |state: &SlotState| state.replica.is_primary() && !state.table.is_empty();
             return behind.iter().find(|(_, state)| occupied(state)).map(|(slot, _)| *slot);
         }
         self.publish_counts();
@@ -405,7 +406,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     /// Returns the number of keys that this node serves.
     pub fn key_count(&mut self) -> usize {
         if let LockedSet::Several(states) = &self.held {
-            let mine = states.iter().filter(|(_, state)| state.duty.is_primary());
+            let mine = states.iter().filter(|(_, state)| state.replica.is_primary());
             return mine.map(|(_, state)| state.table.len()).sum();
         }
         self.publish_counts();
@@ -483,7 +484,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     fn collect_tickets(&mut self) {
         let plane = self.plane;
         let ticket = |slot: Slot, state: &SlotState| {
-            state.duty.ticket(slot, plane.ack_epoch(), |link| plane.acked(link))
+            state.replica.ticket(slot, plane.ack_epoch(), |link| plane.acked(link))
         };
         match &self.held {
             LockedSet::None | LockedSet::AsNeeded(None) => {}
@@ -530,7 +531,7 @@ fn state_in<'s, 'a, P: ServingPlane>(
 }
 
 pub(super) fn ship_unit<P: ServingPlane>(plane: &P, state: &mut SlotState, unit: &[u8]) {
-    let SlotState { table, duty, .. } = state;
-    ship(table, duty, unit, plane.seed(), |link, frame| plane.push_frame(link, frame));
+    let SlotState { table, replica, .. } = state;
+    ship(table, replica, unit, plane.seed(), |link, frame| plane.push_frame(link, frame));
     state.refresh();
 }

@@ -89,7 +89,7 @@ impl ServingPlane for Desk {
     }
 
     fn awaits_promotion(&self, slot: Slot) -> bool {
-        self.lock_slot(slot).duty.role() == Role::PromotionPending
+        self.lock_slot(slot).replica.role() == Role::PromotionPending
     }
 }
 
@@ -112,7 +112,7 @@ impl Desk {
     /// Applies a map in which `holders` hold the key's bucket; the first of them is primary.
     fn map_says(&self, key: &str, reign: LogIndex, holders: &[NodeId]) {
         let bucket = bucket(key, reign, holders);
-        self.lock_slot(Slot::of(key.as_bytes())).duty.follow(&bucket, ME, (None, false), self);
+        self.lock_slot(Slot::of(key.as_bytes())).replica.follow(&bucket, ME, (None, false), self);
         self.epoch.set(self.epoch.get() + 1);
     }
 
@@ -146,7 +146,7 @@ impl Desk {
 
     /// Makes the other end refuse a frame, and acknowledge it nevertheless.
     fn refuse(&self, node: NodeId, key: &str, number: u64) {
-        self.lock_slot(Slot::of(key.as_bytes())).duty.refused(link(node), FrameNumber(number));
+        self.lock_slot(Slot::of(key.as_bytes())).replica.refused(link(node), FrameNumber(number));
         self.epoch.set(self.epoch.get() + 1);
         self.ack(node, number);
     }
@@ -155,7 +155,7 @@ impl Desk {
         let acked = |link| self.acked(link);
         ticket.judge_quickly(acked, || self.ack_epoch()).unwrap_or_else(|| {
             let state = self.lock_slot(ticket.slot());
-            ticket.judge(&state.duty, self.ack_epoch(), acked)
+            ticket.judge(&state.replica, self.ack_epoch(), acked)
         })
     }
 
@@ -226,7 +226,7 @@ fn a_refusal_counts_until_the_backup_is_dropped() {
     desk.refuse(FIRST, "a", 1);
     desk.map_says("a", REIGN, &[ME, FIRST, SECOND]);
     assert_eq!(desk.release(&tickets), Ok(false), "it still counts, and has a hole");
-    assert!(desk.lock_slot(Slot::of(b"a")).duty.is_refused(link(FIRST)));
+    assert!(desk.lock_slot(Slot::of(b"a")).replica.is_refused(link(FIRST)));
     desk.map_says("a", REIGN, &[ME, SECOND]);
     assert_eq!(desk.release(&tickets), Ok(true));
 }
@@ -240,13 +240,13 @@ fn a_refusal_that_comes_too_late_changes_nothing() {
     desk.map_says("a", REIGN, &[ME]);
     desk.refuse(FIRST, "a", 1);
     let slot = Slot::of(b"a");
-    assert!(!desk.lock_slot(slot).duty.is_refused(link(FIRST)));
+    assert!(!desk.lock_slot(slot).replica.is_refused(link(FIRST)));
     // Nor does it if a new fill has begun meanwhile.
-    desk.lock_slot(slot).duty.start_feeding(link(FIRST), FrameNumber(4));
+    desk.lock_slot(slot).replica.add_downstream(link(FIRST), FrameNumber(4));
     desk.refuse(FIRST, "a", 3);
-    assert!(!desk.lock_slot(slot).duty.is_refused(link(FIRST)));
+    assert!(!desk.lock_slot(slot).replica.is_refused(link(FIRST)));
     desk.refuse(FIRST, "a", 5);
-    assert!(desk.lock_slot(slot).duty.is_refused(link(FIRST)));
+    assert!(desk.lock_slot(slot).replica.is_refused(link(FIRST)));
 }
 
 /// Finding 7: each slot is judged by its own backups and its own reign.
@@ -305,7 +305,7 @@ fn a_walk_that_changes_leaves_out_what_is_handed_over_and_says_so() {
     desk.serves(&[("a", FIRST)]);
     desk.write(&["a"]);
     let slot = Slot::of(b"a");
-    desk.lock_slot(slot).duty.pause();
+    desk.lock_slot(slot).replica.pause();
     desk.run(LockSet::AsNeeded, |served| {
         assert!(served.table(slot).is_empty());
         let _ = served.apply(slot, &Effect::Clear, change());
@@ -322,7 +322,7 @@ fn a_walk_that_changes_leaves_out_what_is_handed_over_and_says_so() {
 fn who_has_locked_all_slots_waits_while_one_is_handed_over() {
     let desk = Desk::new();
     desk.serves(&[("a", FIRST)]);
-    desk.lock_slot(Slot::of(b"a")).duty.pause();
+    desk.lock_slot(Slot::of(b"a")).replica.pause();
     let mut effects = EffectLog::default();
     let locked = LockedSlots::lock(&desk, LockSet::All { named: Vec::new() });
     let denied = ServedSlots::open(&desk, locked, access(false), &mut effects).err();
@@ -379,12 +379,12 @@ fn access_follows_the_role() {
         (Role::Stale, SlotAccess::Redirect, SlotAccess::Redirect),
     ] {
         let state = SlotState::with_role(role);
-        assert_eq!(state.duty.access(Need::PRIMARY), primary, "{role:?}");
-        assert_eq!(state.duty.access(copy), reads_copy, "{role:?}");
+        assert_eq!(state.replica.access(Need::PRIMARY), primary, "{role:?}");
+        assert_eq!(state.replica.access(copy), reads_copy, "{role:?}");
     }
     let alone = SlotState::with_role(Role::Serving);
     let two_copies = Need { reads_copy: false, copies: 2 };
-    assert_eq!(alone.duty.access(two_copies), SlotAccess::Park(Obstacle::Copies));
+    assert_eq!(alone.replica.access(two_copies), SlotAccess::Park(Obstacle::Copies));
 }
 
 /// Finding 9: a backlog is backpressure, for writers that would add to it.

@@ -52,7 +52,9 @@ impl SlotReplica {
     /// Returns whether a backup in the wait set has not acknowledged all writes.
     #[inline]
     pub fn has_unacknowledged(&self, acked: impl Fn(LinkId) -> FrameNumber) -> bool {
-        self.feeds().iter().any(|feed| feed.wait(acked(feed.link())).is_some())
+        self.downstreams()
+            .iter()
+            .any(|downstream| downstream.wait(acked(downstream.link())).is_some())
     }
 
     /// Returns the acknowledgements that a reply depending on the slot's content has to wait for; `None` if all
@@ -64,12 +66,15 @@ impl SlotReplica {
         epoch: AckEpoch,
         acked: impl Fn(LinkId) -> FrameNumber,
     ) -> Option<Ticket> {
-        if self.feeds().is_empty() || !holds(Rule::BackupWait) {
+        if self.downstreams().is_empty() || !holds(Rule::BackupWait) {
             return None; // Always the case on a node without a cluster.
         }
-        let waits: SmallVec<[Wait; 1]> =
-            self.feeds().iter().filter_map(|feed| feed.wait(acked(feed.link()))).collect();
-        let is_refused = self.feeds().iter().any(|feed| feed.refused().is_some());
+        let waits: SmallVec<[Wait; 1]> = self
+            .downstreams()
+            .iter()
+            .filter_map(|downstream| downstream.wait(acked(downstream.link())))
+            .collect();
+        let is_refused = self.downstreams().iter().any(|downstream| downstream.refused().is_some());
         let epoch = if is_refused { AckEpoch::UNKNOWN } else { epoch };
         (!waits.is_empty()).then_some(Ticket { slot, reign: self.reign(), waits, epoch })
     }
@@ -87,7 +92,7 @@ impl Ticket {
         let acked = |link| plane.acked(link);
         self.judge_quickly(acked, || plane.ack_epoch()).unwrap_or_else(|| {
             let state = plane.lock_slot(self.slot);
-            self.judge(&state.duty, plane.ack_epoch(), acked)
+            self.judge(&state.replica, plane.ack_epoch(), acked)
         })
     }
 
@@ -110,24 +115,28 @@ impl Ticket {
     /// After that reign, only the acknowledgements made before its end count.
     pub fn judge(
         &mut self,
-        duty: &SlotReplica,
+        replica: &SlotReplica,
         epoch: AckEpoch,
         acked: impl Fn(LinkId) -> FrameNumber,
     ) -> Passage {
-        let is_current = duty.is_primary() && duty.reign() == self.reign;
+        let is_current = replica.is_primary() && replica.reign() == self.reign;
         if !is_current && holds(Rule::ReignCheck) {
-            let is_acked = |wait: &Wait| duty.acked_in(self.reign, wait.link) >= Some(wait.number);
+            let is_acked =
+                |wait: &Wait| replica.acked_in(self.reign, wait.link) >= Some(wait.number);
             let safe = self.waits.iter().all(is_acked);
             return if safe { Passage::Release } else { Passage::Abort };
         }
-        let feed_of = |wait: &Wait| duty.feed(wait.link).filter(|feed| feed.counts());
+        let downstream_of =
+            |wait: &Wait| replica.downstream(wait.link).filter(|downstream| downstream.counts());
         let lags = |wait: &Wait| {
-            feed_of(wait).is_some_and(|feed| feed.acked(acked(wait.link)) < wait.number)
+            downstream_of(wait)
+                .is_some_and(|downstream| downstream.acked(acked(wait.link)) < wait.number)
         };
         if !self.waits.iter().any(lags) {
             return Passage::Release;
         }
-        let is_refused = duty.feeds().iter().any(|feed| feed.refused().is_some());
+        let is_refused =
+            replica.downstreams().iter().any(|downstream| downstream.refused().is_some());
         self.epoch = if is_refused { AckEpoch::UNKNOWN } else { epoch };
         Passage::Wait
     }

@@ -44,5 +44,5 @@ impl WrittenSlots {
 /// Returns the number of backups that have all of a slot, if it is served here.
 fn backups_of(plane: &impl ServingPlane, slot: Slot) -> Option<usize> {
     let state = plane.lock_slot(slot);
-    state.duty.is_primary().then(|| state.duty.backups_in_sync(|link| plane.acked(link)))
+    state.replica.is_primary().then(|| state.replica.backups_in_sync(|link| plane.acked(link)))
 }

@@ -34,7 +34,7 @@ impl Chronicle {
         let applied = changes.iter().zip(outcomes).filter(|(_, is)| **is == ChangeOutcome::Applied);
         for (change, _) in applied {
             self.note_gone(before, change, at);
-            let (what, why) = told(before, after, change);
+            let (what, why) = describe(before, after, change);
             self.changes.push_back(ChangeStatus { epoch: after.epoch().0, at, what, why });
         }
         let surplus = self.changes.len().saturating_sub(CHANGES_KEPT);
@@ -70,14 +70,14 @@ impl Chronicle {
     }
 }
 
-fn told(before: &Map, after: &Map, change: &Change) -> (String, String) {
+fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
     // A joining node is only in the later map, a departing one only in the earlier.
     let of = |node: NodeId| {
         let map = if before.member(node).is_some() { before } else { after };
         name(map, node)
     };
     match change {
-        Change::Join(member) => told_join(before, member),
+        Change::Join(member) => describe_join(before, member),
         Change::Leave(node) => {
             (format!("{} leaves", of(*node)), "others hold all that it held".to_owned())
         }
@@ -109,7 +109,7 @@ fn told(before: &Map, after: &Map, change: &Change) -> (String, String) {
             };
             (format!("{} drops {bucket}", of(*node)), why.to_owned())
         }
-        Change::Split(buckets) => told_split(before, buckets.iter().map(|(bucket, _)| *bucket)),
+        Change::Split(buckets) => describe_split(before, buckets.iter().map(|(bucket, _)| *bucket)),
         Change::Recreate { bucket, node, from, .. } => {
             let from = match from {
                 Source::OwnData => "from its own data",
@@ -120,7 +120,7 @@ fn told(before: &Map, after: &Map, change: &Change) -> (String, String) {
             (what, "all who held it were gone".to_owned())
         }
         Change::Set(setting) => {
-            let (name, value) = super::settings::shown(setting);
+            let (name, value) = super::settings::format_setting(setting);
             (format!("{name} is {value}"), "an operator has set it".to_owned())
         }
         Change::Yield(generation) => {
@@ -135,7 +135,7 @@ fn told(before: &Map, after: &Map, change: &Change) -> (String, String) {
     }
 }
 
-fn told_join(before: &Map, member: &Member) -> (String, String) {
+fn describe_join(before: &Map, member: &Member) -> (String, String) {
     let name = &member.name;
     match before.member(member.id) {
         Some(known) if known.boot == member.boot && member.weight == 0 => {
@@ -146,7 +146,10 @@ fn told_join(before: &Map, member: &Member) -> (String, String) {
     }
 }
 
-fn told_split(before: &Map, buckets: impl ExactSizeIterator<Item = Hashmask>) -> (String, String) {
+fn describe_split(
+    before: &Map,
+    buckets: impl ExactSizeIterator<Item = Hashmask>,
+) -> (String, String) {
     let (count, all) = (buckets.len(), before.bucket_count());
     if count < all {
         let names: Vec<String> = buckets.take(3).map(|bucket| bucket.to_string()).collect();
@@ -220,13 +223,13 @@ mod tests {
             let outcomes = map.apply_entry(LogIndex(step + 2), None, std::slice::from_ref(&change));
             chronicle.note((&before, &map), &[change], &outcomes, 1_000 + step);
         }
-        let told: Vec<String> = chronicle
+        let describe: Vec<String> = chronicle
             .latest(10)
             .iter()
             .map(|change| format!("{} {}: {}", change.at, change.what, change.why))
             .collect();
         assert_eq!(
-            told,
+            describe,
             [
                 "1005 B is given up: its lease has run out",
                 "1004 000F/0004 split: larger than the others by far, or an operator wants it",
@@ -249,9 +252,9 @@ mod tests {
     fn a_node_that_is_about_to_leave_is_not_taken_for_one_that_was_restarted() {
         let map = Map::found(member(1, "A"), Mask::M000F, ClusterSettings::default());
         let leaving = Member { weight: 0, ..member(1, "A") };
-        assert_eq!(told_join(&map, &leaving).0, "A is about to leave");
+        assert_eq!(describe_join(&map, &leaving).0, "A is about to leave");
         let restarted = Member { boot: Boot(2), ..member(1, "A") };
-        assert_eq!(told_join(&map, &restarted).0, "A joins again");
+        assert_eq!(describe_join(&map, &restarted).0, "A joins again");
     }
 
     #[test]

@@ -22,12 +22,12 @@ pub fn settings(settings: &ClusterSettings) -> BTreeMap<String, String> {
         Setting::TwoNodeTakeover(settings.two_node_takeover),
         Setting::CrossSlot(settings.cross_slot),
     ];
-    let shown = all.iter().map(shown);
-    shown.map(|(name, value)| (name.to_owned(), value)).collect()
+    let format_setting = all.iter().map(format_setting);
+    format_setting.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Returns a setting's name and its value.
-pub(super) fn shown(setting: &Setting) -> (&'static str, String) {
+pub(super) fn format_setting(setting: &Setting) -> (&'static str, String) {
     match setting {
         Setting::Backups(backups) => ("backups", backups.to_string()),
         Setting::Ack(Ack::Backup) => ("ack", "backup".to_owned()),
@@ -35,12 +35,12 @@ pub(super) fn shown(setting: &Setting) -> (&'static str, String) {
         Setting::MinCopies(copies) => ("min-copies", copies.to_string()),
         Setting::MinBuckets(buckets) => ("min-buckets", buckets.to_string()),
         Setting::SplitLargerThan(SplitLargerThan { times_the_median, bytes }) => {
-            ("split-larger-than", format!("{times_the_median}x,{}", shown_bytes(*bytes)))
+            ("split-larger-than", format!("{times_the_median}x,{}", format_bytes(*bytes)))
         }
-        Setting::Lease(lease) => ("lease", shown_duration(*lease)),
-        Setting::PendingAfter(after) => ("pending-after", shown_duration(*after)),
-        Setting::LostAfter(after) => ("lost-after", after.map_or("never".into(), shown_duration)),
-        Setting::FillRate(rate) => ("fill-rate", rate.map_or("unlimited".into(), shown_bytes)),
+        Setting::Lease(lease) => ("lease", format_duration(*lease)),
+        Setting::PendingAfter(after) => ("pending-after", format_duration(*after)),
+        Setting::LostAfter(after) => ("lost-after", after.map_or("never".into(), format_duration)),
+        Setting::FillRate(rate) => ("fill-rate", rate.map_or("unlimited".into(), format_bytes)),
         Setting::TwoNodeTakeover(true) => ("two-node-takeover", "yes".to_owned()),
         Setting::TwoNodeTakeover(false) => ("two-node-takeover", "no".to_owned()),
         Setting::CrossSlot(CrossSlot::OneMember) => ("cross-slot", "one-member".to_owned()),
@@ -160,9 +160,9 @@ pub fn duration(text: &str) -> Option<Duration> {
     number.checked_mul(millis).map(Duration::from_millis)
 }
 
-fn shown_duration(time: Duration) -> String {
+fn format_duration(time: Duration) -> String {
     let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    shown_with_unit(millis, &TIMES)
+    format_with_unit(millis, &TIMES)
 }
 
 const SIZES: [(&str, u64); 4] = [("", 1), ("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30)];
@@ -174,8 +174,8 @@ fn bytes(text: &str) -> Option<u64> {
     number.checked_mul(bytes)
 }
 
-fn shown_bytes(bytes: u64) -> String {
-    shown_with_unit(bytes, &SIZES)
+fn format_bytes(bytes: u64) -> String {
+    format_with_unit(bytes, &SIZES)
 }
 
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<(u64, u64)> {
@@ -186,7 +186,7 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<(u64, u64)> {
 }
 
 /// Formats a number in the largest unit that divides it.
-fn shown_with_unit(number: u64, units: &[(&str, u64)]) -> String {
+fn format_with_unit(number: u64, units: &[(&str, u64)]) -> String {
     let fits = |(_, factor): &&(&str, u64)| number >= *factor && number.is_multiple_of(*factor);
     let (unit, factor) = units.iter().rev().find(fits).unwrap_or(&units[0]);
     format!("{}{unit}", number / factor)
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!((&*defaults["lease"], &*defaults["lost-after"]), ("1s", "30s"));
         for (name, value) in &defaults {
             let setting = parse_setting(name, value).expect("a default is a value");
-            assert_eq!(shown(&setting), (name.as_str(), value.clone()));
+            assert_eq!(format_setting(&setting), (name.as_str(), value.clone()));
         }
     }
 

@@ -115,7 +115,7 @@ fn parse_bit(keys: &Keys<'_>, text: &[u8], width: Option<u32>) -> Result<usize, 
     // A product beyond 64 bits wraps around as in Redis; it is usually out of range then.
     let bit = resp::parse_integer(number).map(|number| number.wrapping_mul(factor));
     bit.and_then(|bit| usize::try_from(bit).ok())
-        .filter(|bit| bit / 8 < keys.around().string_bytes_max)
+        .filter(|bit| bit / 8 < keys.env().string_bytes_max)
         .ok_or(BAD)
 }
 

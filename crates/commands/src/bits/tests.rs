@@ -244,7 +244,7 @@ fn overflow_wraps_saturates_or_fails() {
 #[test]
 fn a_bit_that_stays_as_it_is_changes_nothing() {
     let mut node = TestNode::default();
-    node.around.notify = NotifyClasses::ALL.union(NotifyClasses::KEYEVENT);
+    node.env.notify = NotifyClasses::ALL.union(NotifyClasses::KEYEVENT);
     let script = r#"
         > SETBIT k 3 1
         (integer) 0

@@ -133,7 +133,7 @@ fn replies_can_be_turned_off_and_skipped() {
 #[test]
 fn a_pause_names_its_end_and_its_scope() {
     let mut node = TestNode::default();
-    let start = node.around.now.0;
+    let start = node.env.now.0;
     assert_eq!(node.run("CLIENT PAUSE 100 WRITE"), "OK");
     let pause = node.host.paused.expect("paused");
     assert_eq!((pause.until.0, pause.scope), (start + 100, PauseScope::Writes));

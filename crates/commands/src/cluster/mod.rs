@@ -13,7 +13,7 @@ mod tests;
 
 pub use ours::MAP_CHANNEL;
 pub use route::{Need, route};
-pub use topology::shown_id;
+pub use topology::format_node_id;
 pub use view::{LocalCopy, Route, View};
 
 use crate::Error;

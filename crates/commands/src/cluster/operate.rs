@@ -40,7 +40,7 @@ pub(super) fn split(context: &mut Context<'_>) -> Result<(), Error> {
 fn hashmask(context: &Context<'_>) -> Result<Hashmask, Error> {
     let text = word(context.args, 2);
     let hashmask: Hashmask = text.parse().map_err(|error| Error::new(format!("ERR {error}")))?;
-    match context.keys.around().cluster.map().bucket(hashmask) {
+    match context.keys.env().cluster.map().bucket(hashmask) {
         Some(_) => Ok(hashmask),
         None => {
             Err(Error::new(format!("ERR there is no bucket {hashmask}; see CLUSTER HASHMASKS")))
@@ -50,7 +50,7 @@ fn hashmask(context: &Context<'_>) -> Result<Hashmask, Error> {
 
 /// Returns all settings without arguments, or the named setting; changes it if a value is given.
 pub(super) fn settings_command(context: &mut Context<'_>) -> Result<(), Error> {
-    let all = settings(context.keys.around().cluster.map().settings());
+    let all = settings(context.keys.env().cluster.map().settings());
     let args = context.args;
     match args.len() {
         2 => {

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::host::LinkDirection;
 use crate::{Error, Kind};
 
-use super::shown_id;
+use super::format_node_id;
 
 /// The channel on which every change of the map is published, as a message whose payload is the new epoch.
 pub const MAP_CHANNEL: &str = "__cluster__:map";
@@ -19,7 +19,7 @@ pub const MAP_CHANNEL: &str = "__cluster__:map";
 /// primary first, and `pending` if this node is a backup and has not heard from the primary for a while.
 pub(super) fn hashmasks(context: &mut Context<'_>) -> Result<(), Error> {
     let pending = context.host.pending();
-    let cluster = &context.keys.around().cluster;
+    let cluster = &context.keys.env().cluster;
     let (map, me) = (cluster.map(), cluster.me());
     let reply = &mut context.reply;
     reply.array(map.bucket_count());
@@ -84,7 +84,7 @@ pub(super) fn watch(context: &mut Context<'_>) -> Result<(), Error> {
     if let Some(kept) = context.session.subscriptions.add(Kind::Channel, channel) {
         context.host.subscribe(context.session, Kind::Channel, &kept);
     }
-    context.reply.integer(number(context.keys.around().cluster.map().epoch().0));
+    context.reply.integer(number(context.keys.env().cluster.map().epoch().0));
     Ok(())
 }
 
@@ -92,7 +92,7 @@ pub(super) fn watch(context: &mut Context<'_>) -> Result<(), Error> {
 /// the address of one member.
 pub(super) fn peers(context: &mut Context<'_>) -> Result<(), Error> {
     let id = context.host.status().cluster;
-    let map = Arc::clone(context.keys.around().cluster.map());
+    let map = Arc::clone(context.keys.env().cluster.map());
     let reachable = || map.members().iter().filter(|member| !member.at.host.is_empty());
     let reply = &mut context.reply;
     reply.array(1 + reachable().count());
@@ -137,7 +137,7 @@ pub(super) fn links(context: &mut Context<'_>) -> Result<(), Error> {
             LinkDirection::From => b"from",
         });
         reply.bulk(b"node");
-        reply.bulk(shown_id(link.node).as_bytes());
+        reply.bulk(format_node_id(link.node).as_bytes());
         reply.bulk(b"events");
         reply.bulk(b"rw");
         reply.bulk(b"send-buffer-used");

@@ -8,7 +8,7 @@ use cluster::map::{
 use cluster::status::Status;
 use placement::{Hashmask, Mask};
 
-use super::{MAP_CHANNEL, shown_id};
+use super::{MAP_CHANNEL, format_node_id};
 use crate::testing::{TestNode, check_on, member};
 use crate::{LinkDirection, LinkFacts};
 
@@ -65,7 +65,7 @@ fn node(number: u8) -> TestNode {
 
 #[test]
 fn a_node_alone_has_every_slot() {
-    let id = shown_id(NodeId(1));
+    let id = format_node_id(NodeId(1));
     let mut node = TestNode::default();
     check_on(
         &mut node,
@@ -114,9 +114,9 @@ fn a_node_alone_has_every_slot() {
 
 #[test]
 fn an_id_has_the_form_of_redis_and_begins_with_our_own() {
-    assert_eq!(shown_id(NodeId(0xABCD)).len(), 40);
-    assert!(shown_id(NodeId(0xABCD)).starts_with("000000000000abcd"));
-    assert_ne!(shown_id(NodeId(1))[16..], shown_id(NodeId(2))[16..]);
+    assert_eq!(format_node_id(NodeId(0xABCD)).len(), 40);
+    assert!(format_node_id(NodeId(0xABCD)).starts_with("000000000000abcd"));
+    assert_ne!(format_node_id(NodeId(1))[16..], format_node_id(NodeId(2))[16..]);
 }
 
 #[test]
@@ -134,7 +134,8 @@ fn a_node_that_listens_everywhere_tells_a_client_the_address_it_has_used() {
 
 #[test]
 fn slots_begin_with_one_of_each_primary_alone() {
-    let (a, b, c) = (shown_id(NodeId(1)), shown_id(NodeId(2)), shown_id(NodeId(3)));
+    let (a, b, c) =
+        (format_node_id(NodeId(1)), format_node_id(NodeId(2)), format_node_id(NodeId(3)));
     let holder = |id: &str, number: u8| format!("10.0.0.{number} 6379 {id}");
     let (a, b, c) = (holder(&a, 1), holder(&b, 2), holder(&c, 3));
     let wanted = [
@@ -186,7 +187,8 @@ fn words(value: &resp::Value) -> Vec<String> {
 fn every_node_is_shown_as_a_master_and_lost_slots_as_nobodys() {
     let mut node = node(2);
     let epoch = three().epoch();
-    let (a, b, c) = (shown_id(NodeId(1)), shown_id(NodeId(2)), shown_id(NodeId(3)));
+    let (a, b, c) =
+        (format_node_id(NodeId(1)), format_node_id(NodeId(2)), format_node_id(NodeId(3)));
     let wanted = format!(
         "{a} 10.0.0.1:6379@16379 master - 0 0 {epoch} connected 0-4095\n\
          {b} 10.0.0.2:6379@16379 myself,master - 0 0 {epoch} connected 4096-8191\n\
@@ -242,7 +244,7 @@ fn a_command_for_another_nodes_slot_is_sent_there() {
 #[test]
 fn a_full_node_still_says_where_to_go() {
     let mut node = node(1);
-    node.around.out_of_memory = true;
+    node.env.out_of_memory = true;
     check_on(
         &mut node,
         r"
@@ -610,7 +612,8 @@ fn links_are_listed_as_redis_lists_them() {
     let mut node = node(1);
     node.host.links =
         vec![LinkFacts { direction: LinkDirection::To, node: NodeId(2), unsent_bytes: 3 }];
-    let wanted = format!("direction to node {} events rw send-buffer-used 3", shown_id(NodeId(2)));
+    let wanted =
+        format!("direction to node {} events rw send-buffer-used 3", format_node_id(NodeId(2)));
     assert_eq!(words(&node.args(1, &[b"CLUSTER", b"LINKS"])[0]), [wanted]);
 }
 

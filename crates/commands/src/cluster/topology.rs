@@ -42,13 +42,13 @@ pub(super) fn nodes(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn my_id(context: &mut Context<'_>) -> Result<(), Error> {
-    let id = shown_id(context.keys.around().cluster.me());
+    let id = format_node_id(context.keys.env().cluster.me());
     context.reply.bulk(id.as_bytes());
     Ok(())
 }
 
 pub(super) fn info(context: &mut Context<'_>) -> Result<(), Error> {
-    let map = context.keys.around().cluster.map();
+    let map = context.keys.env().cluster.map();
     let lost: usize = map.lost().map(|(hashmask, _)| hashmask.slots().len()).sum();
     let state = if lost == 0 { "ok" } else { "fail" };
     let all = usize::from(Slot::COUNT);
@@ -66,7 +66,7 @@ pub(super) fn info(context: &mut Context<'_>) -> Result<(), Error> {
 
 /// Returns a node's id as Redis writes ids: forty hexadecimal digits. The first sixteen are the id itself, the
 /// others are derived from it.
-pub fn shown_id(node: NodeId) -> String {
+pub fn format_node_id(node: NodeId) -> String {
     let mut state = node.0;
     let (second, third) = (crate::roll(&mut state), crate::roll(&mut state) >> 32);
     format!("{:016x}{second:016x}{third:08x}", node.0)
@@ -80,7 +80,7 @@ fn tell(
     written: fn(&Topology) -> &Written,
     write: Write,
 ) -> Result<(), Error> {
-    let view = &context.keys.around().cluster;
+    let view = &context.keys.env().cluster;
     let host = view.myself().map_or("", |member| &member.at.host);
     if host.is_empty() {
         // The node has no advertised host and listens on all addresses: each client gets the address it connected
@@ -141,7 +141,7 @@ fn write_slots(view: &View, host: &str, reply: &mut Reply<'_>) {
             reply.array(4);
             reply.bulk(host_of(view, member, host).as_bytes());
             reply.integer(i64::from(member.at.client));
-            reply.bulk(shown_id(member.id).as_bytes());
+            reply.bulk(format_node_id(member.id).as_bytes());
             reply.map(0);
         }
     }
@@ -200,7 +200,7 @@ fn write_shards(view: &View, host: &str, reply: &mut Reply<'_>) {
 fn write_shard_node(member: &Member, host: &str, reply: &mut Reply<'_>) {
     reply.map(7);
     reply.bulk(b"id");
-    reply.bulk(shown_id(member.id).as_bytes());
+    reply.bulk(format_node_id(member.id).as_bytes());
     reply.bulk(b"port");
     reply.integer(i64::from(member.at.client));
     for (name, value) in [("ip", host), ("endpoint", host), ("role", "master")] {
@@ -219,7 +219,7 @@ fn write_nodes(view: &View, host: &str, reply: &mut Reply<'_>) {
     let mut text = String::new();
     let mut all = ranges(map);
     for member in map.members() {
-        let id = shown_id(member.id);
+        let id = format_node_id(member.id);
         let host = host_of(view, member, host);
         let (client, peer) = (member.at.client, member.at.peer);
         let flags = if member.id == view.me() { "myself,master" } else { "master" };

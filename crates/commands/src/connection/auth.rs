@@ -75,7 +75,7 @@ pub(super) fn hello(context: &mut Context<'_>) -> Result<(), Error> {
     if let Some(credentials) = credentials {
         log_in(context, &credentials)?;
     }
-    if context.keys.around().password_required && !context.session.authenticated {
+    if context.keys.env().password_required && !context.session.authenticated {
         return Err(Error::fixed(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -106,7 +106,7 @@ fn wanted_protocol(context: &Context<'_>) -> Result<Option<Protocol>, Error> {
 fn reply_hello(context: &mut Context<'_>) {
     let reply = &mut context.reply;
     reply.protocol = context.session.protocol;
-    let mode = if context.keys.around().one_slot_only { "cluster" } else { "standalone" };
+    let mode = if context.keys.env().one_slot_only { "cluster" } else { "standalone" };
     reply.map(7);
     for (key, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
         reply.bulk(key.as_bytes());

@@ -134,7 +134,7 @@ fn quit(context: &mut Context<'_>) -> Result<(), Error> {
 fn reset(context: &mut Context<'_>) -> Result<(), Error> {
     pubsub::silence(context.session, context.host);
     context.session.reset();
-    context.session.authenticated = !context.keys.around().password_required;
+    context.session.authenticated = !context.keys.env().password_required;
     context.reply.simple("RESET");
     Ok(())
 }

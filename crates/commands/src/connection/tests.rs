@@ -58,7 +58,7 @@ fn hello_chooses_the_protocol_and_tells_of_the_node() {
 fn without_the_password_only_a_few_commands_are_run() {
     let mut node = TestNode::default();
     node.host.settings.requirepass = Secret::new("secret");
-    node.around.password_required = true;
+    node.env.password_required = true;
     check_on(
         &mut node,
         r#"

@@ -97,7 +97,7 @@ fn info(context: &mut Context<'_>) -> Result<(), Error> {
         }
     };
     let sections: Vec<Section> = Section::ALL.into_iter().filter(wanted).collect();
-    let mut page = sections::InfoPage::new(context.host, context.keys.around());
+    let mut page = sections::InfoPage::new(context.host, context.keys.env());
     sections.into_iter().for_each(|section| page.section(section));
     context.reply.verbatim("txt", page.text().as_bytes());
     Ok(())

@@ -13,16 +13,16 @@ use crate::{CommandCounts, CommandEnv, Host, NodeFacts};
 pub(super) struct InfoPage<'a> {
     text: String,
     host: &'a mut dyn Host,
-    around: &'a CommandEnv,
+    env: &'a CommandEnv,
     facts: NodeFacts,
     settings: std::sync::Arc<Settings>,
 }
 
 impl<'a> InfoPage<'a> {
-    pub(super) fn new(host: &'a mut dyn Host, around: &'a CommandEnv) -> InfoPage<'a> {
+    pub(super) fn new(host: &'a mut dyn Host, env: &'a CommandEnv) -> InfoPage<'a> {
         let facts = host.facts();
         let settings = host.settings();
-        InfoPage { text: String::new(), host, around, facts, settings }
+        InfoPage { text: String::new(), host, env, facts, settings }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -52,7 +52,7 @@ impl<'a> InfoPage<'a> {
     }
 
     fn cluster(&mut self) {
-        self.line("cluster_enabled", u8::from(self.around.one_slot_only));
+        self.line("cluster_enabled", u8::from(self.env.one_slot_only));
         let stalls = self.host.stalls();
         self.lines(&[
             ("handover_waits", stalls.count),
@@ -73,7 +73,7 @@ impl<'a> InfoPage<'a> {
 
     fn server(&mut self) {
         let identity = self.facts.identity.clone();
-        let mode = if self.around.one_slot_only { "cluster" } else { "standalone" };
+        let mode = if self.env.one_slot_only { "cluster" } else { "standalone" };
         let micros = self.host.time().as_micros();
         let uptime = self.facts.uptime.as_secs();
         self.line("redis_version", REDIS_VERSION);

@@ -48,7 +48,7 @@ fn lines_tell_what_the_node_knows() {
 fn a_node_that_refuses_several_slots_says_that_it_is_a_cluster() {
     let mut node = TestNode::default();
     assert!(node.run("INFO cluster").contains("cluster_enabled:0"));
-    node.around.one_slot_only = true;
+    node.env.one_slot_only = true;
     assert!(node.run("INFO cluster").contains("cluster_enabled:1"));
     assert!(node.run("INFO server").contains("redis_mode:cluster"));
 }

@@ -89,7 +89,7 @@ fn restore_as(
 }
 
 fn value_of<'a>(context: &Context<'a>) -> Result<Cow<'a, [u8]>, Error> {
-    let bytes_max = context.keys.around().string_bytes_max;
+    let bytes_max = context.keys.env().string_bytes_max;
     rdb::restore(context.args.at(3), bytes_max).map_err(|error| match error {
         PayloadError::WrongChecksum => {
             Error::fixed("ERR DUMP payload version or checksum are wrong")
@@ -135,10 +135,10 @@ impl Options {
             }
             index += 1;
         }
-        let around = context.keys.around();
-        options.mark = match around.access {
-            Access::Lru => idle.map(|seconds| AccessMark::idle_for(around.now, seconds)),
-            Access::Lfu(_) => frequency.map(|count| AccessMark::with_frequency(around.now, count)),
+        let env = context.keys.env();
+        options.mark = match env.access {
+            Access::Lru => idle.map(|seconds| AccessMark::idle_for(env.now, seconds)),
+            Access::Lfu(_) => frequency.map(|count| AccessMark::with_frequency(env.now, count)),
         };
         Ok(options)
     }

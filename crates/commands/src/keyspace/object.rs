@@ -101,7 +101,7 @@ pub(super) fn reference_count(found: &Found<'_>) -> i64 {
 
 fn idletime(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(2);
-    let (now, access) = (context.keys.now(), context.keys.around().access);
+    let (now, access) = (context.keys.now(), context.keys.env().access);
     match (context.keys.peek(&key), access) {
         (None, _) => context.reply.null(),
         (Some(found), Access::Lru) => {
@@ -120,7 +120,7 @@ fn idletime(context: &mut Context<'_>) -> Result<(), Error> {
 
 fn freq(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(2);
-    let (now, access) = (context.keys.now(), context.keys.around().access);
+    let (now, access) = (context.keys.now(), context.keys.env().access);
     match (context.keys.peek(&key), access) {
         (None, _) => context.reply.null(),
         (Some(found), Access::Lfu(tuning)) => {
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn frequency_is_told_where_it_is_counted() {
         let mut node = TestNode::default();
-        node.around.access = Access::Lfu(LfuTuning { log_factor: 10, decay_minutes: 1 });
+        node.env.access = Access::Lfu(LfuTuning { log_factor: 10, decay_minutes: 1 });
         check_on(
             &mut node,
             r"

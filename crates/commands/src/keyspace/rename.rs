@@ -289,7 +289,7 @@ mod tests {
     fn events_name_both_keys() {
         let mut node = TestNode::default();
         let all = NotifyClasses::ALL.union(NotifyClasses::NEW);
-        node.around.notify = all.union(NotifyClasses::KEYEVENT);
+        node.env.notify = all.union(NotifyClasses::KEYEVENT);
         check_on(
             &mut node,
             "> SET a 1\nOK\n> SET b 1\nOK\n> RENAME a b\nOK\n> COPY b c\n(integer) 1",

@@ -47,7 +47,7 @@ pub fn dismiss(session: &mut Session, name: &[u8], reply: &mut Reply<'_>) {
         reply.push(3);
         reply.bulk(kind.unsubscribed_word().as_bytes());
         reply.bulk(name);
-        reply.integer(session.subscriptions.told_count(kind) as i64);
+        reply.integer(session.subscriptions.reported_count(kind) as i64);
     }
 }
 
@@ -84,7 +84,7 @@ fn remove(context: &mut Context<'_>, kind: Kind, name: &[u8]) {
 }
 
 fn confirm(context: &mut Context<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
-    let count = context.session.subscriptions.told_count(kind);
+    let count = context.session.subscriptions.reported_count(kind);
     context.session.told = true;
     let reply = &mut context.reply;
     reply.push(3);

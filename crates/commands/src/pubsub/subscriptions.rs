@@ -52,7 +52,7 @@ impl Subscriptions {
 
     /// Returns the count in replies to (un)subscriptions: sharded channels are counted separately, channels and
     /// patterns together.
-    pub(crate) fn told_count(&self, kind: Kind) -> usize {
+    pub(crate) fn reported_count(&self, kind: Kind) -> usize {
         match kind {
             Kind::Channel | Kind::Pattern => self.count(Kind::Channel) + self.count(Kind::Pattern),
             Kind::ShardChannel => self.count(Kind::ShardChannel),

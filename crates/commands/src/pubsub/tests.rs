@@ -165,8 +165,8 @@ fn reset_ends_all_subscriptions_without_a_word() {
 #[test]
 fn what_a_transaction_did_before_it_published_is_told_before() {
     let mut node = TestNode::default();
-    node.around.notify = NotifyClasses::KEYEVENT.union(NotifyClasses::STRING);
-    node.host.bus.notify = node.around.notify;
+    node.env.notify = NotifyClasses::KEYEVENT.union(NotifyClasses::STRING);
+    node.host.bus.notify = node.env.notify;
     node.on(2, "PSUBSCRIBE *");
     node.run("MULTI");
     node.run("SET k v");
@@ -259,12 +259,12 @@ fn an_event_is_told_on_the_channel_of_its_key_and_then_on_its_own() {
     };
     let told = |letters: &str| {
         let mut node = TestNode::default();
-        node.around.notify = classes(letters);
+        node.env.notify = classes(letters);
         node.run("SET k v");
         node.run("GET missing");
         let mut told = Vec::new();
         for event in node.events() {
-            event.announce(node.around.notify, |post| {
+            event.announce(node.env.notify, |post| {
                 let parts = [post.channel, post.payload].map(String::from_utf8_lossy);
                 told.push(parts.join(" "));
             });

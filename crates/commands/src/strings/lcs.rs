@@ -93,7 +93,7 @@ fn string(context: &mut Context<'_>, index: usize) -> Arc<Vec<u8>> {
 fn check_size(context: &Context<'_>, a: &[u8], b: &[u8]) -> Result<(), Error> {
     let cells = (a.len() + 1).checked_mul(b.len() + 1);
     let bytes = cells.and_then(|cells| cells.checked_mul(size_of::<u32>()));
-    if bytes.is_none_or(|bytes| bytes > context.keys.around().string_bytes_max) {
+    if bytes.is_none_or(|bytes| bytes > context.keys.env().string_bytes_max) {
         return Err(Error::fixed(
             "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
         ));

@@ -314,7 +314,7 @@ pub(crate) fn put(
     expires_at: Option<UnixMillis>,
 ) {
     // Only notifications depend on whether the key was missing or had just expired; without them, skip the lookup.
-    if keys.around().notify != NotifyClasses::NONE {
+    if keys.env().notify != NotifyClasses::NONE {
         keys.exists(key);
     }
     keys.apply(&Effect::Put { key: *key, value, expires_at });

@@ -94,7 +94,7 @@ pub(super) fn append(context: &mut Context<'_>) -> Result<(), Error> {
 
 /// Returns the length of a string of `len` bytes with `more` bytes appended, if a string may be that long.
 fn string_len(context: &Context<'_>, len: usize, more: usize) -> Result<usize, Error> {
-    let bytes_max = context.keys.around().string_bytes_max;
+    let bytes_max = context.keys.env().string_bytes_max;
     len.checked_add(more).filter(|sum| *sum <= bytes_max).ok_or(Error::STRING_TOO_LONG)
 }
 

@@ -6,7 +6,7 @@ use crate::testing::{TestNode, check, check_on};
 /// Runs lines on a node with all notifications enabled, and returns the events: `event key`.
 fn events(lines: &[&str]) -> Vec<String> {
     let mut node = TestNode::default();
-    node.around.notify = NotifyClasses::ALL
+    node.env.notify = NotifyClasses::ALL
         .union(NotifyClasses::NEW)
         .union(NotifyClasses::KEY_MISS)
         .union(NotifyClasses::KEYEVENT);
@@ -325,7 +325,7 @@ fn parts_are_read_and_written() {
 #[test]
 fn no_string_grows_beyond_the_limit() {
     let mut node = TestNode::default();
-    node.around.string_bytes_max = 10;
+    node.env.string_bytes_max = 10;
     check_on(
         &mut node,
         r#"

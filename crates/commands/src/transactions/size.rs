@@ -117,7 +117,7 @@ impl<'q> Bound<'q, '_> {
     }
 
     fn grow_to(&mut self, key: &'q [u8], length: usize) {
-        let length = length.min(self.keys.around().string_bytes_max).max(self.length(key));
+        let length = length.min(self.keys.env().string_bytes_max).max(self.length(key));
         self.lengths.insert(key, length);
     }
 }

@@ -234,7 +234,7 @@ fn one_exec_is_one_unit_of_effects() {
 fn without_memory_nothing_is_queued_and_nothing_that_writes_is_executed() {
     let mut node = TestNode::default();
     check_on(&mut node, "> MULTI\nOK\n> SET a 1\nQUEUED");
-    node.around.out_of_memory = true;
+    node.env.out_of_memory = true;
     check_on(
         &mut node,
         r#"
@@ -253,7 +253,7 @@ fn without_memory_nothing_is_queued_and_nothing_that_writes_is_executed() {
 #[test]
 fn where_slots_may_not_be_crossed_a_transaction_stays_in_one() {
     let mut node = TestNode::default();
-    node.around.one_slot_only = true;
+    node.env.one_slot_only = true;
     check_on(
         &mut node,
         r#"

@@ -140,7 +140,7 @@ impl Field {
         while !self.is_whole() {
             if told.elapsed() > TELL_EVERY {
                 told = Instant::now();
-                println!("{:>9} not whole yet: {}", "", self.shown());
+                println!("{:>9} not whole yet: {}", "", self.describe());
             }
             for node in &mut self.nodes {
                 if node.has_ended() {
@@ -149,7 +149,7 @@ impl Field {
                 }
             }
             if begun.elapsed() > WHOLE_WITHIN {
-                return Err(io::Error::other(format!("never whole again: {}", self.shown())));
+                return Err(io::Error::other(format!("never whole again: {}", self.describe())));
             }
             thread::sleep(LOOK_EVERY);
         }
@@ -164,7 +164,7 @@ impl Field {
     }
 
     /// Describes the members as each node sees them, for a message.
-    fn shown(&self) -> String {
+    fn describe(&self) -> String {
         let told = self.nodes.iter().map(|node| {
             let Some(status) = status(node) else { return format!("{}: no answer", node.name()) };
             let members = status["members"].as_array().cloned().unwrap_or_default();

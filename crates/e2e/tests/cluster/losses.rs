@@ -27,7 +27,7 @@ pub(crate) fn fill(cluster: &Cluster) {
 }
 
 /// Returns the answer of `node` itself to a GET of a key: its value, "" for none, or the error.
-fn told(node: &Server, number: u64) -> String {
+fn status_line(node: &Server, number: u64) -> String {
     let Ok(mut client) = Client::try_connect(node.port()) else { return "unreachable".to_owned() };
     let asked = client.send(&["GET", &number.to_string()]).and_then(|()| client.receive());
     match asked.map(|answer| answer.value) {
@@ -39,21 +39,21 @@ fn told(node: &Server, number: u64) -> String {
 
 /// Returns whether one of these nodes answers each key with the value written.
 pub(crate) fn has_all(nodes: &[Server]) -> bool {
-    (0..KEYS).all(|number| nodes.iter().any(|node| told(node, number) == number.to_string()))
+    (0..KEYS).all(|number| nodes.iter().any(|node| status_line(node, number) == number.to_string()))
 }
 
 /// Returns the number of keys that these nodes report as changed on both sides.
 pub(crate) fn conflicts<'a>(nodes: impl IntoIterator<Item = &'a Server>) -> usize {
-    let told = nodes.into_iter().map(|node| {
+    let status_line = nodes.into_iter().map(|node| {
         let Value::Array(all) = node.client().run("CLUSTER CONFLICTS") else { panic!("a list") };
         all.len()
     });
-    told.sum()
+    status_line.sum()
 }
 
 /// Returns whether a node serves nothing: it refuses its own keys, and redirects to the other for the rest.
 fn is_down(node: &Server) -> bool {
-    let answers: Vec<String> = (0..KEYS).map(|number| told(node, number)).collect();
+    let answers: Vec<String> = (0..KEYS).map(|number| status_line(node, number)).collect();
     let is_refused = |answer: &String| answer.starts_with("CLUSTERDOWN this node is cut off");
     let names_other = |answer: &String| answer.starts_with("MOVED ");
     answers.iter().any(is_refused)
@@ -110,13 +110,13 @@ fn a_bucket_that_lost_both_holders_is_refused_then_begun_again_and_reported() {
         rest[0].client().status()["members"].as_array().is_some_and(|all| all.len() == 3)
     });
     let refused = |rest: &[Server]| {
-        rest.iter().all(|node| told(node, key) == "CLUSTERDOWN Hash slot not served")
+        rest.iter().all(|node| status_line(node, key) == "CLUSTERDOWN Hash slot not served")
     };
     soon("nobody serves it, and says so", || refused(&rest));
     thread::sleep(Duration::from_secs(3));
     assert!(refused(&rest), "never is never");
     set(&rest[0], "lost-after", "1s");
-    soon("it begins again, empty", || rest.iter().any(|node| told(node, key).is_empty()));
+    soon("it begins again, empty", || rest.iter().any(|node| status_line(node, key).is_empty()));
     let changes = rest[0].client().status()["changes"].clone();
     let reported = changes.as_array().is_some_and(|changes| {
         let is_one = |change: &serde_json::Value| {
@@ -177,21 +177,22 @@ fn the_only_holder_that_is_back_too_late_is_merged_and_reported() {
     fill(&cluster);
     let [rest @ .., sleeper] = cluster.nodes.as_slice() else { panic!("there are three") };
     let own: Vec<u64> =
-        (0..KEYS).filter(|number| told(sleeper, *number) == number.to_string()).collect();
+        (0..KEYS).filter(|number| status_line(sleeper, *number) == number.to_string()).collect();
     sleeper.stop();
-    let serves = |number: u64| rest.iter().find(|node| told(node, number).is_empty());
+    let serves = |number: u64| rest.iter().find(|node| status_line(node, number).is_empty());
     soon("its buckets begin again", || own.iter().all(|number| serves(*number).is_some()));
     // Of three of its keys, the first is written, the second is written and deleted.
     let [written, removed, untouched, ..] = own[..] else { panic!("it had few keys: {own:?}") };
     let server = |number| serves(number).expect("somebody serves it").client();
     server(removed).run(&format!("SET {removed} again"));
-    let of_removed = |node: &&Server| told(node, removed) == "again";
+    let of_removed = |node: &&Server| status_line(node, removed) == "again";
     let by = rest.iter().find(of_removed).expect("it was written");
     assert_eq!(by.client().run(&format!("DEL {removed}")), Value::Integer(1));
     server(written).run(&format!("SET {written} again"));
     sleeper.go_on();
-    let anybody =
-        |number: u64, wanted: &str| cluster.nodes.iter().any(|node| told(node, number) == wanted);
+    let anybody = |number: u64, wanted: &str| {
+        cluster.nodes.iter().any(|node| status_line(node, number) == wanted)
+    };
     soon("what it had is served", || anybody(untouched, &untouched.to_string()));
     cluster.wait_until_even();
     let kept = own.iter().filter(|number| ![written, removed].contains(number));

@@ -9,7 +9,7 @@ fn address(node: &Server) -> String {
 }
 
 /// Returns what our binary prints when run against `node`; it must succeed.
-fn told(node: &Server, args: &[&str]) -> String {
+fn run_cli(node: &Server, args: &[&str]) -> String {
     let node = address(node);
     let output = opencluster(&[args, &["--node", &node]].concat());
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -32,13 +32,13 @@ fn the_cluster_is_shown_as_tables_and_as_a_document() {
     let cluster = Cluster::of(3, &["--buckets", "16"]);
     let node = &cluster.nodes[1];
     // The shares may be even while a move is still about to end.
-    let mut text = told(node, &["status"]);
+    let mut text = run_cli(node, &["status"]);
     for _ in 0..100 {
         if text.contains("moves in flight\n  none") {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(100));
-        text = told(node, &["status"]);
+        text = run_cli(node, &["status"]);
     }
     for line in [
         "3 nodes, 16 buckets: 10 to 11 copies each, 5 to 6 of them primaries",
@@ -48,7 +48,7 @@ fn the_cluster_is_shown_as_tables_and_as_a_document() {
     ] {
         assert!(text.contains(line), "{line}:\n{text}");
     }
-    let document = told(node, &["status", "--json"]);
+    let document = run_cli(node, &["status", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
     let served: serde_json::Value =
         serde_json::from_str(&http::get(node.http_port(), "/api/cluster")).expect("JSON");
@@ -63,11 +63,11 @@ fn the_cluster_is_shown_as_tables_and_as_a_document() {
 #[test]
 fn a_setting_changed_at_one_node_is_so_at_all() {
     let cluster = Cluster::of(3, &[]);
-    let settings = told(&cluster.nodes[0], &["settings"]);
+    let settings = run_cli(&cluster.nodes[0], &["settings"]);
     assert!(settings.contains("backups            1\n"), "{settings}");
-    told(&cluster.nodes[1], &["settings", "backups", "2"]);
+    run_cli(&cluster.nodes[1], &["settings", "backups", "2"]);
     soon("all nodes know", || {
-        let says = |node| told(node, &["settings", "backups"]) == "backups 2\n";
+        let says = |node| run_cli(node, &["settings", "backups"]) == "backups 2\n";
         cluster.nodes.iter().all(says)
     });
     soon("all nodes hold everything", || {
@@ -79,8 +79,8 @@ fn a_setting_changed_at_one_node_is_so_at_all() {
         (["settings", "min-copies", "4"], "min-copies is 1 to 3 with backups = 2"),
         (["settings", "replicas", "2"], "there is no setting \"replicas\" of the cluster"),
     ] {
-        let (code, told) = refused(&[&args[..], &["--node", &node]].concat());
-        assert!(code == Some(1) && told.contains(answer), "{args:?}: {code:?} {told}");
+        let (code, run_cli) = refused(&[&args[..], &["--node", &node]].concat());
+        assert!(code == Some(1) && run_cli.contains(answer), "{args:?}: {code:?} {run_cli}");
     }
 }
 
@@ -90,7 +90,7 @@ fn a_split_reaches_who_watches_the_map() {
     let mut watcher = cluster.nodes[0].client();
     watcher.run("HELLO 3");
     let Value::Integer(before) = watcher.run("CLUSTER WATCH") else { panic!("an epoch") };
-    told(&cluster.nodes[1], &["split", "000F/0003"]);
+    run_cli(&cluster.nodes[1], &["split", "000F/0003"]);
     let pushed = watcher.receive().expect("a push comes").value;
     let Value::Push(parts) = &pushed else { panic!("no push: {pushed}") };
     assert_eq!(parts[1].text(), Some(b"__cluster__:map".as_slice()));
@@ -108,7 +108,7 @@ fn a_node_that_is_told_to_leave_hands_everything_over() {
         let set = redis::cmd("SET").arg(format!("key:{number}")).arg(number).exec(&mut client);
         set.expect("a write is taken");
     }
-    let text = told(&cluster.nodes[2], &["leave"]);
+    let text = run_cli(&cluster.nodes[2], &["leave"]);
     assert!(text.ends_with(" has left\n"), "{text}");
     cluster.leave(2); // It has ended by itself.
     assert_eq!(cluster.shares().len(), 2);
@@ -156,14 +156,17 @@ fn connected(cluster: &Cluster) -> redis::cluster::ClusterConnection {
 fn who_asks_nobody_or_without_the_password_is_told_so() {
     let node = Server::node();
     node.client().run("CONFIG SET requirepass secret");
-    let (code, told) = refused(&["status", "--node", &address(&node)]);
+    let (code, run_cli) = refused(&["status", "--node", &address(&node)]);
     assert_eq!(code, Some(1));
-    assert!(told.contains("wants a password"), "{told}");
+    assert!(run_cli.contains("wants a password"), "{run_cli}");
     let redis = Server::redis();
-    let (_, told) = refused(&["status", "--node", &address(&redis)]);
-    assert!(told.contains("is no OpenCluster node"), "{told}");
+    let (_, run_cli) = refused(&["status", "--node", &address(&redis)]);
+    assert!(run_cli.contains("is no OpenCluster node"), "{run_cli}");
     let gone = address(&redis);
     drop(redis);
-    let (code, told) = refused(&["leave", "--node", &gone]);
-    assert!(code == Some(1) && told.contains(&format!("no node answers at {gone}")), "{told}");
+    let (code, run_cli) = refused(&["leave", "--node", &gone]);
+    assert!(
+        code == Some(1) && run_cli.contains(&format!("no node answers at {gone}")),
+        "{run_cli}"
+    );
 }

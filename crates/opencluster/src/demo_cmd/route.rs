@@ -136,15 +136,17 @@ fn owners(status: &Status) -> Vec<Option<String>> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Answer {
+    fn describe(text: &str) -> Answer {
         answer(Value::Error(text.as_bytes().to_vec()))
     }
 
     #[test]
     fn moved_names_the_node_and_down_means_later() {
-        assert!(matches!(told("MOVED 7 127.0.0.1:7"), Answer::Moved(at) if at == "127.0.0.1:7"));
-        assert!(matches!(told("CLUSTERDOWN Hash slot not served"), Answer::Later(_)));
-        assert!(matches!(told("ERR value is not an integer"), Answer::Done(Value::Error(_))));
+        assert!(
+            matches!(describe("MOVED 7 127.0.0.1:7"), Answer::Moved(at) if at == "127.0.0.1:7")
+        );
+        assert!(matches!(describe("CLUSTERDOWN Hash slot not served"), Answer::Later(_)));
+        assert!(matches!(describe("ERR value is not an integer"), Answer::Done(Value::Error(_))));
         assert!(matches!(answer(Value::Integer(1)), Answer::Done(Value::Integer(1))));
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<String, Failure> {
     let table: Vec<(usize, Vec<(Way, Score)>)> = nodes
         .map(|nodes| (nodes, Way::ALL.map(|way| (way, score(way, nodes, args.keys))).to_vec()))
         .collect();
-    Ok(if args.json { as_json(&table) } else { told(&table) })
+    Ok(if args.json { as_json(&table) } else { describe(&table) })
 }
 
 /// Parses `3..32`, both ends included, or one number.
@@ -48,7 +48,7 @@ fn range(text: &str) -> Result<RangeInclusive<usize>, Failure> {
     if from < 2 || to < from || to > NODES_MAX { Err(wrong()) } else { Ok(from..=to) }
 }
 
-fn told(table: &[(usize, Vec<(Way, Score)>)]) -> String {
+fn describe(table: &[(usize, Vec<(Way, Score)>)]) -> String {
     let mut text = String::from(
         "Percent of all keys that move when one node joins and when one leaves, and the fullest node\n\
          beside the average.\n\n",

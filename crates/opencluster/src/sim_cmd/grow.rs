@@ -77,7 +77,7 @@ pub(crate) fn run(args: &GrowArgs) -> Result<String, Failure> {
         let steps: Vec<Value> = growth.steps().iter().map(as_json).collect();
         return Ok(format!("{:#}\n", Value::Array(steps)));
     }
-    Ok(growth.steps().iter().map(|step| told(args, step)).collect())
+    Ok(growth.steps().iter().map(|step| describe(args, step)).collect())
 }
 
 fn bad(line: String) -> Failure {
@@ -147,7 +147,7 @@ fn event_text(event: &Event) -> String {
 }
 
 /// Describes one step in words and as a picture.
-fn told(args: &GrowArgs, step: &Step) -> String {
+fn describe(args: &GrowArgs, step: &Step) -> String {
     let mut text = format!("== {}\n", event_text(&step.event));
     if args.trace {
         for (at, decision) in &step.moved.decisions {

@@ -23,7 +23,7 @@ const ALARM: Style = AnsiColor::Red.on_default().bold();
 
 /// Returns the whole status with colours; the printing side strips them if there is no terminal. `now` is the
 /// time since 1970.
-pub(super) fn told(status: &Status, now: Duration) -> String {
+pub(super) fn render(status: &Status, now: Duration) -> String {
     let mut text = head(status);
     text += "\n";
     text += &members(status);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     fn plain(status: &Status, now: Duration) -> String {
-        strip_str(&told(status, now)).to_string()
+        strip_str(&render(status, now)).to_string()
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
             LevelsStatus { bytes: 0, ops_per_second: 0, busy: false, sick: true, lag_bytes: 0 };
         status.members[1].levels = Some(sick);
         status.buckets[3].holders.clear();
-        let text = told(&status, Duration::ZERO);
+        let text = render(&status, Duration::ZERO);
         for wanted in [
             format!("{ALARM}sick{ALARM:#}\n"),
             format!("{ALARM}nobody holds 000F/0003{ALARM:#}"),
@@ -390,7 +390,7 @@ last changes of the map
         let mut status = status(Mask::M00FF);
         status.estranged = vec!["c".to_owned(), "d".to_owned()];
         status.merged = Tally { taken: 7, lost_there: 2, ..Tally::default() };
-        let text = told(&status, Duration::ZERO);
+        let text = render(&status, Duration::ZERO);
         for line in
             ["\ntaken over without c, d: looked for", "keys: 7 taken, 0 the same, 2 in conflict"]
         {

@@ -20,21 +20,21 @@ pub(super) struct Latency {
 
 /// Latencies reported by the members, by name. The thread asks until this is dropped.
 pub(super) struct Latencies {
-    told: Arc<Mutex<BTreeMap<String, Latency>>>,
+    snapshot: Arc<Mutex<BTreeMap<String, Latency>>>,
     asked: Arc<Mutex<Vec<(String, NodeArgs)>>>,
 }
 
 impl Latencies {
     pub(super) fn start() -> Latencies {
-        let latencies = Latencies { told: Arc::default(), asked: Arc::default() };
-        let (told, asked) = (Arc::downgrade(&latencies.told), Arc::clone(&latencies.asked));
+        let latencies = Latencies { snapshot: Arc::default(), asked: Arc::default() };
+        let (snapshot, asked) = (Arc::downgrade(&latencies.snapshot), Arc::clone(&latencies.asked));
         let ask = move || {
-            while let Some(told) = told.upgrade() {
+            while let Some(snapshot) = snapshot.upgrade() {
                 let members = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let answers = members.into_iter().filter_map(|(name, at)| Some((name, of(&at)?)));
                 let answers = answers.collect();
-                *told.lock().unwrap_or_else(PoisonError::into_inner) = answers;
-                drop(told);
+                *snapshot.lock().unwrap_or_else(PoisonError::into_inner) = answers;
+                drop(snapshot);
                 thread::sleep(EVERY);
             }
         };
@@ -48,8 +48,8 @@ impl Latencies {
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = members;
     }
 
-    pub(super) fn told(&self) -> BTreeMap<String, Latency> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn snapshot(&self) -> BTreeMap<String, Latency> {
+        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -92,8 +92,8 @@ mod tests {
                       cmdstat_cluster|status:calls=900,usec=1\r\ncmdstat_set:calls=7,usec=1\r\n";
         let times = "latency_percentiles_usec_set:p50=9.0,p99=9.0,p99.9=9.0\r\n\
                      latency_percentiles_usec_get:p50=1.003,p99=2.5,p99.9=7.0\r\n";
-        let told = Latency { command: "get".to_owned(), p50: 1.003, p99: 2.5 };
-        assert_eq!(read(counts, times), Some(told));
+        let snapshot = Latency { command: "get".to_owned(), p50: 1.003, p99: 2.5 };
+        assert_eq!(read(counts, times), Some(snapshot));
         assert_eq!(read("", times), None);
     }
 }

@@ -106,7 +106,7 @@ pub fn check(options: &CheckOptions) -> Result<CheckReport, AdminError> {
     let mut lanes = Lanes::new(&look.config.servers, &options.access, &id, epoch);
     for server in look.present() {
         check_keys(server, &mut lanes, mender.as_mut(), &mut report)
-            .map_err(|broken| told(&look.config, broken))?;
+            .map_err(|broken| describe(&look.config, broken))?;
     }
     Ok(report)
 }
@@ -255,7 +255,7 @@ impl Mender {
     }
 }
 
-fn told(config: &Config, broken: Broken) -> AdminError {
+fn describe(config: &Config, broken: Broken) -> AdminError {
     match broken {
         Broken::Server { server, why } => refused_at(&config.servers[server.0], &why),
         Broken::Job(why) => AdminError::Refused(why),

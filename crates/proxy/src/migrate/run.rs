@@ -181,8 +181,9 @@ pub fn run(
         Goal::Abort => {
             let announced = config.announced(config.previous.clone(), plan.servers.clone());
             let mut lanes = Lanes::new(&plan.servers, &options.access, &id, announced.epoch);
-            let sweep =
-                || sweep(&mut lanes, &config).map(|_| ()).map_err(|broken| told(&config, broken));
+            let sweep = || {
+                sweep(&mut lanes, &config).map(|_| ()).map_err(|broken| describe(&config, broken))
+            };
             switch(&mut switching, &announced, progress, sweep)?
         }
     };
@@ -265,7 +266,7 @@ fn finish(
     Ok(Report { outcome, keys: progress.keys(), bytes: progress.bytes(), left })
 }
 
-fn told(config: &Config, broken: Broken) -> AdminError {
+fn describe(config: &Config, broken: Broken) -> AdminError {
     match broken {
         Broken::Server { server, why } => refused_at(&config.servers[server.0], &why),
         Broken::Job(why) => AdminError::Refused(why),

@@ -75,7 +75,7 @@ impl Switching {
 
     fn barrier(&mut self, epoch: Epoch) -> Result<usize, AdminError> {
         let mut job = BarrierJob::new(epoch, &self.servers);
-        self.runner.run(&mut job).map_err(|why| told(&why))?;
+        self.runner.run(&mut job).map_err(|why| describe(&why))?;
         Ok(job.killed())
     }
 
@@ -92,7 +92,7 @@ impl Switching {
     }
 
     fn change(&mut self, mut job: ChangeJob) -> Result<(), AdminError> {
-        self.runner.run(&mut job).map(|_| ()).map_err(|why| told(&why))
+        self.runner.run(&mut job).map(|_| ()).map_err(|why| describe(&why))
     }
 
     pub(super) fn lost(&self) -> bool {
@@ -111,7 +111,7 @@ impl Drop for Switching {
 }
 
 /// Removes the error code that clients would get.
-fn told(why: &str) -> AdminError {
+fn describe(why: &str) -> AdminError {
     AdminError::Refused(why.strip_prefix("ERR ").unwrap_or(why).to_owned())
 }
 

@@ -125,7 +125,7 @@ mod tests {
         introduction
     }
 
-    fn shown(introduction: &Introduction) -> Vec<String> {
+    fn describe(introduction: &Introduction) -> Vec<String> {
         let text = |command: &Arc<Vec<u8>>| {
             let text = String::from_utf8_lossy(command).into_owned();
             let words = text.split("\r\n").filter(|word| !word.starts_with(['*', '$']));
@@ -138,18 +138,21 @@ mod tests {
     fn hello_is_taken_apart_and_repeated_in_an_order_that_nodes_accept() {
         let mut introduction = of_hello_line("HELLO 3 SETNAME me AUTH default secret");
         let said = ["AUTH default secret", "HELLO 3", "CLIENT SETNAME me"];
-        assert_eq!(shown(&introduction), said);
+        assert_eq!(describe(&introduction), said);
         assert!(introduction.has_credentials());
         // Another HELLO changes the protocol and leaves the rest.
         introduction.learn(of_hello(&[b"HELLO", b"2"]));
-        assert_eq!(shown(&introduction), ["AUTH default secret", "HELLO 2", "CLIENT SETNAME me"]);
+        assert_eq!(
+            describe(&introduction),
+            ["AUTH default secret", "HELLO 2", "CLIENT SETNAME me"]
+        );
         introduction.forget();
-        assert!(shown(&introduction).is_empty());
+        assert!(describe(&introduction).is_empty());
     }
 
     #[test]
     fn a_bare_hello_says_nothing() {
-        assert!(shown(&of_hello_line("HELLO")).is_empty());
-        assert_eq!(shown(&of_hello_line("hello 3 auth x")), ["HELLO 3"]);
+        assert!(describe(&of_hello_line("HELLO")).is_empty());
+        assert_eq!(describe(&of_hello_line("hello 3 auth x")), ["HELLO 3"]);
     }
 }

@@ -31,13 +31,13 @@ pub(crate) fn follow(shared: &Shared, map: &Arc<Map>) {
 
 fn follow_intakes(shared: &Shared, map: &Map, outcome: &mut Outcome) {
     let data = &shared.data;
-    let around = surroundings(shared);
+    let env = surroundings(shared);
     let intakes: Vec<_> = {
         let intakes = data.intakes.lock();
         intakes.iter().map(|(peer, intake)| (*peer, Arc::clone(intake))).collect()
     };
     for (peer, intake) in intakes {
-        let mut surface = surface(shared, &around, outcome);
+        let mut surface = surface(shared, &env, outcome);
         let mut intake = intake.lock();
         intake.follow(peer.id, map, &mut surface);
         let member = map.member(peer.id).map(Member::peer).filter(|member| *member == peer);

@@ -10,11 +10,11 @@ use crate::shared::Shared;
 /// Returns the surface on which frames are applied.
 pub(crate) fn surface<'a>(
     shared: &'a Shared,
-    around: &CommandEnv,
+    env: &CommandEnv,
     outcome: &'a mut Outcome,
 ) -> ApplyContext<'a, Shared, impl FnMut(Applied) + use<'a>> {
-    let touch = match around.access {
-        Access::Lru => Touch::at(around.now, around.access, 0),
+    let touch = match env.access {
+        Access::Lru => Touch::at(env.now, env.access, 0),
         Access::Lfu(_) => Touch::Nothing,
     };
     ApplyContext { plane: shared, touch, applied: |done| outcome.applied(done) }

@@ -15,10 +15,10 @@ mod lease; //   The time until which this node may serve.
 mod link; //    Frames to one other node.
 mod links; //   All links.
 mod serving; // Implements what `cluster::serving` needs.
-mod plane; //   Connections as they come and go; notices to the control thread.
+mod connections; // Connections as they come and go; notices to the control thread.
 mod stalls; //  Waiting times of commands, outcomes of fills.
 mod mover; //   The thread that copies buckets and hands them over.
-mod standing; // Implements what `cluster::data` needs.
+mod plane_impl; // Implements what `cluster::data` needs.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +36,7 @@ use parking_lot::Mutex;
 
 pub(crate) use condition::report_condition;
 pub(crate) use condition::vitals;
+pub(crate) use connections::{Notice, incoming, outgoing};
 pub(crate) use control::report_to;
 pub(crate) use follow::follow;
 pub(crate) use intake::surface;
@@ -44,7 +45,6 @@ pub(crate) use lease::Lease;
 pub(crate) use link::Link;
 pub(crate) use links::Links;
 pub(crate) use mover::run_mover;
-pub(crate) use plane::{Notice, incoming, outgoing};
 pub(crate) use serving::judge;
 pub(crate) use stalls::{Fills, Stalls};
 
@@ -72,7 +72,7 @@ pub(crate) struct Data {
     /// The time at which this node left the cluster, by its own will.
     pub left: OnceLock<Instant>,
     /// True if a bucket is about to be promoted here.
-    pub heirs: AtomicBool,
+    pub pending_promotions: AtomicBool,
     /// True if a bucket is being handed over.
     pub pausing: AtomicBool,
     /// Waiting times of commands that waited for a handover.
@@ -101,7 +101,7 @@ impl Data {
             outgoing: Mutex::default(),
             notice: OnceLock::new(),
             left: OnceLock::new(),
-            heirs: AtomicBool::new(false),
+            pending_promotions: AtomicBool::new(false),
             pausing: AtomicBool::new(false),
             parked: Stalls::default(),
             sent: Mutex::default(),

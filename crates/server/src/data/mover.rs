@@ -35,7 +35,7 @@ pub(crate) fn run_mover(node: Arc<Shared>, orders: Receiver<Order>) {
         }
         bring_if_wanted(&node);
         shared.data.pausing.store(mover.is_pausing(), Ordering::Release);
-        shared.data.heirs.store(mover.has_heirs(), Ordering::Release);
+        shared.data.pending_promotions.store(mover.has_pending_promotions(), Ordering::Release);
         mover.go_on(now(), shared);
         *shared.data.sent.lock() = mover.sent();
         shared.data.pausing.store(mover.is_pausing(), Ordering::Release);

@@ -66,8 +66,8 @@ impl<D: Directory> ItemsWriter<D> {
     pub(crate) fn slot(&mut self, slot: Slot, at: Position, table: &SlotTable) -> io::Result<()> {
         let head = SlotHead { slot: slot.number(), reign: at.reign, version: at.version.0 };
         self.put_tagged(SLOT, &head)?;
-        if let Some(parting) = table.parting() {
-            self.put_parting(parting)?;
+        if let Some(divergence) = table.divergence() {
+            self.put_divergence(divergence)?;
         }
         let mut result = Ok(());
         table.for_each(|found| {
@@ -89,11 +89,11 @@ impl<D: Directory> ItemsWriter<D> {
         Ok(count)
     }
 
-    fn put_parting(&mut self, parting: &DivergenceLog) -> io::Result<()> {
+    fn put_divergence(&mut self, divergence: &DivergenceLog) -> io::Result<()> {
         let mut after = None;
         loop {
             let mut record = vec![PARTING];
-            after = parting.encode(after.as_deref(), RECORD_BYTES, &mut record);
+            after = divergence.encode(after.as_deref(), RECORD_BYTES, &mut record);
             self.writer.put(&record)?;
             if after.is_none() {
                 return Ok(());
@@ -121,7 +121,7 @@ pub(crate) trait TakeItems {
     fn slot(&mut self, slot: Slot, at: Position);
 
     /// Takes a piece of the current slot's divergence record. Refuses a piece that is invalid.
-    fn parting(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError>;
+    fn divergence(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError>;
 
     /// Takes an item of the current slot.
     fn item(&mut self, slot: Slot, item: &DecodedItem<'_>);
@@ -193,7 +193,7 @@ impl ReadProgress {
                 Some(ReadStep::More)
             }
             PARTING => {
-                to.parting(self.slot?, content).ok()?;
+                to.divergence(self.slot?, content).ok()?;
                 Some(ReadStep::More)
             }
             END => {

@@ -59,8 +59,8 @@ impl Merging {
     /// Returns the addresses where nodes of another side may be reached, the likeliest first.
     pub(crate) fn other_sides(&self, map: &Map) -> Vec<Endpoints> {
         let met = self.met.lock();
-        let estranged = map.estranged().iter().map(|member| member.at.clone());
-        met.iter().rev().cloned().chain(estranged).collect()
+        let partitioned_members = map.partitioned_members().iter().map(|member| member.at.clone());
+        met.iter().rev().cloned().chain(partitioned_members).collect()
     }
 
     /// Orders this node to hand its data over to that generation.

@@ -4,7 +4,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::merge::{Batch, Conflict, MergeRequest, Reply, ServedGround, Taker, Tally, parted_at};
+use cluster::merge::{
+    Batch, Conflict, MergeRequest, Reply, ServedGround, Taker, Tally, diverged_at,
+};
 use cluster::serving::{Access, EffectLog, LockedSlots, Passage, ServedSlots, Tickets};
 use commands::Locks;
 use placement::Slot;
@@ -43,7 +45,7 @@ pub(crate) fn answer(shared: &Shared, question: MergeRequest, taker: &mut Taker)
 /// slot is served here.
 fn since(shared: &Shared, slot: Slot) -> Option<u64> {
     let state = shared.keyspace.lock_one(slot);
-    state.duty().is_serving().then(|| parted_at(state.table()).0)
+    state.replica().is_serving().then(|| diverged_at(state.table()).0)
 }
 
 /// Returns the address of the slot's primary, if that is known and not this node; else `NotNow`.

@@ -16,8 +16,8 @@ use mio::{Events, Poll, Token, Waker};
 use super::applier::Applier;
 use super::dialer::{self, Dialed};
 use super::dials::{Dials, Target};
+use super::handle::{ControlEvent, ControlHandle};
 use super::hello::{HandshakeRefusal, HelloError, Purpose};
-use super::line::{ControlEvent, ControlHandle};
 use super::links::{ControlLinks, LinkFailure, MadeBy};
 use super::{PeerContext, StartupPhase, StartupState, Unwanted};
 use crate::clock;
@@ -314,7 +314,7 @@ impl ControlThread {
     /// Publishes the progress of this node, and schedules dials to lost members.
     fn look_around(&mut self) {
         let now = boottime::now();
-        self.dials.look_for(now, self.control.estranged());
+        self.dials.look_for(now, self.control.partitioned_members());
         let (up, of) = self.dials.standing();
         self.outlook.set(match (self.control.is_member(), up == of) {
             (false, _) => StartupPhase::Joining,

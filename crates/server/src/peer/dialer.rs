@@ -11,9 +11,9 @@ use commands::settings::Secret;
 use socket2::SockRef;
 
 use super::dials::Target;
+use super::handle::{ControlEvent, ControlHandle};
 use super::handshake;
 use super::hello::{AcceptorState, Hello, HelloError, Purpose};
-use super::line::{ControlEvent, ControlHandle};
 use super::roster::Roster;
 
 const CONNECT_MAX: Duration = Duration::from_secs(2);

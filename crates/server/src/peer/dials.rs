@@ -68,12 +68,12 @@ impl Dials {
 
     /// Dials the members from before a takeover again and again: they may have gone on as well (split
     /// brain).
-    pub(super) fn look_for(&mut self, now: Duration, estranged: &[Member]) {
+    pub(super) fn look_for(&mut self, now: Duration, partitioned_members: &[Member]) {
         let is_looked_for = |(node, purpose): &(NodeId, Purpose)| {
-            *purpose != Purpose::Meet || estranged.iter().any(|member| member.id == *node)
+            *purpose != Purpose::Meet || partitioned_members.iter().any(|member| member.id == *node)
         };
         self.dials.retain(|key, _| is_looked_for(key));
-        for member in estranged {
+        for member in partitioned_members {
             let to = Neighbour { peer: member.peer(), at: member.at.clone() };
             let dial = Dial { to, state: State::Due(now), failures: 0 };
             self.dials.entry((member.id, Purpose::Meet)).or_insert(dial);

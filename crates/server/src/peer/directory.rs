@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use cluster::map::NodeId;
-use commands::cluster::shown_id;
+use commands::cluster::format_node_id;
 use commands::settings::{JoinAddress, Secret};
 use resp::{ReplyParser, Value};
 
@@ -63,7 +63,7 @@ pub(super) fn peers_at(
 
 /// Returns whether a node serves at that address whose cluster does not list this node.
 pub(crate) fn is_unknown_at(at: &JoinAddress, password: &Secret, node: NodeId) -> bool {
-    lines_at(at, password).is_ok_and(|lines| !lines.contains(&shown_id(node)))
+    lines_at(at, password).is_ok_and(|lines| !lines.contains(&format_node_id(node)))
 }
 
 /// Returns the answer to `CLUSTER NODES`.

@@ -13,8 +13,8 @@ use cluster::control::Input;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 
+use super::handle::ControlEvent;
 use super::hello::{AcceptorState, HandshakeRefusal, Hello, HelloError, Purpose};
-use super::line::ControlEvent;
 use super::{PeerContext, dialer, handshake, joining, merging};
 
 /// Maximum number of concurrent handshakes. Every node of a large cluster may dial at once after a

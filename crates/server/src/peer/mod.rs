@@ -22,8 +22,8 @@ mod proof; //      Proof of knowing the secret.
 mod frame; //      Messages in frames.
 pub mod stranger; // A peer port as seen without the secret, for fuzzing.
 mod roster; //     The members, as links need them.
-mod line; //       The channel to the control thread.
-mod outlook; //    The node's progress towards being ready.
+mod handle; //       The channel to the control thread.
+mod startup; //    The node's progress towards being ready.
 mod complaints; // Log lines about bad links, one a second.
 mod chance; //     Ids, boots and nonces.
 #[cfg(test)]
@@ -48,11 +48,11 @@ use placement::Hashmask;
 
 pub(crate) use chance::number as draw_number;
 pub(crate) use directory::is_unknown_at;
+pub(crate) use handle::ControlHandle;
 pub(crate) use joining::{Candidate, JoinError, Joined, Patience, announce_loading, join};
-pub(crate) use line::ControlHandle;
 pub(crate) use merging::MergeLink;
-pub(crate) use outlook::{StartupPhase, StartupState};
 pub(crate) use roster::Roster;
+pub(crate) use startup::{StartupPhase, StartupState};
 
 use crate::data::report_to;
 use crate::disk::SharedDirectory;

@@ -17,7 +17,7 @@ pub(super) fn failed(status: StatusCode, why: &str) -> Response {
     let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
     let line: String = why.chars().take(REASON_BYTES_MAX).map(plain).collect();
     let reason = HeaderValue::from_str(&line).unwrap_or(HeaderValue::from_static("bad request"));
-    let mut response = shown(status, &json!({ "error": why }));
+    let mut response = json_response(status, &json!({ "error": why }));
     response.headers_mut().insert(REASON, reason);
     response
 }
@@ -34,7 +34,7 @@ pub(super) fn refused(refusal: TimerRefusal) -> Response {
 /// Builds the reply to a change that every replica has.
 pub(super) fn done(id: TimerId, host: Option<&str>) -> Response {
     let location = format!("http://{}/timers/{id}", host.unwrap_or("localhost"));
-    let mut response = shown(StatusCode::OK, &json!({ "id": id.to_string() }));
+    let mut response = json_response(StatusCode::OK, &json!({ "id": id.to_string() }));
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, location);
     }
@@ -43,7 +43,7 @@ pub(super) fn done(id: TimerId, host: Option<&str>) -> Response {
 
 pub(super) fn timer(record: &Record) -> Option<Value> {
     let Life::Pending { spec, left, due_in, .. } = &record.life else { return None };
-    let mut value = timer_json::shown(spec, record.id.factor);
+    let mut value = timer_json::spec_to_json(spec, record.id.factor);
     value["id"] = json!(record.id.to_string());
     value["due-in"] = timer_json::seconds(*due_in);
     value["pops-left"] = json!(left);
@@ -55,7 +55,7 @@ pub(super) fn page(seen: &Seen<Page>) -> Response {
     let timers: Vec<Value> = seen.found.timers.iter().filter_map(timer).collect();
     let next = seen.found.next.map(|id| id.to_string());
     let body = json!({ "timers": timers, "next": next, "silent-nodes": seen.silent });
-    shown(StatusCode::OK, &body)
+    json_response(StatusCode::OK, &body)
 }
 
 pub(super) fn stats(seen: &Seen<Box<Stats>>) -> Response {
@@ -80,7 +80,7 @@ pub(super) fn stats(seen: &Seen<Box<Stats>>) -> Response {
         "tags": stats.tags,
         "silent-nodes": seen.silent,
     });
-    shown(StatusCode::OK, &body)
+    json_response(StatusCode::OK, &body)
 }
 
 pub(super) fn dead(seen: &Seen<Vec<DeadLetter>>) -> Response {
@@ -94,10 +94,10 @@ pub(super) fn dead(seen: &Seen<Vec<DeadLetter>>) -> Response {
         })
     };
     let letters: Vec<Value> = seen.found.iter().map(letter).collect();
-    shown(StatusCode::OK, &json!({ "dead": letters, "silent-nodes": seen.silent }))
+    json_response(StatusCode::OK, &json!({ "dead": letters, "silent-nodes": seen.silent }))
 }
 
-pub(super) fn shown(status: StatusCode, body: &Value) -> Response {
+pub(super) fn json_response(status: StatusCode, body: &Value) -> Response {
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
     (status, headers, body.to_string()).into_response()
 }

@@ -237,7 +237,7 @@ impl Hub {
         if map.basis().0 <= inner.basis {
             return; // Only buckets have moved.
         }
-        note_parting(&mut inner, map);
+        note_divergence(&mut inner, map);
         inner.basis = map.basis().0;
         self.rules.write().set_own(own_ports(map));
         let member = |member: &cluster::map::Member| Member {
@@ -302,7 +302,7 @@ impl Hub {
 }
 
 /// Records a takeover: a map of a later generation in which this node is alone, and was not before.
-fn note_parting(inner: &mut Inner, map: &Map) {
+fn note_divergence(inner: &mut Inner, map: &Map) {
     let beginnings = map.generation().counter;
     let is_alone = map.members().len() == 1 && inner.members > 1;
     if is_alone && beginnings > inner.beginnings {

@@ -93,7 +93,7 @@ async fn change_answered(hub: &Hub, wish: Wish, headers: &HeaderMap) -> Response
 async fn see(State(hub): State<Shared>, Named(id): Named) -> Response {
     match hub.ask(Wish::See(Sight::Timer(id))).await {
         Some(TimerAnswer::Timer(found)) => match found.as_deref().and_then(answers::timer) {
-            Some(timer) => answers::shown(StatusCode::OK, &timer),
+            Some(timer) => answers::json_response(StatusCode::OK, &timer),
             None => answers::failed(StatusCode::NOT_FOUND, "there is no such timer"),
         },
         other => unexpected(other.as_ref()),

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use commands::{Args, Spec, shown_args};
+use commands::{Args, Spec, visible_args};
 use parking_lot::Mutex;
 
 use crate::clients::ConnectionRef;
@@ -55,7 +55,7 @@ impl Monitors {
 pub(crate) fn line(spec: &Spec, args: Args<'_>, address: SocketAddr, now: Duration) -> Arc<[u8]> {
     let (seconds, micros) = (now.as_secs(), now.subsec_micros());
     let mut line = format!("+{seconds}.{micros:06} [0 {address}]").into_bytes();
-    for arg in shown_args(spec, args) {
+    for arg in visible_args(spec, args) {
         line.push(b' ');
         quote(arg, &mut line);
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use commands::settings::Settings;
-use commands::{Args, OwnedArgs, SlowCommand, Spec, shown_args};
+use commands::{Args, OwnedArgs, SlowCommand, Spec, visible_args};
 use parking_lot::Mutex;
 
 use crate::clients::ClientInfo;
@@ -35,7 +35,7 @@ pub(crate) struct Slow<'a> {
 impl SlowLog {
     #[cold]
     pub(crate) fn record(&self, slow: &Slow<'_>, took: Duration, settings: &Settings) {
-        let args = short(&shown_args(slow.spec, slow.args));
+        let args = short(&visible_args(slow.spec, slow.args));
         let mut log = self.0.lock();
         let entry = SlowCommand {
             id: log.next_id,

@@ -116,12 +116,12 @@ impl<'s> Worker<'s> {
             pending: &self.pending,
         };
         let bench = Workbench {
-            env: &self.around,
+            env: &self.env,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
             chance: &mut self.chance,
         };
-        let (branch, now, notify) = (&mut self.branch, self.around.now, self.around.notify);
+        let (branch, now, notify) = (&mut self.branch, self.env.now, self.env.notify);
         let has_lease = rules.has_lease;
         let lock = |locks| lock(shared, locks, place, held);
         execute(request, (session, output), (shared, rules), bench, lock, move |spec| {
@@ -240,11 +240,11 @@ impl<'s> Worker<'s> {
         output: &mut Output,
     ) {
         self.look_around(); // The map is newer than the one this round began with.
-        if self.around.cluster.is_mine(slot) {
+        if self.env.cluster.is_mine(slot) {
             let handover = cluster::serving::Obstacle::Handover;
             return self.park(index, request, Reason::Slot(slot, handover), None);
         }
-        let error = self.around.cluster.redirection(slot);
+        let error = self.env.cluster.redirection(slot);
         self.refuse(index, request, error, output);
     }
 
@@ -263,18 +263,18 @@ impl<'s> Worker<'s> {
         }
         let mut room = Room {
             shared: self.shared,
-            around: &self.around,
+            env: &self.env,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
             chance: &mut self.chance,
         };
         if room.is_enough(&self.settings) {
-            self.around.out_of_memory = false;
+            self.env.out_of_memory = false;
             return;
         }
         held.clear(); // Eviction may lock any slot, those held here among them.
         let begun = Instant::now();
-        self.around.out_of_memory = !self.evictor.evict(&self.settings, &mut room);
+        self.env.out_of_memory = !self.evictor.evict(&self.settings, &mut room);
         let event = LATENCY_EVENTS.eviction_cycle;
         self.shared.watching.latency.note(event, begun.elapsed(), &self.settings);
     }

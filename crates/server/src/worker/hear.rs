@@ -90,7 +90,7 @@ impl Worker<'_> {
         let limits = &self.settings.client_output_buffer_limit;
         let Connection { unread, output, session, .. } = &mut self.connections[index];
         let limit = if session.subscriptions.is_empty() { limits.normal } else { limits.pubsub };
-        let is_over = unread.is_too_much(output.len(), limit, self.around.now);
+        let is_over = unread.is_too_much(output.len(), limit, self.env.now);
         if unread.is_over() && !is_over && !self.slow.contains(&index) {
             self.slow.push(index);
         }

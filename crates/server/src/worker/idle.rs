@@ -11,7 +11,7 @@ const EVERY_MILLIS: u64 = 1_000;
 impl Worker<'_> {
     /// Closes connections that have been idle for too long. Subscribers and monitors may be silent.
     pub(super) fn close_idle(&mut self) {
-        let now = self.around.now;
+        let now = self.env.now;
         if self.settings.timeout.is_zero() || now < self.idle_due {
             return;
         }

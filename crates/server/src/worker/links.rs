@@ -205,7 +205,7 @@ impl Worker<'_> {
             if matches!(frame, Frame::FillEnd { .. }) {
                 shared.kept.forget(); // From here on this node holds a copy that counts.
             }
-            let mut surface = surface(shared, &self.around, &mut self.outcome);
+            let mut surface = surface(shared, &self.env, &mut self.outcome);
             let taken = intake.take(number, &frame, &mut surface);
             drop(surface);
             match taken {

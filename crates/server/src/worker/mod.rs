@@ -123,7 +123,7 @@ pub(crate) struct Worker<'s> {
     spans: Vec<Span>,
     /// Connections whose turn is over and whose replies are to be sent.
     answered: Vec<usize>,
-    around: CommandEnv,
+    env: CommandEnv,
     /// The settings at the beginning of this round.
     settings: Arc<Settings>,
     evictor: Evictor,
@@ -144,7 +144,7 @@ pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
 
 impl<'s> Worker<'s> {
     pub(crate) fn new(number: usize, shared: &'s Shared, poll: Poll) -> Worker<'s> {
-        let around = surroundings(shared);
+        let env = surroundings(shared);
         let settings = shared.settings.load_full();
         let branch = Branch::new(shared.mailboxes.len());
         let chance = shared.seed.hash(&number.to_le_bytes());
@@ -177,7 +177,7 @@ impl<'s> Worker<'s> {
             spares: Vec::new(),
             spans: Vec::new(),
             answered: Vec::new(),
-            around,
+            env,
             settings,
             evictor: Evictor::default(),
             branch,
@@ -238,9 +238,9 @@ impl<'s> Worker<'s> {
 
     /// Refreshes this worker's copies of the time, the map and the settings.
     fn look_around(&mut self) {
-        self.around = surroundings(self.shared);
+        self.env = surroundings(self.shared);
         self.settings = self.shared.settings.load_full();
-        let settings = self.around.cluster.map().settings();
+        let settings = self.env.cluster.map().settings();
         self.waits_for_backups = settings.ack == Ack::Backup;
         self.min_copies = usize::from(settings.min_copies);
         self.pending = self.shared.data.pending.load_full();
@@ -361,7 +361,7 @@ impl<'s> Worker<'s> {
         let token = Token(entry.key());
         let place = ConnectionRef { worker: self.number, index: entry.key() };
         let mut connection = Connection::new(accepted, place, clock::now());
-        connection.session.authenticated = !self.around.password_required;
+        connection.session.authenticated = !self.env.password_required;
         let interest = Interest::READABLE | Interest::WRITABLE;
         // If the connection is readable already, epoll reports it at once.
         if self.poll.registry().register(&mut connection.stream, token, interest).is_ok() {

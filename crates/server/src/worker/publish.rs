@@ -20,7 +20,7 @@ impl Worker<'_> {
         let connection = &mut self.connections[index];
         let author = Some(Author(connection.session.id));
         let events = &mut self.outcome.events;
-        self.branch.outbox.tell(&self.shared.exchange, author, self.around.notify, events);
+        self.branch.outbox.tell(&self.shared.exchange, author, self.env.notify, events);
         connection.spoke = true;
         if connection.session.subscriptions.is_empty() {
             return;
@@ -43,7 +43,7 @@ impl Worker<'_> {
 
     /// Unsubscribes clients from shard channels of slots that another node serves now.
     pub(super) fn dismiss_strangers(&mut self) {
-        let cluster = Arc::clone(&self.around.cluster);
+        let cluster = Arc::clone(&self.env.cluster);
         if cluster.serves_all() {
             return;
         }
@@ -84,7 +84,7 @@ impl Worker<'_> {
         let mut events = self.later.ripe(self.shared);
         if !events.is_empty() {
             let exchange = &self.shared.exchange;
-            self.branch.outbox.tell(exchange, None, self.around.notify, &mut events);
+            self.branch.outbox.tell(exchange, None, self.env.notify, &mut events);
             self.branch.post(self.shared, self.number);
         }
     }
@@ -96,7 +96,7 @@ impl Worker<'_> {
         if !self.outcome.events.is_empty() {
             // Keys were evicted for a command that was then refused.
             let events = &mut self.outcome.events;
-            self.branch.outbox.tell(&self.shared.exchange, None, self.around.notify, events);
+            self.branch.outbox.tell(&self.shared.exchange, None, self.env.notify, events);
         }
         self.branch.post(self.shared, self.number);
     }

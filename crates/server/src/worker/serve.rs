@@ -60,7 +60,7 @@ impl Worker<'_> {
 
     fn finish(&mut self, index: usize) -> Result<(), Closed> {
         // Before the replies: a client that has seen one may ask another thread about this connection.
-        self.connections[index].update_card(self.around.now);
+        self.connections[index].update_card(self.env.now);
         self.flush(index)?;
         let connection = &self.connections[index];
         if connection.session.closing && connection.output.is_empty() {
@@ -123,7 +123,7 @@ impl Worker<'_> {
             }
         };
         connection.readable = filled == into.len() || connection.hung_up;
-        connection.last_active = self.around.now;
+        connection.last_active = self.env.now;
         count(&self.shared.counters[self.number].bytes_in, filled as u64);
         Ok(filled)
     }
@@ -157,7 +157,7 @@ impl Worker<'_> {
             }
             spans.clear();
             // A command of this round may have started a pause.
-            self.paused = self.shared.pauses.scope(self.around.now);
+            self.paused = self.shared.pauses.scope(self.env.now);
             let rules = self.rules(index);
             let connection = &mut self.connections[index];
             let parsed = rules.parse_batch(index, connection, (bytes, at), spans);
@@ -188,11 +188,10 @@ impl Worker<'_> {
     /// the next request may be AUTH.
     #[inline]
     pub(super) fn rules(&self, index: usize) -> Rules {
-        let unknown =
-            self.around.password_required && !self.connections[index].session.authenticated;
+        let unknown = self.env.password_required && !self.connections[index].session.authenticated;
         let limits = if unknown { Limits::BEFORE_AUTH } else { Limits::FULL };
         Rules {
-            limits: Limits { bulk_bytes_max: self.around.string_bytes_max, ..limits },
+            limits: Limits { bulk_bytes_max: self.env.string_bytes_max, ..limits },
             one_by_one: unknown,
         }
     }
@@ -200,7 +199,7 @@ impl Worker<'_> {
     /// Runs a batch: looks up all its commands, prefetches the memory they need, then runs one by one.
     pub(super) fn run_batch(&mut self, bytes: &[u8], spans: &[Span], jobs: &[Job]) {
         let shared = self.shared;
-        let is_in_cluster = !self.around.cluster.serves_all();
+        let is_in_cluster = !self.env.cluster.serves_all();
         let mut requests: SmallVec<[Request<'_>; BATCH_MAX]> = SmallVec::new();
         let mut from = 0;
         for job in jobs {

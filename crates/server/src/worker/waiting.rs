@@ -122,8 +122,7 @@ impl Worker<'_> {
 
     /// Retries the requests that need not wait any longer. Called once a round, before new requests are read.
     pub(super) fn resume_waiting(&mut self) {
-        let before =
-            core::mem::replace(&mut self.paused, self.shared.pauses.scope(self.around.now));
+        let before = core::mem::replace(&mut self.paused, self.shared.pauses.scope(self.env.now));
         if self.waits.places.is_empty() {
             return;
         }
@@ -191,15 +190,16 @@ impl Worker<'_> {
         let Some(state) = self.shared.keyspace.try_lock(slot) else { return true };
         match obstacle {
             Obstacle::Handover => {
-                !state.duty().is_still() && !state.duty().awaits_promotion()
-                    || state.duty().is_serving()
+                !state.replica().is_still() && !state.replica().awaits_promotion()
+                    || state.replica().is_serving()
             }
             Obstacle::Backlog(link) => {
-                let is_fed = state.duty().feed(link).is_some();
+                let is_fed = state.replica().downstream(link).is_some();
                 !is_fed || !self.shared.data.links.is_congested(link)
             }
             Obstacle::Copies => {
-                !state.duty().is_serving() || 1 + state.duty().wait_set().count() >= self.min_copies
+                !state.replica().is_serving()
+                    || 1 + state.replica().wait_set().count() >= self.min_copies
             }
         }
     }

@@ -21,7 +21,7 @@ impl Copies {
         let map = node.map()?;
         let is_whole = |bucket: &Hashmask| {
             let mut slots = bucket.slots().filter_map(Slot::new);
-            slots.all(|slot| node.plane.with_slot(slot, |state| state.duty().has_copy()))
+            slots.all(|slot| node.plane.with_slot(slot, |state| state.replica().has_copy()))
         };
         let buckets = map.buckets().map(|bucket| bucket.hashmask).filter(is_whole).collect();
         Some(Copies { generation: map.generation(), buckets, slots: node.plane.take_copies() })

@@ -181,8 +181,9 @@ impl Story {
                 let plane = &self.world.nodes[&holder].plane;
                 let version = plane.with_slot(slot, |state| {
                     let found = state.table().peek(&plane.seed().key(key.as_bytes()));
-                    let tomb = || state.table().parting().and_then(|it| it.tomb(key.as_bytes()));
-                    found.map(|it| it.item.version()).or_else(|| tomb().map(|it| it.version))
+                    let tombstone =
+                        || state.table().divergence().and_then(|it| it.tombstone(key.as_bytes()));
+                    found.map(|it| it.item.version()).or_else(|| tombstone().map(|it| it.version))
                 });
                 versions.extend(version.map(|version| ((*side, key), version)));
             }
@@ -194,7 +195,7 @@ impl Story {
         let is_of = |node: &&super::node::Node| {
             let theirs = node.control.generation();
             theirs.zip(generation).is_some_and(|(theirs, mine)| theirs.is_one_with(mine))
-                && node.plane.with_slot(slot, |state| state.duty().is_serving())
+                && node.plane.with_slot(slot, |state| state.replica().is_serving())
         };
         self.world.nodes.values().find(is_of).map(|node| node.me.id)
     }
@@ -214,7 +215,7 @@ impl Story {
             if healed_at.take_if(|at| *at <= story.world.now).is_some() {
                 story.world.network.cut.clear();
             }
-            story.world.meet_estranged();
+            story.world.meet_partitioned();
             for id in core::mem::take(&mut story.world.gone) {
                 let clock = clock(&mut story.rng);
                 story.world.join(id.0, clock);

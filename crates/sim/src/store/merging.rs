@@ -8,7 +8,7 @@ use cluster::control::Input;
 use cluster::data::Plane;
 use cluster::map::{Member, NodeId, Peer};
 use cluster::merge::{
-    Batch, Course, Giver, Ledger, MergeRequest, Reply, ServedGround, Taker, parted_at,
+    Batch, Course, Giver, Ledger, MergeRequest, Reply, ServedGround, Taker, diverged_at,
 };
 use cluster::serving::{
     Access, ChangeContext, EffectLog, LockSet, LockedSlots, Passage, ServedSlots, ServingPlane,
@@ -77,7 +77,7 @@ impl World {
         let is_member = node.merging.brings.is_some();
         let known: Vec<NodeId> = node.map().map_or(Vec::new(), |map| {
             let others = map.members().iter().filter(|it| it.id != from.id);
-            map.estranged().iter().chain(others).map(|it: &Member| it.id).collect()
+            map.partitioned_members().iter().chain(others).map(|it: &Member| it.id).collect()
         });
         let to = node.merging.asks.or_else(|| self.rng.choose(&known).copied());
         let reaches = |world: &World, to: NodeId| {
@@ -185,10 +185,10 @@ impl World {
     }
 
     /// Makes members from before a takeover greet each other, as far as they reach each other.
-    pub(super) fn meet_estranged(&mut self) {
+    pub(super) fn meet_partitioned(&mut self) {
         let mut met = Vec::new();
         for node in self.nodes.values().filter(|node| !node.is_stopped) {
-            for other in node.control.estranged() {
+            for other in node.control.partitioned_members() {
                 let there = self.nodes.get(&other.id).filter(|it| it.me == other.peer());
                 let cut = self.network.is_cut(node.me.id, other.id)
                     || self.network.is_cut(other.id, node.me.id);
@@ -228,7 +228,7 @@ impl Node {
         let slots = (first..first + count).map_while(Slot::new);
         let since = |slot: Slot| {
             self.plane.with_slot(slot, |state| {
-                state.duty().is_serving().then(|| parted_at(state.table()).0)
+                state.replica().is_serving().then(|| diverged_at(state.table()).0)
             })
         };
         let since: Vec<u64> = slots.map_while(since).collect();
@@ -272,7 +272,7 @@ impl Node {
         self.plane.with_slot(slot, |state| {
             let (table, _) = state.parts_for_tests();
             if forgets {
-                let _ = table.forget_tombs();
+                let _ = table.forget_tombstones();
             }
             if looks_away {
                 // As if nothing had been changed here.

@@ -119,12 +119,12 @@ impl Node {
 
     /// Returns whether it answers for the slot at this moment.
     pub(super) fn serves(&self, slot: Slot, now: Duration) -> bool {
-        self.has_lease(now) && self.plane.with_slot(slot, |it| it.duty().is_serving())
+        self.has_lease(now) && self.plane.with_slot(slot, |it| it.replica().is_serving())
     }
 
     /// Returns whether it is the old primary in a handover of the slot's bucket.
     pub(super) fn is_handing_over(&self, slot: Slot) -> bool {
-        self.plane.with_slot(slot, |it| it.duty().role() == Role::Paused)
+        self.plane.with_slot(slot, |it| it.replica().role() == Role::Paused)
     }
 
     pub(super) fn map(&self) -> Option<Arc<Map>> {

@@ -99,7 +99,7 @@ impl SimPlane {
     /// Takes all copies that were in sync once, as a process that ends saves them (`keep.rs`).
     pub(super) fn take_copies(&self) -> Vec<(Slot, SlotState)> {
         let kept = self.slots.iter().zip(Slot::all());
-        let kept = kept.filter(|(state, _)| state.borrow().duty().has_copy());
+        let kept = kept.filter(|(state, _)| state.borrow().replica().has_copy());
         kept.map(|(state, slot)| (slot, state.take())).collect()
     }
 
@@ -173,7 +173,7 @@ impl ServingPlane for SimPlane {
 
     fn key_count_of(&self, slot: Slot) -> usize {
         let state = self.slots[slot.index()].try_borrow();
-        state.map_or(0, |state| if state.duty().is_primary() { state.table().len() } else { 0 })
+        state.map_or(0, |state| if state.replica().is_primary() { state.table().len() } else { 0 })
     }
 
     fn key_count(&self) -> usize {
@@ -189,7 +189,7 @@ impl ServingPlane for SimPlane {
     }
 
     fn awaits_promotion(&self, slot: Slot) -> bool {
-        self.lock_slot(slot).duty().awaits_promotion()
+        self.lock_slot(slot).replica().awaits_promotion()
     }
 }
 

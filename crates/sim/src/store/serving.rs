@@ -211,7 +211,7 @@ impl Node {
             // Removing expired keys needs no copies.
             written.iter_mut().for_each(|written| written.copies = usize::MAX);
         }
-        let mut told = told_by(&mut output, &request);
+        let mut told = parse_reply(&mut output, &request);
         if let (Work::Lock, Some(written)) = (&request.work, written.first()) {
             told = Told::Answer(vec![Answer::Granted(written.reign.0)]);
         }
@@ -226,7 +226,7 @@ impl Node {
 
     fn redirection(&self, slot: Slot) -> Option<Told> {
         let view = self.plane.view()?;
-        (!view.is_mine(slot)).then(|| told_of_error(view.redirection(slot).text()))
+        (!view.is_mine(slot)).then(|| parse_error(view.redirection(slot).text()))
     }
 
     fn execute_command(
@@ -276,8 +276,8 @@ impl Node {
     fn written_since(&self, before: Vec<(Slot, store::Version)>) -> Vec<Written> {
         let written = |(slot, before): (Slot, store::Version)| {
             self.plane.with_slot(slot, |state| {
-                let (reign, version) = (state.duty().reign(), state.table().version());
-                let copies = 1 + state.duty().wait_set().count();
+                let (reign, version) = (state.replica().reign(), state.table().version());
+                let copies = 1 + state.replica().wait_set().count();
                 (version != before).then_some(Written { slot, reign, version, copies })
             })
         };
@@ -381,12 +381,12 @@ fn is_watch(command: &[&str]) -> bool {
     command.first() == Some(&"WATCH")
 }
 
-fn told_by(output: &mut Output, request: &Request) -> Told {
+fn parse_reply(output: &mut Output, request: &Request) -> Told {
     let bytes: Vec<u8> = output.chunks(output.mark()).flatten().copied().collect();
     let parsed = ReplyParser::default().next(&bytes, 0).expect("our own replies are well formed");
     let (value, _) = parsed.expect("a command that ran has replied");
     if let Value::Error(text) = &value {
-        return told_of_error(&String::from_utf8_lossy(text));
+        return parse_error(&String::from_utf8_lossy(text));
     }
     if request.is_walk() || request.work == Work::ReadCopy {
         return Told::Answer(Vec::new());
@@ -399,7 +399,7 @@ fn told_by(output: &mut Output, request: &Request) -> Told {
     Told::Answer(vec![answer.unwrap_or_else(|| panic!("{request:?} was answered with {value}"))])
 }
 
-fn told_of_error(text: &str) -> Told {
+fn parse_error(text: &str) -> Told {
     let moved = text.strip_prefix("MOVED ").and_then(|rest| rest.rsplit(':').next());
     match moved.and_then(|port| port.parse().ok()) {
         Some(node) => Told::Moved(NodeId(node)),

@@ -97,7 +97,7 @@ impl Victim {
         let mut sum = Digest::default();
         for slot in Slot::all() {
             self.node.plane.with_slot(slot, |state| {
-                if counts(state.duty().role()) {
+                if counts(state.replica().role()) {
                     sum.add(digest_of(state.table()));
                 }
             });
@@ -114,7 +114,7 @@ impl Victim {
             let value = NewValue::Raw(b"mine");
             let put = Effect::Put { key, value, expires_at: None };
             plane.with_slot(Slot::of(key.bytes()), |state| {
-                if state.duty().is_serving() {
+                if state.replica().is_serving() {
                     let _ = state.parts_for_tests().0.apply(
                         &put,
                         Version(1),

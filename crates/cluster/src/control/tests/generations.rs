@@ -27,7 +27,7 @@ fn the_survivor_of_two_goes_on_alone_when_a_client_turns_to_it() {
     t.client_turns_to(1);
     assert!(t.has_lease(1));
     assert_eq!((t.loads(), t.generation(1)), (vec![(16, 0)], (2, 1)));
-    assert_eq!(t.control(1).estranged().len(), 1);
+    assert_eq!(t.control(1).partitioned_members().len(), 1);
     // It grows again; then it is greater than a side that has stayed alone.
     t.join(3);
     t.settle();

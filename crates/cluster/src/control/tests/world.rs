@@ -306,7 +306,7 @@ impl World {
     /// Lets nodes of different generations say hello, until all belong to one.
     pub(super) fn meet_all(&mut self) {
         let mut rounds = 0;
-        while let Some((one, two)) = self.estranged() {
+        while let Some((one, two)) = self.partitioned_members() {
             rounds += 1;
             assert!(rounds < 100, "{one} and {two} do not come together\n{}", self.picture());
             self.meet(one, two);
@@ -320,7 +320,7 @@ impl World {
     }
 
     /// Returns two nodes of different generations.
-    fn estranged(&self) -> Option<(u64, u64)> {
+    fn partitioned_members(&self) -> Option<(u64, u64)> {
         let with_map = || self.nodes.values().filter(|node| node.map.is_some());
         let generation = |node: &Node| node.control.generation().unwrap();
         let differ = |one: &Node, two: &Node| !generation(one).is_one_with(generation(two));

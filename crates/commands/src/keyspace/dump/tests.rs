@@ -94,7 +94,7 @@ fn events_tell_restored_or_deleted() {
     let mut node = TestNode::default();
     node.run("SET a x");
     let payload = dumped(&mut node, "a");
-    node.around.notify = NotifyClasses::ALL.union(NotifyClasses::KEYEVENT);
+    node.env.notify = NotifyClasses::ALL.union(NotifyClasses::KEYEVENT);
     restore(&mut node, &[b"b", b"0", &payload]);
     restore(&mut node, &[b"b", b"5", &payload, b"ABSTTL", b"REPLACE"]);
     let told: Vec<&str> = node.events().iter().map(|event| event.name).collect();

@@ -7,7 +7,7 @@ fn behind_by(millis: u64) -> TestNode {
     let mut node = TestNode::default();
     node.advance(millis);
     check_on(&mut node, "> SET {a}old v\nOK\n> SET {a}old-lock v PX 1000\nOK");
-    node.around.now.0 -= millis;
+    node.env.now.0 -= millis;
     node
 }
 
@@ -198,7 +198,7 @@ fn walks_show_what_reads_show() {
         "v"
         "#,
     );
-    node.around.now.0 += 1_000;
+    node.env.now.0 += 1_000;
     check_on(
         &mut node,
         r#"
@@ -212,7 +212,7 @@ fn walks_show_what_reads_show() {
     // A write by a clock further ahead expires it for all commands at once.
     node.advance(60_000);
     check_on(&mut node, "> SET {a}old v2\nOK");
-    node.around.now.0 -= 60_000;
+    node.env.now.0 -= 60_000;
     check_on(
         &mut node,
         r"

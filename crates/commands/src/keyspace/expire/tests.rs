@@ -153,7 +153,7 @@ fn bad_times_and_options_change_nothing() {
 #[test]
 fn events_tell_of_expiry_set_taken_back_and_come() {
     let mut node = TestNode::default();
-    node.around.notify = NotifyClasses::ALL.union(NotifyClasses::KEYEVENT);
+    node.env.notify = NotifyClasses::ALL.union(NotifyClasses::KEYEVENT);
     check_on(
         &mut node,
         r"

@@ -22,9 +22,9 @@ impl TakeItems for Tables {
         self.0.insert(slot, (at, table));
     }
 
-    fn parting(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError> {
+    fn divergence(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError> {
         let (_, table) = self.0.get_mut(&slot).expect("a slot begins before what it remembers");
-        table.take_parting(piece).map(drop)
+        table.take_divergence(piece).map(drop)
     }
 
     fn item(&mut self, slot: Slot, item: &DecodedItem<'_>) {
@@ -123,11 +123,11 @@ fn what_a_slot_remembers_since_a_parting_is_read_too() {
     writer.slot(slot, at, &table).unwrap();
     assert_eq!(writer.finish().unwrap(), 10);
     let (after, _) = read(&files).unwrap();
-    let (before, after) = (table.parting().unwrap(), after.0[&slot].1.parting().unwrap());
+    let (before, after) = (table.divergence().unwrap(), after.0[&slot].1.divergence().unwrap());
     assert_eq!((after.at(), after.is_complete()), (before.at(), true));
-    let tombs: Vec<_> = before.tombs(None).collect();
-    assert_eq!(tombs.len(), 3_990, "more than one record has");
-    assert!(after.tombs(None).eq(tombs));
+    let tombstones: Vec<_> = before.tombstones(None).collect();
+    assert_eq!(tombstones.len(), 3_990, "more than one record has");
+    assert!(after.tombstones(None).eq(tombstones));
 }
 
 #[test]

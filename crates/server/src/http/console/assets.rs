@@ -64,12 +64,12 @@ static TAG: LazyLock<String> = LazyLock::new(|| {
 });
 
 pub(super) async fn page(headers: HeaderMap) -> Response {
-    shown(&ASSETS[0], &headers)
+    asset_response(&ASSETS[0], &headers)
 }
 
 pub(super) async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
     match ASSETS.iter().find(|asset| asset.name == name) {
-        Some(asset) => shown(asset, &headers),
+        Some(asset) => asset_response(asset, &headers),
         None => (StatusCode::NOT_FOUND, "the console has no such part\n").into_response(),
     }
 }
@@ -79,7 +79,7 @@ pub(super) fn has(headers: &HeaderMap, tag: &str) -> bool {
     headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes())
 }
 
-fn shown(asset: &Asset, headers: &HeaderMap) -> Response {
+fn asset_response(asset: &Asset, headers: &HeaderMap) -> Response {
     let common = [
         (header::ETAG, TAG.as_str()),
         (header::CACHE_CONTROL, "no-cache"),

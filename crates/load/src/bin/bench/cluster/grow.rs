@@ -110,7 +110,7 @@ impl Waits {
         millis.join(" / ")
     }
 
-    fn shown(&self) -> String {
+    fn describe(&self) -> String {
         format!("{:.0}/{:.0}/{:.0}/{:.0}", self.p50, self.p99, self.p999, self.longest)
     }
 }
@@ -147,9 +147,9 @@ impl Growth {
             kind.name(),
             self.seconds,
             self.megabytes_per_second,
-            self.before.shown(),
-            self.during.shown(),
-            self.after.shown(),
+            self.before.describe(),
+            self.during.describe(),
+            self.after.describe(),
             self.longest_handover_micros.map_or("-".to_owned(), |micros| micros.to_string()),
         )
     }

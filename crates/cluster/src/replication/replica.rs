@@ -2,7 +2,7 @@
 //!
 //! The duty is stored beside the slot's table, under the same lock (`data::SlotState`). Its fields are private:
 //! every transition of the role is one of the methods below; everything else that changes (feeds, refusals)
-//! changes in `feed.rs`.
+//! changes in `downstream.rs`.
 //!
 //! ```text
 //!            begin_filling            follow (AddBackup)        follow (Promote, Dead)
@@ -16,7 +16,7 @@
 use smallvec::SmallVec;
 use store::{SlotTable, Version};
 
-use super::feed::{Downstream, SyncState};
+use super::downstream::{Downstream, SyncState};
 use super::{FrameNumber, LinkId, LinkProgress, Past, Position};
 use crate::map::{Bucket, LogIndex, NodeId};
 use crate::rules::{Rule, holds};
@@ -49,7 +49,7 @@ pub struct SlotReplica {
     reign: LogIndex,
     /// The reign in which the last change was made. Together with the table's version it is the slot's position.
     written_in: LogIndex,
-    feeds: SmallVec<[Downstream; 1]>,
+    downstreams: SmallVec<[Downstream; 1]>,
     /// Removals since a copy went away.
     past: Option<Box<Past>>,
     /// Acknowledgements at the end of the last reign in which this node was primary.
@@ -85,8 +85,8 @@ impl SlotReplica {
     }
 
     #[inline]
-    pub fn feeds(&self) -> &[Downstream] {
-        &self.feeds
+    pub fn downstreams(&self) -> &[Downstream] {
+        &self.downstreams
     }
 
     pub fn past(&self) -> Option<&Past> {
@@ -149,7 +149,7 @@ impl SlotReplica {
     /// was made in.
     #[inline]
     pub fn wants_effects(&self) -> bool {
-        !self.feeds.is_empty() || self.past.is_some() || self.written_in != self.reign
+        !self.downstreams.is_empty() || self.past.is_some() || self.written_in != self.reign
     }
 
     /// Returns whether this node serves the slot and its changes need no recording.
@@ -207,12 +207,14 @@ impl SlotReplica {
 
     /// Freezes the acknowledgements of the ending reign, and stops all feeds.
     fn end_reign(&mut self, links: &impl LinkProgress) {
-        if self.is_primary() && !self.feeds.is_empty() {
-            let acked = self.feeds.iter().filter(|feed| feed.counts());
-            let acked = acked.map(|feed| (feed.link(), feed.acked(links.acked(feed.link()))));
+        if self.is_primary() && !self.downstreams.is_empty() {
+            let acked = self.downstreams.iter().filter(|downstream| downstream.counts());
+            let acked = acked.map(|downstream| {
+                (downstream.link(), downstream.acked(links.acked(downstream.link())))
+            });
             self.deposed = Some(Box::new(Deposed { reign: self.reign, acked: acked.collect() }));
         }
-        self.feeds.clear();
+        self.downstreams.clear();
     }
 
     fn feed_backups(
@@ -223,14 +225,16 @@ impl SlotReplica {
     ) {
         let backups: SmallVec<[LinkId; 4]> =
             bucket.backups().iter().filter_map(|node| links.link_to(*node)).collect();
-        self.feeds.retain(|feed| backups.contains(&feed.link()) || fill_to == Some(feed.link()));
+        self.downstreams.retain(|downstream| {
+            backups.contains(&downstream.link()) || fill_to == Some(downstream.link())
+        });
         for link in backups {
-            match self.feed_mut(link) {
-                Some(feed) if feed.counts() => {}
+            match self.downstream_mut(link) {
+                Some(downstream) if downstream.counts() => {}
                 // The backup was committed before this node saw its fill end: it has proposed the taker, so the
                 // taker counts.
-                Some(feed) => *feed = Downstream::backup(link, links.last(link)),
-                None => self.feeds.push(Downstream::backup(link, links.last(link))),
+                Some(downstream) => *downstream = Downstream::backup(link, links.last(link)),
+                None => self.downstreams.push(Downstream::backup(link, links.last(link))),
             }
         }
     }
@@ -326,60 +330,61 @@ impl SlotReplica {
 
     // ---- Feeds.
 
-    pub(crate) fn feeds_mut(&mut self) -> &mut [Downstream] {
-        &mut self.feeds
+    pub(crate) fn downstreams_mut(&mut self) -> &mut [Downstream] {
+        &mut self.downstreams
     }
 
-    pub fn feed(&self, link: LinkId) -> Option<&Downstream> {
-        self.feeds.iter().find(|feed| feed.link() == link)
+    pub fn downstream(&self, link: LinkId) -> Option<&Downstream> {
+        self.downstreams.iter().find(|downstream| downstream.link() == link)
     }
 
-    pub(crate) fn feed_mut(&mut self, link: LinkId) -> Option<&mut Downstream> {
-        self.feeds.iter_mut().find(|feed| feed.link() == link)
+    pub(crate) fn downstream_mut(&mut self, link: LinkId) -> Option<&mut Downstream> {
+        self.downstreams.iter_mut().find(|downstream| downstream.link() == link)
     }
 
     /// Starts feeding the taker of a fill; `last` is the last frame on the link so far.
-    pub(crate) fn start_feeding(&mut self, link: LinkId, last: FrameNumber) {
-        self.stop_feeding(link);
-        self.feeds.push(Downstream::not_begun(link, last));
+    pub(crate) fn add_downstream(&mut self, link: LinkId, last: FrameNumber) {
+        self.remove_downstream(link);
+        self.downstreams.push(Downstream::not_begun(link, last));
     }
 
-    pub(crate) fn stop_feeding(&mut self, link: LinkId) {
-        self.feeds.retain(|feed| feed.link() != link);
+    pub(crate) fn remove_downstream(&mut self, link: LinkId) {
+        self.downstreams.retain(|downstream| downstream.link() != link);
     }
 
     /// Records that the other end of the link has refused this frame of the slot. Returns false if that does
     /// not matter: nothing is sent there any more, or the frame is older than the feed.
     pub fn refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
-        holds(Rule::RefusalCheck) && self.feed_mut(link).is_some_and(|feed| feed.refuse(frame))
+        holds(Rule::RefusalCheck)
+            && self.downstream_mut(link).is_some_and(|downstream| downstream.refuse(frame))
     }
 
     /// Returns whether the other end of the link has refused something of the slot that still matters.
     pub fn is_refused(&self, link: LinkId) -> bool {
-        self.feed(link).is_some_and(|feed| feed.refused().is_some())
+        self.downstream(link).is_some_and(|downstream| downstream.refused().is_some())
     }
 
     /// Clears a refusal: the slot is sent again, after the frame `last`.
     pub(crate) fn forgive(&mut self, link: LinkId, last: FrameNumber) {
-        if let Some(feed) = self.feed_mut(link) {
-            feed.forgive(last);
+        if let Some(downstream) = self.downstream_mut(link) {
+            downstream.forgive(last);
         }
     }
 
     /// Returns the links whose acknowledgements replies wait for.
     pub fn wait_set(&self) -> impl Iterator<Item = LinkId> {
-        self.feeds.iter().filter(|feed| feed.counts()).map(Downstream::link)
+        self.downstreams.iter().filter(|downstream| downstream.counts()).map(Downstream::link)
     }
 
     /// Returns whether every member of the wait set has acknowledged all of the slot.
     pub fn is_drained(&self, acked: impl Fn(LinkId) -> FrameNumber) -> bool {
-        self.feeds.iter().all(|feed| !feed.lags(acked(feed.link())))
+        self.downstreams.iter().all(|downstream| !downstream.lags(acked(downstream.link())))
     }
 
     /// Returns the number of backups that have acknowledged all of the slot.
     pub fn backups_in_sync(&self, acked: impl Fn(LinkId) -> FrameNumber) -> usize {
-        let counting = self.feeds.iter().filter(|feed| feed.counts());
-        counting.filter(|feed| !feed.lags(acked(feed.link()))).count()
+        let counting = self.downstreams.iter().filter(|downstream| downstream.counts());
+        counting.filter(|downstream| !downstream.lags(acked(downstream.link()))).count()
     }
 
     /// Returns the last acknowledged frame of a link at the end of this reign, if it was this node's last reign.
@@ -403,6 +408,6 @@ impl SlotReplica {
     }
 
     pub fn stage(&self, link: LinkId) -> Option<SyncState> {
-        self.feed(link).map(Downstream::stage)
+        self.downstream(link).map(Downstream::stage)
     }
 }

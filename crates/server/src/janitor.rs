@@ -38,7 +38,7 @@ const EXPIRE_BATCH: usize = 32;
 pub(crate) struct Janitor {
     shared: Arc<Shared>,
     garbage: Receiver<Garbage>,
-    around: CommandEnv,
+    env: CommandEnv,
     outcome: Outcome,
     effects: EffectLog,
     chance: u64,
@@ -55,12 +55,12 @@ pub(crate) struct Janitor {
 
 impl Janitor {
     pub(crate) fn new(shared: Arc<Shared>, garbage: Receiver<Garbage>) -> Janitor {
-        let around = surroundings(&shared);
+        let env = surroundings(&shared);
         let outbox = Outbox::new(shared.mailboxes.len());
         Janitor {
             shared,
             garbage,
-            around,
+            env,
             outcome: Outcome::default(),
             effects: EffectLog::default(),
             chance: 0,
@@ -80,7 +80,7 @@ impl Janitor {
         while !self.shared.is_stopping() {
             tick += TICK;
             self.free_until(tick);
-            self.around = surroundings(&self.shared);
+            self.env = surroundings(&self.shared);
             if self.shared.expires_actively.load(Relaxed) {
                 let begun = Instant::now();
                 self.expire();
@@ -132,7 +132,7 @@ impl Janitor {
         }
         let mut room = Room {
             shared: &self.shared,
-            around: &self.around,
+            env: &self.env,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
             chance: &mut self.chance,
@@ -178,7 +178,7 @@ impl Janitor {
     fn expire(&mut self) {
         let mut from = Slot::new(0);
         while let Some(slot) =
-            from.and_then(|from| self.shared.keyspace.next_due(from, self.around.now))
+            from.and_then(|from| self.shared.keyspace.next_due(from, self.env.now))
         {
             while self.expire_some(slot) {}
             from = Slot::new(slot.number() + 1);
@@ -194,10 +194,10 @@ impl Janitor {
         let Ok(mut slots) = ServedSlots::open(&*shared, locked, Access::WRITE, effects) else {
             return false; // Another node serves the slot by now, or will in a moment.
         };
-        let due = slots.due(slot, self.around.now, EXPIRE_BATCH);
-        let mut keys = Keys::new(&mut slots, &self.around, &mut self.outcome, &mut self.chance);
+        let due = slots.due(slot, self.env.now, EXPIRE_BATCH);
+        let mut keys = Keys::new(&mut slots, &self.env, &mut self.outcome, &mut self.chance);
         for key in &due.keys {
-            let key = self.around.seed.key(key);
+            let key = self.env.seed.key(key);
             keys.expire(&key);
         }
         slots.look_again(); // The time of the next check may have changed although nothing was due.
@@ -213,7 +213,7 @@ impl Janitor {
     fn tell(&mut self) {
         self.outcome.events.append(&mut self.later.ripe(&self.shared));
         let events = &mut self.outcome.events;
-        self.outbox.tell(&self.shared.exchange, None, self.around.notify, events);
+        self.outbox.tell(&self.shared.exchange, None, self.env.notify, events);
         if self.outbox.is_empty() {
             return;
         }

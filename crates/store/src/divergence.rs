@@ -20,7 +20,7 @@ pub struct DivergenceLog {
     complete_from: Version,
     /// The version at which the whole slot was last emptied. Tombstones are of keys removed since.
     emptied_at: Version,
-    tombs: BTreeMap<Box<[u8]>, Tombstone>,
+    tombstones: BTreeMap<Box<[u8]>, Tombstone>,
     /// Items merged from another side that are unchanged since: their version here, and their original version. Not
     /// replicated: only this node has this information.
     brought: BTreeMap<Box<[u8]>, (Version, Version)>,
@@ -52,12 +52,12 @@ impl DivergenceLog {
         self.emptied_at
     }
 
-    pub fn tomb(&self, key: &[u8]) -> Option<Tombstone> {
-        self.tombs.get(key).copied()
+    pub fn tombstone(&self, key: &[u8]) -> Option<Tombstone> {
+        self.tombstones.get(key).copied()
     }
 
-    pub fn tomb_count(&self) -> usize {
-        self.tombs.len() + self.brought.len()
+    pub fn tombstone_count(&self) -> usize {
+        self.tombstones.len() + self.brought.len()
     }
 
     /// Returns the original version of an item that has `version` here.
@@ -67,10 +67,10 @@ impl DivergenceLog {
     }
 
     /// Returns the tombstones in the order of their keys, starting after the key `after`.
-    pub fn tombs(&self, after: Option<&[u8]>) -> impl Iterator<Item = (&[u8], Tombstone)> {
+    pub fn tombstones(&self, after: Option<&[u8]>) -> impl Iterator<Item = (&[u8], Tombstone)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let tombs = self.tombs.range::<[u8], _>((from, Bound::Unbounded));
-        tombs.map(|(key, tomb)| (&**key, *tomb))
+        let tombstones = self.tombstones.range::<[u8], _>((from, Bound::Unbounded));
+        tombstones.map(|(key, tombstone)| (&**key, *tombstone))
     }
 
     /// Appends about `max` bytes of the record. If there is more, returns the key after which to continue.
@@ -79,9 +79,9 @@ impl DivergenceLog {
         put_u64(out, self.at.0);
         put_u64(out, self.complete_from.0);
         put_u64(out, self.emptied_at.0);
-        for (key, tomb) in self.tombs(after) {
-            put_u64(out, tomb.version.0);
-            out.push(u8::from(tomb.by_itself));
+        for (key, tombstone) in self.tombstones(after) {
+            put_u64(out, tombstone.version.0);
+            out.push(u8::from(tombstone.by_itself));
             put_bytes(out, key);
             if out.len() - start >= max {
                 return Some(key.into());
@@ -94,102 +94,105 @@ impl DivergenceLog {
         self.bytes
     }
 
-    fn bury(&mut self, key: &[u8], tomb: Tombstone) {
-        if self.tombs.insert(key.into(), tomb).is_none() {
+    fn insert_tombstone(&mut self, key: &[u8], tombstone: Tombstone) {
+        if self.tombstones.insert(key.into(), tombstone).is_none() {
             self.bytes += TOMB_BYTES + key.len();
         }
     }
 
-    fn dig_up(&mut self, key: &[u8]) {
-        if self.tombs.remove(key).is_some() {
+    fn remove_tombstone(&mut self, key: &[u8]) {
+        if self.tombstones.remove(key).is_some() {
             self.bytes -= TOMB_BYTES + key.len();
         }
     }
 
-    fn forget_tombs(&mut self, now: Version) {
+    fn forget_tombstones(&mut self, now: Version) {
         (self.complete_from, self.bytes) = (now, 0);
-        self.tombs.clear();
+        self.tombstones.clear();
         self.brought.clear();
     }
 }
 
 impl SlotTable {
-    pub fn parting(&self) -> Option<&DivergenceLog> {
-        self.parting.as_deref()
+    pub fn divergence(&self) -> Option<&DivergenceLog> {
+        self.divergence.as_deref()
     }
 
     /// Records the split-brain point of this slot at version `at`. Idempotent: only the first call counts.
     pub fn part(&mut self, at: Version) {
-        if self.parting.is_none() {
+        if self.divergence.is_none() {
             // Removals before this moment are unknown.
-            let parting =
+            let divergence =
                 DivergenceLog { at, complete_from: self.version, ..DivergenceLog::default() };
-            self.parting = Some(Box::new(parting));
+            self.divergence = Some(Box::new(divergence));
         }
     }
 
     /// Drops the record: there is only one history again.
     pub fn reunite(&mut self) -> Applied {
-        let before = self.parting_bytes();
-        self.parting = None;
+        let before = self.divergence_bytes();
+        self.divergence = None;
         Applied { grown_bytes: -before, ..Applied::default() }
     }
 
     /// Records that the item just written here comes from another side, which had created it at version `made`.
     pub fn note_brought(&mut self, key: &Key<'_>, made: Version) {
         let here = self.peek(key).map(|found| found.item.version());
-        let tomb = self.parting.as_ref().and_then(|it| it.tomb(key.bytes()));
-        let Some(parting) = &mut self.parting else { return };
-        match (here, tomb) {
+        let tombstone = self.divergence.as_ref().and_then(|it| it.tombstone(key.bytes()));
+        let Some(divergence) = &mut self.divergence else { return };
+        match (here, tombstone) {
             (Some(here), _) => {
-                if parting.brought.insert(key.bytes().into(), (here, made)).is_none() {
-                    parting.bytes += TOMB_BYTES + key.bytes().len();
+                if divergence.brought.insert(key.bytes().into(), (here, made)).is_none() {
+                    divergence.bytes += TOMB_BYTES + key.bytes().len();
                 }
             }
-            (None, Some(tomb)) => parting.bury(key.bytes(), Tombstone { version: made, ..tomb }),
+            (None, Some(tombstone)) => {
+                divergence.insert_tombstone(key.bytes(), Tombstone { version: made, ..tombstone })
+            }
             (None, None) => {}
         }
     }
 
     /// Drops all tombstones because there are too many, and records that they are incomplete from now on.
-    pub fn forget_tombs(&mut self) -> Applied {
-        let before = self.parting_bytes();
+    pub fn forget_tombstones(&mut self) -> Applied {
+        let before = self.divergence_bytes();
         let now = self.version;
-        if let Some(parting) = &mut self.parting {
-            parting.forget_tombs(now);
+        if let Some(divergence) = &mut self.divergence {
+            divergence.forget_tombstones(now);
         }
-        Applied { grown_bytes: self.parting_bytes() - before, ..Applied::default() }
+        Applied { grown_bytes: self.divergence_bytes() - before, ..Applied::default() }
     }
 
     /// Adds a piece of another node's record of this slot.
-    pub fn take_parting(&mut self, piece: &[u8]) -> Result<Applied, DecodeError> {
-        let before = self.parting_bytes();
+    pub fn take_divergence(&mut self, piece: &[u8]) -> Result<Applied, DecodeError> {
+        let before = self.divergence_bytes();
         let mut input = Input(piece);
         let at = Version(input.u64()?);
         let complete_from = Version(input.u64()?);
         let emptied_at = Version(input.u64()?);
-        let parting = self.parting.get_or_insert_default();
-        (parting.at, parting.complete_from, parting.emptied_at) = (at, complete_from, emptied_at);
+        let divergence = self.divergence.get_or_insert_default();
+        (divergence.at, divergence.complete_from, divergence.emptied_at) =
+            (at, complete_from, emptied_at);
         while !input.0.is_empty() {
             let version = Version(input.u64()?);
             let by_itself = input.flag()?;
-            parting.bury(input.bytes()?, Tombstone { version, by_itself });
+            divergence.insert_tombstone(input.bytes()?, Tombstone { version, by_itself });
         }
-        Ok(Applied { grown_bytes: self.parting_bytes() - before, ..Applied::default() })
+        Ok(Applied { grown_bytes: self.divergence_bytes() - before, ..Applied::default() })
     }
 
     /// Takes over the other table's record, except for tombstones of keys that this table contains.
-    pub fn inherit_parting(&mut self, from: &mut SlotTable) {
-        self.parting = from.parting.take();
-        let Some(mut parting) = self.parting.take() else { return };
+    pub fn inherit_divergence(&mut self, from: &mut SlotTable) {
+        self.divergence = from.divergence.take();
+        let Some(mut divergence) = self.divergence.take() else { return };
         let mut back = Vec::new();
         self.for_each(|found| back.push(found.item.key().to_vec()));
-        back.iter().for_each(|key| parting.dig_up(key));
-        self.parting = Some(parting);
+        back.iter().for_each(|key| divergence.remove_tombstone(key));
+        self.divergence = Some(divergence);
     }
 
-    pub(crate) fn parting_bytes(&self) -> i64 {
-        self.parting.as_ref().map_or(0, |parting| parting.bytes() as i64)
+    pub(crate) fn divergence_bytes(&self) -> i64 {
+        self.divergence.as_ref().map_or(0, |divergence| divergence.bytes() as i64)
     }
 
     /// Records the removal of a key that had the version `was`. Returns the growth of the record in bytes.
@@ -199,34 +202,34 @@ impl SlotTable {
         (was, now): (Version, Version),
         cause: Cause,
     ) -> i64 {
-        self.remember(|parting| {
-            let is_changed = was > parting.at;
+        self.remember(|divergence| {
+            let is_changed = was > divergence.at;
             let by_itself = !is_changed && cause != Cause::Deleted;
-            parting.bury(key, Tombstone { version: now, by_itself });
+            divergence.insert_tombstone(key, Tombstone { version: now, by_itself });
         })
     }
 
     /// Records that the key exists again. Returns the growth of the record in bytes.
     #[inline]
     pub(crate) fn note_arrival(&mut self, key: &[u8]) -> i64 {
-        self.remember(|parting| parting.dig_up(key))
+        self.remember(|divergence| divergence.remove_tombstone(key))
     }
 
     /// Records the removal of all keys. Returns the growth of the record in bytes.
     pub(crate) fn note_emptied(&mut self, now: Version) -> i64 {
-        self.remember(|parting| {
-            let complete_from = parting.complete_from;
-            parting.forget_tombs(complete_from);
-            parting.emptied_at = now;
+        self.remember(|divergence| {
+            let complete_from = divergence.complete_from;
+            divergence.forget_tombstones(complete_from);
+            divergence.emptied_at = now;
         })
     }
 
     #[inline]
     fn remember(&mut self, edit: impl FnOnce(&mut DivergenceLog)) -> i64 {
-        let Some(parting) = &mut self.parting else { return 0 };
-        let before = parting.bytes() as i64;
-        edit(parting);
-        parting.bytes() as i64 - before
+        let Some(divergence) = &mut self.divergence else { return 0 };
+        let before = divergence.bytes() as i64;
+        edit(divergence);
+        divergence.bytes() as i64 - before
     }
 }
 

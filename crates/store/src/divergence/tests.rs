@@ -1,4 +1,4 @@
-//! Tests of `parting.rs`: a slot's record since a split, change by change.
+//! Tests of `divergence.rs`: a slot's record since a split, change by change.
 
 use super::*;
 use crate::{Effect, NewValue, Seed, Touch, UnixMillis};
@@ -31,8 +31,8 @@ impl Slot {
         self.apply(&Effect::Remove { key, cause })
     }
 
-    fn tomb(&self, key: &str) -> Option<Tombstone> {
-        self.table.parting().unwrap().tomb(key.as_bytes())
+    fn tombstone(&self, key: &str) -> Option<Tombstone> {
+        self.table.divergence().unwrap().tombstone(key.as_bytes())
     }
 }
 
@@ -42,14 +42,14 @@ fn what_is_taken_away_is_remembered_until_it_is_back() {
     slot.put("a");
     slot.put("b");
     slot.remove("b", Cause::Deleted);
-    assert!(slot.table.parting().is_none(), "nobody has parted");
+    assert!(slot.table.divergence().is_none(), "nobody has parted");
     slot.table.part(slot.table.version());
     let version = slot.remove("a", Cause::Deleted);
-    assert_eq!(slot.tomb("a"), Some(Tombstone { version, by_itself: false }));
-    assert_eq!(slot.tomb("b"), None, "that was before");
+    assert_eq!(slot.tombstone("a"), Some(Tombstone { version, by_itself: false }));
+    assert_eq!(slot.tombstone("b"), None, "that was before");
     slot.put("a");
-    assert_eq!(slot.tomb("a"), None);
-    assert_eq!(slot.table.parting_bytes(), 0);
+    assert_eq!(slot.tombstone("a"), None);
+    assert_eq!(slot.table.divergence_bytes(), 0);
 }
 
 #[test]
@@ -60,10 +60,10 @@ fn a_key_that_ends_by_itself_is_no_change_unless_somebody_had_changed_it() {
     slot.table.part(at);
     slot.put("new");
     slot.table.part(slot.table.version());
-    assert_eq!(slot.table.parting().unwrap().at(), at, "the first parting counts");
+    assert_eq!(slot.table.divergence().unwrap().at(), at, "the first parting counts");
     slot.remove("old", Cause::Expired);
     slot.remove("new", Cause::Evicted);
-    assert!(slot.tomb("old").unwrap().by_itself && !slot.tomb("new").unwrap().by_itself);
+    assert!(slot.tombstone("old").unwrap().by_itself && !slot.tombstone("new").unwrap().by_itself);
 }
 
 #[test]
@@ -74,8 +74,11 @@ fn a_slot_that_was_emptied_needs_no_tombs() {
     slot.put("b");
     slot.remove("a", Cause::Deleted);
     let version = slot.apply(&Effect::Clear);
-    let parting = slot.table.parting().unwrap();
-    assert_eq!((parting.emptied_at(), parting.tomb_count(), parting.bytes), (version, 0, 0));
+    let divergence = slot.table.divergence().unwrap();
+    assert_eq!(
+        (divergence.emptied_at(), divergence.tombstone_count(), divergence.bytes),
+        (version, 0, 0)
+    );
 }
 
 #[test]
@@ -91,19 +94,19 @@ fn what_is_remembered_travels_in_pieces() {
     let (mut after, mut pieces) = (None, 0);
     loop {
         let mut piece = Vec::new();
-        after = slot.table.parting().unwrap().encode(after.as_deref(), 200, &mut piece);
-        let _ = other.take_parting(&piece).unwrap();
+        after = slot.table.divergence().unwrap().encode(after.as_deref(), 200, &mut piece);
+        let _ = other.take_divergence(&piece).unwrap();
         pieces += 1;
         if after.is_none() {
             break;
         }
         assert!(piece.len() < 300);
-        assert!(other.take_parting(&piece[..piece.len() - 1]).is_err());
+        assert!(other.take_divergence(&piece[..piece.len() - 1]).is_err());
     }
     assert!(pieces > 5);
-    let (here, there) = (slot.table.parting().unwrap(), other.parting().unwrap());
+    let (here, there) = (slot.table.divergence().unwrap(), other.divergence().unwrap());
     assert_eq!((here.at(), here.bytes), (there.at(), there.bytes));
-    assert!(here.tombs(None).eq(there.tombs(None)));
+    assert!(here.tombstones(None).eq(there.tombstones(None)));
 }
 
 #[test]
@@ -117,10 +120,10 @@ fn memory_counts_tombs_and_forgetting_gives_it_back() {
     let applied = slot.table.apply(&effect, Version(u64::MAX), Touch::Nothing, &slot.seed);
     assert_eq!(slot.table.bytes() as i64 - before, applied.grown_bytes);
     let before = slot.table.bytes() as i64;
-    let applied = slot.table.forget_tombs();
+    let applied = slot.table.forget_tombstones();
     assert_eq!(slot.table.bytes() as i64 - before, applied.grown_bytes);
     assert!(applied.grown_bytes < 0);
-    assert!(!slot.table.parting().unwrap().is_complete());
+    assert!(!slot.table.divergence().unwrap().is_complete());
     let _ = slot.table.reunite();
-    assert!(slot.table.parting().is_none());
+    assert!(slot.table.divergence().is_none());
 }

@@ -20,7 +20,7 @@ pub(super) struct Tombs {
 
 impl Tombs {
     pub(super) fn look(&mut self, now: Duration, plane: &impl Plane) {
-        if !plane.map().recalls_partings() {
+        if !plane.map().keeps_divergence() {
             self.parted = None;
             return;
         }
@@ -37,7 +37,8 @@ impl Tombs {
 /// Drops the tombstones of whole slots, those with most first, until at most `max` are left.
 fn forget_beyond(max: usize, plane: &impl Plane) {
     let count = |slot: Slot| {
-        let count = plane.with_slot(slot, |it| it.table.parting().map_or(0, |it| it.tomb_count()));
+        let count =
+            plane.with_slot(slot, |it| it.table.divergence().map_or(0, |it| it.tombstone_count()));
         (count > 0).then_some((count, slot))
     };
     let mut counts: Vec<(usize, Slot)> = Slot::all().filter_map(count).collect();
@@ -45,7 +46,7 @@ fn forget_beyond(max: usize, plane: &impl Plane) {
     counts.sort_unstable();
     while let Some((count, slot)) = counts.pop().filter(|_| all > max) {
         // The memory gauge polls the allocator often enough to notice.
-        plane.with_slot(slot, |state| drop(state.table.forget_tombs()));
+        plane.with_slot(slot, |state| drop(state.table.forget_tombstones()));
         all -= count;
     }
 }
