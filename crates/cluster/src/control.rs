@@ -170,7 +170,7 @@ impl Control {
             Input::Drained { bucket, epoch } => self.on_drained(bucket, epoch),
             Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
             Input::Stuck { node } => self.feed_balancer(balance::Input::Stuck { node }),
-            Input::Beat { to, left } => self.send(to, Message::Beat { left }),
+            Input::Beat { to, remaining_bytes } => self.send(to, Message::Beat { remaining_bytes }),
             Input::Reigned { slot, reign } => self.on_reigned(slot, reign),
             Input::ClientTurned => self.on_client_turned(),
             Input::Met(generation) => self.on_met(generation),
@@ -216,7 +216,7 @@ impl Control {
             Message::Sick => self.on_sick(from.id),
             Message::Look => self.on_look(from.id),
             Message::Sight(sight) => self.on_sight(from.id, *sight),
-            Message::Beat { left } => self.on_beat(from, left),
+            Message::Beat { remaining_bytes } => self.on_beat(from, remaining_bytes),
             Message::Offer(offers) => self.on_offer(from, offers),
             Message::Clock { unix_millis } => self.on_clock_of(from, UnixMillis(unix_millis)),
             Message::Yielding(handed) => self.on_yielding(from.id, handed),
@@ -239,10 +239,10 @@ impl Control {
 
     /// Passes on a primary's report of unacknowledged bytes; a report of an earlier process does not
     /// count.
-    fn on_beat(&mut self, from: Peer, left: u64) {
+    fn on_beat(&mut self, from: Peer, remaining_bytes: u64) {
         let known = self.map.as_ref().and_then(|map| map.member(from.id));
         if known.is_some_and(|member| member.peer() == from) {
-            self.out.push(Action::Beat { from: from.id, left });
+            self.out.push(Action::Beat { from: from.id, remaining_bytes });
         }
     }
 

@@ -89,9 +89,9 @@ pub trait Plane: ServingPlane {
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R;
     /// Returns the number of unacknowledged bytes.
     fn kept_bytes(&self, link: LinkId) -> usize;
-    /// Returns whether the other end owes an acknowledgement and has sent none for `long`
+    /// Returns whether the other end owes an acknowledgement and has sent none for `timeout`
     /// (`Backlog::is_stuck`).
-    fn is_stuck(&self, link: LinkId, long: Duration) -> bool;
+    fn is_stuck(&self, link: LinkId, timeout: Duration) -> bool;
     /// Returns the slots of which the other end has refused something; some refusals may no longer matter.
     fn refused(&self, link: LinkId) -> Vec<Slot>;
     /// Forgets the refusals of this slot, which no longer matter.

@@ -141,8 +141,8 @@ pub struct AwayStatus {
 
 impl AwayStatus {
     fn of(away: &Away) -> AwayStatus {
-        let Away { name, long, buckets } = away;
-        AwayStatus { name: name.clone(), places: buckets.len(), seconds: long.as_secs() }
+        let Away { name, absence, buckets } = away;
+        AwayStatus { name: name.clone(), places: buckets.len(), seconds: absence.as_secs() }
     }
 }
 

@@ -89,7 +89,7 @@ impl Copies {
     /// Takes the tables out of a node that has ended.
     pub(crate) fn take(shared: &Shared) -> Copies {
         let map = shared.map();
-        let buckets = held(shared, &map);
+        let buckets = whole_buckets(shared, &map);
         let take = |slot: Slot| {
             let mut state = shared.keyspace.lock_one(slot);
             state.replica().has_copy().then(|| (slot, core::mem::take(&mut *state)))
@@ -217,7 +217,7 @@ pub(crate) fn save(shared: &Shared) {
 
 fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) -> io::Result<u64> {
     let map = shared.map();
-    let head = ItemsHead { cluster, held: held(shared, &map), map: Map::clone(&map) };
+    let head = ItemsHead { cluster, held: whole_buckets(shared, &map), map: Map::clone(&map) };
     let mut writer = directory.lock().write_items(&head)?;
     for slot in Slot::all() {
         let state = shared.keyspace.lock_one(slot);
@@ -230,7 +230,7 @@ fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) ->
 }
 
 /// Returns the buckets of which this node had a complete copy at its end.
-fn held(shared: &Shared, map: &Map) -> Vec<Hashmask> {
+fn whole_buckets(shared: &Shared, map: &Map) -> Vec<Hashmask> {
     let is_whole = |bucket: &Hashmask| {
         let mut slots = bucket.slots().filter_map(Slot::new);
         slots.all(|slot| shared.keyspace.lock_one(slot).replica().has_copy())

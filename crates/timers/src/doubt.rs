@@ -109,7 +109,7 @@ impl Timers {
         let entry = self.table.get(id).expect("a pop under way has its entry");
         let (due, place) = (entry.due, entry.place);
         if asking.behind {
-            return self.hold_back(id, self.moment() + ANSWER_WITHIN);
+            return self.defer(id, self.moment() + ANSWER_WITHIN);
         }
         if entry.era.stay != self.era.stay {
             return self.unsure_over(id, &asking);
@@ -126,7 +126,7 @@ impl Timers {
         if self.moment() >= last_turn {
             // All turns have passed. The nodes that have it are popping it.
             if !asking.held_by.is_empty() {
-                return self.hold_back(id, self.moment() + STAGGER);
+                return self.defer(id, self.moment() + STAGGER);
             }
             return self.call(id);
         }
@@ -135,7 +135,7 @@ impl Timers {
         if before.iter().all(|node| asking.unknown_to.contains(node)) {
             self.call(id);
         } else {
-            self.hold_back(id, last_turn);
+            self.defer(id, last_turn);
         }
     }
 
@@ -160,7 +160,7 @@ impl Timers {
         }
     }
 
-    fn hold_back(&mut self, id: TimerId, until: Moment) {
+    fn defer(&mut self, id: TimerId, until: Moment) {
         self.pops.get_mut(&id).expect("the caller saw it").phase = Phase::HeldBack;
         self.table.postpone(id, until);
     }

@@ -161,7 +161,7 @@ impl Control {
             return;
         }
         let change = match self.leaving.as_ref().map(|leaving| leaving.stay) {
-            Some(Stay::For(long)) => Change::Away { node, long },
+            Some(Stay::For(absence)) => Change::Away { node, absence },
             Some(Stay::ForGood) | None => Change::Leave(node),
         };
         self.propose(None, vec![change]);

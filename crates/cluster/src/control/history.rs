@@ -96,7 +96,7 @@ fn described(change: &Change) -> String {
     match change {
         Change::Join(member) => format!("join {} {}", member.name, member.id),
         Change::Leave(node) => format!("leave {node}"),
-        Change::Away { node, long } => format!("leave {node} for {} s", long.as_secs()),
+        Change::Away { node, absence } => format!("leave {node} for {} s", absence.as_secs()),
         Change::Forget(node) => format!("forget the places of {node}"),
         Change::Dead(nodes) => {
             let mut text = String::from("dead");

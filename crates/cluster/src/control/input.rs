@@ -53,7 +53,7 @@ pub enum Input {
     /// Number of bytes this backup has not acknowledged yet; to be sent to it.
     Beat {
         to: NodeId,
-        left: u64,
+        remaining_bytes: u64,
     },
     /// Another node knows of a later reign than this one does.
     Reigned {
@@ -102,7 +102,7 @@ impl From<Report> for Input {
             Report::FillDone { attempt, epoch } => Input::FillDone { attempt, epoch },
             Report::FillFailed { attempt } => Input::FillFailed { attempt },
             Report::Drained { bucket, epoch } => Input::Drained { bucket, epoch },
-            Report::Beat { to, left } => Input::Beat { to, left },
+            Report::Beat { to, remaining_bytes } => Input::Beat { to, remaining_bytes },
             Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
             Report::Stuck { node } => Input::Stuck { node },
         }
@@ -192,7 +192,7 @@ pub enum Action {
     /// Number of bytes that this primary has yet to deliver.
     Beat {
         from: NodeId,
-        left: u64,
+        remaining_bytes: u64,
     },
     Answer {
         id: u64,

@@ -210,7 +210,9 @@ impl Control {
         }
         match entry.changes[..] {
             [Change::Leave(node)] => return self.on_wants_to_go(node, Stay::ForGood),
-            [Change::Away { node, long }] => return self.on_wants_to_go(node, Stay::For(long)),
+            [Change::Away { node, absence }] => {
+                return self.on_wants_to_go(node, Stay::For(absence));
+            }
             _ => {}
         }
         if let [Change::Set(Setting::Lease(lease))] = entry.changes[..] {
@@ -243,7 +245,7 @@ impl Control {
                 member.peer() == known.peer() && (!takes_weight || is_spared())
             }
             Change::Leave(node) | Change::Settled { node, .. } => *node == from,
-            Change::Away { node, long } => *node == from && *long <= AWAY_MAX,
+            Change::Away { node, absence } => *node == from && *absence <= AWAY_MAX,
             Change::Split(_) | Change::Set(_) => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,
             Change::Yield(generation) => {

@@ -294,7 +294,7 @@ impl Control {
     /// Returns the reason for the end of a process that has left as it wanted to.
     pub(super) fn gone_by_leaving(&self) -> Gone {
         match self.leaving.as_ref().map(|leaving| leaving.stay) {
-            Some(Stay::For(long)) => Gone::LeftFor(long),
+            Some(Stay::For(absence)) => Gone::LeftFor(absence),
             Some(Stay::ForGood) | None => Gone::Left,
         }
     }
@@ -310,7 +310,7 @@ impl Control {
             let since = *leader.away_since.entry(node).or_insert(now);
             let is_over = match map.member(node) {
                 Some(_) => self.plan().is_some_and(|plan| plan.is_done(&map)),
-                None => now >= since + away.long,
+                None => now >= since + away.absence,
             };
             if is_over {
                 let changes = vec![Change::Forget(node)];
@@ -330,7 +330,7 @@ impl Control {
         for (node, stay) in free.filter(|(node, _)| is_free(node)).collect::<Vec<_>>() {
             let change = match stay {
                 Stay::ForGood => Change::Leave(node),
-                Stay::For(long) => Change::Away { node, long },
+                Stay::For(absence) => Change::Away { node, absence },
             };
             let entry = LogEntry { planned_at: None, changes: vec![change] };
             self.put_into_log(entry);

@@ -95,7 +95,7 @@ pub enum Message {
     Yielding(Handed),
     /// Number of bytes the receiver has not acknowledged of the sender's writes as its primary.
     Beat {
-        left: u64,
+        remaining_bytes: u64,
     },
     /// The receiver has left, and nothing waits for it any more.
     Farewell,

@@ -22,7 +22,7 @@ impl Control {
         }
         match ask {
             OperatorRequest::Leave => self.on_ask_leave(id, Stay::ForGood),
-            OperatorRequest::LeaveFor(long) => self.on_ask_leave_for(id, long),
+            OperatorRequest::LeaveFor(absence) => self.on_ask_leave_for(id, absence),
             OperatorRequest::Split(bucket) => self.on_ask_split(id, bucket),
             OperatorRequest::Set(setting) => self.on_ask_set(id, setting),
             OperatorRequest::Takeover => self.on_ask_takeover(id),
@@ -31,9 +31,9 @@ impl Control {
         }
     }
 
-    fn on_ask_leave_for(&mut self, id: u64, long: Duration) {
-        match objection_to_absence(long) {
-            None => self.on_ask_leave(id, Stay::For(long)),
+    fn on_ask_leave_for(&mut self, id: u64, absence: Duration) {
+        match objection_to_absence(absence) {
+            None => self.on_ask_leave(id, Stay::For(absence)),
             Some(text) => self.answer(id, Answer::Refused(text)),
         }
     }
@@ -113,7 +113,7 @@ pub fn objection(map: &Map, ask: &OperatorRequest) -> Option<String> {
     match ask {
         OperatorRequest::Split(bucket) => split_of(map, *bucket).err(),
         OperatorRequest::Set(setting) => objection_to(map, setting),
-        OperatorRequest::LeaveFor(long) => objection_to_absence(*long),
+        OperatorRequest::LeaveFor(absence) => objection_to_absence(*absence),
         OperatorRequest::Leave
         | OperatorRequest::Takeover
         | OperatorRequest::Join(_)
@@ -121,8 +121,8 @@ pub fn objection(map: &Map, ask: &OperatorRequest) -> Option<String> {
     }
 }
 
-fn objection_to_absence(long: Duration) -> Option<String> {
-    let fits = !long.is_zero() && long <= AWAY_MAX;
+fn objection_to_absence(absence: Duration) -> Option<String> {
+    let fits = !absence.is_zero() && absence <= AWAY_MAX;
     (!fits).then(|| "a node's places are kept for 1s to 24h".into())
 }
 

@@ -74,7 +74,7 @@ pub enum Report {
     /// Number of bytes this backup has not acknowledged yet.
     Beat {
         to: NodeId,
-        left: u64,
+        remaining_bytes: u64,
     },
     /// The backup is out of sync.
     OutOfSync {

@@ -33,8 +33,9 @@ impl Pending {
         if self.beat_due <= now {
             self.beat_due = now + after / BEATS;
             for to in mine {
-                let left = plane.link_to(to).map_or(0, |link| plane.kept_bytes(link) as u64);
-                plane.report(Report::Beat { to, left });
+                let link = plane.link_to(to);
+                let remaining_bytes = link.map_or(0, |link| plane.kept_bytes(link) as u64);
+                plane.report(Report::Beat { to, remaining_bytes });
             }
         }
         self.since.retain(|node, _| theirs.contains(node));

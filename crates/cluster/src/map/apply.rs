@@ -58,7 +58,7 @@ impl Map {
         match change {
             Change::Join(member) => self.join(index, member),
             Change::Leave(node) => self.leave(index, *node),
-            Change::Away { node, long } => self.go_away(index, *node, *long),
+            Change::Away { node, absence } => self.go_away(index, *node, *absence),
             Change::Forget(node) => self.forget_places(*node),
             Change::Dead(nodes) => self.dead(index, nodes),
             Change::AddBackup { bucket, node, expected } => {

@@ -18,7 +18,7 @@ use super::{Bucket, ChangeOutcome, LogIndex, Map, NodeId};
 pub struct Away {
     pub name: String,
     /// Time for which its places are reserved.
-    pub long: Duration,
+    pub absence: Duration,
     /// Buckets it held and does not hold again yet.
     pub buckets: BTreeSet<Hashmask>,
 }
@@ -51,14 +51,14 @@ impl Map {
         &mut self,
         index: LogIndex,
         node: NodeId,
-        long: Duration,
+        absence: Duration,
     ) -> ChangeOutcome {
         let held = self.buckets().filter(|bucket| bucket.is_held_by(node));
         let buckets: BTreeSet<Hashmask> = held.map(|bucket| bucket.hashmask).collect();
         let name = self.member(node).map(|member| member.name.clone()).unwrap_or_default();
         let outcome = self.leave(index, node);
         if outcome == ChangeOutcome::Applied && !buckets.is_empty() {
-            Arc::make_mut(&mut self.away).insert(node, Away { name, long, buckets });
+            Arc::make_mut(&mut self.away).insert(node, Away { name, absence, buckets });
         }
         outcome
     }

@@ -23,7 +23,7 @@ pub enum Change {
     /// are remembered.
     Away {
         node: NodeId,
-        long: Duration,
+        absence: Duration,
     },
     /// The node was away too long, or holds all it will get back: its places are no longer reserved.
     Forget(NodeId),

@@ -269,7 +269,7 @@ fn with_a_away() -> Log {
         log.add(&hashmask.to_string(), B);
         log.promote(&hashmask.to_string(), B);
     }
-    let away = Change::Away { node: A, long: Duration::from_secs(60) };
+    let away = Change::Away { node: A, absence: Duration::from_secs(60) };
     assert_eq!(log.commit(&away), ChangeOutcome::Applied);
     log
 }

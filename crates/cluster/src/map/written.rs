@@ -97,9 +97,12 @@ impl Written {
     /// itself.
     fn check(&self) -> Result<(), NoMap> {
         let in_order = self.members.is_sorted_by(|a, b| a.id < b.id);
-        hold(in_order, "members are out of order")?;
-        hold(self.last_received.len() == self.members.len(), "members and loads differ in number")?;
-        hold(
+        require(in_order, "members are out of order")?;
+        require(
+            self.last_received.len() == self.members.len(),
+            "members and loads differ in number",
+        )?;
+        require(
             self.since.len() == self.members.len(),
             "members and their beginnings differ in number",
         )?;
@@ -107,33 +110,33 @@ impl Written {
         let members: BTreeSet<NodeId> = self.members.iter().map(|member| member.id).collect();
         for bucket in &self.buckets {
             let distinct: BTreeSet<NodeId> = bucket.holders.iter().copied().collect();
-            hold(distinct.len() == bucket.holders.len(), "a node holds a bucket twice")?;
-            hold(distinct.is_subset(&members), "a holder is no member")?;
+            require(distinct.len() == bucket.holders.len(), "a node holds a bucket twice")?;
+            require(distinct.is_subset(&members), "a holder is no member")?;
         }
         let buckets: BTreeSet<&Hashmask> = self.buckets.iter().map(|it| &it.hashmask).collect();
         let mut places = self.away.values().flat_map(|away| &away.buckets);
-        hold(places.all(|place| buckets.contains(place)), "a place is kept in no bucket")?;
+        require(places.all(|place| buckets.contains(place)), "a place is kept in no bucket")?;
         let is_bucket = |bucket: &Hashmask| buckets.contains(bucket);
-        hold(self.anew.keys().all(is_bucket), "what began again is no bucket")?;
+        require(self.anew.keys().all(is_bucket), "what began again is no bucket")?;
         let without = self.buckets.iter().filter(|bucket| bucket.holders.is_empty());
         let lost = without.map(|bucket| &bucket.hashmask);
-        hold(lost.eq(self.lost.keys()), "lost buckets are not those without a holder")
+        require(lost.eq(self.lost.keys()), "lost buckets are not those without a holder")
     }
 
     /// Checks that every slot is in exactly one bucket.
     fn check_cover(&self) -> Result<(), NoMap> {
         let in_order = self.buckets.is_sorted_by(|a, b| a.hashmask < b.hashmask);
-        hold(in_order, "buckets are out of order")?;
+        require(in_order, "buckets are out of order")?;
         let mut covered = vec![false; usize::from(Slot::COUNT)];
         for number in self.buckets.iter().flat_map(|bucket| bucket.hashmask.slots()) {
             let before = std::mem::replace(&mut covered[usize::from(number)], true);
-            hold(!before, "a slot is in two buckets")?;
+            require(!before, "a slot is in two buckets")?;
         }
-        hold(covered.iter().all(|covered| *covered), "a slot is in no bucket")
+        require(covered.iter().all(|covered| *covered), "a slot is in no bucket")
     }
 }
 
-fn hold(condition: bool, otherwise: &'static str) -> Result<(), NoMap> {
+fn require(condition: bool, otherwise: &'static str) -> Result<(), NoMap> {
     if condition { Ok(()) } else { Err(NoMap(otherwise)) }
 }
 

@@ -9,7 +9,7 @@ use crate::rules::{Rule, holds};
 /// Holds the replies of a connection. `P` is a position in the connection's output.
 pub struct ReplyGate<P> {
     /// Tickets, sorted by position. A reply that depends on several slots has several at one position.
-    held: VecDeque<(P, Ticket)>,
+    withheld: VecDeque<(P, Ticket)>,
     /// True if there are replies that are valid only if this node holds a lease when they leave.
     relies_on_lease: bool,
 }
@@ -23,7 +23,7 @@ const CAPACITY_KEPT: usize = 1_024;
 
 impl<P> Default for ReplyGate<P> {
     fn default() -> ReplyGate<P> {
-        ReplyGate { held: VecDeque::new(), relies_on_lease: false }
+        ReplyGate { withheld: VecDeque::new(), relies_on_lease: false }
     }
 }
 
@@ -35,10 +35,10 @@ impl<P: Copy> ReplyGate<P> {
     }
 
     /// Holds the output from `from` on until all tickets allow it to leave.
-    pub fn hold(&mut self, from: P, tickets: impl IntoIterator<Item = Ticket>) {
+    pub fn withhold(&mut self, from: P, tickets: impl IntoIterator<Item = Ticket>) {
         let first_only = !holds(Rule::TicketPerSlot);
         let count = if first_only { 1 } else { usize::MAX };
-        self.held.extend(tickets.into_iter().take(count).map(|ticket| (from, ticket)));
+        self.withheld.extend(tickets.into_iter().take(count).map(|ticket| (from, ticket)));
     }
 
     /// Releases the replies that may leave by now.
@@ -46,38 +46,38 @@ impl<P: Copy> ReplyGate<P> {
         &mut self,
         mut judge: impl FnMut(&mut Ticket) -> Passage,
     ) -> Result<(), Aborted> {
-        while let Some((_, ticket)) = self.held.front_mut() {
+        while let Some((_, ticket)) = self.withheld.front_mut() {
             match judge(ticket) {
-                Passage::Release => drop(self.held.pop_front()),
+                Passage::Release => drop(self.withheld.pop_front()),
                 Passage::Wait => return Ok(()),
                 Passage::Abort => return Err(Aborted),
             }
         }
-        if self.held.capacity() > CAPACITY_KEPT {
-            self.held = VecDeque::new();
+        if self.withheld.capacity() > CAPACITY_KEPT {
+            self.withheld = VecDeque::new();
         }
         Ok(())
     }
 
-    /// Checks the lease, right before anything is sent. Replies that are still held are checked again when they
+    /// Checks the lease, right before anything is sent. Replies that are still withheld are checked again when they
     /// leave.
     #[inline]
     pub fn check_lease(&mut self, has_lease: bool) -> Result<(), Aborted> {
         if self.relies_on_lease && !has_lease && holds(Rule::LeaseCheck) {
             return Err(Aborted);
         }
-        self.relies_on_lease = !self.held.is_empty();
+        self.relies_on_lease = !self.withheld.is_empty();
         Ok(())
     }
 
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.held.is_empty()
+        self.withheld.is_empty()
     }
 
     /// Returns the position up to which an output that ends at `end` may be sent now.
     #[inline]
     pub fn limit(&self, end: P) -> P {
-        self.held.front().map_or(end, |(place, _)| *place)
+        self.withheld.front().map_or(end, |(place, _)| *place)
     }
 }

@@ -161,7 +161,7 @@ impl Desk {
 
     fn release(&self, tickets: &Tickets) -> Result<bool, Aborted> {
         let mut gate = ReplyGate::default();
-        gate.hold(0, tickets.iter().cloned());
+        gate.withhold(0, tickets.iter().cloned());
         gate.release(|ticket| self.judge(ticket))?;
         Ok(gate.is_open())
     }
@@ -276,7 +276,7 @@ fn a_reply_that_was_held_is_not_sent_when_the_lease_has_run_out_meanwhile() {
     let tickets = desk.write(&["a"]);
     let mut gate = ReplyGate::default();
     gate.rely_on_lease();
-    gate.hold(0, tickets);
+    gate.withhold(0, tickets);
     assert_eq!(gate.check_lease(true), Ok(()), "it ran under a lease");
     desk.ack(FIRST, 1);
     gate.release(|ticket| desk.judge(ticket)).unwrap();

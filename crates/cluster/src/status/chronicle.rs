@@ -81,8 +81,8 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
         Change::Leave(node) => {
             (format!("{} leaves", of(*node)), "others hold all that it held".to_owned())
         }
-        Change::Away { node, long } => {
-            let what = format!("{} leaves for {} s", of(*node), long.as_secs());
+        Change::Away { node, absence } => {
+            let what = format!("{} leaves for {} s", of(*node), absence.as_secs());
             (what, "others hold all that it held".to_owned())
         }
         Change::Forget(node) => {

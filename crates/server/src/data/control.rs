@@ -84,8 +84,8 @@ impl DataPlane for Shared {
         merge::answer(self, question, taker)
     }
 
-    fn beat(&self, from: NodeId, left: u64) {
-        if left == 0 {
+    fn beat(&self, from: NodeId, remaining_bytes: u64) {
+        if remaining_bytes == 0 {
             self.data.note_heard(from);
         }
     }

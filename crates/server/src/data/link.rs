@@ -198,9 +198,9 @@ impl Link {
         self.sending.lock().backlog.outbox().last()
     }
 
-    /// Returns whether the other end has acknowledged nothing for `long` although something is due.
-    pub(crate) fn is_stuck(&self, long: Duration) -> bool {
-        self.sending.lock().backlog.is_stuck(now(), long)
+    /// Returns whether the other end has acknowledged nothing for `timeout` although something is due.
+    pub(crate) fn is_stuck(&self, timeout: Duration) -> bool {
+        self.sending.lock().backlog.is_stuck(now(), timeout)
     }
 
     pub(crate) fn mark_gone(&self) {

@@ -62,7 +62,7 @@ pub(crate) struct Data {
     /// The intake for each boot of another node. It outlives connections.
     intakes: Mutex<BTreeMap<Peer, Arc<Mutex<Intake>>>>,
     /// One for each worker: true if it holds replies back, and wants to be woken by acknowledgements.
-    pub holding: Vec<AtomicBool>,
+    pub awaiting_acks: Vec<AtomicBool>,
     /// Orders to the mover.
     orders: Sender<Order>,
     /// The bucket that the mover is copying: one at a time leaves this node. Locked while a new map is applied.
@@ -96,7 +96,7 @@ impl Data {
             links: Links::default(),
             lease: Lease::unlimited(),
             intakes: Mutex::default(),
-            holding: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            awaiting_acks: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             orders,
             outgoing: Mutex::default(),
             notice: OnceLock::new(),
@@ -162,7 +162,7 @@ impl Data {
 
     /// Returns the worker of the links to and from a node: always the same one.
     pub(crate) fn worker_of(&self, node: NodeId) -> usize {
-        usize::try_from(node.0 % self.holding.len() as u64).unwrap_or(0)
+        usize::try_from(node.0 % self.awaiting_acks.len() as u64).unwrap_or(0)
     }
 
     pub(crate) fn ack_epoch(&self) -> AckEpoch {

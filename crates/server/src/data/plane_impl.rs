@@ -57,8 +57,8 @@ impl Plane for Shared {
         self.data.links.get(link).map_or(0, |link| link.kept_bytes())
     }
 
-    fn is_stuck(&self, link: LinkId, long: Duration) -> bool {
-        self.data.links.get(link).is_some_and(|link| link.is_stuck(long))
+    fn is_stuck(&self, link: LinkId, timeout: Duration) -> bool {
+        self.data.links.get(link).is_some_and(|link| link.is_stuck(timeout))
     }
 
     fn refused(&self, link: LinkId) -> Vec<Slot> {

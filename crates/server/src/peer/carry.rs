@@ -58,8 +58,8 @@ impl ControlThread {
                 }
                 Action::Yield { to } => self.applier.apply(move |data| data.yield_to(to)),
                 Action::Bring { buckets } => self.applier.apply(move |data| data.bring(buckets)),
-                Action::Beat { from, left } => {
-                    self.applier.apply(move |data| data.beat(from, left));
+                Action::Beat { from, remaining_bytes } => {
+                    self.applier.apply(move |data| data.beat(from, remaining_bytes));
                 }
                 // Through the applier: when the answer comes, the change that it reports is applied.
                 Action::Answer { id, answer } => {

@@ -95,7 +95,7 @@ pub(crate) trait DataPlane: Send + Sync {
     /// Merges data that a node of another side hands over. `None` if it makes no sense.
     fn merge(&self, question: MergeRequest, taker: &mut Taker) -> Option<Reply>;
     /// Reports that `left` bytes from this primary are still outstanding.
-    fn beat(&self, from: NodeId, left: u64);
+    fn beat(&self, from: NodeId, remaining_bytes: u64);
     /// Ends the lease at once, without waiting for steps that are still to be applied.
     fn fence(&self);
     /// Handles the end of this process's membership.

@@ -24,7 +24,7 @@ use crate::watching::LATENCY_EVENTS;
 
 /// Locks that a batch took early, by the place of their command in it. Only free locks are taken early: a
 /// thread that holds some must not wait for another.
-pub(super) type Held<'s> = SmallVec<[Option<SlotGuard<'s>>; BATCH_MAX]>;
+pub(super) type EarlyLocks<'s> = SmallVec<[Option<SlotGuard<'s>>; BATCH_MAX]>;
 
 impl<'s> Worker<'s> {
     /// Runs one connection's requests, the first of which is at `place` in its batch.
@@ -32,7 +32,7 @@ impl<'s> Worker<'s> {
         &mut self,
         index: usize,
         (place, requests): (usize, &[Request<'_>]),
-        held: &mut Held<'s>,
+        held: &mut EarlyLocks<'s>,
         time: &mut BatchTime,
     ) {
         let mut output = core::mem::take(&mut self.connections[index].output);
@@ -72,7 +72,7 @@ impl<'s> Worker<'s> {
         &mut self,
         index: usize,
         (place, request): (usize, &Request<'_>),
-        held: &mut Held<'s>,
+        held: &mut EarlyLocks<'s>,
         output: &mut Output,
     ) {
         if self.settings.maxmemory != 0 {
@@ -103,7 +103,7 @@ impl<'s> Worker<'s> {
         &mut self,
         index: usize,
         (place, request): (usize, &Request<'_>),
-        held: &mut Held<'s>,
+        held: &mut EarlyLocks<'s>,
         output: &mut Output,
     ) -> Executed {
         let shared = self.shared;
@@ -197,7 +197,7 @@ impl<'s> Worker<'s> {
         }
         if !tickets.is_empty() {
             self.put_off_events(&tickets);
-            self.hold(index, start, tickets);
+            self.withhold(index, start, tickets);
         }
     }
 
@@ -256,7 +256,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Evicts keys if the command may need memory that is not available.
-    fn make_room(&mut self, index: usize, request: &Request<'_>, held: &mut Held<'s>) {
+    fn make_room(&mut self, index: usize, request: &Request<'_>, held: &mut EarlyLocks<'s>) {
         let session = &self.connections[index].session;
         if !request.spec.is_some_and(|spec| needs_memory(spec, session)) {
             return;
@@ -286,7 +286,7 @@ fn lock<'s>(
     shared: &'s Shared,
     locks: Locks,
     place: usize,
-    held: &mut Held<'s>,
+    held: &mut EarlyLocks<'s>,
 ) -> LockedSlots<'s, Shared> {
     let early = held.get_mut(place).and_then(Option::take);
     match (&locks, early) {

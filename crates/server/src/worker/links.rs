@@ -140,7 +140,7 @@ impl Worker<'_> {
         answers.unread.drain(..at);
         if acked {
             shared.data.order_if_moving(Order::Acked);
-            self.wake_holders();
+            self.wake_awaiting_acks();
         }
         if end == End::Closed { Err(BrokenConnection) } else { Ok(()) }
     }
@@ -157,9 +157,9 @@ impl Worker<'_> {
     }
 
     /// Wakes the other workers that hold replies, some of which may leave now.
-    fn wake_holders(&self) {
-        for (number, holding) in self.shared.data.holding.iter().enumerate() {
-            if number != self.number && holding.load(Acquire) {
+    fn wake_awaiting_acks(&self) {
+        for (number, awaiting_acks) in self.shared.data.awaiting_acks.iter().enumerate() {
+            if number != self.number && awaiting_acks.load(Acquire) {
                 self.shared.mailboxes[number].wake();
             }
         }

@@ -96,7 +96,7 @@ pub(crate) struct Worker<'s> {
     /// True if replies wait for backups at all.
     waits_for_backups: bool,
     /// Connections whose replies wait for backups.
-    holding: Vec<usize>,
+    withholding: Vec<usize>,
     /// The number of the last map that this worker has seen.
     map_seen: u64,
     /// The state of the lease: without one, this node serves nothing.
@@ -163,7 +163,7 @@ impl<'s> Worker<'s> {
             pending: Arc::default(),
             min_copies: 1,
             waits_for_backups: true,
-            holding: Vec::new(),
+            withholding: Vec::new(),
             map_seen: 0,
             fence: Fence::default(),
             later: Later::default(),
@@ -225,7 +225,7 @@ impl<'s> Worker<'s> {
             }
             self.resume_waiting();
             self.serve_all(&mut ready);
-            self.announce_holding();
+            self.announce_awaiting_acks();
             self.shared.data.links.flush();
             self.answer();
             self.release();

@@ -10,22 +10,22 @@ use crate::data;
 
 impl Worker<'_> {
     /// Holds back a connection's output from `from` on.
-    pub(super) fn hold(&mut self, index: usize, from: Mark, tickets: Tickets) {
+    pub(super) fn withhold(&mut self, index: usize, from: Mark, tickets: Tickets) {
         let connection = &mut self.connections[index];
         if connection.gate.is_open() {
-            self.holding.push(index);
+            self.withholding.push(index);
         }
-        connection.gate.hold(from, tickets);
+        connection.gate.withhold(from, tickets);
     }
 
     /// Sends the replies that need not wait any longer.
     pub(super) fn release(&mut self) {
         self.tell_of_the_safe();
         self.resume_waits();
-        if self.holding.is_empty() && self.answered.is_empty() {
+        if self.withholding.is_empty() && self.answered.is_empty() {
             return self.stop_announcing();
         }
-        let mut waiting = core::mem::take(&mut self.holding);
+        let mut waiting = core::mem::take(&mut self.withholding);
         waiting.retain(|index| {
             let Some(connection) = self.connections.get_mut(*index) else { return false };
             if connection.gate.is_open() {
@@ -44,19 +44,19 @@ impl Worker<'_> {
             }
             !is_open
         });
-        waiting.append(&mut self.holding); // Resumed commands may wait anew.
-        self.holding = waiting;
+        waiting.append(&mut self.withholding); // Resumed commands may wait anew.
+        self.withholding = waiting;
         self.answer();
         self.stop_announcing();
     }
 
     /// Returns whether this worker wants to be woken by acknowledgements.
     fn awaits_acks(&self) -> bool {
-        !self.holding.is_empty() || !self.later.is_empty() || self.waits.awaits_acks
+        !self.withholding.is_empty() || !self.later.is_empty() || self.waits.awaits_acks
     }
 
     fn stop_announcing(&self) {
-        let flag = &self.shared.data.holding[self.number];
+        let flag = &self.shared.data.awaiting_acks[self.number];
         if flag.load(Acquire) && !self.awaits_acks() {
             flag.store(false, Release);
         }
@@ -64,8 +64,8 @@ impl Worker<'_> {
 
     /// Announces to the other workers that this one wants to be woken by acknowledgements. Must be called before
     /// the awaited frames are sent.
-    pub(super) fn announce_holding(&self) {
-        let flag = &self.shared.data.holding[self.number];
+    pub(super) fn announce_awaiting_acks(&self) {
+        let flag = &self.shared.data.awaiting_acks[self.number];
         if self.awaits_acks() && !flag.load(Acquire) {
             flag.store(true, Release);
         }

@@ -9,7 +9,7 @@ use resp::{Limits, Output, Parsed, Reply, Span};
 use smallvec::SmallVec;
 
 use super::connection::Connection;
-use super::execute::Held;
+use super::execute::EarlyLocks;
 use super::timing::BatchTime;
 use super::{READ_BYTES, Worker};
 use crate::keyspace::Keyspace;
@@ -214,8 +214,11 @@ impl Worker<'_> {
             }
             requests.push(request);
         }
-        let mut held =
-            if requests.len() > 1 { hold(&shared.keyspace, &requests) } else { Held::new() };
+        let mut held = if requests.len() > 1 {
+            lock_early(&shared.keyspace, &requests)
+        } else {
+            EarlyLocks::new()
+        };
         if !shared.watching.monitors.is_empty() {
             self.show_to_monitors(jobs, &requests);
         }
@@ -251,8 +254,8 @@ impl Worker<'_> {
 /// Takes the locks of a batch that are free, and prefetches the memory its commands need: first all
 /// entries, then all items, so that the waits for memory overlap.
 #[inline]
-fn hold<'s>(keyspace: &'s Keyspace, requests: &[Request<'_>]) -> Held<'s> {
-    let mut held: Held<'s> = SmallVec::new();
+fn lock_early<'s>(keyspace: &'s Keyspace, requests: &[Request<'_>]) -> EarlyLocks<'s> {
+    let mut held: EarlyLocks<'s> = SmallVec::new();
     for request in requests {
         let key = request.key.as_ref().filter(|_| request.has_one_key());
         let guard = key.and_then(|key| keyspace.try_lock(key.slot()));

@@ -15,7 +15,7 @@ use placement::Slot;
 use resp::{Output, Reply};
 
 use super::Worker;
-use super::execute::Held;
+use super::execute::EarlyLocks;
 use super::timing::BatchTime;
 
 /// Timeout of a request that waits for a slot: for a handover, for copies, or for a backlog.
@@ -237,7 +237,7 @@ impl Worker<'_> {
             .map(|args| Request::prepare(args.args(), &self.shared.table, &self.shared.seed))
             .collect();
         let mut time = BatchTime::start();
-        self.run_for(index, (0, &requests), &mut Held::new(), &mut time);
+        self.run_for(index, (0, &requests), &mut EarlyLocks::new(), &mut time);
         self.post();
         self.answered.push(index);
         let connection = &mut self.connections[index];

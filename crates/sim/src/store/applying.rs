@@ -87,8 +87,8 @@ impl World {
                 self.order(id, Order::Pause { bucket, epoch });
             }
             Action::TakeOver { bucket, .. } => self.order(id, Order::TakeOver { bucket }),
-            Action::Beat { from, left } => {
-                if left == 0 {
+            Action::Beat { from, remaining_bytes } => {
+                if remaining_bytes == 0 {
                     let now = node.plane.now.get();
                     node.plane.heard.borrow_mut().insert(from, now);
                 }

@@ -87,10 +87,10 @@ impl Network {
         }
     }
 
-    /// Returns whether every request was sure to get through in time for the last `long`.
-    pub(super) fn is_smooth(&self, now: Duration, long: Duration) -> bool {
+    /// Returns whether every request was sure to get through in time for the last `duration`.
+    pub(super) fn is_smooth(&self, now: Duration, duration: Duration) -> bool {
         let is_whole = self.cut.is_empty() && self.slow.is_empty();
-        is_whole && self.weather.lost < FEW_LOST && self.mended_at + long <= now
+        is_whole && self.weather.lost < FEW_LOST && self.mended_at + duration <= now
     }
 
     /// Opens all ways again.

@@ -237,8 +237,8 @@ impl Plane for SimPlane {
         self.link(link, |link| link.backlog.outbox().kept_bytes())
     }
 
-    fn is_stuck(&self, link: LinkId, long: Duration) -> bool {
-        self.link(link, |link| link.backlog.is_stuck(self.now.get(), long))
+    fn is_stuck(&self, link: LinkId, timeout: Duration) -> bool {
+        self.link(link, |link| link.backlog.is_stuck(self.now.get(), timeout))
     }
 
     fn refused(&self, link: LinkId) -> Vec<Slot> {

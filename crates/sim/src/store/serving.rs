@@ -182,7 +182,7 @@ impl Node {
                         line.gate.rely_on_lease();
                     }
                     line.written.note(&finished.written);
-                    line.gate.hold(line.next_place, finished.tickets);
+                    line.gate.withhold(line.next_place, finished.tickets);
                 }
                 Executed::Queued => {}
                 Executed::Refused(_) if is_watch(&command) => {} // Another node's key.

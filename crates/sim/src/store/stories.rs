@@ -43,8 +43,8 @@ fn rest(world: &mut World) {
     }
 }
 
-fn leave_for(world: &mut World, long: Duration) {
-    world.ask(AWAY, OperatorRequest::LeaveFor(long));
+fn leave_for(world: &mut World, absence: Duration) {
+    world.ask(AWAY, OperatorRequest::LeaveFor(absence));
     let end = world.now + Duration::from_secs(60);
     while world.nodes.contains_key(&AWAY) {
         assert!(world.now < end && world.broken.is_none(), "it never goes: {:?}", world.broken);
