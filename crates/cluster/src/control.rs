@@ -207,7 +207,6 @@ impl Control {
             Message::Balance(message) => self.on_balance(from.id, message),
             Message::Engaged { attempt } => self.on_engaged(from.id, attempt),
             Message::TakeOver { bucket, epoch } => self.on_take_over(from.id, bucket, epoch),
-            Message::Serving { bucket, reign } => self.on_serving(bucket, reign),
             Message::JoinAsk { number, request } => {
                 self.on_join_ask(*request, JoinRequester::There(from.id, number));
             }
@@ -358,8 +357,7 @@ impl Control {
         self.forget_handovers(map);
         self.yield_if_decided(map);
         self.withdraw_offers(map);
-        if let (Some(before), Some(change)) = (before, change) {
-            self.follow_handovers(&before, &change.entry, &change.outcomes);
+        if let (Some(_), Some(change)) = (before, change) {
             self.say_farewell(&change);
             self.history.note_change(change);
         }
@@ -381,7 +379,6 @@ impl Control {
         self.forget_fills();
         self.ask_for_new_basis();
         self.feed_balancer(balance::Input::MapChanged);
-        self.tell_serving();
         // Becoming alone, or no longer alone, takes effect at once.
         if self.is_alone() != (self.holder.until() == Duration::MAX) {
             self.ask_for_lease();

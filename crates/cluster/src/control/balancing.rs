@@ -149,7 +149,6 @@ impl Control {
             }
             balance::Action::Decided(decision) => {
                 self.history.note_decision(self.now, decision.clone());
-                self.out.push(Action::Decided(decision));
             }
         }
     }

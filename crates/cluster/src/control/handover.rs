@@ -2,7 +2,7 @@
 //!
 //! The old primary pauses the bucket, reads included; when all its effects are acknowledged everywhere,
 //! and only then, it proposes `Promote`. Whatever happens, it serves the bucket again only at a later
-//! epoch. The new primary sends `Serving`; the old one then redirects the waiting commands to it.
+//! epoch. Commands that wait at either node run, or are redirected, when the map there has that epoch.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,19 +11,13 @@ use placement::Hashmask;
 
 use super::{Action, Control, Message};
 use crate::consensus::LogEntry;
-use crate::map::{Change, ChangeOutcome, Epoch, LogIndex, Map, NodeId};
+use crate::map::{Change, Epoch, Map, NodeId};
 use crate::rules::{Rule, holds};
 
 #[derive(Default)]
 pub(super) struct Handovers {
     /// Buckets of this node that are paused, until they have a later epoch.
     given: BTreeMap<Hashmask, Given>,
-    /// Buckets this node has given away, until their new primary serves or that takes too long.
-    awaited: BTreeMap<Hashmask, Awaited>,
-    /// Buckets this node has received and does not serve yet, for lack of a lease.
-    taken: BTreeMap<Hashmask, Taken>,
-    /// `Serving` messages that arrived before the log entry.
-    heard: BTreeMap<Hashmask, LogIndex>,
 }
 
 struct Given {
@@ -38,23 +32,13 @@ enum State {
     Proposed,
 }
 
-struct Awaited {
-    node: NodeId,
-    until: Duration,
-}
-
-struct Taken {
-    from: NodeId,
-    reign: LogIndex,
-}
-
 impl Handovers {
     pub(super) fn next_due(&self) -> Option<Duration> {
         let draining = self.given.values().filter_map(|given| match given.state {
             State::Draining { until, .. } => Some(until),
             State::Proposed => None,
         });
-        draining.chain(self.awaited.values().map(|awaited| awaited.until)).min()
+        draining.min()
     }
 }
 
@@ -76,7 +60,7 @@ impl Control {
         let state = State::Draining { promotion, until };
         self.handovers.given.insert(bucket, Given { epoch, state });
         self.send(to, Message::TakeOver { bucket, epoch });
-        self.out.push(Action::Pause { bucket, epoch, to });
+        self.out.push(Action::Pause { bucket, epoch });
     }
 
     /// Returns whether no handover from this node is in progress.
@@ -104,17 +88,7 @@ impl Control {
             known.epoch <= epoch && known.primary() == Some(from) && known.is_held_by(self.me.id)
         });
         if fits {
-            self.out.push(Action::TakeOver { bucket, epoch, from });
-        }
-    }
-
-    pub(super) fn on_serving(&mut self, bucket: Hashmask, reign: LogIndex) {
-        match self.handovers.awaited.remove(&bucket) {
-            Some(awaited) => self.out.push(Action::Serving { bucket, node: awaited.node }),
-            None if reign > self.applied => {
-                self.handovers.heard.insert(bucket, reign);
-            }
-            None => {}
+            self.out.push(Action::TakeOver { bucket });
         }
     }
 
@@ -132,10 +106,6 @@ impl Control {
             let node = self.me.id;
             self.propose(None, vec![Change::Promote { bucket, node, expected }]);
         }
-        let late = self.handovers.awaited.extract_if(.., |_, awaited| awaited.until <= self.now);
-        for (bucket, awaited) in late {
-            self.out.push(Action::Serving { bucket, node: awaited.node });
-        }
     }
 
     /// Forgets handovers that the map shows to be over.
@@ -143,43 +113,5 @@ impl Control {
         self.handovers.given.retain(|bucket, given| {
             map.bucket(*bucket).is_some_and(|bucket| bucket.epoch <= given.epoch)
         });
-    }
-
-    /// Follows the promotions of an applied entry.
-    pub(super) fn follow_handovers(
-        &mut self,
-        before: &Map,
-        entry: &LogEntry,
-        outcomes: &[ChangeOutcome],
-    ) {
-        for (change, outcome) in entry.changes.iter().zip(outcomes) {
-            let Change::Promote { bucket, node, .. } = change else { continue };
-            let from = before.bucket(*bucket).and_then(crate::map::Bucket::primary);
-            let (Some(from), ChangeOutcome::Applied) = (from, outcome) else { continue };
-            if from == self.me.id {
-                self.await_serving(*bucket, *node);
-            } else if *node == self.me.id {
-                self.handovers.taken.insert(*bucket, Taken { from, reign: self.applied });
-            }
-        }
-    }
-
-    fn await_serving(&mut self, bucket: Hashmask, node: NodeId) {
-        let heard = self.handovers.heard.remove(&bucket);
-        if heard == Some(self.applied) {
-            return self.out.push(Action::Serving { bucket, node });
-        }
-        let until = self.now + self.lease();
-        self.handovers.awaited.insert(bucket, Awaited { node, until });
-    }
-
-    /// Tells the old primaries which buckets this node serves now.
-    pub(super) fn tell_serving(&mut self) {
-        if !self.holds_lease() {
-            return;
-        }
-        for (bucket, taken) in std::mem::take(&mut self.handovers.taken) {
-            self.send(taken.from, Message::Serving { bucket, reign: taken.reign });
-        }
     }
 }

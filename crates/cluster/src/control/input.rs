@@ -11,7 +11,7 @@ use store::UnixMillis;
 use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::Offer;
 use super::skew::Skew;
-use crate::balance::{Attempt, Decision, Vitals};
+use crate::balance::{Attempt, Vitals};
 use crate::consensus::{LogEntry, Persist};
 use crate::data::Report;
 use crate::map::{ChangeOutcome, Epoch, Generation, LogIndex, Map, NodeId, Peer, Setting, Source};
@@ -165,19 +165,11 @@ pub enum Action {
     Pause {
         bucket: Hashmask,
         epoch: Epoch,
-        to: NodeId,
     },
     /// This node is about to become the bucket's primary: commands for it wait here until the bucket
     /// has a later epoch.
     TakeOver {
         bucket: Hashmask,
-        epoch: Epoch,
-        from: NodeId,
-    },
-    /// The bucket's new primary serves it: redirect the waiting commands to it.
-    Serving {
-        bucket: Hashmask,
-        node: NodeId,
     },
     /// This process ends in favour of that generation: hand over to it the data that the other side
     /// lacks, then `Input::Merged`.
@@ -198,8 +190,6 @@ pub enum Action {
         id: u64,
         answer: Answer,
     },
-    /// A move has begun, for this reason.
-    Decided(Decision),
     /// A finding about the wall clock of another node.
     Skew(Skew),
     /// This process is not a member any more and never will be again.

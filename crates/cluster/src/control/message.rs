@@ -16,7 +16,7 @@ use crate::consensus::{LogEntry, RaftMessage};
 use crate::map::{Ack, ClusterId, Epoch, Generation, LogIndex, Member};
 
 /// The version of all protocols between nodes. Nodes of different versions do not join.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// Conversation in which a node N gets its lease from the leader L:
 ///
@@ -34,7 +34,6 @@ pub const PROTOCOL_VERSION: u32 = 2;
 /// A -> C  TakeOver b        you will be primary: park commands for b, do not redirect them to me
 /// A       pauses b, waits for all acknowledgements
 /// A -> L  Propose           Promote b C
-/// C -> A  Serving b         I have applied it: redirect your clients to me
 /// ~~~
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Message {
@@ -72,10 +71,6 @@ pub enum Message {
     TakeOver {
         bucket: Hashmask,
         epoch: Epoch,
-    },
-    Serving {
-        bucket: Hashmask,
-        reign: LogIndex,
     },
     JoinAsk {
         number: u64,

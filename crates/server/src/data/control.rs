@@ -56,16 +56,12 @@ impl DataPlane for Shared {
         self.data.order(Order::Cancel { attempt });
     }
 
-    fn pause(&self, bucket: Hashmask, epoch: Epoch, _to: NodeId) {
+    fn pause(&self, bucket: Hashmask, epoch: Epoch) {
         self.data.order(Order::Pause { bucket, epoch });
     }
 
-    fn take_over(&self, bucket: Hashmask, _epoch: Epoch, _from: NodeId) {
+    fn take_over(&self, bucket: Hashmask) {
         self.data.order(Order::TakeOver { bucket });
-    }
-
-    fn serving(&self, _bucket: Hashmask, _node: NodeId) {
-        // Parked commands are retried anyway, and find the new map by themselves.
     }
 
     fn met(&self, at: Endpoints) {

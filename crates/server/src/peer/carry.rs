@@ -47,14 +47,11 @@ impl ControlThread {
                 Action::CancelFill { attempt } => {
                     self.applier.apply(move |data| data.cancel_fill(attempt));
                 }
-                Action::Pause { bucket, epoch, to } => {
-                    self.applier.apply(move |data| data.pause(bucket, epoch, to));
+                Action::Pause { bucket, epoch } => {
+                    self.applier.apply(move |data| data.pause(bucket, epoch));
                 }
-                Action::TakeOver { bucket, epoch, from } => {
-                    self.applier.apply(move |data| data.take_over(bucket, epoch, from));
-                }
-                Action::Serving { bucket, node } => {
-                    self.applier.apply(move |data| data.serving(bucket, node));
+                Action::TakeOver { bucket } => {
+                    self.applier.apply(move |data| data.take_over(bucket));
                 }
                 Action::Yield { to } => self.applier.apply(move |data| data.yield_to(to)),
                 Action::Bring { buckets } => self.applier.apply(move |data| data.bring(buckets)),
@@ -67,8 +64,6 @@ impl ControlThread {
                         self.applier.apply(move |_| then(answer));
                     }
                 }
-                // The decision is in the history, where `status` finds it.
-                Action::Decided(_) => {}
                 Action::Skew(skew) => self.report_skew(skew),
                 Action::Gone(gone) => self.go(gone),
             }

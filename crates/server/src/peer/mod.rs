@@ -83,9 +83,8 @@ pub(crate) trait DataPlane: Send + Sync {
     fn timers_link(&self, peer: Peer, stream: TcpStream);
     fn start_fill(&self, attempt: Attempt, bucket: Hashmask, taker: NodeId);
     fn cancel_fill(&self, attempt: Attempt);
-    fn pause(&self, bucket: Hashmask, epoch: Epoch, to: NodeId);
-    fn take_over(&self, bucket: Hashmask, epoch: Epoch, from: NodeId);
-    fn serving(&self, bucket: Hashmask, node: NodeId);
+    fn pause(&self, bucket: Hashmask, epoch: Epoch);
+    fn take_over(&self, bucket: Hashmask);
     /// Records an address where a node of another side of the cluster is reached.
     fn met(&self, at: Endpoints);
     /// Starts handing over the data that the other side lacks; then `Input::Merged`.

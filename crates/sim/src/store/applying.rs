@@ -82,18 +82,18 @@ impl World {
                 self.order(id, Order::Fill { attempt, bucket, taker });
             }
             Action::CancelFill { attempt } => self.order(id, Order::Cancel { attempt }),
-            Action::Pause { bucket, epoch, .. } => {
+            Action::Pause { bucket, epoch } => {
                 self.hands_over = Some(id);
                 self.order(id, Order::Pause { bucket, epoch });
             }
-            Action::TakeOver { bucket, .. } => self.order(id, Order::TakeOver { bucket }),
+            Action::TakeOver { bucket } => self.order(id, Order::TakeOver { bucket }),
             Action::Beat { from, remaining_bytes } => {
                 if remaining_bytes == 0 {
                     let now = node.plane.now.get();
                     node.plane.heard.borrow_mut().insert(from, now);
                 }
             }
-            Action::Serving { .. } | Action::Decided(_) | Action::Skew(_) => {}
+            Action::Skew(_) => {}
             Action::Yield { to } => {
                 tell!(self, "{id} yields to {to:?}");
                 self.begin_to_yield(id);

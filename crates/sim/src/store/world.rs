@@ -501,12 +501,10 @@ impl World {
             | Action::CancelFill { .. }
             | Action::Pause { .. }
             | Action::TakeOver { .. }
-            | Action::Serving { .. }
             | Action::Yield { .. }
             | Action::Bring { .. }
             | Action::Beat { .. }
             | Action::Answer { .. }
-            | Action::Decided(_)
             | Action::Skew(_)
             | Action::Gone(_) => self.apply_in_turn(id, action),
         }

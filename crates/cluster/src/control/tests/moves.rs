@@ -12,28 +12,6 @@ fn bucket(text: &str) -> Hashmask {
 }
 
 #[test]
-fn an_old_primary_hears_from_the_new_one_that_it_serves() {
-    let mut t = World::of(1);
-    t.join(2);
-    t.settle();
-    t.run(ms(10));
-    assert_eq!(t.node(1).served.len(), 8);
-}
-
-#[test]
-fn if_nobody_says_serving_the_old_primary_sends_its_clients_on_all_the_same() {
-    let mut t = World::of(1);
-    t.join(2);
-    t.run_until(|t| t.node(1).drains.len() == 1);
-    t.cut_off(&[2]);
-    t.run(ms(20));
-    t.cut.clear();
-    t.settle();
-    t.run(ms(1_000));
-    assert_eq!(t.node(1).served.len(), 8);
-}
-
-#[test]
 fn a_bucket_that_does_not_drain_is_served_again_after_a_lease() {
     let mut t = World::of(1);
     t.join(2);

@@ -116,7 +116,6 @@ pub(super) struct Node {
     pub(super) hands_over: bool,
     /// Buckets it was asked to hand over.
     pub(super) brings: Option<Vec<Hashmask>>,
-    pub(super) served: Vec<Hashmask>,
 }
 
 enum Event {
@@ -537,7 +536,6 @@ impl World {
             drains: Vec::new(),
             hands_over: false,
             brings: None,
-            served: Vec::new(),
         };
         self.nodes.insert(peer.id, node);
         self.give(peer.id, Input::Tick);
@@ -567,7 +565,7 @@ impl World {
                 }
             }
             Action::CancelFill { attempt } => node.fills.retain(|(known, ..)| *known != attempt),
-            Action::Pause { bucket, epoch, to: _ } => {
+            Action::Pause { bucket, epoch } => {
                 node.paused.insert(bucket, epoch);
                 node.drains.push((bucket, epoch));
                 if !node.holds_drains {
@@ -575,10 +573,9 @@ impl World {
                     self.push(ms(1), Event::Data { to: from, input });
                 }
             }
-            Action::TakeOver { .. } | Action::Decided(_) | Action::Beat { .. } => {}
+            Action::TakeOver { .. } | Action::Beat { .. } => {}
             Action::Yield { .. } => node.hands_over = true,
             Action::Bring { buckets } => node.brings = Some(buckets),
-            Action::Serving { bucket, .. } => node.served.push(bucket),
             Action::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),
             Action::Answer { id, answer } => {
                 self.answers.insert(id, answer);

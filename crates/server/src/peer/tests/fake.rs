@@ -93,11 +93,10 @@ impl DataPlane for FakeData {
         self.tell(Input::FillDone { attempt, epoch });
     }
     fn cancel_fill(&self, _: Attempt) {}
-    fn pause(&self, bucket: Hashmask, epoch: Epoch, _: NodeId) {
+    fn pause(&self, bucket: Hashmask, epoch: Epoch) {
         self.tell(Input::Drained { bucket, epoch });
     }
-    fn take_over(&self, _: Hashmask, _: Epoch, _: NodeId) {}
-    fn serving(&self, _: Hashmask, _: NodeId) {}
+    fn take_over(&self, _: Hashmask) {}
     fn met(&self, _: Endpoints) {}
     fn bring(&self, _: Vec<Hashmask>) {
         unreachable!("nobody comes back late here")
@@ -138,7 +137,6 @@ pub(super) fn sample_messages(map: &Map) -> Vec<Message> {
         Message::Propose(entry.clone()),
         Message::Engaged { attempt },
         Message::TakeOver { bucket: hashmask, epoch: expected },
-        Message::Serving { bucket: hashmask, reign: bucket.reign },
         Message::Sizes(vec![(hashmask, 1 << 30)]),
         Message::Balance(cluster::balance::Message::AskLevels { round: 1 }),
     ];
