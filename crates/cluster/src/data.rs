@@ -23,7 +23,7 @@ use placement::{Hashmask, Slot};
 
 pub use follow::follow;
 pub use intake::{ApplyContext, FrameOutcome, Intake};
-pub use mover::{Mover, Order, Report};
+pub use mover::{Mover, MoverInput, Order, Report};
 pub use refusals::Refusals;
 pub use slot_state::SlotState;
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{Gone, Input, Offer, OperatorRequest};
-use cluster::data::Order;
+use cluster::data::MoverInput;
 use cluster::map::{ClusterId, Endpoints, Map, Member};
 use cluster::replication::Role;
 use commands::Table;
@@ -188,7 +188,7 @@ impl Node {
         let prepared: io::Result<Vec<_>> = (0..count).map(|_| worker::prepare()).collect();
         let (polls, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
         let (garbage, garbage_in) = mpsc::channel();
-        let (orders, orders_in) = mpsc::channel();
+        let (mover, mover_inputs) = mpsc::channel();
         let carried = life.and_then(|life| life.timers.as_ref());
         let timers = timers::prepare(identity.me.peer(), &settings, control.clone(), carried);
         let timers = timers.map_err(failed)?;
@@ -196,7 +196,7 @@ impl Node {
         let table = Table::default();
         let shared = Arc::new(Shared {
             keyspace: Keyspace::new(Role::Absent),
-            data: Data::new(identity.me.peer(), count, orders),
+            data: Data::new(identity.me.peer(), count, mover),
             kept: KeptCopies::on(identity.directory.clone()),
             watching: Watching::new(count, &table),
             id: node_id(),
@@ -242,11 +242,11 @@ impl Node {
             saved: Mutex::default(),
             returning: life.map(|life| Arc::clone(&life.stop)),
         };
-        Ok((node, NodeParts { polls, garbage_in, orders_in }))
+        Ok((node, NodeParts { polls, garbage_in, mover_inputs }))
     }
 
     fn begin(&self, parts: NodeParts) -> Result<(), StartError> {
-        let NodeParts { polls, garbage_in, orders_in } = parts;
+        let NodeParts { polls, garbage_in, mover_inputs } = parts;
         for (number, poll) in polls.into_iter().enumerate() {
             let shared = Arc::clone(&self.shared);
             self.spawn(&format!("io-{number}"), move || Worker::new(number, &shared, poll).run())?;
@@ -254,7 +254,7 @@ impl Node {
         let janitor = Janitor::new(Arc::clone(&self.shared), garbage_in);
         self.spawn("keeper", move || janitor.run())?;
         let shared = Arc::clone(&self.shared);
-        self.spawn("mover", move || run_mover(shared, orders_in))?;
+        self.spawn("mover", move || run_mover(shared, mover_inputs))?;
         self.start_any_port()
     }
 
@@ -479,7 +479,7 @@ impl Node {
 struct NodeParts {
     polls: Vec<Poll>,
     garbage_in: mpsc::Receiver<Garbage>,
-    orders_in: mpsc::Receiver<Order>,
+    mover_inputs: mpsc::Receiver<MoverInput>,
 }
 
 /// A listening socket and its address.

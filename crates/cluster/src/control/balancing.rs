@@ -13,6 +13,7 @@ use super::membership::Stay;
 use super::{Action, Control, Message};
 use crate::balance::{self, Attempt, Balancer, Condition, MoveRole, Plan, Timer, View};
 use crate::consensus::LogEntry;
+use crate::data::Order;
 use crate::map::{Change, DropReason, Epoch, Map, NodeId};
 
 /// Interval at which participants of a move check that the others still take part.
@@ -134,7 +135,7 @@ impl Control {
             }
             balance::Action::StartFill { attempt, bucket, taker } => {
                 self.balancing.fills.insert(attempt, (bucket, taker));
-                self.out.push(Action::StartFill { attempt, bucket, taker });
+                self.out.push(Action::Order(Order::Fill { attempt, bucket, taker }));
             }
             balance::Action::CancelFill { attempt } => self.cancel_fill(attempt),
             balance::Action::Propose { planned_at, changes } => {
@@ -214,7 +215,7 @@ impl Control {
     }
 
     fn cancel_fill(&mut self, attempt: Attempt) {
-        self.out.push(Action::CancelFill { attempt });
+        self.out.push(Action::Order(Order::Cancel { attempt }));
         let fill = self.balancing.fills.get(&attempt).copied();
         let Some((bucket, taker)) = fill else { return };
         if self.proposals.adds(bucket, taker).is_some() {

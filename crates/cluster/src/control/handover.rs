@@ -11,6 +11,7 @@ use placement::Hashmask;
 
 use super::{Action, Control, Message};
 use crate::consensus::LogEntry;
+use crate::data::Order;
 use crate::map::{Change, Epoch, Map, NodeId};
 use crate::rules::{Rule, holds};
 
@@ -60,7 +61,7 @@ impl Control {
         let state = State::Draining { promotion, until };
         self.handovers.given.insert(bucket, Given { epoch, state });
         self.send(to, Message::TakeOver { bucket, epoch });
-        self.out.push(Action::Pause { bucket, epoch });
+        self.out.push(Action::Order(Order::Pause { bucket, epoch }));
     }
 
     /// Returns whether no handover from this node is in progress.
@@ -88,7 +89,7 @@ impl Control {
             known.epoch <= epoch && known.primary() == Some(from) && known.is_held_by(self.me.id)
         });
         if fits {
-            self.out.push(Action::TakeOver { bucket });
+            self.out.push(Action::Order(Order::TakeOver { bucket }));
         }
     }
 

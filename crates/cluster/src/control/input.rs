@@ -13,7 +13,7 @@ use super::recreate::Offer;
 use super::skew::Skew;
 use crate::balance::{Attempt, Vitals};
 use crate::consensus::{LogEntry, Persist};
-use crate::data::Report;
+use crate::data::{Order, Report};
 use crate::map::{ChangeOutcome, Epoch, Generation, LogIndex, Map, NodeId, Peer, Setting, Source};
 
 #[derive(Clone, Debug)]
@@ -150,27 +150,8 @@ pub enum Action {
     Lease {
         until: Duration,
     },
-    /// Copy the bucket from this node to the taker; then `Input::FillDone` or `FillFailed`.
-    StartFill {
-        attempt: Attempt,
-        bucket: Hashmask,
-        taker: NodeId,
-    },
-    /// This node's part in that fill is over, whatever it was.
-    CancelFill {
-        attempt: Attempt,
-    },
-    /// Stop running commands on the bucket and park them; `Input::Drained` when everything is
-    /// acknowledged. This node serves it again only at a later epoch in which it is still the primary.
-    Pause {
-        bucket: Hashmask,
-        epoch: Epoch,
-    },
-    /// This node is about to become the bucket's primary: commands for it wait here until the bucket
-    /// has a later epoch.
-    TakeOver {
-        bucket: Hashmask,
-    },
+    /// Something for the mover to do.
+    Order(Order),
     /// This process ends in favour of that generation: hand over to it the data that the other side
     /// lacks, then `Input::Merged`.
     Yield {

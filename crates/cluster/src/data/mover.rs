@@ -22,37 +22,36 @@ use crate::map::{Epoch, NodeId};
 use crate::replication::{FrameNumber, LinkId, Outbox, Position, Role, SlotReplica};
 use crate::rules::{Rule, holds};
 
-/// An order of the control plane, or another event for the mover.
-#[derive(Clone, Copy, Debug)]
+/// An order of the control plane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    Fill {
-        attempt: Attempt,
-        bucket: Hashmask,
-        taker: NodeId,
-    },
-    Cancel {
-        attempt: Attempt,
-    },
-    /// Run nothing more on the bucket, and report when all its writes are acknowledged.
-    Pause {
-        bucket: Hashmask,
-        epoch: Epoch,
-    },
-    /// Park commands for the bucket: it is about to be promoted here.
-    TakeOver {
-        bucket: Hashmask,
-    },
-    /// The taker has refused the fill.
+    /// Copy the bucket from this node to the taker; then `Report::FillDone` or `FillFailed`.
+    Fill { attempt: Attempt, bucket: Hashmask, taker: NodeId },
+    /// This node's part in that fill is over, whatever it was.
+    Cancel { attempt: Attempt },
+    /// Stop running commands on the bucket and park them; `Report::Drained` when everything is
+    /// acknowledged. This node serves it again only at a later epoch in which it is still the primary.
+    Pause { bucket: Hashmask, epoch: Epoch },
+    /// This node is about to become the bucket's primary: commands for it wait here until the bucket
+    /// has a later epoch.
+    TakeOver { bucket: Hashmask },
+}
+
+/// An input of the mover.
+#[derive(Clone, Copy, Debug)]
+pub enum MoverInput {
+    Order(Order),
+    /// A taker has refused the fill.
     FillRefused {
         fill: Attempt,
     },
-    /// The taker has a stale copy of a slot from an earlier membership.
+    /// A taker has a copy of a slot from an earlier membership.
     StaleCopy {
         fill: Attempt,
         slot: Slot,
         position: Position,
     },
-    /// Some frames were acknowledged.
+    /// A link has received an acknowledgement.
     Acked,
     MapChanged,
 }
@@ -170,7 +169,28 @@ impl Mover {
         self.sent
     }
 
-    pub fn handle(&mut self, now: Duration, order: Order, plane: &impl Plane) {
+    pub fn handle(&mut self, now: Duration, input: MoverInput, plane: &impl Plane) {
+        match input {
+            MoverInput::Order(order) => self.carry_out(now, order, plane),
+            MoverInput::FillRefused { fill } => {
+                if self.filling.as_ref().is_some_and(|filling| filling.attempt == fill) {
+                    self.fail_fill(plane);
+                }
+            }
+            MoverInput::StaleCopy { fill, slot, position } => {
+                if let Some(it) = self.filling.as_mut().filter(|it| it.attempt == fill) {
+                    it.source.note_kept(slot, position);
+                }
+            }
+            MoverInput::Acked => self.look_whether_answered(plane),
+            MoverInput::MapChanged => {
+                self.follow_map(plane);
+                self.settlements.follow(&plane.map(), plane);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, now: Duration, order: Order, plane: &impl Plane) {
         match order {
             Order::Fill { attempt, bucket, taker } => {
                 self.start_fill(now, attempt, (bucket, taker), plane);
@@ -180,25 +200,10 @@ impl Mover {
                     self.stop_fill(plane);
                 }
             }
-            Order::FillRefused { fill } => {
-                if self.filling.as_ref().is_some_and(|filling| filling.attempt == fill) {
-                    self.fail_fill(plane);
-                }
-            }
             Order::Pause { bucket, epoch } => self.pause(bucket, epoch, plane),
             Order::TakeOver { bucket } => {
                 change_replicas(plane, bucket, SlotReplica::await_promotion);
                 self.pending_promotions.push((bucket, now));
-            }
-            Order::StaleCopy { fill, slot, position } => {
-                if let Some(it) = self.filling.as_mut().filter(|it| it.attempt == fill) {
-                    it.source.note_kept(slot, position);
-                }
-            }
-            Order::Acked => self.look_whether_answered(plane),
-            Order::MapChanged => {
-                self.follow_map(plane);
-                self.settlements.follow(&plane.map(), plane);
             }
         }
     }

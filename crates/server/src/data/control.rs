@@ -3,10 +3,9 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use cluster::balance::Attempt;
 use cluster::control::{Gone, Input, MapChanged};
-use cluster::data::Order;
-use cluster::map::{Endpoints, Epoch, Generation, Map, NodeId, Peer};
+use cluster::data::{MoverInput, Order};
+use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
 use cluster::merge::{MergeRequest, Reply, Taker};
 use placement::Hashmask;
 
@@ -48,20 +47,8 @@ impl DataPlane for Shared {
         self.timers.accepted(peer, stream);
     }
 
-    fn start_fill(&self, attempt: Attempt, bucket: Hashmask, taker: NodeId) {
-        self.data.order(Order::Fill { attempt, bucket, taker });
-    }
-
-    fn cancel_fill(&self, attempt: Attempt) {
-        self.data.order(Order::Cancel { attempt });
-    }
-
-    fn pause(&self, bucket: Hashmask, epoch: Epoch) {
-        self.data.order(Order::Pause { bucket, epoch });
-    }
-
-    fn take_over(&self, bucket: Hashmask) {
-        self.data.order(Order::TakeOver { bucket });
+    fn order(&self, order: Order) {
+        self.data.tell_mover(MoverInput::Order(order));
     }
 
     fn met(&self, at: Endpoints) {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster::data::Order;
+use cluster::data::MoverInput;
 use cluster::map::{Map, Member, Peer};
 use commands::Outcome;
 
@@ -26,7 +26,7 @@ pub(crate) fn follow(shared: &Shared, map: &Arc<Map>) {
     cluster::data::follow(shared, map, before.as_deref(), |done| outcome.applied(done));
     follow_intakes(shared, map, &mut outcome);
     carry_off(shared, &mut outcome);
-    data.order(Order::MapChanged);
+    data.tell_mover(MoverInput::MapChanged);
 }
 
 fn follow_intakes(shared: &Shared, map: &Map, outcome: &mut Outcome) {

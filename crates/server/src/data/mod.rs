@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use cluster::balance::FillProgress;
-use cluster::data::{Intake, Order, Outgoing};
+use cluster::data::{Intake, MoverInput, Outgoing};
 use cluster::fill::Sent;
 use cluster::map::{Boot, NodeId, Peer};
 use cluster::serving::AckEpoch;
@@ -64,7 +64,7 @@ pub(crate) struct Data {
     /// One for each worker: true if it holds replies back, and wants to be woken by acknowledgements.
     pub awaiting_acks: Vec<AtomicBool>,
     /// Orders to the mover.
-    orders: Sender<Order>,
+    mover: Sender<MoverInput>,
     /// The bucket that the mover is copying: one at a time leaves this node. Locked while a new map is applied.
     outgoing: Mutex<Option<Outgoing>>,
     /// Reports a notice to the control thread.
@@ -87,7 +87,7 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    pub(crate) fn new(me: Peer, workers: usize, orders: Sender<Order>) -> Data {
+    pub(crate) fn new(me: Peer, workers: usize, mover: Sender<MoverInput>) -> Data {
         Data {
             map_number: AtomicU64::new(0),
             ack_epoch: AtomicU64::new(0),
@@ -97,7 +97,7 @@ impl Data {
             lease: Lease::unlimited(),
             intakes: Mutex::default(),
             awaiting_acks: (0..workers).map(|_| AtomicBool::new(false)).collect(),
-            orders,
+            mover,
             outgoing: Mutex::default(),
             notice: OnceLock::new(),
             left: OnceLock::new(),
@@ -146,17 +146,17 @@ impl Data {
     }
 
     /// Gives an order to the mover.
-    pub(crate) fn order(&self, order: Order) {
+    pub(crate) fn tell_mover(&self, input: MoverInput) {
         // The mover is gone only when the node stops.
-        let _ = self.orders.send(order);
+        let _ = self.mover.send(input);
     }
 
     /// Gives an order to the mover if a bucket is being copied or handed over ([`Data::order`]).
-    pub(crate) fn order_if_moving(&self, order: Order) {
+    pub(crate) fn tell_mover_if_moving(&self, input: MoverInput) {
         // If the lock is held, a map is being applied, which notifies the mover anyway; do not wait for it.
         let is_filling = self.outgoing.try_lock().is_none_or(|outgoing| outgoing.is_some());
         if is_filling || self.pausing.load(Ordering::Acquire) {
-            self.order(order);
+            self.tell_mover(input);
         }
     }
 

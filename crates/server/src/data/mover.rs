@@ -1,4 +1,4 @@
-//! The mover's thread: it carries out the control thread's orders (`cluster::data::Mover`), and checks
+//! The mover's thread: it carries out the control thread's inputs (`cluster::data::Mover`), and checks
 //! the moves under way at short intervals.
 
 use core::sync::atomic::Ordering;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use cluster::data::{Mover, Order};
+use cluster::data::{Mover, MoverInput};
 
 use super::boottime::now;
 use crate::merge::{bring_if_wanted, give};
@@ -18,17 +18,17 @@ const IDLE: Duration = Duration::from_millis(100);
 
 /// Runs until the node stops.
 #[expect(clippy::needless_pass_by_value, reason = "the thread owns what it works with")]
-pub(crate) fn run_mover(node: Arc<Shared>, orders: Receiver<Order>) {
+pub(crate) fn run_mover(node: Arc<Shared>, inputs: Receiver<MoverInput>) {
     let shared = &*node;
     let mut mover = Mover::new(now());
     while !shared.is_stopping() {
-        match orders.recv_timeout(if mover.is_busy() { BUSY } else { IDLE }) {
-            Ok(order) => mover.handle(now(), order, shared),
+        match inputs.recv_timeout(if mover.is_busy() { BUSY } else { IDLE }) {
+            Ok(input) => mover.handle(now(), input, shared),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        while let Ok(order) = orders.try_recv() {
-            mover.handle(now(), order, shared);
+        while let Ok(input) = inputs.try_recv() {
+            mover.handle(now(), input, shared);
         }
         if let Some(to) = shared.merging.yields() {
             give(shared, to); // No bucket is moved from here any more.

@@ -41,18 +41,7 @@ impl ControlThread {
                     self.lease_until = until;
                     self.applier.apply(move |data| data.lease_until(until));
                 }
-                Action::StartFill { attempt, bucket, taker } => {
-                    self.applier.apply(move |data| data.start_fill(attempt, bucket, taker));
-                }
-                Action::CancelFill { attempt } => {
-                    self.applier.apply(move |data| data.cancel_fill(attempt));
-                }
-                Action::Pause { bucket, epoch } => {
-                    self.applier.apply(move |data| data.pause(bucket, epoch));
-                }
-                Action::TakeOver { bucket } => {
-                    self.applier.apply(move |data| data.take_over(bucket));
-                }
+                Action::Order(order) => self.applier.apply(move |data| data.order(order)),
                 Action::Yield { to } => self.applier.apply(move |data| data.yield_to(to)),
                 Action::Bring { buckets } => self.applier.apply(move |data| data.bring(buckets)),
                 Action::Beat { from, remaining_bytes } => {

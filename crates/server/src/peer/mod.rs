@@ -36,10 +36,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use cluster::balance::Attempt;
 use cluster::consensus::Saved;
 use cluster::control::{Gone, MapChanged, Start};
-use cluster::map::{Endpoints, Epoch, Generation, NodeId, Peer};
+use cluster::data::Order;
+use cluster::map::{Endpoints, Generation, NodeId, Peer};
 use cluster::merge::{MergeRequest, Reply, Taker};
 use commands::settings::Secret;
 use mio::Waker;
@@ -81,10 +81,7 @@ pub(crate) trait DataPlane: Send + Sync {
     fn lease_until(&self, until: Duration);
     /// Takes over a connection on which a process will send its messages about timers.
     fn timers_link(&self, peer: Peer, stream: TcpStream);
-    fn start_fill(&self, attempt: Attempt, bucket: Hashmask, taker: NodeId);
-    fn cancel_fill(&self, attempt: Attempt);
-    fn pause(&self, bucket: Hashmask, epoch: Epoch);
-    fn take_over(&self, bucket: Hashmask);
+    fn order(&self, order: Order);
     /// Records an address where a node of another side of the cluster is reached.
     fn met(&self, at: Endpoints);
     /// Starts handing over the data that the other side lacks; then `Input::Merged`.

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::thread;
 
-use cluster::data::{FrameOutcome, Intake, Order};
+use cluster::data::{FrameOutcome, Intake, MoverInput};
 use cluster::map::Peer;
 use cluster::replication::{BackFrame, BadFrame, Frame, LinkId, first_answer};
 use mio::net::TcpStream;
@@ -131,15 +131,17 @@ impl Worker<'_> {
                     shared.data.next_ack_epoch(); // Before the acknowledgement that covers it.
                     shared.data.refused(slot, reign);
                 }
-                BackFrame::FillRefused { fill } => shared.data.order(Order::FillRefused { fill }),
+                BackFrame::FillRefused { fill } => {
+                    shared.data.tell_mover(MoverInput::FillRefused { fill })
+                }
                 BackFrame::StaleCopy { fill, slot, position } => {
-                    shared.data.order(Order::StaleCopy { fill, slot, position });
+                    shared.data.tell_mover(MoverInput::StaleCopy { fill, slot, position });
                 }
             }
         }
         answers.unread.drain(..at);
         if acked {
-            shared.data.order_if_moving(Order::Acked);
+            shared.data.tell_mover_if_moving(MoverInput::Acked);
             self.wake_awaiting_acks();
         }
         if end == End::Closed { Err(BrokenConnection) } else { Ok(()) }

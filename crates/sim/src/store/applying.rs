@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use cluster::control::{Action, Answer as ControlAnswer, Gone, MapChanged};
-use cluster::data::Order;
+use cluster::data::{MoverInput, Order};
 use cluster::map::{NodeId, Peer};
 
 use super::Sabotage;
@@ -77,16 +77,15 @@ impl World {
             Action::Persist(_) | Action::Send { .. } => unreachable!("carried out at once"),
             Action::MapChanged(changed) => self.follow(id, &changed),
             Action::Lease { until } => node.lease_until = until,
-            Action::StartFill { attempt, bucket, taker } => {
-                tell!(self, "{id} fills {bucket} to {taker}");
-                self.order(id, Order::Fill { attempt, bucket, taker });
+            Action::Order(order) => {
+                if let Order::Fill { bucket, taker, .. } = order {
+                    tell!(self, "{id} fills {bucket} to {taker}");
+                }
+                if let Order::Pause { .. } = order {
+                    self.hands_over = Some(id);
+                }
+                self.tell_mover(id, MoverInput::Order(order));
             }
-            Action::CancelFill { attempt } => self.order(id, Order::Cancel { attempt }),
-            Action::Pause { bucket, epoch } => {
-                self.hands_over = Some(id);
-                self.order(id, Order::Pause { bucket, epoch });
-            }
-            Action::TakeOver { bucket } => self.order(id, Order::TakeOver { bucket }),
             Action::Beat { from, remaining_bytes } => {
                 if remaining_bytes == 0 {
                     let now = node.plane.now.get();

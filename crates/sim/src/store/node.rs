@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cluster::consensus::Saved;
 use cluster::control::{Action, Control, Input};
-use cluster::data::{ApplyContext, FrameOutcome, Intake, Mover, Order, Plane, follow};
+use cluster::data::{ApplyContext, FrameOutcome, Intake, Mover, MoverInput, Plane, follow};
 use cluster::map::{LogIndex, Map, Member, Peer};
 use cluster::replication::{BackFrame, Role, first_answer};
 use cluster::serving::ServingPlane;
@@ -29,7 +29,7 @@ pub(super) struct Node {
     pub control: Control,
     pub plane: SimPlane,
     pub mover: Mover,
-    pub orders: Vec<Order>,
+    pub mover_inputs: Vec<MoverInput>,
     /// Time of the next run of the mover's thread, by the true time.
     pub mover_due: Duration,
     intakes: BTreeMap<Peer, Intake>,
@@ -88,7 +88,7 @@ impl Node {
             control,
             plane: SimPlane::new(me.peer(), shown),
             mover: Mover::new(shown),
-            orders: Vec::new(),
+            mover_inputs: Vec::new(),
             mover_due: now,
             intakes: BTreeMap::new(),
             former_intakes: BTreeMap::new(),
@@ -160,7 +160,7 @@ impl Node {
             is_over
         });
         self.former_intakes.extend(former);
-        self.orders.push(Order::MapChanged);
+        self.mover_inputs.push(MoverInput::MapChanged);
     }
 
     /// Describes its links and the bytes that have arrived, for debugging.
@@ -275,15 +275,17 @@ impl Node {
                 if link.backlog.acknowledge(now, through).is_err() {
                     self.broken = Some(format!("{} acked {through:?}, never sent", link.peer.id));
                 }
-                self.orders.push(Order::Acked);
+                self.mover_inputs.push(MoverInput::Acked);
             }
             BackFrame::Refused { frame, slot, reign } => {
                 self.plane.refused_by(id, slot, frame);
                 self.inputs.push(Input::Reigned { slot, reign });
             }
-            BackFrame::FillRefused { fill } => self.orders.push(Order::FillRefused { fill }),
+            BackFrame::FillRefused { fill } => {
+                self.mover_inputs.push(MoverInput::FillRefused { fill })
+            }
             BackFrame::StaleCopy { fill, slot, position } => {
-                self.orders.push(Order::StaleCopy { fill, slot, position });
+                self.mover_inputs.push(MoverInput::StaleCopy { fill, slot, position });
             }
         }
     }

@@ -10,7 +10,7 @@ use cluster::control::{
     Action, Control, Input, JoinAnswer, JoinRequest, MapChanged, Message, OperatorRequest,
     PROTOCOL_VERSION, Start, Welcome,
 };
-use cluster::data::Order;
+use cluster::data::MoverInput;
 use cluster::map::{Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Peer, Zone};
 use cluster::merge::{MergeRequest, Reply};
 use placement::Mask;
@@ -497,10 +497,7 @@ impl World {
                 self.apply_in_turn(id, Action::MapChanged(changed));
             }
             Action::Lease { .. }
-            | Action::StartFill { .. }
-            | Action::CancelFill { .. }
-            | Action::Pause { .. }
-            | Action::TakeOver { .. }
+            | Action::Order(_)
             | Action::Yield { .. }
             | Action::Bring { .. }
             | Action::Beat { .. }
@@ -575,10 +572,10 @@ impl World {
 
     // ---- The data plane.
 
-    pub(super) fn order(&mut self, id: NodeId, order: Order) {
+    pub(super) fn tell_mover(&mut self, id: NodeId, input: MoverInput) {
         let after = Duration::from_micros(self.rng.below(2000));
         if let Some(node) = self.nodes.get_mut(&id) {
-            node.orders.push(order);
+            node.mover_inputs.push(input);
             node.mover_due = node.mover_due.min(self.now + after);
         }
     }
@@ -594,8 +591,8 @@ impl World {
         }
         node.counter.fence_is_up = !node.has_lease(self.now);
         node.counter.is_full = self.full.contains(&id);
-        for order in core::mem::take(&mut node.orders) {
-            node.mover.handle(clock, order, &node.plane);
+        for input in core::mem::take(&mut node.mover_inputs) {
+            node.mover.handle(clock, input, &node.plane);
         }
         node.mover.go_on(clock, &node.plane);
         if node.mover.is_busy() || node.has_parked() {
@@ -622,7 +619,7 @@ impl World {
         let told = core::mem::take(&mut node.told);
         let acknowledged = core::mem::take(&mut node.acknowledged);
         let answers = core::mem::take(&mut node.merging.answers);
-        if !node.orders.is_empty() {
+        if !node.mover_inputs.is_empty() {
             node.mover_due = node.mover_due.min(self.now + Duration::from_micros(300));
         }
         if let Some(broken) = node.broken.take() {

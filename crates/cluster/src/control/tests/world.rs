@@ -14,6 +14,7 @@ use placement::{Hashmask, Mask, Slot};
 
 use super::super::*;
 use crate::consensus::Saved;
+use crate::data::Order;
 use crate::map::{
     Boot, ClusterSettings, Endpoints, Epoch, Generation, Map, NodeId, Peer, Setting, Zone,
 };
@@ -558,14 +559,16 @@ impl World {
                 assert_eq!(*known, map, "the log is the same everywhere, at {index}");
             }
             Action::Lease { until } => node.lease_until = until,
-            Action::StartFill { attempt, bucket, taker } => {
+            Action::Order(Order::Fill { attempt, bucket, taker }) => {
                 node.fills.push((attempt, bucket, taker));
                 if !node.holds_fills {
                     self.finish_fill(id, attempt, bucket);
                 }
             }
-            Action::CancelFill { attempt } => node.fills.retain(|(known, ..)| *known != attempt),
-            Action::Pause { bucket, epoch } => {
+            Action::Order(Order::Cancel { attempt }) => {
+                node.fills.retain(|(known, ..)| *known != attempt);
+            }
+            Action::Order(Order::Pause { bucket, epoch }) => {
                 node.paused.insert(bucket, epoch);
                 node.drains.push((bucket, epoch));
                 if !node.holds_drains {
@@ -573,7 +576,7 @@ impl World {
                     self.push(ms(1), Event::Data { to: from, input });
                 }
             }
-            Action::TakeOver { .. } | Action::Beat { .. } => {}
+            Action::Order(Order::TakeOver { .. }) | Action::Beat { .. } => {}
             Action::Yield { .. } => node.hands_over = true,
             Action::Bring { buckets } => node.brings = Some(buckets),
             Action::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),

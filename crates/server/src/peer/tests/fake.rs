@@ -14,8 +14,8 @@ use cluster::control::{
     Gone, Input, JoinRequest, MapChanged, Message, PROTOCOL_VERSION, Start, Welcome,
 };
 use cluster::map::{
-    Boot, Change, ClusterId, ClusterSettings, Endpoints, Epoch, Generation, LogIndex, Map, Member,
-    NodeId, Peer, Zone,
+    Boot, Change, ClusterId, ClusterSettings, Endpoints, Generation, LogIndex, Map, Member, NodeId,
+    Peer, Zone,
 };
 use cluster::merge::{MergeRequest, Reply, Taker};
 use commands::settings::Secret;
@@ -87,16 +87,17 @@ impl DataPlane for FakeData {
         self.state.lock().lease = until;
     }
     fn timers_link(&self, _: Peer, _: TcpStream) {}
-    fn start_fill(&self, attempt: Attempt, bucket: Hashmask, _: NodeId) {
-        let map = self.state.lock().map.clone().expect("fills begin by a map");
-        let epoch = map.bucket(bucket).expect("it is there").epoch;
-        self.tell(Input::FillDone { attempt, epoch });
+    fn order(&self, order: Order) {
+        match order {
+            Order::Fill { attempt, bucket, .. } => {
+                let map = self.state.lock().map.clone().expect("fills begin by a map");
+                let epoch = map.bucket(bucket).expect("it is there").epoch;
+                self.tell(Input::FillDone { attempt, epoch });
+            }
+            Order::Pause { bucket, epoch } => self.tell(Input::Drained { bucket, epoch }),
+            Order::Cancel { .. } | Order::TakeOver { .. } => {}
+        }
     }
-    fn cancel_fill(&self, _: Attempt) {}
-    fn pause(&self, bucket: Hashmask, epoch: Epoch) {
-        self.tell(Input::Drained { bucket, epoch });
-    }
-    fn take_over(&self, _: Hashmask) {}
     fn met(&self, _: Endpoints) {}
     fn bring(&self, _: Vec<Hashmask>) {
         unreachable!("nobody comes back late here")
