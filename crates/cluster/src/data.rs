@@ -88,7 +88,7 @@ pub trait Plane: ServingPlane {
     /// Lets `work` append frames to the link.
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R;
     /// Returns the number of unacknowledged bytes.
-    fn kept_bytes(&self, link: LinkId) -> usize;
+    fn unacknowledged_bytes(&self, link: LinkId) -> usize;
     /// Returns whether the other end owes an acknowledgement and has sent none for `timeout`
     /// (`Backlog::is_stuck`).
     fn is_stuck(&self, link: LinkId, timeout: Duration) -> bool;

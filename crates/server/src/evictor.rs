@@ -7,8 +7,8 @@ use commands::{CommandEnv, Keys, Locks, Outcome, roll};
 use placement::Slot;
 use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_MAX};
 
+use crate::command_env::lfu_tuning;
 use crate::shared::Shared;
-use crate::surroundings::lfu_tuning;
 
 /// Maximum number of keys evicted for one command, so that no client waits for a whole clean-up.
 const ROUND_MAX: usize = 64;

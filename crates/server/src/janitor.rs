@@ -12,12 +12,12 @@ use commands::{CommandEnv, Keys, Locks, Outcome};
 use placement::Slot;
 use store::Garbage;
 
+use crate::command_env::command_env;
 use crate::data::{Later, report_condition};
 use crate::evictor::{Evictor, Room};
 use crate::news;
 use crate::pubsub::Outbox;
 use crate::shared::{Shared, count};
-use crate::surroundings::surroundings;
 use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
 
 /// Interval between sweeps for expired keys. A key is removed, and its event sent, late by at most this
@@ -55,7 +55,7 @@ pub(crate) struct Janitor {
 
 impl Janitor {
     pub(crate) fn new(shared: Arc<Shared>, garbage: Receiver<Garbage>) -> Janitor {
-        let env = surroundings(&shared);
+        let env = command_env(&shared);
         let outbox = Outbox::new(shared.mailboxes.len());
         Janitor {
             shared,
@@ -80,7 +80,7 @@ impl Janitor {
         while !self.shared.is_stopping() {
             tick += TICK;
             self.free_until(tick);
-            self.env = surroundings(&self.shared);
+            self.env = command_env(&self.shared);
             if self.shared.expires_actively.load(Relaxed) {
                 let begun = Instant::now();
                 self.expire();

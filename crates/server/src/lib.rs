@@ -30,7 +30,7 @@ mod janitor; //     The thread that expires keys, frees garbage and watches memo
 mod evictor; //    Evicts keys when memory is short.
 mod memory; //     Memory usage.
 mod merge; //      Merges two sides of a split cluster.
-mod surroundings; // Values that hold for all commands of one worker round.
+mod command_env; // Values that hold for all commands of one worker round.
 mod metrics; //    The node's metrics, for HTTP.
 mod console; //    The node, as its console sees it.
 mod clock; //      The time of day, read in one place.

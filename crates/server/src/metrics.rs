@@ -117,7 +117,7 @@ fn links(shared: &Shared) -> Vec<LinkMetrics> {
     let living = shared.data.links.living();
     let told = living.iter().map(|link| LinkMetrics {
         to: name(&map, link.peer.id),
-        bytes: link.kept_bytes() as u64,
+        bytes: link.unacknowledged_bytes() as u64,
         frames: link.last().0.saturating_sub(link.acked().0),
     });
     told.collect()

@@ -252,7 +252,7 @@ impl Node {
             self.spawn(&format!("io-{number}"), move || Worker::new(number, &shared, poll).run())?;
         }
         let janitor = Janitor::new(Arc::clone(&self.shared), garbage_in);
-        self.spawn("keeper", move || janitor.run())?;
+        self.spawn("janitor", move || janitor.run())?;
         let shared = Arc::clone(&self.shared);
         self.spawn("mover", move || run_mover(shared, mover_inputs))?;
         self.start_any_port()

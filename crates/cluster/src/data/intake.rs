@@ -137,32 +137,32 @@ impl Intake {
         &mut self,
         number: FrameNumber,
         frame: &Frame<'_>,
-        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
+        apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) -> FrameOutcome {
         let taken = match *frame {
             Frame::Effects { reign, written_in, unit } => {
                 let Some(slot) = slot_of_unit(unit) else { return FrameOutcome::Garbled };
-                let received = surface.on_slot(slot, |to, applied| {
+                let received = apply_context.on_slot(slot, |to, applied| {
                     receive_effects(to, (reign, written_in), unit, applied)
                 });
                 return self.judge(&received, (number, slot));
             }
             Frame::Images { reign, slot, from, to: version, images } => {
-                let received = surface.on_slot(slot, |to, applied| {
+                let received = apply_context.on_slot(slot, |to, applied| {
                     receive_images(to, reign, (from, version), images, applied)
                 });
                 return self.judge(&received, (number, slot));
             }
             Frame::FillStart { fill, bucket, reign } => {
-                return self.start(fill, (bucket, reign), surface);
+                return self.start(fill, (bucket, reign), apply_context);
             }
             Frame::FillCancel { fill } => {
-                self.cancel(fill, surface);
+                self.cancel(fill, apply_context);
                 Ok(())
             }
             Frame::News { bytes } => return FrameOutcome::News(bytes.to_vec()),
             Frame::Compare { reign, slot, position } => {
-                let received = surface.on_slot(slot, |to, _| to.compare(reign, position));
+                let received = apply_context.on_slot(slot, |to, _| to.compare(reign, position));
                 return self.judge(&received, (number, slot));
             }
             Frame::Replace { reign, slot, position } => {
@@ -170,14 +170,14 @@ impl Intake {
                 Ok(())
             }
             Frame::ReplaceItems { slot, items } => {
-                let seed = surface.plane.seed();
+                let seed = apply_context.plane.seed();
                 let coming = self.replacement.as_mut().filter(|coming| coming.slot == slot);
                 coming.map_or(Ok(()), |coming| coming.take_items(items, seed))
             }
             Frame::ReplaceEnd { slot } => {
                 if let Some(whole) = self.replacement.take_if(|coming| coming.slot == slot) {
                     self.refused.slots.remove(&slot);
-                    surface.on_slot(slot, |to, applied| {
+                    apply_context.on_slot(slot, |to, applied| {
                         whole.swap_in(to).into_iter().for_each(applied);
                     });
                 }
@@ -187,7 +187,7 @@ impl Intake {
                 let added = self.parts.add(bytes);
                 return if added.is_ok() { FrameOutcome::Done } else { FrameOutcome::Garbled };
             }
-            Frame::LastPart { bytes } => return self.take_long(number, bytes, surface),
+            Frame::LastPart { bytes } => return self.take_long(number, bytes, apply_context),
             Frame::FillSlot { fill, .. }
             | Frame::FillParting { fill, .. }
             | Frame::FillNewer { fill, .. }
@@ -196,7 +196,7 @@ impl Intake {
             | Frame::FillPart { fill, .. }
             | Frame::FillWhole { fill, .. }
             | Frame::FillSlotEnd { fill, .. }
-            | Frame::FillEnd { fill, .. } => self.go_on(fill, frame, surface),
+            | Frame::FillEnd { fill, .. } => self.go_on(fill, frame, apply_context),
         };
         if taken.is_ok() { FrameOutcome::Done } else { FrameOutcome::Garbled }
     }
@@ -206,11 +206,11 @@ impl Intake {
         &mut self,
         number: FrameNumber,
         last: &[u8],
-        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
+        apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) -> FrameOutcome {
         let Ok(whole) = self.parts.finish(last) else { return FrameOutcome::Garbled };
         let taken = match Frame::read(&whole) {
-            Ok(frame) if !frame.is_part() => self.take(number, &frame, surface),
+            Ok(frame) if !frame.is_part() => self.take(number, &frame, apply_context),
             Ok(_) | Err(_) => FrameOutcome::Garbled,
         };
         if taken == FrameOutcome::NotYet {
@@ -229,9 +229,9 @@ impl Intake {
         &mut self,
         fill: FillId,
         (hashmask, reign): (Hashmask, LogIndex),
-        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
+        apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) -> FrameOutcome {
-        let map = surface.plane.map();
+        let map = apply_context.plane.map();
         let Some(bucket) = map.bucket(hashmask) else {
             self.refuse_fill(fill);
             return FrameOutcome::Done;
@@ -240,31 +240,31 @@ impl Intake {
             return FrameOutcome::NotYet;
         }
         // A `FillEnd` may have arrived after the map that decides on it.
-        self.follow_fills(&map, surface);
+        self.follow_fills(&map, apply_context);
         if self.is_undecided(hashmask) {
             return FrameOutcome::NotYet;
         }
         self.refused.forget(&hashmask.slots());
         match self.taker.take() {
             Some(old) if old.has_ended() => self.undecided.push(old),
-            Some(old) => free(&old, surface),
+            Some(old) => free(&old, apply_context),
             None => {}
         }
         // A process that is not a member yet in its own map takes nothing until it has caught up.
-        let Some(me) = me_in(&map, surface.plane) else { return FrameOutcome::NotYet };
+        let Some(me) = me_in(&map, apply_context.plane) else { return FrameOutcome::NotYet };
         if bucket.reign > reign || bucket.is_held_by(me) {
             self.refuse_fill(fill);
             return FrameOutcome::Done;
         }
-        let is_held = |slot| surface.plane.with_slot(slot, |state| state.replica.holds());
+        let is_held = |slot| apply_context.plane.with_slot(slot, |state| state.replica.holds());
         if slots_of(hashmask).any(is_held) {
             self.refuse_fill(fill); // Duties are briefly ahead of the published map.
             return FrameOutcome::Done;
         }
-        let kept_in = surface.plane.kept_in();
+        let kept_in = apply_context.plane.kept_in();
         let is_of_use = kept_in.is_some_and(|kept_in| kept_in.is_one_with(map.generation()));
         for slot in slots_of(hashmask) {
-            let kept = surface.on_slot(slot, |to, applied| {
+            let kept = apply_context.on_slot(slot, |to, applied| {
                 if is_of_use && to.replica.role() == Role::Stale {
                     return Some(to.replica.position(to.table));
                 }
@@ -284,7 +284,7 @@ impl Intake {
         &mut self,
         fill: FillId,
         frame: &Frame<'_>,
-        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
+        apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) -> Result<(), DecodeError> {
         // Remaining frames of a refused or cancelled fill are ignored.
         let Some(taker) = self.taker.as_mut().filter(|taker| taker.fill == fill) else {
@@ -294,33 +294,34 @@ impl Intake {
             return Err(DecodeError::BadNumber); // A slot of another bucket may be served here.
         }
         match *frame {
-            Frame::FillSlot { slot, position, .. } => surface.on_slot(slot, |to, applied| {
+            Frame::FillSlot { slot, position, .. } => apply_context.on_slot(slot, |to, applied| {
                 applied(taker.begin_slot(to, position));
                 Ok(())
             }),
-            Frame::FillParting { slot, piece, .. } => surface.on_slot(slot, |to, applied| {
+            Frame::FillParting { slot, piece, .. } => apply_context.on_slot(slot, |to, applied| {
                 applied(to.table.take_divergence(piece)?);
                 Ok(())
             }),
             Frame::FillNewer { slot, from, position, .. } => {
-                let fits = surface.on_slot(slot, |to, _| taker.begin_newer(to, (from, position)));
+                let fits =
+                    apply_context.on_slot(slot, |to, _| taker.begin_newer(to, (from, position)));
                 if !fits {
-                    self.cancel(fill, surface);
+                    self.cancel(fill, apply_context);
                     self.refuse_fill(fill);
                 }
                 Ok(())
             }
             Frame::FillGone { slot, keys, .. } => {
-                surface.on_slot(slot, |to, applied| taker.take_gone(to, keys, applied))
+                apply_context.on_slot(slot, |to, applied| taker.take_gone(to, keys, applied))
             }
             Frame::FillItems { slot, items, .. } => {
-                surface.on_slot(slot, |to, applied| taker.take_items(to, items, applied))
+                apply_context.on_slot(slot, |to, applied| taker.take_items(to, items, applied))
             }
             Frame::FillPart { bytes, .. } => {
                 taker.take_piece(bytes);
                 Ok(())
             }
-            Frame::FillWhole { slot, item, .. } => surface.on_slot(slot, |to, applied| {
+            Frame::FillWhole { slot, item, .. } => apply_context.on_slot(slot, |to, applied| {
                 let done = taker.take_whole(to, item)?;
                 done.into_iter().for_each(applied);
                 Ok(())
@@ -354,11 +355,11 @@ impl Intake {
     fn cancel(
         &mut self,
         fill: FillId,
-        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
+        apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) {
         let is_open = |taker: &mut Taker| taker.fill == fill && !taker.has_ended();
         if let Some(taker) = self.taker.take_if(is_open) {
-            free(&taker, surface);
+            free(&taker, apply_context);
         }
     }
 
@@ -370,35 +371,35 @@ impl Intake {
         &mut self,
         from: NodeId,
         map: &Map,
-        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
+        apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) {
-        let me = surface.plane.me();
+        let me = apply_context.plane.me();
         self.refused.slots.retain(|slot, _| {
             let bucket = map.bucket_of(*slot);
             bucket.primary() != Some(from) || bucket.is_held_by(me)
         });
-        self.follow_fills(map, surface);
+        self.follow_fills(map, apply_context);
     }
 
     fn follow_fills(
         &mut self,
         map: &Map,
-        surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
+        apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) {
-        let me = surface.plane.me();
+        let me = apply_context.plane.me();
         self.undecided.retain(|taker| {
-            let kept = taker.kept(map, me);
-            if kept == FillOutcome::Dropped {
-                free(taker, surface);
+            let outcome = taker.outcome(map, me);
+            if outcome == FillOutcome::Dropped {
+                free(taker, apply_context);
             }
-            kept == FillOutcome::Undecided
+            outcome == FillOutcome::Undecided
         });
         let Some(taker) = &self.taker else { return };
-        match taker.kept(map, me) {
+        match taker.outcome(map, me) {
             FillOutcome::Undecided => {}
             FillOutcome::AsBackup => self.taker = None,
             FillOutcome::Dropped => {
-                free(taker, surface);
+                free(taker, apply_context);
                 let open = self.taker.take().filter(|taker| !taker.has_ended());
                 if let Some(taker) = open {
                     self.refuse_fill(taker.fill);
@@ -416,16 +417,16 @@ impl Intake {
     }
 
     /// Drops an unfinished fill: the process at the other end is gone.
-    pub fn end(&mut self, surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>) {
+    pub fn end(&mut self, apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>) {
         if let Some(taker) = self.taker.take_if(|taker| !taker.has_ended()) {
-            free(&taker, surface);
+            free(&taker, apply_context);
         }
     }
 }
 
-fn free(taker: &Taker, surface: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>) {
+fn free(taker: &Taker, apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>) {
     for slot in slots_of(taker.bucket) {
-        surface.on_slot(slot, |to, applied| {
+        apply_context.on_slot(slot, |to, applied| {
             if to.replica.abandon_filling() {
                 applied(to.table.begin_copy(Version::ZERO, to.seed));
             }

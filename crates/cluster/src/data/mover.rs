@@ -182,7 +182,7 @@ impl Mover {
                     it.source.note_kept(slot, position);
                 }
             }
-            MoverInput::Acked => self.look_whether_answered(plane),
+            MoverInput::Acked => self.note_answer(plane),
             MoverInput::MapChanged => {
                 self.follow_map(plane);
                 self.settlements.follow(&plane.map(), plane);
@@ -211,13 +211,13 @@ impl Mover {
     /// Does the work that is possible now.
     pub fn go_on(&mut self, now: Duration, plane: &impl Plane) {
         self.fill_on(now, plane);
-        self.look_whether_drained(plane);
+        self.report_drained(plane);
         self.settlements.go_on(&plane.map(), plane);
         plane.flush();
         if self.look_due <= now {
             self.look_due = now + LOOK_INTERVAL;
-            self.look_for_the_slow(plane);
-            self.look_for_the_forgotten(now, plane);
+            self.report_slow_backups(plane);
+            self.report_forgotten_fill(now, plane);
             self.forget_pending_promotions(now, plane);
             self.tombstones.look(now, plane);
             self.pending.look(now, plane);
@@ -240,7 +240,7 @@ impl Mover {
         if self.filling.is_some() {
             // The `FillEnd` of the previous fill is sent, but its outcome is unknown and nobody tracks it any
             // more: force a decision.
-            self.doubt_fill(plane);
+            self.report_doubtful_fill(plane);
             return plane.report(Report::FillFailed { attempt });
         }
         let source = plane.with_moves(|outgoing| {
@@ -276,7 +276,7 @@ impl Mover {
 
     /// Checks whether the taker has acknowledged the first frame. The taker reports its kept copies before
     /// that, and its answers arrive in order.
-    fn look_whether_answered(&mut self, plane: &impl Plane) {
+    fn note_answer(&mut self, plane: &impl Plane) {
         if let Some(filling) = &mut self.filling {
             let acked = plane.acked(filling.source.link);
             filling.asked.take_if(|asked| *asked <= acked);
@@ -290,14 +290,14 @@ impl Mover {
                 return self.abandon_fill(plane);
             }
             if filling.end.is_some() {
-                return self.look_whether_filled(now, plane);
+                return self.report_filled(now, plane);
             }
             if filling.asked.is_some() {
                 return;
             }
             let link = filling.source.link;
             let window = self.window.bytes(now, plane.last(link), plane.acked(link));
-            if plane.kept_bytes(link) > window || !self.may_send(now, plane) {
+            if plane.unacknowledged_bytes(link) > window || !self.may_send(now, plane) {
                 return;
             }
             if self.send_some(now, plane).is_break() {
@@ -385,7 +385,7 @@ impl Mover {
         ControlFlow::Continue(())
     }
 
-    fn look_whether_filled(&mut self, now: Duration, plane: &impl Plane) {
+    fn report_filled(&mut self, now: Duration, plane: &impl Plane) {
         let Some(filling) = self.filling.as_mut().filter(|it| it.reported.is_none()) else {
             return;
         };
@@ -396,17 +396,17 @@ impl Mover {
         }
     }
 
-    /// Fails the fill. If replies already wait for the taker, only a change of the map can end that (`doubt_fill`).
+    /// Fails the fill. If replies already wait for the taker, only a change of the map can end that (`report_doubtful_fill`).
     fn fail_fill(&mut self, plane: &impl Plane) {
         let Some(attempt) = self.filling.as_ref().map(|filling| filling.attempt) else { return };
-        self.doubt_fill(plane);
+        self.report_doubtful_fill(plane);
         self.stop_fill(plane);
         plane.report(Report::FillFailed { attempt });
     }
 
     /// Reports the taker as out of sync, if `FillEnd` is sent: replies wait for it although it will not become
     /// a backup. The bucket's next epoch ends that.
-    fn doubt_fill(&self, plane: &impl Plane) {
+    fn report_doubtful_fill(&self, plane: &impl Plane) {
         if let Some(Filling { taker, source, end: Some((_, epoch)), .. }) = &self.filling {
             let (bucket, node, epoch) = (source.bucket, *taker, *epoch);
             plane.report(Report::OutOfSync { bucket, node, epoch });
@@ -471,7 +471,7 @@ impl Mover {
         });
     }
 
-    fn look_whether_drained(&mut self, plane: &impl Plane) {
+    fn report_drained(&mut self, plane: &impl Plane) {
         let Some(Pausing { bucket, epoch }) = self.pausing else { return };
         plane.flush();
         let is_drained = plane.with_moves(|_| {
@@ -507,15 +507,15 @@ impl Mover {
     // ---- Peers that fall behind.
 
     /// Forces a decision on a finished fill that nobody has decided on for two leases: it must have been forgotten.
-    fn look_for_the_forgotten(&mut self, now: Duration, plane: &impl Plane) {
+    fn report_forgotten_fill(&mut self, now: Duration, plane: &impl Plane) {
         let long = 2 * plane.map().settings().lease;
         let reported = self.filling.as_ref().and_then(|filling| filling.reported);
         if reported.is_some_and(|since| now > since + long) {
-            self.doubt_fill(plane);
+            self.report_doubtful_fill(plane);
         }
     }
 
-    fn look_for_the_slow(&mut self, plane: &impl Plane) {
+    fn report_slow_backups(&mut self, plane: &impl Plane) {
         let map = plane.map();
         let Some(me) = me_in(&map, plane) else { return };
         let long = map.settings().lease;

@@ -34,7 +34,8 @@ impl Pending {
             self.beat_due = now + after / BEATS;
             for to in mine {
                 let link = plane.link_to(to);
-                let remaining_bytes = link.map_or(0, |link| plane.kept_bytes(link) as u64);
+                let remaining_bytes =
+                    link.map_or(0, |link| plane.unacknowledged_bytes(link) as u64);
                 plane.report(Report::Beat { to, remaining_bytes });
             }
         }

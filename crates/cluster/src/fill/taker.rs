@@ -107,9 +107,9 @@ impl Taker {
 
     /// Decides about the copy under this map. Until its end was acknowledged, any change of the bucket's
     /// primary or shape frees it; afterwards it is kept until the bucket's next change.
-    pub fn kept(&self, map: &Map, me: NodeId) -> FillOutcome {
+    pub fn outcome(&self, map: &Map, me: NodeId) -> FillOutcome {
         let Some(bucket) = map.bucket(self.bucket) else {
-            return self.kept_after_split(map, me);
+            return self.outcome_after_split(map, me);
         };
         match self.ended_at {
             _ if bucket.is_held_by(me) => FillOutcome::AsBackup,
@@ -119,7 +119,7 @@ impl Taker {
         }
     }
 
-    fn kept_after_split(&self, map: &Map, me: NodeId) -> FillOutcome {
+    fn outcome_after_split(&self, map: &Map, me: NodeId) -> FillOutcome {
         let first = Slot::new(self.bucket.slots().start).expect("a bucket has slots");
         if map.bucket_of(first).is_held_by(me) {
             FillOutcome::AsBackup

@@ -54,9 +54,9 @@ impl Backlog {
         if self.outbox.last() == self.outbox.acked() {
             self.waiting_since = now();
         }
-        let before = self.outbox.kept_bytes();
+        let before = self.outbox.unacknowledged_bytes();
         let result = work(&mut self.outbox);
-        let after = self.outbox.kept_bytes();
+        let after = self.outbox.unacknowledged_bytes();
         if after - before > self.largest.map_or(0, |(_, bytes)| bytes) {
             self.largest = Some((self.outbox.last(), after - before));
         }
@@ -74,7 +74,7 @@ impl Backlog {
             self.waiting_since = now;
         }
         self.largest = self.largest.filter(|(last, _)| *last > through);
-        self.is_congested &= self.outbox.kept_bytes() > RELIEVED_BYTES;
+        self.is_congested &= self.outbox.unacknowledged_bytes() > RELIEVED_BYTES;
         Ok(())
     }
 
@@ -180,7 +180,7 @@ mod tests {
             !backlog.is_congested()
         });
         assert!(congested_until.is_some_and(|number| number < last));
-        let kept = backlog.outbox().kept_bytes();
+        let kept = backlog.outbox().unacknowledged_bytes();
         assert!(kept <= RELIEVED_BYTES && kept > RELIEVED_BYTES * 9 / 10, "{kept}");
         push(&mut backlog, Duration::ZERO, 1);
         assert!(!backlog.is_congested());

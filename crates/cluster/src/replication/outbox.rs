@@ -18,7 +18,7 @@ pub struct Outbox {
     /// Progress on the connection: number of chunks written completely, and bytes written of the next one.
     sent_chunks: usize,
     sent_bytes: usize,
-    kept_bytes: usize,
+    unacknowledged_bytes: usize,
 }
 
 struct Chunk {
@@ -44,7 +44,7 @@ impl Default for Outbox {
             acked: FrameNumber(0),
             sent_chunks: 0,
             sent_bytes: 0,
-            kept_bytes: 0,
+            unacknowledged_bytes: 0,
         }
     }
 }
@@ -74,7 +74,7 @@ impl Outbox {
         let before = chunk.bytes.len();
         frame.write(&mut chunk.bytes);
         chunk.frames += 1;
-        self.kept_bytes += chunk.bytes.len() - before;
+        self.unacknowledged_bytes += chunk.bytes.len() - before;
         number
     }
 
@@ -83,7 +83,7 @@ impl Outbox {
         for chunk in draft.chunks.drain(..) {
             let first = self.next;
             self.next = FrameNumber(first.0 + chunk.frames);
-            self.kept_bytes += chunk.bytes.len();
+            self.unacknowledged_bytes += chunk.bytes.len();
             match self.chunks.back_mut().filter(|last| last.bytes.len() < CHUNK_BYTES) {
                 Some(last) => {
                     last.bytes.extend_from_slice(&chunk.bytes);
@@ -108,8 +108,8 @@ impl Outbox {
     }
 
     /// Returns the number of unacknowledged bytes.
-    pub fn kept_bytes(&self) -> usize {
-        self.kept_bytes
+    pub fn unacknowledged_bytes(&self) -> usize {
+        self.unacknowledged_bytes
     }
 
     /// Returns the memory that unacknowledged frames take up: the allocated size of their chunks.
@@ -147,7 +147,7 @@ impl Outbox {
             if last > self.acked.0 || self.sent_chunks == 0 && self.is_unsent_in_first() {
                 break;
             }
-            self.kept_bytes -= chunk.bytes.len();
+            self.unacknowledged_bytes -= chunk.bytes.len();
             self.chunks.pop_front();
             match self.sent_chunks.checked_sub(1) {
                 Some(less) => self.sent_chunks = less,
@@ -160,7 +160,7 @@ impl Outbox {
     /// Drops all frames: the other end is gone for good. The numbering goes on.
     pub fn forget(&mut self) {
         self.chunks.clear();
-        (self.sent_chunks, self.sent_bytes, self.kept_bytes) = (0, 0, 0);
+        (self.sent_chunks, self.sent_bytes, self.unacknowledged_bytes) = (0, 0, 0);
     }
 
     fn is_unsent_in_first(&self) -> bool {

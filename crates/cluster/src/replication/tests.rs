@@ -48,7 +48,7 @@ fn every_frame_arrives_once_wherever_the_connection_breaks() {
         let Some(BackFrame::Ack(through)) = inbox.ack() else { panic!("something to acknowledge") };
         outbox.acknowledge(through).unwrap();
         assert_eq!(outbox.acked(), outbox.last());
-        assert_eq!(outbox.kept_bytes(), 0, "what is acknowledged is not kept");
+        assert_eq!(outbox.unacknowledged_bytes(), 0, "what is acknowledged is not kept");
         // The acknowledgement may have been lost with the connection it was written to.
         assert!(inbox.ack().is_none());
         inbox.acknowledge_anew();
@@ -66,9 +66,9 @@ fn a_long_history_is_kept_until_it_is_acknowledged_and_not_longer() {
         carry(&mut outbox, &mut wire, usize::MAX);
         receive(&mut inbox, &mut wire);
     }
-    assert!(outbox.kept_bytes() > 1_000_000);
+    assert!(outbox.unacknowledged_bytes() > 1_000_000);
     outbox.acknowledge(FrameNumber(50)).unwrap();
-    assert!(outbox.kept_bytes() < 600_000);
+    assert!(outbox.unacknowledged_bytes() < 600_000);
     assert_eq!(outbox.resume(FrameNumber(10)), Err(Forgotten), "acknowledged, so forgotten");
     assert_eq!(outbox.resume(FrameNumber(102)), Err(Forgotten), "never sent");
     assert_eq!(outbox.resume(FrameNumber(101)), Ok(()), "all of it is there");
@@ -89,7 +89,7 @@ fn a_draft_that_is_appended_goes_as_if_it_had_been_written_there() {
             texts.push(text);
             if number % 3 == 2 {
                 outbox.append(&mut draft);
-                assert_eq!((draft.unsent(), draft.kept_bytes()), (None, 0));
+                assert_eq!((draft.unsent(), draft.unacknowledged_bytes()), (None, 0));
                 assert_eq!(outbox.last(), FrameNumber(number + 1));
                 carry(&mut outbox, &mut wire, usize::MAX);
                 heard.extend(receive(&mut inbox, &mut wire));
@@ -99,7 +99,7 @@ fn a_draft_that_is_appended_goes_as_if_it_had_been_written_there() {
         assert_eq!(outbox.resume(FrameNumber(17)), Ok(()));
         carry(&mut outbox, &mut wire, usize::MAX);
         outbox.acknowledge(outbox.last()).unwrap();
-        assert_eq!(outbox.kept_bytes(), 0);
+        assert_eq!(outbox.unacknowledged_bytes(), 0);
     }
 }
 
@@ -153,7 +153,7 @@ fn a_long_frame_travels_in_parts_and_survives_any_break() {
             cut += PART_BYTES + 1_000;
         }
         assert!(heard == texts, "first cut after {first_cut} bytes");
-        assert_eq!((outbox.kept_bytes(), parts.bytes()), (0, 0));
+        assert_eq!((outbox.unacknowledged_bytes(), parts.bytes()), (0, 0));
     }
 }
 

@@ -26,7 +26,13 @@ pub(crate) fn vitals(shared: &Shared) -> Vitals {
         bytes,
         ops_per_second: shared.watching.rates.per_second().commands,
         condition: if full { Condition::Sick } else { Condition::Well },
-        lag_bytes: shared.data.links.living().iter().map(|link| link.kept_bytes() as u64).sum(),
+        lag_bytes: shared
+            .data
+            .links
+            .living()
+            .iter()
+            .map(|link| link.unacknowledged_bytes() as u64)
+            .sum(),
         fill: shared.data.filling(),
     }
 }

@@ -7,10 +7,10 @@ use cluster::data::MoverInput;
 use cluster::map::{Map, Member, Peer};
 use commands::Outcome;
 
-use super::intake::surface;
+use super::intake::apply_context;
+use crate::command_env::command_env;
 use crate::pubsub::introduce;
 use crate::shared::Shared;
-use crate::surroundings::surroundings;
 
 /// Applies a map.
 pub(crate) fn follow(shared: &Shared, map: &Arc<Map>) {
@@ -31,18 +31,18 @@ pub(crate) fn follow(shared: &Shared, map: &Arc<Map>) {
 
 fn follow_intakes(shared: &Shared, map: &Map, outcome: &mut Outcome) {
     let data = &shared.data;
-    let env = surroundings(shared);
+    let env = command_env(shared);
     let intakes: Vec<_> = {
         let intakes = data.intakes.lock();
         intakes.iter().map(|(peer, intake)| (*peer, Arc::clone(intake))).collect()
     };
     for (peer, intake) in intakes {
-        let mut surface = surface(shared, &env, outcome);
+        let mut apply_context = apply_context(shared, &env, outcome);
         let mut intake = intake.lock();
-        intake.follow(peer.id, map, &mut surface);
+        intake.follow(peer.id, map, &mut apply_context);
         let member = map.member(peer.id).map(Member::peer).filter(|member| *member == peer);
         if intake.is_over(member) {
-            intake.end(&mut surface);
+            intake.end(&mut apply_context);
             data.intakes.lock().remove(&peer);
         }
     }

@@ -8,7 +8,7 @@ use store::{Access, Applied, Touch};
 use crate::shared::Shared;
 
 /// Returns the surface on which frames are applied.
-pub(crate) fn surface<'a>(
+pub(crate) fn apply_context<'a>(
     shared: &'a Shared,
     env: &CommandEnv,
     outcome: &'a mut Outcome,

@@ -185,8 +185,8 @@ impl Link {
     }
 
     /// Returns the number of unacknowledged bytes.
-    pub(crate) fn kept_bytes(&self) -> usize {
-        self.sending.lock().backlog.outbox().kept_bytes()
+    pub(crate) fn unacknowledged_bytes(&self) -> usize {
+        self.sending.lock().backlog.outbox().unacknowledged_bytes()
     }
 
     /// Returns the memory that unacknowledged frames take up.

@@ -39,7 +39,7 @@ pub(crate) use condition::vitals;
 pub(crate) use connections::{Notice, incoming, outgoing};
 pub(crate) use control::report_to;
 pub(crate) use follow::follow;
-pub(crate) use intake::surface;
+pub(crate) use intake::apply_context;
 pub(crate) use later::{Later, judge_all};
 pub(crate) use lease::Lease;
 pub(crate) use link::Link;

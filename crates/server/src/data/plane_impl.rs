@@ -53,8 +53,8 @@ impl Plane for Shared {
         }
     }
 
-    fn kept_bytes(&self, link: LinkId) -> usize {
-        self.data.links.get(link).map_or(0, |link| link.kept_bytes())
+    fn unacknowledged_bytes(&self, link: LinkId) -> usize {
+        self.data.links.get(link).map_or(0, |link| link.unacknowledged_bytes())
     }
 
     fn is_stuck(&self, link: LinkId, timeout: Duration) -> bool {

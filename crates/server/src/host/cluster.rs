@@ -57,7 +57,7 @@ impl Cluster for NodeHost<'_> {
         let fact = |link: &std::sync::Arc<crate::data::Link>| LinkFacts {
             direction: LinkDirection::To,
             node: link.peer.id,
-            unsent_bytes: link.kept_bytes() as u64,
+            unsent_bytes: link.unacknowledged_bytes() as u64,
         };
         let to = links.iter().map(fact);
         let from = self.shared.data.sources().into_iter().map(|peer| LinkFacts {

@@ -13,7 +13,7 @@ use mio::net::TcpStream;
 use mio::{Interest, Token};
 
 use super::Worker;
-use crate::data::surface;
+use crate::data::apply_context;
 
 /// Tokens from here on are links, by their id; below them, from `INTAKES` on, are incoming streams.
 pub(super) const LINKS: usize = 1 << 62;
@@ -207,9 +207,9 @@ impl Worker<'_> {
             if matches!(frame, Frame::FillEnd { .. }) {
                 shared.kept.forget(); // From here on this node holds a copy that counts.
             }
-            let mut surface = surface(shared, &self.env, &mut self.outcome);
-            let taken = intake.take(number, &frame, &mut surface);
-            drop(surface);
+            let mut apply_context = apply_context(shared, &self.env, &mut self.outcome);
+            let taken = intake.take(number, &frame, &mut apply_context);
+            drop(apply_context);
             match taken {
                 FrameOutcome::Done => {}
                 FrameOutcome::News(bytes) => self.hear_from_afar(incoming.peer, &bytes),

@@ -48,13 +48,13 @@ use self::waiting::WaitList;
 use crate::accept::{Accepted, configure};
 use crate::clients::ConnectionRef;
 use crate::clock;
+use crate::command_env::command_env;
 use crate::data::Later;
 use crate::evictor::Evictor;
 use crate::mailbox::{Mail, Mailbox};
 use crate::prompt::be_prompt;
 use crate::pubsub::Branch;
 use crate::shared::{Shared, count};
-use crate::surroundings::surroundings;
 
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
@@ -144,7 +144,7 @@ pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
 
 impl<'s> Worker<'s> {
     pub(crate) fn new(number: usize, shared: &'s Shared, poll: Poll) -> Worker<'s> {
-        let env = surroundings(shared);
+        let env = command_env(shared);
         let settings = shared.settings.load_full();
         let branch = Branch::new(shared.mailboxes.len());
         let chance = shared.seed.hash(&number.to_le_bytes());
@@ -238,7 +238,7 @@ impl<'s> Worker<'s> {
 
     /// Refreshes this worker's copies of the time, the map and the settings.
     fn look_around(&mut self) {
-        self.env = surroundings(self.shared);
+        self.env = command_env(self.shared);
         self.settings = self.shared.settings.load_full();
         let settings = self.env.cluster.map().settings();
         self.waits_for_backups = settings.ack == Ack::Backup;

@@ -80,7 +80,7 @@ impl Worker<'_> {
     }
 
     /// Publishes the events of writes that are acknowledged by now.
-    pub(super) fn tell_of_the_safe(&mut self) {
+    pub(super) fn publish_safe_events(&mut self) {
         let mut events = self.later.ripe(self.shared);
         if !events.is_empty() {
             let exchange = &self.shared.exchange;

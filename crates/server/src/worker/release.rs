@@ -20,7 +20,7 @@ impl Worker<'_> {
 
     /// Sends the replies that need not wait any longer.
     pub(super) fn release(&mut self) {
-        self.tell_of_the_safe();
+        self.publish_safe_events();
         self.resume_waits();
         if self.withholding.is_empty() && self.answered.is_empty() {
             return self.stop_announcing();

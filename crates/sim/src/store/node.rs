@@ -151,11 +151,11 @@ impl Node {
         let plane = &self.plane;
         let former = self.intakes.extract_if(.., |peer, intake| {
             let touch = Touch::Nothing;
-            let mut surface = ApplyContext { plane, touch, applied: |_| {} };
-            intake.follow(peer.id, map, &mut surface);
+            let mut apply_context = ApplyContext { plane, touch, applied: |_| {} };
+            intake.follow(peer.id, map, &mut apply_context);
             let is_over = intake.is_over(Some(*peer).filter(|peer| others.contains(peer)));
             if is_over {
-                intake.end(&mut surface);
+                intake.end(&mut apply_context);
             }
             is_over
         });
@@ -223,8 +223,8 @@ impl Node {
             };
             let Some((number, frame, length)) = peeked else { break };
             let (plane, touch) = (&self.plane, Touch::Nothing);
-            let mut surface = ApplyContext { plane, touch, applied: |_| {} };
-            match intake.take(number, &frame, &mut surface) {
+            let mut apply_context = ApplyContext { plane, touch, applied: |_| {} };
+            match intake.take(number, &frame, &mut apply_context) {
                 FrameOutcome::Done | FrameOutcome::News(_) => {}
                 FrameOutcome::NotYet => break,
                 FrameOutcome::Garbled => {

@@ -233,8 +233,8 @@ impl Plane for SimPlane {
         result
     }
 
-    fn kept_bytes(&self, link: LinkId) -> usize {
-        self.link(link, |link| link.backlog.outbox().kept_bytes())
+    fn unacknowledged_bytes(&self, link: LinkId) -> usize {
+        self.link(link, |link| link.backlog.outbox().unacknowledged_bytes())
     }
 
     fn is_stuck(&self, link: LinkId, timeout: Duration) -> bool {

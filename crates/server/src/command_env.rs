@@ -7,7 +7,7 @@ use store::{Access, LfuTuning};
 use crate::clock;
 use crate::shared::Shared;
 
-pub(crate) fn surroundings(shared: &Shared) -> CommandEnv {
+pub(crate) fn command_env(shared: &Shared) -> CommandEnv {
     let settings = shared.settings.load();
     let cluster = shared.cluster.load_full();
     CommandEnv {
