@@ -9,7 +9,7 @@ use cluster::serving::{
     Access, Denied, EffectLog, Finished, LockedSlots, Need, Obstacle, ServedSlot, ServedSlots,
     ServingPlane,
 };
-use placement::Slot;
+use placement::{Slot, SplitMix64};
 use resp::{Output, Reply};
 
 use crate::{
@@ -35,7 +35,7 @@ pub struct Workbench<'a> {
     pub outcome: &'a mut Outcome,
     /// Empty before and after each command.
     pub effects: &'a mut EffectLog,
-    pub chance: &'a mut u64,
+    pub rng: &'a mut SplitMix64,
 }
 
 pub enum Executed {
@@ -87,7 +87,7 @@ pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     lock: impl FnOnce(Locks) -> LockedSlots<'p, P>,
     host: impl FnOnce(&'static Spec) -> H,
 ) -> Executed {
-    let Workbench { env, outcome, effects, chance } = bench;
+    let Workbench { env, outcome, effects, rng } = bench;
     if !env.cluster.serves_all()
         && let Some(slot) = awaited(request, plane, env)
     {
@@ -106,7 +106,7 @@ pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     let locked = lock(locks);
     let mut host = host(spec);
     let run = |slots: &mut dyn Slots| {
-        let keys = Keys::new(slots, env, outcome, chance);
+        let keys = Keys::new(slots, env, outcome, rng);
         let (args, first_key) = (request.args, request.key);
         let mut context = Context { args, keys, reply, session, host: &mut *host, spec, first_key };
         run(&mut context)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cluster::serving::{ChangeContext, ServedSlot, ServedSlots, ServingPlane};
-use placement::Slot;
+use placement::{Slot, SplitMix64};
 use store::{
     Access, Applied, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable, Touch,
     UnixMillis,
@@ -132,7 +132,7 @@ pub struct Keys<'a> {
     /// True if reads must not update access marks (`CLIENT NO-TOUCH`).
     pub(crate) no_touch: bool,
     /// The state of a small random number generator, seeded by the server.
-    pub(crate) chance: &'a mut u64,
+    pub(crate) rng: &'a mut SplitMix64,
 }
 
 impl<'a> Keys<'a> {
@@ -140,9 +140,9 @@ impl<'a> Keys<'a> {
         slots: &'a mut dyn Slots,
         env: &'a CommandEnv,
         outcome: &'a mut Outcome,
-        chance: &'a mut u64,
+        rng: &'a mut SplitMix64,
     ) -> Keys<'a> {
-        Keys { slots, env, outcome, no_touch: false, chance }
+        Keys { slots, env, outcome, no_touch: false, rng }
     }
 
     /// Returns the same keys, for a command that runs inside another one (EXEC).
@@ -152,7 +152,7 @@ impl<'a> Keys<'a> {
             env: self.env,
             outcome: &mut *self.outcome,
             no_touch: self.no_touch,
-            chance: &mut *self.chance,
+            rng: &mut *self.rng,
         }
     }
 
@@ -297,7 +297,7 @@ impl<'a> Keys<'a> {
 
     /// Returns a random number.
     pub fn roll(&mut self) -> u64 {
-        roll(self.chance)
+        self.rng.draw()
     }
 
     /// Returns the table of a slot, for commands that walk over all of them.
@@ -397,13 +397,4 @@ fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
         | Effect::Remove { key, .. } => Some(key.slot()),
         Effect::Clear => None,
     }
-}
-
-/// Returns the next number of a small generator (splitmix64); good enough to choose keys to evict.
-pub fn roll(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut mixed = *state;
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ mixed >> 31
 }

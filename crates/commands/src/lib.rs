@@ -50,7 +50,7 @@ pub use host::{
     MemoryFigures, NodeFacts, Pause, PauseScope, Post, PubSub, SlowCommand, StallFacts,
     TimerKeeper, Traffic, Unblock, changed_settings,
 };
-pub use keys::{CommandEnv, Keys, Slots, roll};
+pub use keys::{CommandEnv, Keys, Slots};
 pub use outcome::{Event, Outcome};
 pub use pubsub::{Kind, Space, Subscriptions, dismiss};
 pub use request::Request;

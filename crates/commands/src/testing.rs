@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
 use cluster::serving::{ChangeContext, EffectLog};
-use placement::{Mask, Slot};
+use placement::{Mask, Slot, SplitMix64};
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
 use store::{
     Access, Applied, At, Digest, Effect, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
@@ -86,7 +86,7 @@ pub struct TestNode {
     pub log: Vec<u8>,
     sessions: BTreeMap<u64, Session>,
     table: Table,
-    chance: u64,
+    rng: SplitMix64,
 }
 
 impl Default for TestNode {
@@ -111,7 +111,7 @@ impl Default for TestNode {
             log: Vec::new(),
             sessions: BTreeMap::new(),
             table: Table::default(),
-            chance: 1,
+            rng: SplitMix64::new(1),
         }
     }
 }
@@ -228,7 +228,7 @@ impl TestNode {
         let muted = session.begin_muted(output);
         let mut reply = Reply::new(output, session.protocol);
         if let Admission::Run(spec, _) = admit(&request, &mut session, &self.env, &mut reply) {
-            let keys = Keys::new(&mut self.slots, &self.env, &mut self.outcome, &mut self.chance);
+            let keys = Keys::new(&mut self.slots, &self.env, &mut self.outcome, &mut self.rng);
             let mut context = Context {
                 args,
                 keys,

@@ -1,25 +1,22 @@
-//! Random numbers that are repeatable from a seed (splitmix64).
+//! Random numbers that are repeatable from a seed.
+use placement::SplitMix64;
 
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(SplitMix64);
 
 impl Rng {
     pub fn new(seed: u64) -> Rng {
-        Rng(seed)
+        Rng(SplitMix64::new(seed))
     }
 
     /// Returns the random numbers of one part of a run. They do not depend on the other parts.
     pub fn named(seed: u64, name: &str) -> Rng {
-        let mix = |rng: Rng, byte: u8| Rng(Rng(rng.0 ^ u64::from(byte)).draw());
-        name.bytes().fold(Rng(seed), mix)
+        let mix = |state: u64, byte: u8| SplitMix64::new(state ^ u64::from(byte)).draw();
+        Rng::new(name.bytes().fold(seed, mix))
     }
 
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.draw()
     }
 
     /// Returns a number below `bound`.

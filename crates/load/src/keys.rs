@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use placement::Slot;
+use placement::{Slot, SplitMix64};
 
 use crate::request::key_of;
 
@@ -148,27 +148,24 @@ impl Zipf {
     }
 }
 
-/// SplitMix64: a few instructions per draw, and good enough to choose keys.
+/// Random numbers to choose keys with.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(SplitMix64);
 
 impl Rng {
     pub fn new(seed: u64) -> Rng {
-        Rng(seed)
+        Rng(SplitMix64::new(seed))
     }
 
     #[inline]
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.draw()
     }
 
-    /// Returns a number uniform over `0..limit`, by a multiplication instead of a division.
+    /// Returns a number uniform over `0..limit`.
     #[inline]
     pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.draw()) * u128::from(limit)) >> 64) as u64
+        self.0.below(limit)
     }
 
     /// Returns a number uniform over 0..1, 1 excluded.

@@ -8,9 +8,11 @@ mod hashmask; //   Slots grouped into buckets, and how a bucket splits.
 mod rendezvous; // The servers that keep a timer.
 mod murmur3; //    The hash behind that ranking.
 mod server_map; // The plain Redis server that keeps a key, by weight.
+mod split_mix; //  Pseudo-random numbers from a seed.
 
 pub use hashmask::{Hash, Hashmask, HashmaskError, Mask};
 pub use murmur3::murmur3;
 pub use rendezvous::Ranking;
 pub use server_map::{SERVERS_MAX, ServerMap, ServerMapChange, ServerMapError};
 pub use slot::{Slot, hash_tag};
+pub use split_mix::SplitMix64;

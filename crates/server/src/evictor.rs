@@ -3,8 +3,8 @@
 
 use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
 use commands::settings::{EvictionPolicy, NotifyClasses, Settings};
-use commands::{CommandEnv, Keys, Locks, Outcome, roll};
-use placement::Slot;
+use commands::{CommandEnv, Keys, Locks, Outcome};
+use placement::{Slot, SplitMix64};
 use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_MAX};
 
 use crate::command_env::lfu_tuning;
@@ -30,7 +30,7 @@ pub(crate) struct Room<'a> {
     pub env: &'a CommandEnv,
     pub outcome: &'a mut Outcome,
     pub effects: &'a mut EffectLog,
-    pub chance: &'a mut u64,
+    pub rng: &'a mut SplitMix64,
 }
 
 impl Room<'_> {
@@ -88,14 +88,14 @@ impl Evictor {
         if !state.replica().is_serving() {
             return None;
         }
-        state.table().candidate(self.policy, room.env.now, tuning, roll(room.chance))
+        state.table().candidate(self.policy, room.env.now, tuning, room.rng.draw())
     }
 }
 
 /// Returns a slot with an eligible key: the first one at or after a random position.
 fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
     let keyspace = &room.shared.keyspace;
-    let number = roll(room.chance) % u64::from(Slot::COUNT);
+    let number = room.rng.draw() % u64::from(Slot::COUNT);
     let start = u16::try_from(number).ok().and_then(Slot::new)?;
     let next = |from: Slot| {
         if policy.is_volatile() {
@@ -113,7 +113,7 @@ fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
     let locked = LockedSlots::lock(room.shared, Locks::One(key.slot()));
     let opened = ServedSlots::open(room.shared, locked, Access::WRITE, room.effects);
     let Ok(mut slots) = opened else { return false };
-    let mut keys = Keys::new(&mut slots, room.env, room.outcome, room.chance);
+    let mut keys = Keys::new(&mut slots, room.env, room.outcome, room.rng);
     let may_go =
         keys.peek(&key).is_some_and(|found| !policy.is_volatile() || found.expires_at.is_some());
     if may_go {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
 use commands::{CommandEnv, Keys, Locks, Outcome};
-use placement::Slot;
+use placement::{Slot, SplitMix64};
 use store::Garbage;
 
 use crate::command_env::command_env;
@@ -41,7 +41,7 @@ pub(crate) struct Janitor {
     env: CommandEnv,
     outcome: Outcome,
     effects: EffectLog,
-    chance: u64,
+    rng: SplitMix64,
     outbox: Outbox,
     memory_due: Instant,
     condition_due: Instant,
@@ -63,7 +63,7 @@ impl Janitor {
             env,
             outcome: Outcome::default(),
             effects: EffectLog::default(),
-            chance: 0,
+            rng: SplitMix64::new(0),
             outbox,
             memory_due: Instant::now(),
             condition_due: Instant::now(),
@@ -135,7 +135,7 @@ impl Janitor {
             env: &self.env,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
-            chance: &mut self.chance,
+            rng: &mut self.rng,
         };
         while !room.is_enough(&settings)
             && self.evictor.evict(&settings, &mut room)
@@ -195,7 +195,7 @@ impl Janitor {
             return false; // Another node serves the slot by now, or will in a moment.
         };
         let due = slots.due(slot, self.env.now, EXPIRE_BATCH);
-        let mut keys = Keys::new(&mut slots, &self.env, &mut self.outcome, &mut self.chance);
+        let mut keys = Keys::new(&mut slots, &self.env, &mut self.outcome, &mut self.rng);
         for key in &due.keys {
             let key = self.env.seed.key(key);
             keys.expire(&key);

@@ -1,24 +1,23 @@
 //! Random numbers from a seed: the same seed gives the same run.
 
-/// SplitMix64: small, fast, and good enough to shuffle messages with.
+use placement::SplitMix64;
+
+/// Random numbers to shuffle messages and draw faults with.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(SplitMix64);
 
 impl Rng {
     pub fn new(seed: u64) -> Rng {
-        Rng(seed)
+        Rng(SplitMix64::new(seed))
     }
 
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.0.draw()
     }
 
     /// Returns a number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.draw()) * u128::from(limit)) >> 64) as u64
+        self.0.below(limit)
     }
 
     pub fn choose<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {

@@ -15,6 +15,7 @@ use crate::message::{
 use crate::record::{Life, Record, TimerState};
 use crate::spec::Spec;
 use crate::table::{Entry, tombstone_life};
+use placement::SplitMix64;
 
 /// Maximum number of proposals a primary parks until all members have entered the epoch. Further ones get
 /// `LookAgain`.
@@ -395,10 +396,7 @@ impl Timers {
 
 /// Returns a unique id that reveals nothing: SplitMix64 over a seed that is drawn for this boot.
 fn mixed(seed: u64, drawn: u64) -> u64 {
-    let state = seed.wrapping_add(drawn.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    let state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    state ^ (state >> 31)
+    SplitMix64::nth(seed, drawn)
 }
 
 #[cfg(test)]

@@ -17,14 +17,14 @@ use super::levels::{LoadLevels, Readiness, Vitals};
 use super::message::{Action, Attempt, Input, Message, Offered, Refused, Timer};
 use super::pace::Pace;
 use crate::map::{Change, Epoch, Load, Member, NodeId};
+use placement::SplitMix64;
 
 /// Timeout for load levels, and for an answer to an offer.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
 
 pub struct Balancer {
     me: NodeId,
-    /// State of the random number generator; the seed at first.
-    chance: u64,
+    rng: SplitMix64,
     vitals: Vitals,
     engagement: Option<Engagement>,
     asking: Option<Asking>,
@@ -78,7 +78,7 @@ impl Balancer {
     pub fn new(me: NodeId, seed: u64) -> Balancer {
         Balancer {
             me,
-            chance: seed,
+            rng: SplitMix64::new(seed),
             vitals: Vitals::default(),
             engagement: None,
             asking: None,
@@ -567,12 +567,9 @@ impl Balancer {
         out.push(Action::SetTimer { timer, after });
     }
 
-    /// Draws the next random number from the seed (SplitMix64).
+    /// Draws the next random number.
     fn draw(&mut self) -> u64 {
-        self.chance = self.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.chance ^ (self.chance >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.rng.draw()
     }
 }
 

@@ -35,9 +35,9 @@ impl Pace {
     }
 
     /// Returns the wait, for a random number drawn by the caller.
-    pub fn wait(self, chance: u64) -> Duration {
+    pub fn wait(self, random: u64) -> Duration {
         let longest = self.longest().as_nanos() as u64;
-        Duration::from_nanos(longest / 2 + chance % (longest / 2))
+        Duration::from_nanos(longest / 2 + random % (longest / 2))
     }
 }
 
@@ -55,8 +55,8 @@ mod tests {
 
     #[test]
     fn chance_spreads_events_over_half_of_the_wait() {
-        for chance in [0, 1, u64::MAX, 123_456_789_012] {
-            let wait = Pace::Soon.wait(chance);
+        for random in [0, 1, u64::MAX, 123_456_789_012] {
+            let wait = Pace::Soon.wait(random);
             assert!(wait >= Pace::Soon.longest() / 2 && wait < Pace::Soon.longest());
         }
     }

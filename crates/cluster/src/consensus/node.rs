@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use placement::SplitMix64;
 use raft::eraftpb::Snapshot;
 use raft::{Config, ProgressState, RawNode, ReadOnlyOption, SnapshotStatus, StateRole};
 use slog::{Discard, Logger, o};
@@ -431,7 +432,8 @@ impl Consensus {
     pub(super) fn election_timeout(&self) -> usize {
         let (least, end) = ELECTION_TICKS;
         let rank = self.voters().range(..self.me).count() as u64;
-        let turn = mix(self.seed ^ mix(self.term().0)) % (end - least);
+        let turn = SplitMix64::new(self.seed ^ SplitMix64::new(self.term().0).draw()).draw()
+            % (end - least);
         (least + (rank + turn) % (end - least)) as usize
     }
 }
@@ -457,12 +459,4 @@ fn change_between(
         voters: voters.difference(&now.voters).copied().collect(),
         learners: learners.difference(&now.learners).copied().collect(),
     }
-}
-
-/// Mixes a number (SplitMix64's finalizer): inputs that differ little give outputs that differ much.
-fn mix(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }

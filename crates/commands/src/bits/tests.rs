@@ -2,6 +2,7 @@
 
 use crate::settings::NotifyClasses;
 use crate::testing::{TestNode, check, check_on};
+use placement::SplitMix64;
 
 #[test]
 fn a_bit_is_set_and_got() {
@@ -122,12 +123,12 @@ fn the_first_bit_of_a_kind_is_found() {
 #[test]
 fn counting_and_finding_agree_with_a_look_at_every_bit() {
     let mut node = TestNode::default();
-    let mut chance = 3;
+    let mut rng = SplitMix64::new(3);
     let string: Vec<u8> = (0..40).map(|at| if at % 20 < 3 { 0x5A } else { 0 }).collect();
     node.args(1, &[b"SET", b"k", &string]);
     let is_set = |bit: usize| string[bit / 8] & 0x80 >> (bit % 8) != 0;
     for _ in 0..500 {
-        let [a, b] = [(); 2].map(|()| (crate::keys::roll(&mut chance) % 320) as usize);
+        let [a, b] = [(); 2].map(|()| (rng.draw() % 320) as usize);
         let (start, end) = (a.min(b), a.max(b));
         let count = (start..=end).filter(|bit| is_set(*bit)).count();
         let told = node.run(&format!("BITCOUNT k {start} {end} BIT"));

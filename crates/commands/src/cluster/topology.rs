@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use cluster::map::{Map, Member, NodeId};
-use placement::Slot;
+use placement::{Slot, SplitMix64};
 use resp::{Output, Protocol, Reply, SHARED_BYTES_MIN};
 
 use super::View;
@@ -67,8 +67,8 @@ pub(super) fn info(context: &mut Context<'_>) -> Result<(), Error> {
 /// Returns a node's id as Redis writes ids: forty hexadecimal digits. The first sixteen are the id itself, the
 /// others are derived from it.
 pub fn format_node_id(node: NodeId) -> String {
-    let mut state = node.0;
-    let (second, third) = (crate::roll(&mut state), crate::roll(&mut state) >> 32);
+    let mut rng = SplitMix64::new(node.0);
+    let (second, third) = (rng.draw(), rng.draw() >> 32);
     format!("{:016x}{second:016x}{third:08x}", node.0)
 }
 

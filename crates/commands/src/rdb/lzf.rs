@@ -203,7 +203,7 @@ fn copy_before<'a>(bytes: &mut Vec<u8>, control: usize, behind: &'a [u8]) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roll;
+    use placement::SplitMix64;
 
     fn packed(bytes: &[u8]) -> Option<Vec<u8>> {
         compress(bytes, bytes.len().saturating_sub(4))
@@ -211,13 +211,13 @@ mod tests {
 
     #[test]
     fn what_is_compressed_comes_back_whatever_it_was() {
-        let mut chance = 1;
+        let mut rng = SplitMix64::new(1);
         let mut compressed = 0;
         for round in 0..3_000u64 {
             // Few different letters compress well, many do not.
-            let letters = 1 + roll(&mut chance) % (1 + round % 200);
-            let len = roll(&mut chance) % (1 + round);
-            let bytes: Vec<u8> = (0..len).map(|_| (roll(&mut chance) % letters) as u8).collect();
+            let letters = 1 + rng.draw() % (1 + round % 200);
+            let len = rng.draw() % (1 + round);
+            let bytes: Vec<u8> = (0..len).map(|_| (rng.draw() % letters) as u8).collect();
             if let Some(packed) = packed(&bytes) {
                 assert!(packed.len() + 4 <= bytes.len());
                 assert_eq!(decompress(&packed, bytes.len()).as_ref(), Some(&bytes));
@@ -251,11 +251,11 @@ mod tests {
 
     #[test]
     fn broken_bytes_are_refused_and_never_read_outside() {
-        let mut chance = 7;
+        let mut rng = SplitMix64::new(7);
         for _ in 0..20_000 {
-            let len = roll(&mut chance) % 12;
-            let bytes: Vec<u8> = (0..len).map(|_| roll(&mut chance) as u8).collect();
-            let claimed = (roll(&mut chance) % 64) as usize;
+            let len = rng.draw() % 12;
+            let bytes: Vec<u8> = (0..len).map(|_| rng.draw() as u8).collect();
+            let claimed = (rng.draw() % 64) as usize;
             if let Some(out) = decompress(&bytes, claimed) {
                 assert_eq!(out.len(), claimed);
             }

@@ -25,7 +25,7 @@ mod roster; //     The members, as links need them.
 mod handle; //       The channel to the control thread.
 mod startup; //    The node's progress towards being ready.
 mod complaints; // Log lines about bad links, one a second.
-mod chance; //     Ids, boots and nonces.
+mod random; //     Ids, boots and nonces.
 #[cfg(test)]
 mod tests;
 
@@ -46,11 +46,11 @@ use mio::Waker;
 use mio::net::TcpListener;
 use placement::Hashmask;
 
-pub(crate) use chance::number as draw_number;
 pub(crate) use directory::is_unknown_at;
 pub(crate) use handle::ControlHandle;
 pub(crate) use joining::{Candidate, JoinError, Joined, Patience, announce_loading, join};
 pub(crate) use merging::MergeLink;
+pub(crate) use random::number as draw_number;
 pub(crate) use roster::Roster;
 pub(crate) use startup::{StartupPhase, StartupState};
 

@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use super::chance;
+use super::random;
 
 /// A number used once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub(super) struct Nonce([u8; 32]);
 
 impl Nonce {
     pub(super) fn draw() -> Nonce {
-        Nonce(chance::bytes())
+        Nonce(random::bytes())
     }
 }
 

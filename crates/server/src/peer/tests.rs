@@ -17,7 +17,7 @@ use commands::settings::Secret;
 use self::fake::{FakeNode, eventually};
 use super::handshake::forged::{self, Forgery};
 use super::hello::{HandshakeRefusal, Purpose};
-use super::{chance, dialer, draw_number};
+use super::{dialer, draw_number, random};
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -89,7 +89,7 @@ fn garbage_on_the_peer_port_closes_that_link_and_nothing_else() {
     b.is_ready();
     for round in 0..200_u32 {
         let mut stream = TcpStream::connect(("127.0.0.1", a.port)).expect("it listens");
-        let mut garbage: [u8; 64] = chance::bytes();
+        let mut garbage: [u8; 64] = random::bytes();
         if round % 2 == 0 {
             garbage[..8].copy_from_slice(b"OPENCLUS");
             garbage[8..12].copy_from_slice(&cluster::control::PROTOCOL_VERSION.to_le_bytes());
@@ -117,8 +117,8 @@ fn impostor(a: &FakeNode, b: &FakeNode) -> Option<TcpStream> {
 fn twisted(message: &Message) -> Vec<u8> {
     let mut frame = Vec::new();
     super::frame::put(message, 1 << 20, &mut frame).expect("short enough");
-    let chance: [u8; 9] = chance::bytes();
-    for flip in chance.chunks_exact(2).take(1 + usize::from(chance[8] % 4)) {
+    let random: [u8; 9] = random::bytes();
+    for flip in random.chunks_exact(2).take(1 + usize::from(random[8] % 4)) {
         let at = 4 + usize::from(u16::from_le_bytes([flip[0], flip[1]])) % (frame.len() - 4);
         frame[at] ^= 1 << (flip[0] % 8);
     }

@@ -119,7 +119,7 @@ impl<'s> Worker<'s> {
             env: &self.env,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
-            chance: &mut self.chance,
+            rng: &mut self.rng,
         };
         let (branch, now, notify) = (&mut self.branch, self.env.now, self.env.notify);
         let has_lease = rules.has_lease;
@@ -266,7 +266,7 @@ impl<'s> Worker<'s> {
             env: &self.env,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
-            chance: &mut self.chance,
+            rng: &mut self.rng,
         };
         if room.is_enough(&self.settings) {
             self.env.out_of_memory = false;

@@ -36,6 +36,7 @@ use commands::{CommandEnv, Outcome, PauseScope};
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
+use placement::SplitMix64;
 use resp::{Output, Span};
 use slab::Slab;
 use store::UnixMillis;
@@ -132,7 +133,7 @@ pub(crate) struct Worker<'s> {
     outcome: Outcome,
     /// The effects of the current command; empty between commands.
     effects: EffectLog,
-    chance: u64,
+    rng: SplitMix64,
 }
 
 /// Creates the poll of a future worker, and the mailbox through which other threads reach it.
@@ -147,7 +148,7 @@ impl<'s> Worker<'s> {
         let env = command_env(shared);
         let settings = shared.settings.load_full();
         let branch = Branch::new(shared.mailboxes.len());
-        let chance = shared.seed.hash(&number.to_le_bytes());
+        let rng = SplitMix64::new(shared.seed.hash(&number.to_le_bytes()));
         Worker {
             number,
             shared,
@@ -183,7 +184,7 @@ impl<'s> Worker<'s> {
             branch,
             outcome: Outcome::default(),
             effects: EffectLog::default(),
-            chance,
+            rng,
         }
     }
 

@@ -15,7 +15,7 @@ use commands::settings::NotifyClasses;
 use commands::testing::TestHost;
 use commands::{CommandEnv, Executed, Outcome, Request as Parsed, ServingRules, Session};
 use commands::{OwnedArgs, Table, Workbench, execute};
-use placement::Slot;
+use placement::{Slot, SplitMix64};
 use resp::{Output, ReplyParser, Value};
 use store::{Access, Cause, Effect, Touch, UnixMillis};
 
@@ -44,7 +44,7 @@ pub(super) struct Counter {
     outcome: Outcome,
     effects: EffectLog,
     host: TestHost,
-    chance: u64,
+    rng: SplitMix64,
     /// The epoch when parked commands were last tried.
     tried_at: AckEpoch,
     /// True if there was no lease when the worker's round began. A worker checks it only then: it may have
@@ -256,8 +256,8 @@ impl Node {
             waits_for_backups: settings.ack == Ack::Backup,
             pending: &pending,
         };
-        let Counter { outcome, effects, host, chance, .. } = &mut self.counter;
-        let bench = Workbench { env: &env, outcome, effects, chance };
+        let Counter { outcome, effects, host, rng, .. } = &mut self.counter;
+        let bench = Workbench { env: &env, outcome, effects, rng };
         let args = OwnedArgs::new(command.iter().map(|word| word.as_bytes()));
         if command[0] == "WAIT" {
             host.backups = line.written.backups(&self.plane, rules.has_lease);

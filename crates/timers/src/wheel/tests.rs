@@ -3,18 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use placement::SplitMix64;
 
 const DAY: u64 = 86_400_000;
 
 fn out_by(wheel: &mut Wheel, now: u64) -> Vec<u32> {
     std::iter::from_fn(|| wheel.pop(Moment(now))).map(|(entry, _)| entry).collect()
-}
-
-/// Draws a number with SplitMix64, so that tests are reproducible.
-fn draw(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB)
 }
 
 #[test]
@@ -81,20 +75,20 @@ fn an_entry_taken_out_or_moved_does_not_come_out_at_its_old_moment() {
 #[test]
 fn the_wheel_does_what_a_sorted_map_does() {
     for seed in 0..200 {
-        let mut state = seed;
-        let mut now = draw(&mut state) % (1 << 45);
+        let mut rng = SplitMix64::new(seed);
+        let mut now = rng.draw() % (1 << 45);
         let mut wheel = Wheel::new(Moment(now));
         let mut plain: BTreeMap<u32, u64> = BTreeMap::new();
         for _ in 0..400 {
-            let entry = (draw(&mut state) % 3000) as u32;
-            let reach = 1 << (draw(&mut state) % 44);
-            match draw(&mut state) % 10 {
+            let entry = (rng.draw() % 3000) as u32;
+            let reach = 1 << (rng.draw() % 44);
+            match rng.draw() % 10 {
                 0 => {
                     wheel.remove(entry);
                     plain.remove(&entry);
                 }
                 1 | 2 => {
-                    now += draw(&mut state) % reach;
+                    now += rng.draw() % reach;
                     let mut expected: Vec<(u64, u32)> = plain
                         .iter()
                         .filter(|(_, at)| **at <= now)
@@ -114,7 +108,7 @@ fn the_wheel_does_what_a_sorted_map_does() {
                     assert_eq!(out, expected, "seed {seed}");
                 }
                 _ => {
-                    let at = now + 1 + draw(&mut state) % reach;
+                    let at = now + 1 + rng.draw() % reach;
                     wheel.set(entry, Moment(at));
                     plain.insert(entry, at);
                 }

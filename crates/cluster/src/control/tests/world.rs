@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement::{Hashmask, Mask, Slot};
+use placement::{Hashmask, Mask, Slot, SplitMix64};
 
 use super::super::*;
 use crate::consensus::Saved;
@@ -76,7 +76,7 @@ pub(super) struct World {
     pub(super) rates: BTreeMap<NodeId, u64>,
     events: BTreeMap<(Duration, u64), Event>,
     event_count: u64,
-    chance: u64,
+    rng: SplitMix64,
     /// Requests of processes that want to join and are not members yet.
     joining: BTreeMap<u64, JoinRequest>,
     pub(super) refused: BTreeMap<NodeId, String>,
@@ -161,7 +161,7 @@ impl World {
             rates: BTreeMap::new(),
             events: BTreeMap::new(),
             event_count: 0,
-            chance: seed,
+            rng: SplitMix64::new(seed),
             joining: BTreeMap::new(),
             refused: BTreeMap::new(),
             answers: BTreeMap::new(),
@@ -645,10 +645,7 @@ impl World {
     }
 
     pub(super) fn draw(&mut self) -> u64 {
-        self.chance = self.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.chance ^ (self.chance >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.rng.draw()
     }
 
     // ---- The observer.

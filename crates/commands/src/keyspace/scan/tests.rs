@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use placement::SplitMix64;
 use resp::Value;
 
 use super::*;
@@ -118,7 +119,7 @@ fn page(node: &mut TestNode, cursor: &[u8], count: u64) -> (Vec<u8>, Vec<String>
 #[test]
 fn what_stays_is_seen_whatever_comes_and_goes() {
     for seed in 1..40u64 {
-        let mut chance = seed;
+        let mut rng = SplitMix64::new(seed);
         let mut node = TestNode::default();
         // Half of the runs put all keys into one slot, where the table grows and shrinks.
         let prefix = if seed % 2 == 0 { "{tag}" } else { "" };
@@ -129,15 +130,15 @@ fn what_stays_is_seen_whatever_comes_and_goes() {
         let mut seen = BTreeSet::new();
         let mut cursor = b"0".to_vec();
         loop {
-            let (next, names) = page(&mut node, &cursor, 1 + crate::roll(&mut chance) % 20);
+            let (next, names) = page(&mut node, &cursor, 1 + rng.draw() % 20);
             seen.extend(names);
             if next == b"0" {
                 break;
             }
             cursor = next;
-            for _ in 0..crate::roll(&mut chance) % 50 {
-                let number = crate::roll(&mut chance) % 2_000;
-                if crate::roll(&mut chance).is_multiple_of(3) {
+            for _ in 0..rng.draw() % 50 {
+                let number = rng.draw() % 2_000;
+                if rng.draw().is_multiple_of(3) {
                     node.run(&format!("DEL {prefix}other:{number}"));
                 } else {
                     node.run(&format!("SET {prefix}other:{number} x"));

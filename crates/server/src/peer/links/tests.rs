@@ -6,7 +6,7 @@ use cluster::balance;
 use cluster::map::{Boot, LogIndex};
 use mio::{Events, Poll};
 
-use super::super::chance;
+use super::super::random;
 use super::*;
 
 fn pair() -> (TcpStream, TcpStream) {
@@ -119,20 +119,20 @@ fn what_nobody_reads_is_dropped_and_not_kept_for_ever() {
 /// Returns bytes that a peer could send: noise, noise in a valid frame, a message that is cut off, longer
 /// than announced, or with a bit flipped.
 fn strange(round: u64) -> Vec<u8> {
-    let chance: [u8; 64] = chance::bytes();
+    let random: [u8; 64] = random::bytes();
     let mut good = Vec::new();
     let ping = Message::Balance(balance::Message::Ping);
     let message = if round.is_multiple_of(2) { message() } else { ping };
     frame::put(&message, CONTROL_BYTES_MAX, &mut good).expect("short");
-    let length = usize::from(chance[0] % 60);
+    let length = usize::from(random[0] % 60);
     match round % 5 {
-        0 => chance[..length].to_vec(),
-        1 => [&(length as u32).to_le_bytes()[..], &chance[..length]].concat(),
+        0 => random[..length].to_vec(),
+        1 => [&(length as u32).to_le_bytes()[..], &random[..length]].concat(),
         2 => good[..length % good.len()].to_vec(),
-        3 => [&good[..], &chance[..length]].concat(),
+        3 => [&good[..], &random[..length]].concat(),
         _ => {
             let at = length % good.len();
-            good[at] ^= 1 << (chance[1] % 8);
+            good[at] ^= 1 << (random[1] % 8);
             good
         }
     }
