@@ -129,7 +129,8 @@ fn fuzz_one(target: &str, seconds: u64) -> Result<(), String> {
     }
     let end: Vec<&str> = log.lines().rev().take(LOG_LINES_SHOWN).collect();
     end.iter().rev().for_each(|line| eprintln!("{line}"));
-    Err(format!("{target}: its input is in {}: commit it with its fix", seeds.display()))
+    let seeds = seeds.display();
+    Err(format!("{target} failed; the input is in {seeds}: commit it together with the fix"))
 }
 
 #[cfg(test)]

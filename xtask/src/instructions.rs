@@ -94,7 +94,7 @@ fn case_of(line: &str) -> Result<(String, u64), String> {
     let parsed = line.rsplit_once(' ').and_then(|(name, count)| Some((name, count.parse().ok()?)));
     match parsed {
         Some((name, count)) if count > 0 => Ok((name.to_owned(), count)),
-        Some(_) | None => Err(format!("`{line}` is no case of the example {EXAMPLE}")),
+        Some(_) | None => Err(format!("cannot parse `{line}` from the example {EXAMPLE}")),
     }
 }
 

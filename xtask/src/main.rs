@@ -25,7 +25,7 @@ Every chore of the workspace.
   cargo xtask bench NAME [ARGS]...            a benchmark of crates/load; `report` only writes docs/benchmarks.md
   cargo xtask instructions [--write]          count instructions per command; --write keeps the new counts
   cargo xtask chaos [--minutes N] [--seed S] [--nodes 3] [--report]   break a cluster at random, check its promises
-  cargo xtask chaos --figures [PART] [--report]                       how fast a cluster recovers
+  cargo xtask chaos --figures [PART] [--report]                       measure how fast a cluster recovers
 ";
 
 fn main() -> ExitCode {

@@ -68,5 +68,5 @@ pub(crate) fn check() -> Result<(), String> {
     }
     let lines: Vec<String> =
         findings.iter().map(|finding| format!("{}: {}", finding.place, finding.what)).collect();
-    Err(format!("{}\ntidy: {} to mend", lines.join("\n"), lines.len()))
+    Err(format!("{}\ntidy: {} findings", lines.join("\n"), lines.len()))
 }

@@ -71,7 +71,9 @@ fn packaged(programs: &[&str], packages: &[&str]) -> Result<(), String> {
     apt_install(packages)?;
     match programs.iter().find(missing) {
         None => Ok(()),
-        Some(program) => Err(format!("{} came without {program}", packages.join(" "))),
+        Some(program) => {
+            Err(format!("installing {} did not provide {program}", packages.join(" ")))
+        }
     }
 }
 
@@ -136,7 +138,7 @@ impl Drop for NoServices {
             None => std::fs::remove_file(&self.policy),
         };
         if let Err(error) = put_back {
-            eprintln!("{} could not be put back: {error}", self.policy.display());
+            eprintln!("cannot restore {}: {error}", self.policy.display());
         }
     }
 }

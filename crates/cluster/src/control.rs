@@ -4,7 +4,7 @@
 //! server runs it on a thread of its own, the simulator runs hundreds side by side. Time is the node's
 //! own monotonic clock, which keeps running while the machine sleeps.
 
-mod input; //      All inputs and effects.
+mod input; //      All inputs and actions.
 mod message; //    Messages between nodes.
 mod lease; //      The right to serve: requested and granted.
 mod deaths; //     Failure detection.
@@ -24,6 +24,7 @@ mod health; //     Sick but alive.
 mod skew; //       Wall clocks that differ.
 mod sights; //     State of the other members, for `status` and the console.
 mod operator; //   Leave, split, set.
+mod invariants; // Assertions between inputs, in debug builds.
 mod history; //    Recent changes and decisions, and their reasons.
 #[cfg(test)]
 mod tests;
@@ -159,6 +160,9 @@ impl Control {
         self.pass_time();
         self.settle();
         out.append(&mut self.out);
+        if cfg!(debug_assertions) {
+            self.check_invariants();
+        }
     }
 
     fn dispatch(&mut self, input: Input) {
@@ -344,6 +348,9 @@ impl Control {
 
     /// Adopts another map.
     fn change_map(&mut self, map: &Arc<Map>, change: Option<PastChange>) {
+        if cfg!(debug_assertions) {
+            map.check_invariants();
+        }
         let before = self.map.replace(Arc::clone(map));
         self.balancing.follow(map);
         self.since = self.since.or(map.member_since(self.me.peer()));

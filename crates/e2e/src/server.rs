@@ -214,7 +214,7 @@ impl Drop for Server {
             let log = self.log();
             let tail: Vec<&str> = log.lines().rev().take(30).collect();
             let tail: Vec<&str> = tail.into_iter().rev().collect();
-            eprintln!("--- the end of what {} printed:\n{}", self.name, tail.join("\n"));
+            eprintln!("--- end of the log of {}:\n{}", self.name, tail.join("\n"));
         }
         let _ = std::fs::remove_dir_all(&self.dir);
     }

@@ -10,12 +10,12 @@ use e2e::{Cluster, Server, http};
 const INTRODUCTION: &str = "\
 # Metrics
 
-What a node tells Prometheus at `/metrics` on its HTTP port. This page is written from what a node says there,
-by `UPDATE_DOCS=1 cargo test -p e2e --test metrics`, and compared with it in the tests. Counters count from the
-start of the process; what concerns the whole cluster (members, buckets, epoch) is told by every node, so take
+The metrics that a node exposes to Prometheus at `/metrics` on its HTTP port. This page is generated from the output of
+a node by `UPDATE_DOCS=1 cargo test -p e2e --test metrics`, and the tests compare the two. Counters start at zero with
+the process. Every node reports the metrics of the whole cluster (members, buckets, epoch), so aggregate them with
 `max`, not `sum`. `deploy/` has a scrape configuration, alert rules and a Grafana dashboard.
 
-| metric | kind | labels | what |
+| metric | kind | labels | description |
 |---|---|---|---|
 ";
 

@@ -140,7 +140,7 @@ fn nothing_that_is_said_to_a_peer_port_without_the_secret_changes_anything() {
         &join,
     ]);
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && told.contains("secret differs"), "{told}");
+    assert!(!refused.status.success() && told.contains("wrong cluster secret"), "{told}");
 
     let after: Vec<_> = cluster.nodes.iter().map(picture).collect();
     assert_eq!(before, after);

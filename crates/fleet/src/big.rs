@@ -314,7 +314,8 @@ impl BigMoveJob {
             (Stage::LookAtStream, Value::Error(_)) => self.start_over(),
             (Stage::Add, Value::Error(text)) if text.starts_with(b"ERR unknown command") => {
                 self.foreign = true;
-                self.unmark(Outcome::Refused("its new server does not hold this type".to_owned()))
+                let why = "its new server does not support this type";
+                self.unmark(Outcome::Refused(why.to_owned()))
             }
             (Stage::Add | Stage::Rename, Value::Error(text)) => {
                 self.unmark(Outcome::Refused(String::from_utf8_lossy(text).into_owned()))

@@ -118,7 +118,7 @@ impl Session {
     pub fn on_reply(&mut self, node: usize, reply: &[u8]) -> Result<(), String> {
         let address = self.nodes.address(node).clone();
         let awaited = self.nodes.pop_awaited(node);
-        match awaited.ok_or_else(|| format!("{address} said what nobody had asked for"))? {
+        match awaited.ok_or_else(|| format!("{address} sent an unexpected reply"))? {
             Awaited::Parcel(number) => self.on_answer(number, (node, reply)),
             Awaited::Hello if reply.starts_with(b"-") => {
                 let text = String::from_utf8_lossy(&reply[1..]);

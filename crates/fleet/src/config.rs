@@ -346,7 +346,7 @@ impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AddressError::Wrong(text) => {
-                write!(f, "{text:?} is no server; servers are written host:port,host:port")
+                write!(f, "{text:?} is not a server address; expected host:port,host:port")
             }
             AddressError::Twice(address) => write!(f, "the server {address} is named twice"),
         }
@@ -422,7 +422,9 @@ impl fmt::Display for ConfigError {
         match self {
             ConfigError::Answer(text) => write!(f, "it answers MGET with {text}"),
             ConfigError::Missing(key) => write!(f, "its key {key} is missing"),
-            ConfigError::Wrong { key, text } => write!(f, "its key {key} cannot be {text:?}"),
+            ConfigError::Wrong { key, text } => {
+                write!(f, "its key {key} has the invalid value {text:?}")
+            }
             ConfigError::Map { key, error } => write!(f, "its key {key} is wrong: {error}"),
             ConfigError::Beyond { key, text, servers } => {
                 write!(f, "its key {key} is {text}, but there are only {servers} servers")

@@ -210,9 +210,9 @@ fn big_or_failed(step: Step, job: &BigMoveJob) -> Step {
         (Step::Done(_), Some(Outcome::Refused(_))) if job.foreign_type().is_some() => {
             Step::Failed(stays::REFUSAL.to_owned())
         }
-        (Step::Done(_), Some(Outcome::Refused(why))) => {
-            Step::Failed(format!("ERR the key can only be read where it is: {why}"))
-        }
+        (Step::Done(_), Some(Outcome::Refused(why))) => Step::Failed(format!(
+            "ERR the key is read-only until it can be moved to its new server: {why}"
+        )),
         (step, _) => step,
     }
 }

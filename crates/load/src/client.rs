@@ -31,7 +31,7 @@ impl Client {
             }
             reply.extend_from_slice(&chunk[..count]);
             let end = resp::skip_reply(&reply, 0)
-                .map_err(|error| io::Error::other(format!("the reply makes no sense: {error}")))?;
+                .map_err(|error| io::Error::other(format!("cannot parse the reply: {error}")))?;
             match end {
                 Some(_) if reply[0] == b'-' => {
                     return Err(io::Error::other(String::from_utf8_lossy(&reply).into_owned()));

@@ -74,13 +74,13 @@ impl Connection {
         loop {
             let kept = self.partial.len();
             if kept == scratch.len() {
-                return Err(io::Error::other("a reply is larger than any that was asked for"));
+                return Err(io::Error::other("a reply exceeds the receive buffer"));
             }
             let Some(read) = self.read(&mut scratch[kept..])? else { break };
             scratch[..kept].copy_from_slice(&self.partial);
             let filled = &scratch[..kept + read];
             let used = replies::count(filled, &mut counts)
-                .map_err(|error| io::Error::other(format!("the reply makes no sense: {error}")))?;
+                .map_err(|error| io::Error::other(format!("cannot parse the reply: {error}")))?;
             if counts.errors > 0 && tally.first_error.is_none() {
                 tally.first_error = replies::first_error(filled);
             }

@@ -32,7 +32,7 @@ pub fn resident_bytes(pid: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     field_kib(&status, "VmRSS")
         .map(|kib| kib * 1024)
-        .ok_or_else(|| io::Error::other(format!("/proc/{pid}/status names no VmRSS")))
+        .ok_or_else(|| io::Error::other(format!("/proc/{pid}/status has no VmRSS line")))
 }
 
 /// Parses `Name:   1234 kB`, as in /proc/PID/status and /proc/meminfo.

@@ -12,8 +12,9 @@ use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 use commands::settings::{Kind, Mutability, Setting, TABLE};
 
 const AFTER_HELP: &str = "\
-Every setting can also stand in a file (--config) or in the environment (OPENCLUSTER_MAXMEMORY=1gb);
-flags go over the environment, the environment over the file. See docs/configuration.md.";
+Every setting can also be given in a file (--config) or in the environment
+(OPENCLUSTER_MAXMEMORY=1gb); flags override the environment, and the environment overrides the file.
+See docs/configuration.md.";
 
 /// OpenCluster keeps data in memory across machines and speaks the Redis protocol. Without a
 /// subcommand it starts a node.
@@ -29,26 +30,26 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Start a node (what happens without a subcommand, too)
+    /// Start a node (the default without a subcommand)
     #[command(after_help = AFTER_HELP, max_term_width = 110)]
     Serve(ServeArgs),
-    /// Show a cluster: members, buckets, moves in flight, what changed last and why
+    /// Show a cluster: members, buckets, moves in flight, last changes and their reasons
     Status(crate::status_cmd::StatusArgs),
-    /// Watch a cluster on a screen: members, buckets, moves, speed, what changed
+    /// Watch a cluster live: members, buckets, moves, throughput, last changes
     Top(crate::top_cmd::TopArgs),
-    /// A whole cluster on this machine, to watch and to break
+    /// Run a demo cluster on this machine, to watch and to break
     Demo(crate::demo_cmd::DemoArgs),
-    /// Let a node hand over all it holds, and end
+    /// Make a node hand over its data and leave the cluster
     Leave(crate::operate_cmd::LeaveArgs),
-    /// Go on without nodes that will never come back, when most voters are among them
+    /// Continue without permanently lost nodes when these include most voters
     Takeover(crate::operate_cmd::TakeoverArgs),
     /// Split a bucket, or all of the largest ones
     Split(crate::operate_cmd::SplitArgs),
     /// Show the settings of a cluster, or change one
     Settings(crate::operate_cmd::SettingsArgs),
-    /// See what a cluster would do, without one
+    /// Simulate a cluster
     Sim(crate::sim_cmd::SimArgs),
-    /// Plain Redis servers as one fleet, re-weighted while it runs
+    /// Run plain Redis servers as one fleet, and change their weights online
     Fleet(crate::fleet_cmd::FleetArgs),
 }
 
@@ -57,7 +58,7 @@ pub(crate) struct ServeArgs {
     /// A file with settings, in TOML
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// The process that has started this node and with which it ends, however that ends
+    /// Parent process; the kernel ends this node when that process ends
     #[arg(long, value_name = "PID", hide = true)]
     pub(crate) ends_with: Option<u32>,
     #[command(flatten)]
@@ -119,7 +120,7 @@ fn one_line(error: &clap::Error) -> String {
     let mut line = first.strip_prefix("error: ").unwrap_or(first).to_owned();
     match suggestion(error) {
         Some(word) => line.push_str(&format!("; did you mean '{word}'?")),
-        None => line.push_str("; opencluster --help shows what there is"),
+        None => line.push_str("; see opencluster --help"),
     }
     line
 }
@@ -258,13 +259,11 @@ mod tests {
             ("--prot 1", "unexpected argument '--prot' found; did you mean '--port'?"),
             (
                 "--port",
-                "a value is required for '--port <N>' but none was supplied; opencluster --help shows what there is",
+                "a value is required for '--port <N>' but none was supplied; see opencluster \
+                 --help",
             ),
             ("srve", "unrecognized subcommand 'srve'; did you mean 'serve'?"),
-            (
-                "--databases 2",
-                "unexpected argument '--databases' found; opencluster --help shows what there is",
-            ),
+            ("--databases 2", "unexpected argument '--databases' found; see opencluster --help"),
         ];
         for (line, expected) in cases {
             assert_eq!(parsed(line).expect_err("not a good line"), expected);

@@ -25,7 +25,7 @@ const NODES_MAX: usize = 26;
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
-    /// How many nodes to begin with
+    /// Number of nodes at the start
     #[arg(long, default_value_t = 3, value_parser = nodes)]
     nodes: usize,
     /// Buckets of the cluster: 16, 256, 4096 or 16384
@@ -34,10 +34,10 @@ pub(crate) struct DemoArgs {
     /// Commands a second that the writers send, half of them writes
     #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: u32,
-    /// No screen and no keys: a join, a kill and a leave by themselves, told in plain lines
+    /// Scripted mode without screen and keys: a join, a kill and a leave, reported in plain lines
     #[arg(long)]
     no_tty: bool,
-    /// How long that takes at least
+    /// Minimum duration of the script, in seconds
     #[arg(long, default_value_t = 20, requires = "no_tty", value_name = "N")]
     seconds: u64,
 }

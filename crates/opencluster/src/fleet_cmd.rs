@@ -21,13 +21,13 @@ pub(crate) struct FleetArgs {
 
 #[derive(Subcommand, Debug)]
 enum FleetCommand {
-    /// Serve applications: one address before many plain Redis servers
+    /// Serve applications: one address in front of many plain Redis servers
     Proxy(proxy::ProxyArgs),
-    /// Change the map while applications go on
+    /// Change the map online, while applications keep running
     Migrate(migrate::MigrateArgs),
     /// Show the map, the servers and how far a migration is
     Status(status::StatusArgs),
-    /// Look for keys in the wrong place, keys twice, and servers that disagree
+    /// Find misplaced keys, duplicate keys, and servers that disagree
     Check(check::CheckArgs),
 }
 

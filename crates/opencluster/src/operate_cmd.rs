@@ -19,8 +19,8 @@ const TAKEOVER_WAIT: Duration = Duration::from_secs(10);
 pub(crate) struct LeaveArgs {
     #[command(flatten)]
     node: NodeArgs,
-    /// It will be back within this time, such as 5m: its places are kept, and it comes back with what
-    /// it held (needs --data-dir)
+    /// Leave only for this time, such as 5m: the cluster keeps the node's places, and the node
+    /// returns with its data (needs --data-dir)
     #[arg(long = "for", value_name = "TIME")]
     long: Option<String>,
     /// Do not wait until it has handed over everything
@@ -59,7 +59,7 @@ pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
     words.extend(args.long.iter().flat_map(|long| ["FOR", long]));
     Talk::to(&args.node)?.ask(&words)?;
     if args.no_wait {
-        anstream::println!("{} hands over what it holds, and then leaves", before.node);
+        anstream::println!("{} is handing over its buckets and will then leave", before.node);
         return Ok(());
     }
     let mut told = None;
@@ -73,7 +73,8 @@ pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
     }
     match &args.long {
         Some(long) => anstream::println!(
-            "{} has left; what it holds is kept in its data directory, and its places for {long}",
+            "{} has left; its data is saved in its data directory, and its places are kept for \
+             {long}",
             before.node
         ),
         None => anstream::println!("{} has left", before.node),
@@ -90,7 +91,7 @@ pub(crate) fn takeover(args: &TakeoverArgs) -> Result<(), Failure> {
         let now = status_cmd::of_node(&args.node)?;
         if now.generation > before.generation {
             let (node, generation) = (&now.node, now.generation);
-            anstream::println!("{node} goes on alone, in generation {generation}");
+            anstream::println!("{node} has taken over, in generation {generation}");
             return Ok(());
         }
         thread::sleep(LOOK_EVERY);

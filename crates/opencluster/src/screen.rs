@@ -74,7 +74,7 @@ pub(crate) mod testing {
             epoch: 2,
             at: 10_000,
             what: "B joins".to_owned(),
-            why: "it was started with our address".to_owned(),
+            why: "it was started with this cluster's address".to_owned(),
         });
         status
     }

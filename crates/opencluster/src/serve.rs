@@ -32,6 +32,8 @@ const LATELY: Duration = Duration::from_secs(600);
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Exit code that a shell reports for a process ended by Ctrl-C.
 const EXIT_INTERRUPTED: i32 = 130;
+/// Reason to start over without data.
+const OTHER_SIDE_WON: &str = "another side of the cluster won the split brain";
 
 /// Starts a node, and returns when it has stopped as requested.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -90,13 +92,14 @@ fn live(mut node: Node, options: &NodeOptions, running: &Mutex<Running>) -> Resu
             Some(Gone::Outcast) => {}
             Some(Gone::Yielded(_)) => {
                 let (others, carried) = (shown.others(), shown.carried());
-                return Err(start_over(others, carried, "another side of the cluster stands"));
+                return Err(start_over(others, carried, OTHER_SIDE_WON));
             }
             Some(Gone::Refused(reason)) => return Err(refused(reason)),
         }
         // 5) The other nodes have declared this one dead: it comes back with all its data.
         let Some(life) = shown.next_life() else {
-            return Err(refused("the other nodes have counted this one as dead".to_owned()));
+            let line = "the other nodes have declared this node dead; start it again to join";
+            return Err(refused(line.to_owned()));
         };
         let stop = Arc::clone(&life.stop);
         set(running, Running::ComesBack(Arc::clone(&stop)));
@@ -133,7 +136,7 @@ fn release(node: Arc<Node>) {
 /// Starts the node again in this process, and retries until it is a member or must stop. It gives up none of
 /// its data meanwhile.
 fn come_back(options: &NodeOptions, life: Life) -> Result<Option<Node>, Failure> {
-    let line = "the other nodes have counted this one as dead; it keeps what it has and comes back";
+    let line = "the other nodes have declared this node dead; it keeps its data and rejoins";
     log::warn("cluster", line);
     let mut life = Box::new(life);
     loop {
@@ -145,12 +148,11 @@ fn come_back(options: &NodeOptions, life: Life) -> Result<Option<Node>, Failure>
             Err((StartError::Stopped, _)) => return Ok(None),
             Err((StartError::Refused(line), _)) => return Err(refused(line)),
             Err((StartError::Yielded, life)) => {
-                let because = "another side of the cluster stands";
-                return Err(start_over(life.others(), None, because));
+                return Err(start_over(life.others(), None, OTHER_SIDE_WON));
             }
             Err((error @ (StartError::LeftBehind | StartError::Address { .. }), again)) => {
                 let why = explain(&error, &options.settings);
-                log::warn("join", &format!("{why}; this node tries again to come back"));
+                log::warn("join", &format!("{why}; retrying to rejoin"));
                 thread::sleep(AGAIN_AFTER);
                 life = again;
             }
@@ -163,10 +165,12 @@ fn come_back(options: &NodeOptions, life: Life) -> Result<Option<Node>, Failure>
 fn start(options: NodeOptions, settings: &Settings) -> Result<Node, Failure> {
     match Node::start(options) {
         Err(StartError::LeftBehind) => {
-            log::warn("join", "the others go on without this node; joining them anew");
+            log::warn("join", "the cluster has removed this node; joining again as a new node");
             let error = execute_again();
-            let line = format!("the others go on without this node ({error}); start it again");
-            Err(refused(line))
+            Err(refused(format!(
+                "the cluster has removed this node, and it cannot restart itself ({error}); \
+                 start it again"
+            )))
         }
         Err(error) if was_member_lately() => Err(try_again(&explain(&error, settings))),
         started => started.map_err(|error| refused(explain(&error, settings))),
@@ -182,10 +186,10 @@ fn was_member_lately() -> bool {
 /// Retries the start of a member that has started over. It may be cut off once more before it is in, and
 /// nobody would start it again. Returns only if no retry is possible.
 fn try_again(why: &str) -> Failure {
-    log::warn("join", &format!("{why}; this node was a member until lately, and tries again"));
+    log::warn("join", &format!("{why}; this node was a member recently; retrying"));
     thread::sleep(AGAIN_AFTER);
     let error = execute_again();
-    refused(format!("{why}; and it cannot be tried again ({error})"))
+    refused(format!("{why}; cannot retry ({error}); start it again"))
 }
 
 /// Executes this process again as it was started. Returns only on failure.
@@ -223,7 +227,7 @@ fn start_over(
     carried: Option<(&'static str, String)>,
     because: &str,
 ) -> Failure {
-    log::warn("cluster", &format!("{because}; this node empties itself and joins anew"));
+    log::warn("cluster", &format!("{because}; this node drops its data and joins again"));
     let (mut again, arguments) = this_program();
     // The addresses given at the start may belong to nodes long gone: the known members come first.
     let (arguments, given) = without_join(arguments);
@@ -295,7 +299,8 @@ fn stop_on_signal(running: Arc<Mutex<Running>>, mut signals: Signals) {
             if node.members() > 1 {
                 log::info(
                     "stop",
-                    "handing everything to the other nodes; once more to stop at once",
+                    "handing over all data to the other nodes; send the signal again to stop at \
+                     once",
                 );
             }
             node.leave();
@@ -310,9 +315,9 @@ fn explain(error: &StartError, settings: &Settings) -> String {
     let (addr, error) = match error {
         StartError::Address { addr, error } => (addr, error),
         StartError::Refused(line) => return line.clone(),
-        StartError::LeftBehind => return "the others go on without this node".to_owned(),
-        StartError::Yielded => return "another side of the cluster stands".to_owned(),
-        StartError::Stopped => return "it was told to stop".to_owned(),
+        StartError::LeftBehind => return "the cluster has removed this node".to_owned(),
+        StartError::Yielded => return OTHER_SIDE_WON.to_owned(),
+        StartError::Stopped => return "a stop was requested".to_owned(),
     };
     let flag = match Some(addr.port()) {
         port if port == Some(settings.port) => "port",

@@ -60,7 +60,12 @@ fn watch(args: &NodeArgs) -> Result<(), Failure> {
 
 pub(crate) fn of_node(args: &NodeArgs) -> Result<Status, Failure> {
     let answer = Talk::to(args)?.ask(&["CLUSTER", "STATUS"])?;
-    let strange = |_| Failure::Refused(format!("{} is of another version", args.node));
+    let strange = |_| {
+        Failure::Refused(format!(
+            "{} runs another version of OpenCluster; use the opencluster program of that version",
+            args.node
+        ))
+    };
     serde_json::from_slice(answer.text().unwrap_or_default()).map_err(strange)
 }
 

@@ -20,7 +20,7 @@ const ENV_PASSWORD_FILE: &str = "OPENCLUSTER_REQUIREPASS_FILE";
 /// The node to talk to.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct NodeArgs {
-    /// The node to ask, where clients reach it
+    /// Client address of the node to ask
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
     pub(crate) node: String,
     /// A file with the node's password (or OPENCLUSTER_REQUIREPASS, OPENCLUSTER_REQUIREPASS_FILE)
@@ -156,7 +156,7 @@ impl Talk {
             ));
         }
         if text.starts_with("ERR unknown") {
-            return Failure::Refused(format!("what answers at {node} is no OpenCluster node"));
+            return Failure::Refused(format!("the server at {node} is not an OpenCluster node"));
         }
         Failure::Refused(format!("{node}: {}", text.trim_start_matches("ERR ")))
     }

@@ -56,7 +56,10 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
         match draw(&mut terminal, seen.as_ref(), shown).and_then(|()| is_quit()) {
             Ok(false) => {}
             Ok(true) => break Ok(()),
-            Err(error) => break Err(Failure::Refused(format!("the terminal is gone: {error}"))),
+            Err(error) => {
+                let line = format!("cannot draw on the terminal any more: {error}");
+                break Err(Failure::Refused(line));
+            }
         }
     };
     ratatui::restore();

@@ -157,8 +157,9 @@ fn whoever_cannot_join_says_why_in_one_line_and_the_cluster_goes_on() {
         let args = [&["--join", &at, "--http-port", "off"], args].concat();
         assert_eq!(refusal(&args), format!("opencluster: cannot join at {at}: {reason}"));
     };
-    refused(&["--secret-file", &other], "the secret differs");
-    refused(&[], "the secret differs");
+    let wrong_secret = "wrong cluster secret; set --secret-file to the cluster's secret";
+    refused(&["--secret-file", &other], wrong_secret);
+    refused(&[], wrong_secret);
     let right: &[&str] = &["--secret-file", &secret];
     refused(&[right, &["--backups", "2"]].concat(), "--backups 2: the cluster has backups = 1");
     refused(
@@ -168,7 +169,7 @@ fn whoever_cannot_join_says_why_in_one_line_and_the_cluster_goes_on() {
     refused(&[right, &["--buckets", "256"]].concat(), "--buckets 256: the cluster has 16 buckets");
     refused(
         &[right, &["--name", "first"]].concat(),
-        &format!("a living node has the name first already, at {at}"),
+        &format!("the name first is in use by a live node at {at}; choose another --name"),
     );
     // A node that has founded a cluster of its own does not belong to this one.
     let stranger = directory.at("stranger");
@@ -181,7 +182,7 @@ fn whoever_cannot_join_says_why_in_one_line_and_the_cluster_goes_on() {
     let wanted = refusal(&["--join", &closed.address(), "--secret-file", &secret]);
     assert!(
         wanted.ends_with(
-            "it wants another password for clients than this node has (requirepass-file)"
+            "missing or wrong client password; set requirepass-file to the cluster's password"
         ),
         "{wanted}"
     );
@@ -195,7 +196,7 @@ fn whoever_cannot_join_says_why_in_one_line_and_the_cluster_goes_on() {
 #[test]
 fn an_address_where_nobody_is_or_somebody_else_is_named() {
     let nobody = refusal(&["--join", "127.0.0.1:1"]);
-    let expected = "opencluster: cannot join at 127.0.0.1:1: nobody answers there";
+    let expected = "opencluster: cannot join at 127.0.0.1:1: no answer (";
     assert!(nobody.starts_with(expected), "{nobody}");
     let other = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let port = other.local_addr().expect("bound").port();
@@ -205,7 +206,7 @@ fn an_address_where_nobody_is_or_somebody_else_is_named() {
     });
     let line = refusal(&["--join", &format!("127.0.0.1:{port}")]);
     answering.join().expect("it was asked");
-    assert!(line.contains("what answers there is no node of a cluster"), "{line}");
+    assert!(line.contains("the server at this address is not a cluster node"), "{line}");
 }
 
 #[test]
@@ -219,7 +220,7 @@ fn one_that_was_a_member_until_lately_tries_again_until_somebody_answers() {
     let mut words = BufReader::new(back.stderr.take().expect("piped"));
     let mut line = String::new();
     words.read_line(&mut line).expect("UTF-8");
-    assert!(line.contains("nobody answers there") && line.contains("tries again"), "{line}");
+    assert!(line.contains("no answer (") && line.contains("retrying"), "{line}");
     let mut founder = Command::new(env!("CARGO_BIN_EXE_opencluster"));
     founder.args(["--port", &port, "--http-port", "off"]);
     founder.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -92,9 +92,9 @@ fn bad_input_gets_one_line_and_exit_code_2() {
         ),
         (
             &["--bind", "0.0.0.0"],
-            "opencluster: bind = '0.0.0.0': the network can reach it, and there is no password for \
-             clients (requirepass-file) and no secret for nodes (secret-file); give what is \
-             missing, or start anyway with --insecure\n",
+            "opencluster: bind = '0.0.0.0': it is reachable from the network, but there is no \
+             password for clients (requirepass-file) and no secret for nodes (secret-file); set \
+             what is missing, or start anyway with --insecure\n",
         ),
     ];
     for (args, expected) in cases {

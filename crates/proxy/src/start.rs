@@ -81,7 +81,7 @@ pub(crate) fn look_at_servers(options: &Options) -> Result<Found, StartError> {
         }
         match look_at(address, options) {
             Ok(seen) => agree(&config, &seen)?,
-            Err(Unfit::Away(error)) => notes.push(format!("{error}; its keys are out of reach")),
+            Err(Unfit::Away(error)) => notes.push(format!("{error}; its keys are unavailable")),
             Err(Unfit::Wrong(error)) => return Err(error),
         }
     }
@@ -109,7 +109,7 @@ fn check_wishes(config: &Config, options: &Options) -> Result<(), StartError> {
 
 fn agree(first: &Config, seen: &Seen) -> Result<(), StartError> {
     let Some(config) = &seen.config else {
-        let why = "its server.config.* keys are missing; `opencluster fleet check` says more";
+        let why = "its server.config.* keys are missing; run `opencluster fleet check`";
         return Err(StartError::Server { address: seen.address.clone(), why: why.to_owned() });
     };
     match Agreement::between(first, config) {
@@ -218,7 +218,7 @@ fn look_at(address: &Address, options: &Options) -> Result<Seen, Unfit> {
     match (address.kind, info.kind()) {
         (Kind::Plain, Kind::Cluster) => return look_at(&address.as_cluster(), options),
         (Kind::Cluster, Kind::Plain) => {
-            return Err(wrong("it is one server, and no cluster".to_owned()));
+            return Err(wrong("it is a single server, not a cluster".to_owned()));
         }
         (Kind::Plain, Kind::Plain) | (Kind::Cluster, Kind::Cluster) => {}
     }

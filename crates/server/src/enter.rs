@@ -171,7 +171,8 @@ fn join_others(mut identity: NodeIdentity, settings: &Settings) -> Result<Member
 /// lack a quorum and need its vote.
 fn come_back(mut identity: NodeIdentity, settings: &Settings) -> Result<Membership, String> {
     let map = last_map(&identity.saved);
-    let cluster = identity.cluster().ok_or("the log is of no known cluster")?;
+    let no_id = "the data directory has a log but no cluster id; use an empty data directory";
+    let cluster = identity.cluster().ok_or(no_id)?;
     let addresses = identity.addresses(settings);
     if identity.me.at.host.is_empty() {
         let known = map.member(identity.me.id).map(|member| member.at.host.clone());
@@ -187,7 +188,7 @@ fn come_back(mut identity: NodeIdentity, settings: &Settings) -> Result<Membersh
             }
             Err(error) if !error.may_pass() => return Err(error.to_string()),
             Err(error) => {
-                let line = format!("{error}; going on with what this node knows");
+                let line = format!("{error}; starting from the local log instead");
                 crate::log::warn("join", &line);
             }
         }
@@ -305,7 +306,9 @@ impl NodeIdentity {
         let directory = self.directory;
         if let Some(directory) = &directory {
             let kept = directory.lock().set_cluster(cluster);
-            kept.map_err(|error| format!("the data directory: {error}"))?;
+            kept.map_err(|error| {
+                format!("cannot write the cluster id to the data directory: {error}")
+            })?;
         }
         let start = Start { me: self.me, cluster, seed: cluster.0, begin, welcome };
         Ok(Membership { start, roster, directory, unheard: Unheard::default() })

@@ -180,18 +180,21 @@ pub(crate) fn bring_back(shared: &Shared, found: Option<&Found>) -> Result<(), S
     }
     let from = match found {
         Some(Found { items, .. }) => {
-            log::info("data", &format!("back from the data directory, keys: {items}"));
+            log::info("data", &format!("restored {items} keys from the data directory"));
             Source::OwnData
         }
         None => {
-            log::warn("data", "this node did not stop in good order: what it held is gone");
+            let line = "this node was not shut down cleanly: its data is lost, starting empty";
+            log::warn("data", line);
             Source::Empty
         }
     };
     match shared.control.ask_and_wait(OperatorRequest::Recreate(from), DECIDED_WITHIN) {
         Some(Answer::Done) => Ok(()),
         Some(Answer::Refused(why) | Answer::Unknown(why)) => Err(why),
-        Some(Answer::Join(_)) | None => Err("the map does not change".to_owned()),
+        Some(Answer::Join(_)) | None => {
+            Err("no decision on the saved items within 10 s: the map did not change".to_owned())
+        }
     }
 }
 
@@ -200,7 +203,7 @@ pub(crate) fn bring_back(shared: &Shared, found: Option<&Found>) -> Result<(), S
 pub(crate) fn begin_anew(shared: &Shared) {
     let Some(directory) = &shared.kept.directory else { return };
     if let Err(error) = directory.lock().begin_anew() {
-        log::error("data", &format!("the data directory: {error}"));
+        log::error("data", &format!("cannot reset the data directory: {error}"));
     }
 }
 
@@ -210,8 +213,10 @@ pub(crate) fn save(shared: &Shared) {
     let cluster = directory.lock().cluster();
     let Some(cluster) = cluster else { return };
     match try_save(shared, directory, cluster) {
-        Ok(count) => log::info("data", &format!("kept in the data directory, keys: {count}")),
-        Err(error) => log::error("data", &format!("nothing could be kept: {error}")),
+        Ok(count) => log::info("data", &format!("saved {count} keys to the data directory")),
+        Err(error) => {
+            log::error("data", &format!("cannot save the items to the data directory: {error}"));
+        }
     }
 }
 

@@ -202,7 +202,7 @@ fn connect(shared: &Shared, member: &Member) -> io::Result<Backup> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let connected = outgoing(shared, member.peer(), to_it, 1);
-    connected.map_err(|_| io::Error::other("the node wants no link to a member"))?;
+    connected.map_err(|_| io::Error::other("the node refused a link to a member"))?;
     Ok(Backup { stream, inbox: Inbox::default(), unread: Vec::new() })
 }
 

@@ -63,7 +63,7 @@ impl HttpSource for Shared {
             StartupPhase::Joining => Readiness::NotReady("joining the cluster"),
             StartupPhase::Linking { .. } => Readiness::NotReady("connecting to the other nodes"),
             StartupPhase::Leaseless => Readiness::NotReady("waiting for a lease"),
-            StartupPhase::Gone(_) => Readiness::NotReady("it has left the cluster"),
+            StartupPhase::Gone(_) => Readiness::NotReady("left the cluster"),
             StartupPhase::Ready if self.data.lease.is_valid() => Readiness::Ready,
             StartupPhase::Ready => Readiness::NotReady("cut off from the cluster"),
         }

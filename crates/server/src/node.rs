@@ -111,7 +111,8 @@ impl Node {
     pub fn start_again(options: NodeOptions, life: Life) -> Result<Node, (StartError, Box<Life>)> {
         let mut life = Some(Box::new(life));
         let started = Node::start_with(options, &mut life);
-        started.map_err(|error| (error, life.expect("it is taken only by a node that starts")))
+        let kept = "`life` is consumed only by a successful start";
+        started.map_err(|error| (error, life.expect(kept)))
     }
 
     fn start_with(
@@ -327,7 +328,9 @@ impl Node {
             Ok(found) => Ok(found),
             Err(error) if identity.is_alone() => Err(error.to_string()),
             Err(error) => {
-                log::warn("data", &format!("{error}; the other nodes send everything anew"));
+                let line =
+                    format!("{error}; ignoring the saved items, the other nodes send a full copy");
+                log::warn("data", &line);
                 Ok(None)
             }
         }

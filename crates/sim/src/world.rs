@@ -152,7 +152,11 @@ impl World {
             if self.is_at_rest() {
                 return self.checkers.at_rest(&self.log.head().map);
             }
-            assert!(self.step(), "nobody has anything set any more:\n{}", self.story());
+            assert!(
+                self.step(),
+                "no event is scheduled, but balancing is not done:\n{}",
+                self.story()
+            );
         }
         panic!("balancing does not end:\n{}", self.story());
     }

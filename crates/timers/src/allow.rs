@@ -150,7 +150,7 @@ impl fmt::Display for NotANetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "timers.allow-callbacks: `{}` is no network, no address, not local, not any",
+            "timers.allow-callbacks: invalid entry `{}`; use a network, an address, local or any",
             self.0
         )
     }

@@ -128,12 +128,12 @@ impl fmt::Display for TimerRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             TimerRefusal::NotReady => "this node is not in a cluster yet; nothing was changed",
-            TimerRefusal::Busy => "too many requests wait; nothing was changed",
+            TimerRefusal::Busy => "too many requests are waiting; nothing was changed; retry later",
             TimerRefusal::Full => {
                 "the node that would keep this timer is full; nothing was changed"
             }
             TimerRefusal::Unknown => {
-                "a replica did not answer in time; it may have been done, or may be yet"
+                "a replica did not answer in time; the change may or may not take effect"
             }
             TimerRefusal::Unseen => "a node that may keep this timer did not answer in time",
         })

@@ -84,7 +84,9 @@ impl Timers {
             Some(Phase::Asking(_)) => self.doubt_over(id),
             Some(Phase::HeldBack) => self.doubt(id),
             Some(Phase::Waiting) => {}
-            Some(Phase::Calling(_)) => self.call_failed(id, "no answer".to_owned()),
+            Some(Phase::Calling(_)) => {
+                self.call_failed(id, "no result from the callback".to_owned());
+            }
             Some(Phase::OthersTry) => self.retry_or_give_up(id),
             Some(Phase::Backoff) => self.call(id),
         }

@@ -43,11 +43,11 @@ pub enum SnapshotError {
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SnapshotError::NotASnapshot => f.write_str("this is no snapshot of timers"),
+            SnapshotError::NotASnapshot => f.write_str("not a timer snapshot"),
             SnapshotError::TimerVersion(version) => {
                 write!(
                     f,
-                    "the snapshot has format {version}, and this version reads up to {VERSION}"
+                    "unsupported snapshot format {version}; this version reads up to {VERSION}"
                 )
             }
             SnapshotError::Damaged => f.write_str("the snapshot is damaged"),

@@ -26,7 +26,7 @@ impl HttpTarget {
             return Err("is longer than 2048 bytes");
         }
         if !uri.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("holds spaces, control characters or other than ASCII");
+            return Err("contains spaces, control characters or non-ASCII characters");
         }
         let rest = uri.strip_prefix(SCHEME).ok_or("must begin with http://")?;
         let length = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -88,7 +88,7 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
 
 fn check_authority(authority: &str) -> Result<(), &'static str> {
     if authority.contains('@') {
-        return Err("names a user; credentials do not belong into a timer");
+        return Err("contains a user name; credentials are not allowed in a timer");
     }
     let (host, port) = split_port(authority);
     if port.is_some_and(|port| !is_port(port)) {
@@ -96,7 +96,9 @@ fn check_authority(authority: &str) -> Result<(), &'static str> {
     }
     if let Some(inside) = host.strip_prefix('[') {
         let address = inside.strip_suffix(']').and_then(|inside| inside.parse::<Ipv6Addr>().ok());
-        return address.map(|_| ()).ok_or("has brackets around what is no IPv6 address");
+        return address
+            .map(|_| ())
+            .ok_or("has brackets around something that is not an IPv6 address");
     }
     let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     if host.is_empty() || host.len() > 253 || !host.bytes().all(is_name_byte) {

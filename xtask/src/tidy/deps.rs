@@ -81,7 +81,8 @@ impl Graph {
             .map_err(|error| format!("cargo metadata could not be started: {error}"))?;
         let parsed = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string());
         parsed.and_then(|metadata| {
-            Graph::of(&metadata).ok_or_else(|| "cargo metadata left out what we look for".into())
+            Graph::of(&metadata)
+                .ok_or_else(|| "the output of cargo metadata lacks an expected field".into())
         })
     }
 
@@ -154,7 +155,7 @@ pub(super) fn impure_dependencies(graph: &Graph) -> Vec<Finding> {
     for package in THINKING.iter().filter_map(|name| graph.ours(name)) {
         for (used, way) in graph.reached(package) {
             if IMPURE.contains(&used.name.as_str()) && !is_tolerated(&used.name, &way) {
-                let what = format!("thinks, and so may not reach {} ({way})", used.name);
+                let what = format!("is a pure crate and may not depend on {} ({way})", used.name);
                 findings.push(Finding::new(format!("crates/{}", package.name), what));
             }
         }
@@ -233,7 +234,8 @@ mod tests {
     #[test]
     fn io_reached_from_a_thinking_crate_is_found_with_its_way() {
         let findings = impure_dependencies(&bad_graph());
-        let expected = "crates/store: thinks, and so may not reach mio (store > bytes > mio)";
+        let expected =
+            "crates/store: is a pure crate and may not depend on mio (store > bytes > mio)";
         assert_eq!(shown(&findings), [expected]);
     }
 

@@ -6,14 +6,14 @@ use super::{Finding, THINKING, code};
 /// Paths that a pure crate may not name, in code or in a `use`.
 const FORBIDDEN: [(&str, &str); 17] = [
     // Not all of std::net: an address is only a value.
-    ("TcpStream", "sockets belong to what touches the world"),
-    ("TcpListener", "sockets belong to what touches the world"),
-    ("UdpSocket", "sockets belong to what touches the world"),
-    ("UnixStream", "sockets belong to what touches the world"),
-    ("ToSocketAddrs", "looking up a name asks the world"),
-    ("std::fs", "files belong to what touches the world"),
-    ("std::thread", "threads belong to what touches the world"),
-    ("std::process", "processes belong to what touches the world"),
+    ("TcpStream", "sockets belong in crates that do I/O"),
+    ("TcpListener", "sockets belong in crates that do I/O"),
+    ("UdpSocket", "sockets belong in crates that do I/O"),
+    ("UnixStream", "sockets belong in crates that do I/O"),
+    ("ToSocketAddrs", "resolving a name is I/O"),
+    ("std::fs", "files belong in crates that do I/O"),
+    ("std::thread", "threads belong in crates that do I/O"),
+    ("std::process", "processes belong in crates that do I/O"),
     ("std::env", "settings are handed in"),
     ("std::io::stdin", "input is handed in"),
     ("std::io::stdout", "output is returned"),
@@ -44,7 +44,10 @@ pub(super) fn clippy_configs(tree: &Tree) -> Vec<Finding> {
         match (config(name), first) {
             (Some(own), Some(first)) if own.text == first.text => {}
             (Some(_), _) => findings.push(Finding::new(place, "differs from its siblings")),
-            (None, _) => findings.push(Finding::new(place, "is missing: clippy guards it too")),
+            (None, _) => {
+                let what = "is missing: clippy must enforce the same rules";
+                findings.push(Finding::new(place, what));
+            }
         }
     }
     findings
@@ -61,7 +64,7 @@ fn impurities(file: &File) -> Vec<Finding> {
         let forbidden = FORBIDDEN.iter().find(|(forbidden, _)| contains_path(&path, forbidden));
         if let Some((forbidden, why)) = forbidden {
             let place = format!("{}:{}", file.path, code::line_of(&code, offset));
-            findings.push(Finding::new(place, format!("`{forbidden}` in a thinking crate: {why}")));
+            findings.push(Finding::new(place, format!("`{forbidden}` in a pure crate: {why}")));
         }
     }
     findings.dedup();

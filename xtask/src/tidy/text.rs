@@ -18,7 +18,7 @@ const README_COMMANDS: [&str; 2] = ["cargo run --release", "cargo xtask test"];
 /// Checks that every Rust file opens with a description.
 pub(super) fn module_heads(tree: &Tree) -> Vec<Finding> {
     let headless = tree.rust().filter(|file| !file.text.starts_with("//! "));
-    headless.map(|file| Finding::new(&file.path, "opens without a `//!` head")).collect()
+    headless.map(|file| Finding::new(&file.path, "does not start with a `//!` comment")).collect()
 }
 
 pub(super) fn trailing_whitespace(tree: &Tree) -> Vec<Finding> {

@@ -80,9 +80,11 @@ pub enum Inconsistent {
 impl fmt::Display for Inconsistent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Inconsistent::NoSnapshot => f.write_str("the log has entries, but no map they change"),
+            Inconsistent::NoSnapshot => {
+                f.write_str("the log has entries, but no snapshot they follow")
+            }
             Inconsistent::Gap(index) => write!(f, "entry {index} of the log is missing"),
-            Inconsistent::BadConfiguration => f.write_str("the voters make no sense"),
+            Inconsistent::BadConfiguration => f.write_str("the configuration of voters is invalid"),
         }
     }
 }

@@ -66,8 +66,8 @@ impl Control {
             return None;
         }
         self.transferee_among(|node| {
-            let standing = leader.granter.standing(*node);
-            self.was_heard(leader, *node) && standing.is_some_and(|it| !it.is_cut_off)
+            let record = leader.granter.record(*node);
+            self.was_heard(leader, *node) && record.is_some_and(|it| !it.is_cut_off)
         })
     }
 
@@ -86,7 +86,7 @@ impl Control {
             !leader.granter.is_condemned(*node)
                 && !self.was_heard(leader, *node)
                 && !leader.candidates.asks(*node, self.now)
-                && leader.granter.standing(*node).is_some_and(|it| it.may_serve_until <= until)
+                && leader.granter.record(*node).is_some_and(|it| it.may_serve_until <= until)
         };
         self.others().filter(is_silent).collect()
     }
@@ -102,8 +102,8 @@ impl Control {
     fn waits_for_more(&self, dead: &BTreeSet<NodeId>) -> bool {
         let Some(leader) = &self.leader else { return false };
         let moment = self.lease() / 4;
-        let first = dead.iter().filter_map(|node| leader.granter.standing(*node));
-        let Some(first) = first.map(|standing| standing.may_serve_until).min() else {
+        let first = dead.iter().filter_map(|node| leader.granter.record(*node));
+        let Some(first) = first.map(|record| record.may_serve_until).min() else {
             return false;
         };
         let together = self.silent_until(first + moment);

@@ -43,6 +43,16 @@ impl Handovers {
     }
 }
 
+impl Handovers {
+    /// Asserts that each bucket that is paused could still be handed over at the epoch it was paused at.
+    pub(super) fn check_invariants(&self, map: &Map) {
+        for (bucket, given) in &self.given {
+            let epoch = map.bucket(*bucket).map(|known| known.epoch);
+            assert!(epoch.is_some_and(|epoch| epoch <= given.epoch), "{bucket} was handed over");
+        }
+    }
+}
+
 impl Control {
     /// Pauses the bucket; the promotion is proposed when it is drained.
     pub(super) fn begin_handover(&mut self, promotion: LogEntry) {

@@ -73,21 +73,21 @@ impl PastChange {
     /// Returns the reason of the change.
     pub fn reason(&self) -> &'static str {
         self.entry.changes.first().map_or("", |change| match change {
-            Change::Join(_) => "a node came, or changed what is known of it",
-            Change::Leave(_) => "it had handed everything on",
-            Change::Away { .. } => "the operator's word: it will be back",
-            Change::Forget(_) => "it has its places again, or was away too long",
-            Change::Dead(_) => "no lease, and so surely not serving",
+            Change::Join(_) => "a node joined, or its entry in the map changed",
+            Change::Leave(_) => "the node left after handing over all its buckets",
+            Change::Away { .. } => "the operator asked the node to leave for a while",
+            Change::Forget(_) => "the node is back, or was away too long",
+            Change::Dead(_) => "its lease has expired, so it cannot be serving",
             Change::AddBackup { .. } | Change::Promote { .. } => "balance",
             Change::DropBackup { because: DropReason::Balance, .. } => "balance",
             Change::DropBackup { because: DropReason::OutOfSync, .. } => "it fell out of sync",
             Change::Split(_) => {
-                "too few buckets to share out, one too large, or the operator's word"
+                "too few buckets for the nodes, a bucket too large, or requested by the operator"
             }
-            Change::Recreate { .. } => "every holder was gone",
-            Change::Set(_) => "the operator's word",
-            Change::Yield(_) => "a greater generation stands",
-            Change::Settled { .. } => "it has brought what it had, or has nothing of them",
+            Change::Recreate { .. } => "all holders of the bucket were gone",
+            Change::Set(_) => "set by the operator",
+            Change::Yield(_) => "another side of the split cluster survives",
+            Change::Settled { .. } => "the node has handed over its old copies, or has none",
         })
     }
 }
@@ -97,7 +97,7 @@ fn described(change: &Change) -> String {
         Change::Join(member) => format!("join {} {}", member.name, member.id),
         Change::Leave(node) => format!("leave {node}"),
         Change::Away { node, absence } => format!("leave {node} for {} s", absence.as_secs()),
-        Change::Forget(node) => format!("forget the places of {node}"),
+        Change::Forget(node) => format!("release the reserved places of {node}"),
         Change::Dead(nodes) => {
             let mut text = String::from("dead");
             for node in nodes {
@@ -122,7 +122,7 @@ fn described(change: &Change) -> String {
             format!("yield to generation {} of {}", generation.counter, generation.founder)
         }
         Change::Settled { node, buckets } => {
-            format!("{node} has nothing more to bring of {} buckets", buckets.len())
+            format!("stop awaiting old copies of {} buckets from {node}", buckets.len())
         }
     }
 }

@@ -59,7 +59,8 @@ pub(super) fn judge(
     }
     if map.yielded_to().is_some() {
         // Its nodes are about to belong to that one.
-        return JoinDecision::Wait("this side of the cluster has yielded to another".into());
+        let reason = "this side of the split cluster has ended in favour of another";
+        return JoinDecision::Wait(reason.into());
     }
     let joining = &request.member;
     let known = map.member(joining.id);
@@ -67,25 +68,31 @@ pub(super) fn judge(
         return JoinDecision::Member;
     }
     if known.is_some() && !is_last {
-        return JoinDecision::Wait("another process of this node may be the member".into());
+        return JoinDecision::Wait(
+            "an earlier process of this node may still be the member".into(),
+        );
     }
     if reader(map).is_some_and(|node| node != joining.id) {
         // With a second member, the first one could no longer bring the lost buckets back.
-        return JoinDecision::Wait("the only node is still reading what it has kept".into());
+        return JoinDecision::Wait("the only member is still loading its data from disk".into());
     }
     let mut others = map.members().iter().filter(|member| member.id != joining.id);
     if let Some(namesake) = others.find(|member| member.name == joining.name) {
         let Member { name, at, .. } = namesake;
         return if renewed(namesake.id) {
             let place = format!("{}:{}", at.host, at.client);
-            JoinDecision::Refuse(format!("a living node has the name {name} already, at {place}"))
+            JoinDecision::Refuse(format!(
+                "the name {name} is in use by a live node at {place}; choose another --name"
+            ))
         } else {
-            JoinDecision::Wait(format!("the last node with the name {name} is not surely gone yet"))
+            JoinDecision::Wait(format!(
+                "the lease of the previous node named {name} may still be valid"
+            ))
         };
     }
     if known.is_none() && map.members().len() >= MEMBERS_MAX {
         return JoinDecision::Refuse(format!(
-            "the cluster has {MEMBERS_MAX} members, the most it can"
+            "the cluster is full: it has the maximum of {MEMBERS_MAX} members"
         ));
     }
     JoinDecision::Admit
@@ -97,7 +104,7 @@ fn misfit(map: &Map, cluster: ClusterId, request: &JoinRequest) -> Option<String
     let settings = map.settings();
     if *version != PROTOCOL_VERSION {
         return Some(format!(
-            "the cluster speaks version {PROTOCOL_VERSION} of the protocol, the joining node {version}"
+            "protocol version mismatch: the cluster uses {PROTOCOL_VERSION}, the joining node {version}"
         ));
     }
     if theirs.is_some_and(|theirs| theirs != cluster) {
@@ -105,7 +112,9 @@ fn misfit(map: &Map, cluster: ClusterId, request: &JoinRequest) -> Option<String
     }
     if *skew > SKEW_MAX {
         let seconds = skew.as_secs();
-        return Some(format!("its clock is {seconds} s away from the cluster's, 60 s at most"));
+        return Some(format!(
+            "its clock differs from the cluster's by {seconds} s; at most 60 s are allowed"
+        ));
     }
     if let Some(wanted) = backups.filter(|wanted| *wanted != settings.backups) {
         let have = settings.backups;
@@ -127,9 +136,9 @@ fn ill_named(member: &Member) -> Option<String> {
         return Some("a node's id cannot be 0".into());
     }
     if member.name.is_empty() || member.name.len() > NAME_BYTES_MAX {
-        return Some(format!("a node's name has 1 to {NAME_BYTES_MAX} bytes"));
+        return Some(format!("a node's name must have 1 to {NAME_BYTES_MAX} bytes"));
     }
-    (member.weight > WEIGHT_MAX).then(|| format!("a node's weight is {WEIGHT_MAX} at most"))
+    (member.weight > WEIGHT_MAX).then(|| format!("a node's weight must be at most {WEIGHT_MAX}"))
 }
 
 fn ack_name(ack: Ack) -> &'static str {

@@ -234,7 +234,7 @@ impl Control {
             // A node that reaches hardly any other would drop backup after backup and end as the only
             // copy.
             Change::DropBackup { bucket, because: DropReason::OutOfSync, .. } => {
-                serves(bucket) && !leader.granter.standing(from).is_some_and(|it| it.is_cut_off)
+                serves(bucket) && !leader.granter.record(from).is_some_and(|it| it.is_cut_off)
             }
             Change::AddBackup { bucket, .. }
             | Change::Promote { bucket, .. }

@@ -100,7 +100,7 @@ impl Holder {
 /// The leader's knowledge of the leases it has granted.
 #[derive(Default)]
 pub(super) struct Granter {
-    standings: BTreeMap<NodeId, LeaseRecord>,
+    records: BTreeMap<NodeId, LeaseRecord>,
     /// Requests that came since the last round began, the latest of each process.
     waiting: BTreeMap<Peer, u64>,
     /// Rounds that are not confirmed yet, the latest last.
@@ -157,13 +157,13 @@ impl LeaseRecord {
 }
 
 impl Granter {
-    pub(super) fn standing(&self, node: NodeId) -> Option<&LeaseRecord> {
-        self.standings.get(&node)
+    pub(super) fn record(&self, node: NodeId) -> Option<&LeaseRecord> {
+        self.records.get(&node)
     }
 
     /// Returns the time of a node's last lease request, if there was one.
     pub(super) fn last_ask(&self, node: NodeId) -> Option<Duration> {
-        self.standing(node).and_then(|standing| standing.last_ask)
+        self.record(node).and_then(|record| record.last_ask)
     }
 
     pub(super) fn condemn(&mut self, nodes: &BTreeSet<NodeId>) {
@@ -176,40 +176,50 @@ impl Granter {
 
     /// Counts all members as renewed at this moment: earlier grants are not known for sure.
     pub(super) fn renew_all(&mut self, now: Duration, lease: Duration) {
-        for standing in self.standings.values_mut() {
+        for record in self.records.values_mut() {
             let renewed = now + patience(lease);
-            standing.may_serve_until = standing.may_serve_until.max(renewed);
+            record.may_serve_until = record.may_serve_until.max(renewed);
         }
     }
 
     /// Counts every member as renewed at this moment, because a new leader knows of no grant.
     pub(super) fn begin(&mut self, members: &[Member], now: Duration, lease: Duration) {
         for peer in members.iter().map(Member::peer) {
-            self.standings.insert(peer.id, LeaseRecord::until(peer, now + patience(lease)));
+            self.records.insert(peer.id, LeaseRecord::until(peer, now + patience(lease)));
         }
     }
 
     /// Keeps exactly the members of the map; a new process starts afresh.
     pub(super) fn follow(&mut self, members: &[Member], now: Duration, lease: Duration) {
         let known = |node: &NodeId| members.iter().any(|member| member.id == *node);
-        self.standings.retain(|node, _| known(node));
+        self.records.retain(|node, _| known(node));
         self.condemned.retain(known);
         for peer in members.iter().map(Member::peer) {
             let arrives_by = now + patience(lease) * LEASES_TO_ARRIVE;
             let fresh = LeaseRecord { is_new: true, ..LeaseRecord::until(peer, arrives_by) };
-            let standing = self.standings.entry(peer.id).or_insert(fresh);
-            if standing.peer != peer {
-                *standing = fresh;
+            let record = self.records.entry(peer.id).or_insert(fresh);
+            if record.peer != peer {
+                *record = fresh;
             }
         }
     }
 
+    /// Asserts that the leader keeps a record of exactly the members, and condemns nobody else.
+    pub(super) fn check_invariants(&self, members: &[Member]) {
+        assert!(
+            self.records.values().map(|record| record.peer).eq(members.iter().map(Member::peer)),
+            "a lease record per member"
+        );
+        assert!(self.condemned.iter().all(|node| self.records.contains_key(node)));
+        assert!(self.rounds.len() <= ROUNDS_MAX, "rounds in flight are limited");
+    }
+
     fn note_ask(&mut self, now: Duration, from: Peer, ask: LeaseRequest) {
         let LeaseRequest { number, applied, is_cut_off } = ask;
-        if let Some(standing) = self.standings.get_mut(&from.id).filter(|it| it.peer == from) {
-            standing.last_ask = Some(now);
-            standing.is_cut_off = is_cut_off;
-            standing.applied = standing.applied.max(applied);
+        if let Some(record) = self.records.get_mut(&from.id).filter(|it| it.peer == from) {
+            record.last_ask = Some(now);
+            record.is_cut_off = is_cut_off;
+            record.applied = record.applied.max(applied);
         }
         let latest = self.waiting.entry(from).or_insert(number);
         *latest = number.max(*latest);
@@ -411,9 +421,9 @@ impl Control {
             return self.refuse_lease(peer.id, index);
         }
         let lease = leader.lease_to_grant(map.settings().lease);
-        let standing = leader.granter.standings.get_mut(&peer.id);
-        let standing = standing.expect("the granter follows the members of the map");
-        standing.grant(self.now, lease);
+        let record = leader.granter.records.get_mut(&peer.id);
+        let record = record.expect("the granter follows the members of the map");
+        record.grant(self.now, lease);
         if peer.id == self.me.id {
             self.on_lease_grant(number, index, lease);
         } else {

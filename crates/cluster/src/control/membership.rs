@@ -144,7 +144,7 @@ impl Control {
         let peer = request.member.peer();
         if request.is_loading {
             leader.lost.note_loading(peer.id, now);
-            return self.answer_join(asker, wait("it has not loaded what it held"));
+            return self.answer_join(asker, wait("it is still loading its data"));
         }
         let first_asked = leader.candidates.note(now, peer);
         let renewed =
@@ -160,12 +160,14 @@ impl Control {
             JoinDecision::Wait(reason) => self.answer_join(asker, JoinAnswer::Wait(reason)),
             JoinDecision::Refuse(reason) => self.answer_join(asker, JoinAnswer::Refused(reason)),
             JoinDecision::Admit if leader.granter.is_condemned(peer.id) => {
-                self.answer_join(asker, wait("its earlier process is being taken off the map"));
+                self.answer_join(asker, wait("its earlier process is being removed from the map"));
             }
             JoinDecision::Admit
                 if request.has_kept_copies() && self.is_someone_in_doubt(&map, peer) =>
             {
-                self.answer_join(asker, wait("another node may be dead; its copies may be needed"));
+                let reason =
+                    "another member may be dead; the returning node's copies may still be needed";
+                self.answer_join(asker, wait(reason));
             }
             JoinDecision::Admit => self.admit(&map, request.member, asker),
         }

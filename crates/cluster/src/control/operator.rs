@@ -17,7 +17,7 @@ const FILL_RATE_MIN: u64 = 64 << 10;
 impl Control {
     pub(super) fn on_ask(&mut self, id: u64, ask: OperatorRequest) {
         if !self.is_member() {
-            let text = "this node is no member of a cluster yet";
+            let text = "this node is not a member of a cluster yet";
             return self.answer(id, Answer::Refused(text.into()));
         }
         match ask {
@@ -57,7 +57,7 @@ impl Control {
     fn on_ask_recreate(&mut self, id: u64, from: Source) {
         let map = self.map.clone().expect("a member has a map");
         if map.members().len() > 1 {
-            let text = "other nodes may still have what is missing";
+            let text = "there are other members, which may still have the missing data";
             return self.answer(id, Answer::Refused(text.into()));
         }
         let node = self.me.id;
@@ -123,7 +123,7 @@ pub fn objection(map: &Map, ask: &OperatorRequest) -> Option<String> {
 
 fn objection_to_absence(absence: Duration) -> Option<String> {
     let fits = !absence.is_zero() && absence <= AWAY_MAX;
-    (!fits).then(|| "a node's places are kept for 1s to 24h".into())
+    (!fits).then(|| "a node can be away for 1s to 24h".into())
 }
 
 /// Returns the reason a setting cannot have this value.
@@ -131,31 +131,33 @@ fn objection_to(map: &Map, setting: &Setting) -> Option<String> {
     let settings = map.settings();
     match setting {
         Setting::Backups(backups) if *backups > BACKUPS_MAX => {
-            Some(format!("backups is 0 to {BACKUPS_MAX}"))
+            Some(format!("backups must be 0 to {BACKUPS_MAX}"))
         }
         Setting::Backups(backups) if *backups + 1 < settings.min_copies => {
             let copies = settings.min_copies;
-            Some(format!("backups = {backups} is too few for min-copies = {copies}"))
+            Some(format!("backups = {backups} is too low for min-copies = {copies}"))
         }
         Setting::MinCopies(copies) if *copies == 0 || *copies > settings.backups + 1 => {
             Some(format!(
-                "min-copies is 1 to {} with backups = {}",
+                "min-copies must be 1 to {} with backups = {}",
                 settings.backups + 1,
                 settings.backups
             ))
         }
         Setting::MinBuckets(buckets) if *buckets == 0 || *buckets > 1024 => {
-            Some("min-buckets is 1 to 1024".into())
+            Some("min-buckets must be 1 to 1024".into())
         }
         Setting::Lease(lease) if *lease < LEASE_RANGE.0 || *lease > LEASE_RANGE.1 => {
-            Some("lease is 200ms to 60s".into())
+            Some("lease must be 200ms to 60s".into())
         }
-        Setting::PendingAfter(after) if after.is_zero() => Some("pending-after is above 0".into()),
+        Setting::PendingAfter(after) if after.is_zero() => {
+            Some("pending-after must be above 0".into())
+        }
         Setting::FillRate(Some(rate)) if *rate < FILL_RATE_MIN => {
-            Some("fill-rate is at least 64 KiB a second".into())
+            Some("fill-rate must be at least 64 KiB per second".into())
         }
         Setting::SplitLargerThan(limit) if limit.times_the_median == 0 || limit.bytes == 0 => {
-            Some("split-larger-than is above 0".into())
+            Some("split-larger-than must be above 0".into())
         }
         Setting::Backups(_)
         | Setting::Ack(_)

@@ -150,7 +150,8 @@ impl Control {
             }
         }
         for id in self.proposals.take_expired(self.now) {
-            let text = "no majority of the cluster could be reached; it may still come to be";
+            let text =
+                "no majority of the cluster was reached in time; the change may still take effect";
             self.answer(id, Answer::Unknown(text.into()));
         }
     }

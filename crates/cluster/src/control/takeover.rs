@@ -60,10 +60,10 @@ impl Control {
     fn objection_to_takeover(&self) -> Option<&'static str> {
         let map = self.map.as_ref()?;
         if !self.is_member() {
-            return Some("this process is no member of the cluster");
+            return Some("this process is not a member of the cluster");
         }
         if self.yielding.is_some() {
-            return Some("this side of the cluster has yielded to another");
+            return Some("this side of the split cluster has ended in favour of another");
         }
         if map.members().len() == 1 {
             return Some("this node is the only member: there is nothing to take over");
@@ -73,7 +73,8 @@ impl Control {
         }
         let silence = patience(self.lease());
         let since = self.hearing.lease_ended.unwrap_or(self.now);
-        (self.now < since + silence).then_some("the last lease has ended only a moment ago")
+        (self.now < since + silence)
+            .then_some("the last lease expired only a moment ago; retry in a few seconds")
     }
 
     /// Returns whether this node and one other are the only members by everything in its log, committed

@@ -146,12 +146,12 @@ impl Control {
 
     /// Returns whether a member is present and has the log, so that decisions need not wait for it.
     fn is_up_to_date(&self, node: NodeId) -> bool {
-        let Some(standing) = self.leader.as_ref().and_then(|it| it.granter.standing(node)) else {
+        let Some(record) = self.leader.as_ref().and_then(|it| it.granter.record(node)) else {
             return false;
         };
-        let is_there = standing.last_ask.is_some_and(|asked| self.now < asked + self.lease() / 2);
-        let has_a_map = standing.applied > LogIndex(0);
-        is_there && has_a_map && standing.applied.0 + BEHIND_MAX >= self.applied.0
+        let is_there = record.last_ask.is_some_and(|asked| self.now < asked + self.lease() / 2);
+        let has_a_map = record.applied > LogIndex(0);
+        is_there && has_a_map && record.applied.0 + BEHIND_MAX >= self.applied.0
     }
 }
 

@@ -13,7 +13,7 @@ use super::follow::remove_downstream;
 use super::pending::Pending;
 use super::refusals::refused_slots;
 use super::settle::Settlements;
-use super::tombstones::Tombs;
+use super::tombstones::TombstoneLimits;
 use super::window::Window;
 use super::{Outgoing, Plane, SendProgress, me_in, slots_of};
 use crate::balance::Attempt;
@@ -125,7 +125,7 @@ pub struct Mover {
     paced: (Duration, u64),
     /// Bytes of fills sent since other threads had their turn.
     turn: u64,
-    tombstones: Tombs,
+    tombstones: TombstoneLimits,
     /// Totals of all fills.
     sent: Sent,
 }
@@ -142,7 +142,7 @@ impl Mover {
             window: Window::default(),
             paced: (now, 0),
             turn: 0,
-            tombstones: Tombs::default(),
+            tombstones: TombstoneLimits::default(),
             sent: Sent::default(),
         }
     }
@@ -222,6 +222,27 @@ impl Mover {
             self.tombstones.look(now, plane);
             self.pending.look(now, plane);
         }
+        if cfg!(debug_assertions) {
+            self.check_invariants(plane);
+        }
+    }
+
+    /// Asserts the invariants that hold between inputs.
+    fn check_invariants(&self, plane: &impl Plane) {
+        if let Some(filling) = &self.filling {
+            assert!(filling.asked.is_none() || filling.end.is_none(), "nothing is sent unasked");
+            assert!(
+                filling.reported.is_none() || filling.end.is_some(),
+                "only a complete fill is reported"
+            );
+        }
+        plane.with_moves(|outgoing| {
+            let Some(outgoing) = outgoing else { return };
+            let filling = self.filling.as_ref().expect("only a fill feeds a bucket to a taker");
+            assert_eq!(outgoing.bucket, filling.source.bucket);
+            assert_eq!(outgoing.link, filling.source.link);
+            assert_eq!(outgoing.ended_at, filling.end.map(|(_, epoch)| epoch));
+        });
     }
 
     // ---- A fill.

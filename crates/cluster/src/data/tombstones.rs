@@ -12,13 +12,13 @@ const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
-pub(super) struct Tombs {
+pub(super) struct TombstoneLimits {
     look_due: Duration,
     /// The time at which this process first saw that another side may be running.
     parted: Option<Duration>,
 }
 
-impl Tombs {
+impl TombstoneLimits {
     pub(super) fn look(&mut self, now: Duration, plane: &impl Plane) {
         if !plane.map().keeps_divergence() {
             self.parted = None;

@@ -39,7 +39,7 @@ pub struct NoMap(&'static str);
 
 impl fmt::Display for NoMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a map: {}", self.0)
+        write!(f, "invalid map: {}", self.0)
     }
 }
 
@@ -104,23 +104,25 @@ impl Written {
         )?;
         require(
             self.since.len() == self.members.len(),
-            "members and their beginnings differ in number",
+            "members and their join indexes differ in number",
         )?;
         self.check_cover()?;
         let members: BTreeSet<NodeId> = self.members.iter().map(|member| member.id).collect();
         for bucket in &self.buckets {
             let distinct: BTreeSet<NodeId> = bucket.holders.iter().copied().collect();
             require(distinct.len() == bucket.holders.len(), "a node holds a bucket twice")?;
-            require(distinct.is_subset(&members), "a holder is no member")?;
+            require(distinct.is_subset(&members), "a holder is not a member")?;
         }
         let buckets: BTreeSet<&Hashmask> = self.buckets.iter().map(|it| &it.hashmask).collect();
         let mut places = self.away.values().flat_map(|away| &away.buckets);
-        require(places.all(|place| buckets.contains(place)), "a place is kept in no bucket")?;
+        let are_known = places.all(|place| buckets.contains(place));
+        require(are_known, "a place is reserved in an unknown bucket")?;
         let is_bucket = |bucket: &Hashmask| buckets.contains(bucket);
-        require(self.anew.keys().all(is_bucket), "what began again is no bucket")?;
+        require(self.anew.keys().all(is_bucket), "a recreated bucket is unknown")?;
         let without = self.buckets.iter().filter(|bucket| bucket.holders.is_empty());
         let lost = without.map(|bucket| &bucket.hashmask);
-        require(lost.eq(self.lost.keys()), "lost buckets are not those without a holder")
+        let is_exact = lost.eq(self.lost.keys());
+        require(is_exact, "the lost buckets are not the buckets without a holder")
     }
 
     /// Checks that every slot is in exactly one bucket.

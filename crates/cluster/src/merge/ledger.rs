@@ -81,9 +81,9 @@ pub enum Winner {
 impl Winner {
     pub fn name(self) -> &'static str {
         match self {
-            Winner::Ours => "the side that stands",
-            Winner::Theirs => "the side that yielded",
-            Winner::Unsure => "the side that stands, for want of memory",
+            Winner::Ours => "the surviving side",
+            Winner::Theirs => "the losing side",
+            Winner::Unsure => "the surviving side (unsure: tombstones were discarded)",
         }
     }
 }

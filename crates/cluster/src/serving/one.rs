@@ -106,7 +106,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
 
     #[inline]
     fn check(&self, slot: Slot) {
-        assert_eq!(self.slot, slot, "a command reaches only for the keys it named");
+        assert_eq!(self.slot, slot, "a command accesses only the slot of the key it named");
     }
 }
 

@@ -513,19 +513,19 @@ fn state_in<'s, 'a, P: ServingPlane>(
 ) -> &'s mut SlotState {
     match held {
         LockedSet::One(held, state) => {
-            assert_eq!(*held, slot, "a command reaches only for the keys it named");
+            assert_eq!(*held, slot, "a command accesses only slots of the keys it named");
             state
         }
         LockedSet::Several(states) => {
             let at = states.binary_search_by_key(&slot, |(held, _)| *held);
-            &mut states[at.expect("a command reaches only for its keys")].1
+            &mut states[at.expect("a command accesses only slots of its keys")].1
         }
         LockedSet::AsNeeded(Some((held, state))) => {
             assert_eq!(*held, slot, "a walk changes the slot that it is at");
             state
         }
         LockedSet::None | LockedSet::AsNeeded(None) => {
-            unreachable!("a command without slots reached for one")
+            unreachable!("a command without slots accessed a slot")
         }
     }
 }

@@ -79,22 +79,23 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
     match change {
         Change::Join(member) => describe_join(before, member),
         Change::Leave(node) => {
-            (format!("{} leaves", of(*node)), "others hold all that it held".to_owned())
+            (format!("{} leaves", of(*node)), "it has handed over all its buckets".to_owned())
         }
         Change::Away { node, absence } => {
             let what = format!("{} leaves for {} s", of(*node), absence.as_secs());
-            (what, "others hold all that it held".to_owned())
+            (what, "it has handed over all its buckets".to_owned())
         }
         Change::Forget(node) => {
             let name = before.away().find(|(away, _)| away == node).map(|(_, away)| &away.name);
-            let what = format!("no places are kept for {}", name.map_or("", String::as_str));
+            let name = name.map_or("", String::as_str);
+            let what = format!("the reserved places of {name} are released");
             let is_back = before.member(*node).is_some();
             let why = if is_back { "it is back" } else { "it was away too long" };
             (what, why.to_owned())
         }
         Change::Dead(nodes) => {
             let names: Vec<String> = nodes.iter().map(|node| of(*node)).collect();
-            (format!("{} is given up", names.join(", ")), "its lease has run out".to_owned())
+            (format!("{} is declared dead", names.join(", ")), "its lease has expired".to_owned())
         }
         Change::AddBackup { bucket, node, .. } => {
             (format!("{} becomes backup of {bucket}", of(*node)), why_add(before, *bucket))
@@ -104,7 +105,7 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
         }
         Change::DropBackup { bucket, node, because, .. } => {
             let why = match because {
-                DropReason::Balance => "there are copies enough",
+                DropReason::Balance => "the bucket has enough copies",
                 DropReason::OutOfSync => "its copy fell out of sync",
             };
             (format!("{} drops {bucket}", of(*node)), why.to_owned())
@@ -116,21 +117,21 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
                 Source::Snapshot => "from an older copy",
                 Source::Empty => "empty",
             };
-            let what = format!("{} begins {bucket} again, {from}", of(*node));
-            (what, "all who held it were gone".to_owned())
+            let what = format!("{} recreates {bucket}, {from}", of(*node));
+            (what, "all its holders were gone".to_owned())
         }
         Change::Set(setting) => {
             let (name, value) = super::settings::format_setting(setting);
-            (format!("{name} is {value}"), "an operator has set it".to_owned())
+            (format!("{name} is set to {value}"), "requested by an operator".to_owned())
         }
         Change::Yield(generation) => {
-            let what = format!("generation {} stands", generation.counter);
-            (what, "two histories of the cluster have met".to_owned())
+            let what = format!("this side ends in favour of generation {}", generation.counter);
+            (what, "two sides of a split cluster have met".to_owned())
         }
         Change::Settled { node, buckets } => {
-            let what =
-                format!("nothing more of {} buckets is awaited from {}", buckets.len(), of(*node));
-            (what, "it has brought what it had, or has nothing of them".to_owned())
+            let (count, from) = (buckets.len(), of(*node));
+            let what = format!("old copies of {count} buckets are no longer awaited from {from}");
+            (what, "it has handed over its old copies, or has none".to_owned())
         }
     }
 }
@@ -142,7 +143,7 @@ fn describe_join(before: &Map, member: &Member) -> (String, String) {
             (format!("{name} is about to leave"), "it hands over what it holds".to_owned())
         }
         Some(_) => (format!("{name} joins again"), "it was restarted".to_owned()),
-        None => (format!("{name} joins"), "it was started with our address".to_owned()),
+        None => (format!("{name} joins"), "it was started with this cluster's address".to_owned()),
     }
 }
 
@@ -155,9 +156,10 @@ fn describe_split(
         let names: Vec<String> = buckets.take(3).map(|bucket| bucket.to_string()).collect();
         let more = if count > names.len() { ", ..." } else { "" };
         let what = format!("{}{more} split", names.join(", "));
-        return (what, "larger than the others by far, or an operator wants it".to_owned());
+        let why = "much larger than the other buckets, or requested by an operator";
+        return (what, why.to_owned());
     }
-    let why = format!("fewer than {} copies a node", before.settings().min_buckets);
+    let why = format!("fewer than {} copies per node", before.settings().min_buckets);
     (format!("all {all} buckets are split"), why)
 }
 
@@ -165,19 +167,19 @@ fn why_add(before: &Map, bucket: Hashmask) -> String {
     let Some(bucket) = before.bucket(bucket) else { return String::new() };
     let leaving = bucket.holders.iter().find(|holder| is_leaving(before, **holder));
     if let Some(leaving) = leaving {
-        return format!("{} is on its way out", name(before, *leaving));
+        return format!("{} is leaving", name(before, *leaving));
     }
     if bucket.holders.len() < before.copies_wanted() {
         return format!("it had {} of {} copies", bucket.holders.len(), before.copies_wanted());
     }
-    "to hold as much as the others".to_owned()
+    "to balance the number of copies".to_owned()
 }
 
 fn why_promote(before: &Map, bucket: Hashmask) -> String {
     let primary = before.bucket(bucket).and_then(|bucket| bucket.primary());
     let Some(primary) = primary else { return String::new() };
     if is_leaving(before, primary) {
-        return format!("{} is on its way out", name(before, primary));
+        return format!("{} is leaving", name(before, primary));
     }
     format!("{} had {} primaries", name(before, primary), before.load(primary).primaries)
 }
@@ -231,12 +233,12 @@ mod tests {
         assert_eq!(
             describe,
             [
-                "1005 B is given up: its lease has run out",
-                "1004 000F/0004 split: larger than the others by far, or an operator wants it",
-                "1003 backups is 2: an operator has set it",
+                "1005 B is declared dead: its lease has expired",
+                "1004 000F/0004 split: much larger than the other buckets, or requested by an operator",
+                "1003 backups is set to 2: requested by an operator",
                 "1002 B becomes primary of 000F/0004: A had 16 primaries",
                 "1001 B becomes backup of 000F/0004: it had 1 of 2 copies",
-                "1000 B joins: it was started with our address",
+                "1000 B joins: it was started with this cluster's address",
             ]
         );
         assert_eq!(chronicle.latest(1).len(), 1);

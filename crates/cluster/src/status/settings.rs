@@ -61,14 +61,10 @@ impl fmt::Display for SettingError {
             SettingError::Unknown(name) => {
                 let known: Vec<String> =
                     settings(&ClusterSettings::default()).into_keys().collect();
-                write!(
-                    f,
-                    "there is no setting {name:?} of the cluster; there are {}",
-                    known.join(", ")
-                )
+                write!(f, "unknown cluster setting {name:?}; the settings are {}", known.join(", "))
             }
             SettingError::Value { name, value, wanted } => {
-                write!(f, "{name} is {wanted}, not {value:?}")
+                write!(f, "{name} must be {wanted}, not {value:?}")
             }
         }
     }
@@ -99,7 +95,7 @@ pub fn parse_setting(name: &str, value: &str) -> Result<Setting, SettingError> {
         "fill-rate" => (
             or_none(&lower, "unlimited", |text| bytes(text).filter(|rate| *rate > 0))
                 .map(Setting::FillRate),
-            "a size for each second as in 50mib, or unlimited",
+            "a size per second as in 50mib, or unlimited",
         ),
         "two-node-takeover" => (yes_no(&lower).map(Setting::TwoNodeTakeover), "yes or no"),
         "cross-slot" => (cross_slot(&lower).map(Setting::CrossSlot), "one-member or never"),
@@ -226,21 +222,21 @@ mod tests {
     #[test]
     fn a_wrong_value_is_told_what_is_wanted() {
         for (name, value, told) in [
-            ("backups", "4", "backups is a number from 0 to 3, not \"4\""),
-            ("lease", "1", "lease is a time from 200ms to 60s, not \"1\""),
-            ("lease", "100ms", "lease is a time from 200ms to 60s, not \"100ms\""),
-            ("ack", "none", "ack is backup or primary, not \"none\""),
+            ("backups", "4", "backups must be a number from 0 to 3, not \"4\""),
+            ("lease", "1", "lease must be a time from 200ms to 60s, not \"1\""),
+            ("lease", "100ms", "lease must be a time from 200ms to 60s, not \"100ms\""),
+            ("ack", "none", "ack must be backup or primary, not \"none\""),
             (
                 "fill-rate",
                 "99999999999gib",
-                "fill-rate is a size for each second as in 50mib, or unlimited, not \"99999999999gib\"",
+                "fill-rate must be a size per second as in 50mib, or unlimited, not \"99999999999gib\"",
             ),
         ] {
             assert_eq!(parse_setting(name, value).unwrap_err().to_string(), told);
         }
         let unknown = parse_setting("replicas", "2").unwrap_err().to_string();
         assert!(
-            unknown.starts_with("there is no setting \"replicas\" of the cluster; there are ack, ")
+            unknown.starts_with("unknown cluster setting \"replicas\"; the settings are ack, ")
         );
     }
 }

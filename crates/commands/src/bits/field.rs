@@ -27,7 +27,9 @@ pub(super) fn bitfield(context: &mut Context<'_>) -> Result<(), Error> {
     if operations.iter().all(Operation::is_read) {
         read_all(context, &operations);
     } else if repeated_bytes(context.args.at(1), operations.len() + 1) > EFFECT_BYTES_MAX {
-        return Err(Error::fixed("ERR too many operations on so long a key"));
+        return Err(Error::fixed(
+            "ERR too many operations for a key of this length; split the command",
+        ));
     } else {
         write_all(context, &operations);
     }

@@ -81,7 +81,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "conflicts",
         full_name: "cluster|conflicts",
-        summary: "Names the keys that two sides of the cluster had changed before they became one again.",
+        summary: "Lists the keys that both sides of a split cluster had changed before the merge.",
         complexity: "O(N) where N is the number of conflicts",
         arity: 2,
         flags: ADMIN,
@@ -176,7 +176,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "hashmasks",
         full_name: "cluster|hashmasks",
-        summary: "Lists the buckets: hashmask, first and last slot, epoch, and who holds each.",
+        summary: "Lists the buckets: hashmask, first and last slot, epoch and holders.",
         complexity: "O(N) where N is the number of buckets",
         arity: 2,
         run: Some(ours::hashmasks),
@@ -185,7 +185,8 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "leave",
         full_name: "cluster|leave",
-        summary: "Lets this node hand over all it holds, and end; FOR a time it will be back after.",
+        summary: "Makes this node hand over all its buckets and stop; with FOR, its places are \
+                  kept for that time.",
         arity: -2,
         flags: ADMIN,
         run: Some(operate::leave),
@@ -213,7 +214,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "peers",
         full_name: "cluster|peers",
-        summary: "Tells a node that wants to join where the members talk to each other.",
+        summary: "Returns the peer addresses of the members, for a node that wants to join.",
         complexity: OF_NODES,
         arity: 2,
         run: Some(ours::peers),
@@ -243,7 +244,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "status",
         full_name: "cluster|status",
-        summary: "Tells all there is to know about the cluster, as JSON.",
+        summary: "Returns the complete status of the cluster as JSON.",
         complexity: "O(N) where N is the number of buckets",
         arity: 2,
         run: Some(ours::status),
@@ -252,7 +253,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "takeover",
         full_name: "cluster|takeover",
-        summary: "Goes on without nodes that will never come back, when most voters are among them.",
+        summary: "Continues without permanently lost nodes after the loss of the quorum.",
         arity: 2,
         flags: ADMIN,
         run: Some(operate::takeover),

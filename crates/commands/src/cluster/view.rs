@@ -108,7 +108,7 @@ impl View {
     pub fn redirection(&self, slot: Slot) -> Error {
         match self.route(slot) {
             // The caller decided by another version of the map.
-            Route::Mine => Error::fixed("TRYAGAIN the slot is just being handed over"),
+            Route::Mine => Error::fixed("TRYAGAIN the slot is being handed over; retry"),
             Route::Elsewhere { primary, .. } => {
                 let (host, port) = (&primary.at.host, primary.at.client);
                 Error::new(format!("MOVED {slot} {host}:{port}"))

@@ -172,7 +172,7 @@ fn doctor(context: &mut Context<'_>) -> Result<(), Error> {
     if threshold.is_zero() && events.is_empty() {
         text.push_str(
             "The latency monitor is off. CONFIG SET latency-monitor-threshold MILLISECONDS turns it \
-             on: what takes longer is recorded from then on.\n",
+             on; operations that take longer are then recorded.\n",
         );
     } else if events.is_empty() {
         let millis = threshold.as_millis();

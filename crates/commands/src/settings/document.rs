@@ -10,7 +10,7 @@ const HEAD: &str = "\
 Written from the table in `crates/commands/src/settings/table.rs`; after a change there, write it
 again with `UPDATE_DOCS=1 cargo test -p opencluster docs_configuration`.
 
-A node needs no configuration. What is given is taken in this order, the later over the earlier:
+A node needs no configuration. Settings are read in this order; later sources override earlier ones:
 
 1. a file: `opencluster --config opencluster.toml`, one `name = value` a line, in TOML
 2. the environment: `OPENCLUSTER_MAXMEMORY=1gb`

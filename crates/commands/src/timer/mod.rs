@@ -24,7 +24,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "timer.set",
         full_name: "timer.set",
-        summary: "Makes a timer, or sets one anew, and replies its id once every replica has it.",
+        summary: "Creates or replaces a timer, and returns its id once every replica has it.",
         syntax: "id seconds [REPEAT seconds] [REPLICAS count] [RETRY attempts backoff] \
                  [TIMEOUT seconds] [TAG name count [TAG name count ...]] <HTTP uri [opaque] | \
                  PUBLISH channel message | COMMAND word [word ...]>",
@@ -35,7 +35,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "timer.del",
         full_name: "timer.del",
-        summary: "Deletes a timer; one that is not there is deleted already.",
+        summary: "Deletes a timer; succeeds if there is none (idempotent).",
         syntax: "id",
         arity: 2,
         run: Some(del),
@@ -44,7 +44,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "timer.get",
         full_name: "timer.get",
-        summary: "Shows a timer, and how long it has to wait.",
+        summary: "Returns a timer and its remaining time.",
         syntax: "id",
         arity: 2,
         run: Some(get),

@@ -354,7 +354,7 @@ fn a_long_key_is_not_recorded_again_and_again_without_end() {
     }
     let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
     let reply = node.args(1, &words);
-    let error = "ERR too many operations on so long a key";
+    let error = "ERR too many operations for a key of this length; split the command";
     assert_eq!(reply, [resp::Value::Error(error.as_bytes().to_vec())]);
     assert_eq!(node.run("DBSIZE"), "(integer) 0");
 }

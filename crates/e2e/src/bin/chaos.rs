@@ -25,7 +25,9 @@ const TRIAL: &str = "ip link add br0 type bridge && ip link add v0 type veth pee
                      command -v nsenter";
 
 #[derive(Parser)]
-#[command(about = "Breaks a cluster of real processes, and looks whether it keeps its promises")]
+#[command(
+    about = "Breaks a cluster of real processes at random, and checks that it keeps its promises"
+)]
 struct Arguments {
     /// Minutes during which faults are injected.
     #[arg(long, default_value_t = 1.0)]
@@ -106,7 +108,9 @@ fn place(arguments: &Arguments) -> io::Result<Ground> {
         None => Where::Loopback,
     };
     if wanted == Where::Loopback {
-        println!("nodes stand on loopback addresses (namespaces need root, `ip` and `nsenter`)");
+        println!(
+            "nodes run on loopback addresses (network namespaces need root, `ip` and `nsenter`)"
+        );
         return Ok(Ground::Loopback);
     }
     let mut again = Command::new("unshare");

@@ -172,13 +172,17 @@ fn describe(key: Key, breach: &Breach) -> String {
     let name = key.name();
     match breach {
         Breach::Stale { found: Some(found), floor } => {
-            format!("{name}: {found} was read after {floor}")
+            format!("{name}: read {found}, older than {floor}")
         }
-        Breach::Stale { found: None, floor } => format!("{name}: nothing was read after {floor}"),
+        Breach::Stale { found: None, floor } => {
+            format!("{name}: key missing, although {floor} was acknowledged or read")
+        }
         Breach::Resurrected { found, delete } => {
-            format!("{name}: {found} was read after delete {delete} was acknowledged")
+            format!("{name}: read {found} after delete {delete} was acknowledged")
         }
-        Breach::Phantom { found } => format!("{name}: {found} was read, which was never done"),
+        Breach::Phantom { found } => {
+            format!("{name}: read {found}, which was refused or never written")
+        }
     }
 }
 
@@ -214,7 +218,8 @@ mod tests {
     fn a_write_that_is_not_there_at_the_end_is_lost() {
         let book = written();
         book.settle(|_| Some(None));
-        assert_eq!(found(&book), ["lost: c1:2:0: nothing was read after 1"]);
+        let expected = "lost: c1:2:0: key missing, although 1 was acknowledged or read";
+        assert_eq!(found(&book), [expected]);
     }
 
     #[test]
@@ -226,7 +231,7 @@ mod tests {
         book.settle(|_| Some(Some(1)));
         assert_eq!(
             found(&book),
-            ["stale: c1:2:0: 1 was read after 2", "lost: c1:2:0: 1 was read after 2"]
+            ["stale: c1:2:0: read 1, older than 2", "lost: c1:2:0: read 1, older than 2"]
         );
     }
 
@@ -236,7 +241,7 @@ mod tests {
         let delete = book.issue(KEY, Act::Delete);
         book.acknowledge(KEY, delete);
         book.settle(|_| Some(Some(1)));
-        let expected = "resurrected: c1:2:0: 1 was read after delete 2 was acknowledged";
+        let expected = "resurrected: c1:2:0: read 1 after delete 2 was acknowledged";
         assert_eq!(found(&book), [expected]);
     }
 
@@ -246,7 +251,7 @@ mod tests {
         let open = book.issue(KEY, Act::Set);
         book.judge(KEY, Some(open), 1);
         book.settle(|_| Some(Some(1)));
-        assert_eq!(found(&book), ["stale: c1:2:0: 1 was read after 2"]);
+        assert_eq!(found(&book), ["stale: c1:2:0: read 1, older than 2"]);
     }
 
     #[test]
@@ -255,6 +260,7 @@ mod tests {
         let refused = book.issue(KEY, Act::Set);
         book.refuse(KEY, refused);
         book.settle(|_| Some(Some(refused)));
-        assert_eq!(found(&book), ["phantoms: c1:2:0: 2 was read, which was never done"]);
+        let expected = "phantoms: c1:2:0: read 2, which was refused or never written";
+        assert_eq!(found(&book), [expected]);
     }
 }

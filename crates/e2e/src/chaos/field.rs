@@ -140,16 +140,20 @@ impl Field {
         while !self.is_whole() {
             if told.elapsed() > TELL_EVERY {
                 told = Instant::now();
-                println!("{:>9} not whole yet: {}", "", self.describe());
+                println!("{:>9} cluster is not whole yet: {}", "", self.describe());
             }
             for node in &mut self.nodes {
                 if node.has_ended() {
                     let (name, log) = (node.name(), node.log());
-                    return Err(io::Error::other(format!("{name} has ended by itself:\n{log}")));
+                    let text = format!("{name} ended unexpectedly; its log:\n{log}");
+                    return Err(io::Error::other(text));
                 }
             }
             if begun.elapsed() > WHOLE_WITHIN {
-                return Err(io::Error::other(format!("never whole again: {}", self.describe())));
+                return Err(io::Error::other(format!(
+                    "the cluster did not become whole in time: {}",
+                    self.describe()
+                )));
             }
             thread::sleep(LOOK_EVERY);
         }
@@ -201,7 +205,7 @@ impl Field {
         };
         let what = |change: Json| change["what"].as_str().map(str::to_owned);
         let all = self.nodes.iter().flat_map(told).filter_map(what);
-        let mut found: Vec<String> = all.filter(|what| what.ends_with("again, empty")).collect();
+        let mut found: Vec<String> = all.filter(|what| what.ends_with(", empty")).collect();
         found.sort();
         found.dedup();
         found

@@ -217,8 +217,9 @@ impl Node {
         let begun = Instant::now();
         while self.child.try_wait()?.is_none() {
             if begun.elapsed() > LEAVE_WITHIN {
-                let name = self.name();
-                return Err(io::Error::other(format!("{name} does not leave:\n{}", self.log())));
+                let (name, log) = (self.name(), self.log());
+                let text = format!("{name} did not leave in time; its log:\n{log}");
+                return Err(io::Error::other(text));
             }
             thread::sleep(LOOK_EVERY);
         }
@@ -285,7 +286,7 @@ impl Node {
         let begun = Instant::now();
         while std::fs::read_link(format!("/proc/{pid}/ns/net"))? == ours {
             if begun.elapsed() > START_WITHIN {
-                return Err(io::Error::other("no namespace could be made"));
+                return Err(io::Error::other("cannot create a network namespace for the node"));
             }
             thread::sleep(LOOK_EVERY);
         }

@@ -83,9 +83,9 @@ pub fn run(options: &Options) -> io::Result<Report> {
     let faults = strike_all(&mut field, &desk, options, begun);
     load.end();
     let faults = faults.map_err(|error| {
-        println!("found until then: {}", anomalies::summary(&desk.book.anomalies()));
+        println!("anomalies found so far: {}", anomalies::summary(&desk.book.anomalies()));
         let dir = field.dir().display();
-        io::Error::other(format!("{error}\nseed {}; what nodes printed is in {dir}", options.seed))
+        io::Error::other(format!("{error}\nseed {}; the nodes' logs are in {dir}", options.seed))
     })?;
     for class in &options.lies {
         lies::tell(*class, &desk);
@@ -96,7 +96,7 @@ pub fn run(options: &Options) -> io::Result<Report> {
     if report.is_clean() || !options.lies.is_empty() {
         field.clear_away();
     } else {
-        println!("what nodes printed is in {}", field.dir().display());
+        println!("the nodes' logs are in {}", field.dir().display());
     }
     Ok(report)
 }

@@ -114,7 +114,7 @@ impl fmt::Display for Report {
             writeln!(f, "ANOMALY {anomaly}")?;
         }
         for bucket in self.begun_again.iter().take(SHOWN) {
-            writeln!(f, "BEGUN AGAIN {bucket}")?;
+            writeln!(f, "BUCKET LOST {bucket}")?;
         }
         self.counts(f)?;
         writeln!(f, "{}", summary(&self.anomalies))

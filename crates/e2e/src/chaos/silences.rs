@@ -64,7 +64,9 @@ impl Silences {
             Verdict::Hung => {
                 let Silence { request, at, .. } = silence;
                 let age = silence.sent.elapsed().as_secs_f32();
-                let text = format!("{request} to {at}: no reply and no end after {age:.1} s");
+                let text = format!(
+                    "{request} to {at}: neither a reply nor a closed connection after {age:.1} s"
+                );
                 self.hung.lock().expect("it is only read and written").push(text);
                 false
             }
@@ -132,10 +134,8 @@ mod tests {
         assert_eq!(silences.look(), 0);
         let at = node.local_addr().unwrap();
         let hung = silences.hung();
-        assert!(
-            hung[0].starts_with(&format!("DBSIZE to {at}: no reply and no end after")),
-            "{hung:?}"
-        );
+        let expected = format!("DBSIZE to {at}: neither a reply nor a closed connection after");
+        assert!(hung[0].starts_with(&expected), "{hung:?}");
     }
 
     #[test]

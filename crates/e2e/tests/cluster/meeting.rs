@@ -226,7 +226,7 @@ fn conflicts_are_told(nodes: &[&Server], paths: &[String], count: usize) {
     let (standing, yielding) = (&line["standing"], &line["yielding"]);
     assert_eq!((&standing["bytes"], &yielding["bytes"]), (&3.into(), &3.into()));
     let later = standing["version"].as_u64() > yielding["version"].as_u64();
-    let winner = if later { "the side that stands" } else { "the side that yielded" };
+    let winner = if later { "the surviving side" } else { "the losing side" };
     assert_eq!(line["winner"], winner);
     assert_eq!(conflicts(nodes.iter().copied()), count);
 }

@@ -75,9 +75,9 @@ fn a_setting_changed_at_one_node_is_so_at_all() {
     });
     let node = address(&cluster.nodes[0]);
     for (args, answer) in [
-        (["settings", "backups", "9"], "backups is a number from 0 to 3, not \"9\""),
-        (["settings", "min-copies", "4"], "min-copies is 1 to 3 with backups = 2"),
-        (["settings", "replicas", "2"], "there is no setting \"replicas\" of the cluster"),
+        (["settings", "backups", "9"], "backups must be a number from 0 to 3, not \"9\""),
+        (["settings", "min-copies", "4"], "min-copies must be 1 to 3 with backups = 2"),
+        (["settings", "replicas", "2"], "unknown cluster setting \"replicas\""),
     ] {
         let (code, run_cli) = refused(&[&args[..], &["--node", &node]].concat());
         assert!(code == Some(1) && run_cli.contains(answer), "{args:?}: {code:?} {run_cli}");
@@ -161,7 +161,7 @@ fn who_asks_nobody_or_without_the_password_is_told_so() {
     assert!(run_cli.contains("wants a password"), "{run_cli}");
     let redis = Server::redis();
     let (_, run_cli) = refused(&["status", "--node", &address(&redis)]);
-    assert!(run_cli.contains("is no OpenCluster node"), "{run_cli}");
+    assert!(run_cli.contains("is not an OpenCluster node"), "{run_cli}");
     let gone = address(&redis);
     drop(redis);
     let (code, run_cli) = refused(&["leave", "--node", &gone]);

@@ -74,7 +74,7 @@ fn the_picture_changes_when_a_node_joins_and_a_killed_node_turns_red() {
     page.wait(&format!(
         "document.querySelector('#members-table tr[data-name=\"{killed}\"][data-state=\"dead\"]')"
     ));
-    page.wait("document.getElementById('history').textContent.includes('is given up')");
+    page.wait("document.getElementById('history').textContent.includes('is declared dead')");
     cluster.wait_until_even();
     page.wait(&format!("JSON.stringify({COPIES}) === '[16,16]'"));
     page.wait("document.getElementById('health-title').textContent.startsWith('All is well')");

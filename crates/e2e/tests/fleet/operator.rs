@@ -46,8 +46,8 @@ fn check_finds_keys_in_the_wrong_place_and_mends_them() {
         fleet.servers[number % 2].client().run(&format!("SET lost:{number} {number}"));
     }
     let found = fleet.run("check", &[]);
-    found.must_say(1, "the fleet is not in order; --fix mends what can be mended");
-    assert!(found.out.contains("1 there twice"), "{}", found.out);
+    found.must_say(1, "the fleet is not in order; --fix repairs what can be repaired");
+    assert!(found.out.contains("1 duplicate"), "{}", found.out);
     let refused = fleet.run("migrate", &["--map", "4.0"]);
     assert_eq!(refused.code, 1);
     assert!(refused.err.contains("`opencluster fleet check --fix` first"), "{}", refused.err);
@@ -102,13 +102,13 @@ fn bad_input_gets_one_line_and_changes_nothing() {
     let weights = |text: &str| format!("the map {text} has 3 weights for 2 servers");
     for (args, code, line) in [
         (vec!["--map", "4.4.4"], 2, weights("4.4.4")),
-        (vec!["--map", "4.4"], 2, "the fleet has the map 4.4 already".to_owned()),
+        (vec!["--map", "4.4"], 2, "the fleet's map is already 4.4".to_owned()),
         (
             vec!["--map", "0.0"],
             2,
             "every weight of the server map is 0, so no server could keep a key".to_owned(),
         ),
-        (vec![], 2, "what shall be done? --map MAP, --resume or --abort".to_owned()),
+        (vec![], 2, "no goal given; use --map MAP, --resume or --abort".to_owned()),
         (vec!["--resume"], 1, "no migration is in progress; the fleet's map is 4.4".to_owned()),
     ] {
         fleet.run("migrate", &args).must_say(code, &line);
@@ -133,7 +133,7 @@ fn servers_that_do_not_fit_are_refused_with_one_line() {
     let gone_port = gone.port();
     drop(gone);
     for (port, why) in [
-        (password.port(), "it wants a password, and none was given".to_owned()),
+        (password.port(), "it requires a password, and none was given".to_owned()),
         (replica.port(), "it is a replica of 127.0.0.1; a fleet is made of primaries".to_owned()),
         (cluster.port(), "it runs in cluster mode; a fleet is made of plain servers".to_owned()),
         (full.port(), "it holds 1 keys already".to_owned()),

@@ -61,7 +61,7 @@ pub(super) fn merged(every: &Every, answers: &Answers) -> Vec<u8> {
         Every::Items => items(answers),
         Every::Clients { .. } => clients(answers),
     };
-    made.unwrap_or_else(|| b"-ERR the nodes' answers do not fit together\r\n".to_vec())
+    made.unwrap_or_else(|| b"-ERR the nodes' answers cannot be merged\r\n".to_vec())
 }
 
 fn items(answers: &Answers) -> Option<Vec<u8>> {
@@ -111,7 +111,7 @@ pub(super) fn scanned(reply: &[u8], (first, last): (Slot, Slot)) -> Vec<u8> {
         return reply.to_vec();
     }
     page(reply, first, last)
-        .unwrap_or_else(|| b"-ERR the node's answer to SCAN makes no sense\r\n".to_vec())
+        .unwrap_or_else(|| b"-ERR a node sent an invalid answer to SCAN\r\n".to_vec())
 }
 
 fn page(reply: &[u8], first: Slot, last: Slot) -> Option<Vec<u8>> {

@@ -141,7 +141,7 @@ impl Nodes {
     pub(super) fn learn(&mut self, reply: &[u8]) -> Result<bool, String> {
         let value = answers::value(reply);
         let text = value.as_ref().and_then(resp::Value::text);
-        let text = text.ok_or("it does not tell the nodes of its cluster")?;
+        let text = text.ok_or("its answer to CLUSTER NODES is not a list of nodes")?;
         let before = self.serving.clone();
         self.nodes.iter_mut().for_each(|node| node.listed = false);
         for line in String::from_utf8_lossy(text).lines() {
@@ -252,7 +252,9 @@ impl Nodes {
     /// Returns a member that cannot be reached, and the reason.
     pub(super) fn away(&self) -> Option<String> {
         self.nodes.iter().find_map(|node| match &node.state {
-            State::Away(why) if node.listed => Some(format!("{} is away: {why}", node.address)),
+            State::Away(why) if node.listed => {
+                Some(format!("{} is unreachable: {why}", node.address))
+            }
             State::Away(_)
             | State::Wanted
             | State::Unnamed { .. }

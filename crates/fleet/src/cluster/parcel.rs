@@ -116,7 +116,7 @@ impl Parcels {
                     parcels.extend(self.take(&args, &bytes[at..end]));
                     at = end;
                 }
-                Ok(Parsed::Incomplete { .. }) => return Err("half a command".to_owned()),
+                Ok(Parsed::Incomplete { .. }) => return Err("incomplete command".to_owned()),
                 Err(error) => return Err(error.to_string()),
             }
         }
@@ -146,7 +146,7 @@ impl Parcels {
 impl Block {
     fn close(self) -> Parcel {
         if self.flushes {
-            return self.refused("ERR a cluster is emptied by FLUSHALL on its own nodes");
+            return self.refused("ERR FLUSHALL must be sent to the cluster's own nodes");
         }
         let aim = self.slot.map_or(Aim::Home, Aim::Slot);
         let kind = Kind::Block { watched: false };
@@ -192,7 +192,7 @@ fn single(name: &[u8], args: &[&[u8]], (slot, bytes): (Option<Slot>, Vec<u8>)) -
         (b"dbsize", _) => every(Every::Sum),
         (b"keys", _) => every(Every::Items),
         (b"flushall" | b"flushdb", _) => {
-            Parcel::answered("-ERR a cluster is emptied by FLUSHALL on its own nodes\r\n")
+            Parcel::answered("-ERR FLUSHALL must be sent to the cluster's own nodes\r\n")
         }
         (b"watch", _) => Parcel::new(bytes, slot.map_or(Aim::Home, Aim::Slot), Kind::Watch),
         (b"unwatch", _) => Parcel::new(bytes, Aim::Home, Kind::Unwatch),
@@ -211,7 +211,7 @@ fn client(sub: &[u8], rest: &[&[u8]], bytes: Vec<u8>) -> Parcel {
         }
         (b"kill", [word, id]) if word.eq_ignore_ascii_case(b"id") => kill(id),
         // Each node has its own ID for our connection.
-        (b"id", []) => Parcel::answered("-ERR a cluster has no number for a connection\r\n"),
+        (b"id", []) => Parcel::answered("-ERR CLIENT ID is not supported for a cluster\r\n"),
         _ => Parcel::new(bytes, Aim::Home, Kind::Plain),
     }
 }

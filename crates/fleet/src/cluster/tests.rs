@@ -139,7 +139,7 @@ fn commands(bytes: &[u8]) -> Vec<Vec<u8>> {
     while at < bytes.len() {
         spans.clear();
         let parsed = parser.next(&mut bytes, at, &Limits::FULL, &mut spans).unwrap();
-        let Parsed::Request { end, .. } = parsed else { panic!("half a command") };
+        let Parsed::Request { end, .. } = parsed else { panic!("incomplete command") };
         let words: Vec<&[u8]> = spans.iter().map(|span| span.of(&bytes)).collect();
         commands.push(words.join(&b' '));
         at = end;

@@ -10,11 +10,11 @@ const PAIRS: Keys = range(1, -1, 2);
 /// The key after a subcommand: `OBJECT ENCODING key`.
 const SECOND: Keys = range(2, 2, 1);
 
-const SERVER: &str = "this concerns one server; ask that server itself";
+const SERVER: &str = "it concerns a single server; send it to that server directly";
 const DATABASE: &str = "a fleet has one database, number 0";
 const MIGRATE: &str = "keys are moved by `opencluster fleet migrate`";
 const WAIT: &str = "the proxy does not know which server's replicas are meant";
-const INTERNAL: &str = "this is for the inside of a server";
+const INTERNAL: &str = "it is internal to a server";
 
 const fn range(first: usize, last: isize, step: usize) -> Keys {
     Keys::Range { first, last, step }

@@ -82,7 +82,7 @@ fn only_servers_with_a_weight_somewhere_are_needed() {
 fn addresses_are_checked() {
     let error = |text: &str| Address::list(text).unwrap_err().to_string();
     for text in ["", "a", "a:0", "a:65536", "a:b", ":1", "http://a:1", "::1:3"] {
-        let expected = format!("{text:?} is no server; servers are written host:port,host:port");
+        let expected = format!("{text:?} is not a server address; expected host:port,host:port");
         assert_eq!(error(text), expected);
     }
     assert_eq!(error("a:1,b:1,a:1"), "the server a:1 is named twice");

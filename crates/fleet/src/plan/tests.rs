@@ -141,7 +141,7 @@ fn what_cannot_work_is_refused_in_clear_words() {
     );
     assert_eq!(
         text("SAVE"),
-        "ERR 'save' is not possible through the fleet's proxy: this concerns one server; ask that server itself"
+        "ERR 'save' is not possible through the fleet's proxy: it concerns a single server; send it to that server directly"
     );
     assert_eq!(text("EVAL s 5 a"), "ERR Number of keys can't be greater than number of args");
 }

@@ -488,7 +488,7 @@ fn units(mut bytes: Vec<u8>) -> VecDeque<Vec<Args>> {
     while at < bytes.len() {
         let mut spans = Vec::new();
         let parsed = parser.next(&mut bytes, at, &Limits::FULL, &mut spans);
-        let Ok(Parsed::Request { end, .. }) = parsed else { panic!("half a command") };
+        let Ok(Parsed::Request { end, .. }) = parsed else { panic!("incomplete command") };
         at = end;
         let args: Args = spans.iter().map(|span| span.of(&bytes).to_vec()).collect();
         match args[0].as_slice() {

@@ -115,7 +115,7 @@ impl ChangeJob {
             Expected::Below(below) if epoch < below => self.write(),
             Expected::Below(_) => self.next_server(),
             Expected::Announced(_) => {
-                self.refuse("ERR no map is announced any more; nothing was taken back".to_owned())
+                self.refuse("ERR no map is announced any more; nothing was withdrawn".to_owned())
             }
             Expected::Exactly(exactly) => {
                 let (found, wanted) = (epoch.number(), exactly.number());

@@ -57,7 +57,8 @@ impl Follower {
     /// Takes the first server's present configuration. `None` means that its keys are gone.
     pub fn on_config(&mut self, config: Option<Config>) -> Follow {
         let Some(config) = config else {
-            let why = "the first server's server.config keys are gone; fleet check says more";
+            let why = "the first server has lost its server.config.* keys; run `opencluster fleet \
+                       check`";
             return Follow::Stop(why.to_owned());
         };
         if let Some(why) = self.impossible(&config) {
@@ -93,7 +94,8 @@ impl Follower {
             return Some(format!("server.config.epoch went back from {from} to {to}"));
         }
         if !new.servers.starts_with(&old.servers) {
-            return Some("server.config.servers changed other than at its end".to_owned());
+            let why = "server.config.servers changed other than by adding servers at its end";
+            return Some(why.to_owned());
         }
         let settled =
             *self.view.phase() == Phase::Settled && View::of(new).phase() == &Phase::Settled;

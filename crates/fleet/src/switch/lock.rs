@@ -13,7 +13,7 @@ use crate::job::{Answer, Batch, Job, Lane, Step, error, items, unexpected};
 pub const LOCK_MS: u64 = 5_000;
 
 /// Error of a renewal if another migrator or nobody holds the lock.
-pub const LAPSED: &str = "the lock of this migration has lapsed";
+pub const LAPSED: &str = "the lock of this migration has expired";
 
 /// Takes the lock on every server. Fails with the name of its holder; then run a `ReleaseJob` for the servers
 /// that were already locked.
@@ -65,7 +65,8 @@ impl Job for TakeLockJob {
         let holder = text.split_once(' ').map_or("somebody", |(_, holder)| holder);
         let seconds = if let Value::Integer(ms) = left { ms.max(&0) / 1000 + 1 } else { 0 };
         Step::Failed(format!(
-            "a migration is running: {holder} (its lock lapses in {seconds} s unless it is renewed)"
+            "a migration is running: {holder} (its lock expires in {seconds} s unless it is \
+             renewed)"
         ))
     }
 

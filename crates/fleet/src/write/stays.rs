@@ -18,7 +18,9 @@ use crate::config::Server;
 use crate::job::{Answer, Batch, Lane, Step, error, items, unexpected};
 
 /// Error for commands that also involve other keys, and for transactions and blocking commands.
-pub(super) const REFUSAL: &str = "ERR a key of this command stays at its old server while the migration is in progress, since its new one does not hold its type: only commands on this key alone can write it, outside MULTI";
+pub(super) const REFUSAL: &str = "ERR a key of this command cannot move: its new server does \
+    not support its type; until the migration ends, write it only with single-key commands outside \
+    MULTI";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Stays {

@@ -62,8 +62,8 @@ fn check_side_ports(settings: &Settings) -> Result<(), Failure> {
     for (name, side, effective, offset) in sides {
         if side == SidePort::Offset && effective.is_none() {
             return Err(Failure::BadInput(format!(
-                "port = {}: {name} would be {}, which is no port; choose a port up to {} or \
-                 give --{name}",
+                "port = {}: {name} would be {}, which is not a valid port; choose a port up to {} \
+                 or give --{name}",
                 settings.port,
                 u32::from(settings.port) + u32::from(offset),
                 u16::MAX - offset,
@@ -101,7 +101,7 @@ pub(crate) fn refuse_exposure(settings: &Settings) -> Result<Option<String>, Fai
         )));
     }
     Err(Failure::BadInput(format!(
-        "bind = '{bind}': the network can reach it, and there is {missing}; give what is missing, \
-         or start anyway with --insecure"
+        "bind = '{bind}': it is reachable from the network, but there is {missing}; set what is \
+         missing, or start anyway with --insecure"
     )))
 }

@@ -93,7 +93,7 @@ fn apply_variable(settings: &mut Settings, variable: &str, text: &str) -> Result
         SettingError::Unknown { suggestion: None, .. } => Ok(()),
         SettingError::Unknown { suggestion: Some(near), .. } => {
             let near = find(near).expect("a suggestion is in the table").env_name();
-            Err(bad_line(format!("{variable} is no setting; did you mean {near}?")))
+            Err(bad_line(format!("{variable} is not a setting; did you mean {near}?")))
         }
         SettingError::Invalid { value, allowed, .. } => {
             Err(bad_line(format!("{variable}='{value}': must be {allowed}")))

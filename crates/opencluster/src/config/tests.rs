@@ -77,7 +77,7 @@ fn a_mistake_in_the_environment_names_the_variable() {
         (
             "OPENCLUSTER_MAXMEMROY",
             "1gb",
-            "OPENCLUSTER_MAXMEMROY is no setting; did you mean OPENCLUSTER_MAXMEMORY?",
+            "OPENCLUSTER_MAXMEMROY is not a setting; did you mean OPENCLUSTER_MAXMEMORY?",
         ),
         (
             "OPENCLUSTER_HZ",
@@ -125,25 +125,25 @@ fn settings_that_do_not_fit_together_are_refused() {
     let cases = [
         (
             "port = 65000\n",
-            "port = 65000: http-port would be 66000, which is no port; choose a port up to 64535 \
-             or give --http-port",
+            "port = 65000: http-port would be 66000, which is not a valid port; choose a port up \
+             to 64535 or give --http-port",
         ),
         (
             "port = 60000\n",
-            "port = 60000: peer-port would be 70000, which is no port; choose a port up to 55535 \
-             or give --peer-port",
+            "port = 60000: peer-port would be 70000, which is not a valid port; choose a port up \
+             to 55535 or give --peer-port",
         ),
         ("http-port = 6379\n", "http-port = 6379: that is the port for clients already"),
         (
             "bind = \"0.0.0.0\"\n",
-            "bind = '0.0.0.0': the network can reach it, and there is no password for clients \
-             (requirepass-file) and no secret for nodes (secret-file); give what is missing, or \
-             start anyway with --insecure",
+            "bind = '0.0.0.0': it is reachable from the network, but there is no password for \
+             clients (requirepass-file) and no secret for nodes (secret-file); set what is \
+             missing, or start anyway with --insecure",
         ),
         (
             "bind = \"::\"\nrequirepass = \"x\"\n",
-            "bind = '::': the network can reach it, and there is no secret for nodes \
-             (secret-file); give what is missing, or start anyway with --insecure",
+            "bind = '::': it is reachable from the network, but there is no secret for nodes \
+             (secret-file); set what is missing, or start anyway with --insecure",
         ),
         (
             "requirepass = \"x\"\nrequirepass-file = \"y\"\n",

@@ -122,7 +122,7 @@ impl Herd {
             self.named -= 1;
             self.add()?;
         }
-        Err(Failure::Refused(format!("a node does not start: {}", words.trim())))
+        Err(Failure::Refused(format!("a demo node failed to start: {}", words.trim())))
     }
 
     /// Updates the state of nodes that have joined or exited. Removes nodes that have exited and are no
@@ -213,7 +213,7 @@ fn answers(node: &mut Node, stop: &Stop) -> Result<bool, Failure> {
     let begun = Instant::now();
     while begun.elapsed() < START_WITHIN {
         if stop.is_wanted() {
-            return Err(Failure::Refused("stopped before the cluster was there".to_owned()));
+            return Err(Failure::Refused("stopped before the cluster was up".to_owned()));
         }
         if !matches!(node.child.try_wait(), Ok(None)) {
             return Ok(false);

@@ -49,7 +49,9 @@ pub(super) fn run(stage: &mut Stage, stop: &Stop) -> Result<(), Failure> {
         match play.draw(&mut terminal).and_then(|()| play.wait_for_a_key()) {
             Ok(Next::GoOn) => {}
             Ok(Next::Quit) => break Ok(()),
-            Err(error) => break Err(refused(&format!("the terminal is gone: {error}"))),
+            Err(error) => {
+                break Err(refused(&format!("cannot draw on the terminal any more: {error}")));
+            }
         }
     };
     ratatui::restore();
@@ -137,7 +139,7 @@ impl Play<'_> {
             return self.say(format!("{NODES_MAX} nodes are enough for one machine"));
         }
         if self.stage.herd.running() == 0 {
-            return self.say("no node is running that a new one could join".to_owned());
+            return self.say("cannot add a node: no running node to join".to_owned());
         }
         if let Err(Failure::Refused(line) | Failure::BadInput(line)) = self.stage.herd.add() {
             self.say(line);
@@ -150,7 +152,7 @@ impl Play<'_> {
         let others = states.enumerate().filter(|(index, _)| *index != self.chosen);
         let is_another = others.into_iter().any(|(_, state)| state == State::Running);
         if !is_another {
-            self.say("the last running node stays".to_owned());
+            self.say("cannot stop the last running node".to_owned());
         }
         is_another && self.stage.herd.nodes[self.chosen].state != State::Killed
     }

@@ -57,7 +57,7 @@ impl Route {
                 }
                 Ok(Answer::Done(value)) => return Ok(value),
                 Ok(Answer::Moved(address)) => {
-                    let trouble = format!("moved to {address}, again and again");
+                    let trouble = format!("redirected to {address} repeatedly");
                     self.owners[slot] = Some(address);
                     trouble
                 }

@@ -51,7 +51,7 @@ pub(super) fn run(stage: &mut Stage, length: Duration, stop: &Stop) -> Result<()
     }
 
     tour.until(length)?;
-    tour.say("the writers read back all that was acknowledged");
+    tour.say("the writers read back all acknowledged writes");
     Ok(())
 }
 
@@ -83,7 +83,7 @@ impl Tour<'_> {
             }
             if since.elapsed() > REST_WITHIN {
                 return Err(Failure::Refused(format!(
-                    "{nodes} nodes have not come to share everything within {} s",
+                    "{nodes} nodes are not balanced after {} s",
                     REST_WITHIN.as_secs()
                 )));
             }

@@ -37,7 +37,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
     if report.is_sound() {
         return Ok(());
     }
-    let hint = if args.fix { "" } else { "; --fix mends what can be mended" };
+    let hint = if args.fix { "" } else { "; --fix repairs what can be repaired" };
     Err(Failure::Refused(format!("the fleet is not in order{hint}")))
 }
 
@@ -53,7 +53,7 @@ fn text(report: &CheckReport) -> String {
     let [walked, misplaced, twice, mended] =
         [report.walked, report.misplaced, report.twice, report.mended].map(shown::count);
     text.push_str(&format!(
-        "{walked} keys looked at: {misplaced} in the wrong place, {twice} there twice, {mended} mended\n"
+        "{walked} keys checked: {misplaced} misplaced, {twice} duplicate, {mended} repaired\n"
     ));
     text
 }

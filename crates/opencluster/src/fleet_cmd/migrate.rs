@@ -24,13 +24,13 @@ use crate::Failure;
 pub(super) struct MigrateArgs {
     #[command(flatten)]
     access: AccessArgs,
-    /// The weights to come, like 4.4.0.4
+    /// The new weights, like 4.4.0.4
     #[arg(long, value_name = "MAP", conflicts_with_all = ["resume", "abort"])]
     map: Option<String>,
-    /// Servers that become part of the fleet, behind those it has
+    /// Servers to add to the fleet, after the existing ones
     #[arg(long, value_name = "HOST:PORT,...", requires = "map")]
     add: Option<String>,
-    /// Move at most so many megabytes a second
+    /// Maximum rate, in megabytes per second
     #[arg(long, value_name = "MB/S")]
     rate: Option<f64>,
     /// Leave keys larger than this where they are, and list them
@@ -39,7 +39,7 @@ pub(super) struct MigrateArgs {
     /// Show what would move, and move nothing
     #[arg(long)]
     dry_run: bool,
-    /// If another migration is running, wait until it has ended
+    /// Wait for a running migration to end
     #[arg(long)]
     wait: bool,
     /// Go on with a migration that was interrupted
@@ -94,7 +94,7 @@ fn options(args: &MigrateArgs) -> Result<MigrateOptions, Failure> {
         (None, true, _) => Goal::Resume,
         (None, false, true) => Goal::Abort,
         (None, false, false) => {
-            return Err(bad("what shall be done? --map MAP, --resume or --abort"));
+            return Err(bad("no goal given; use --map MAP, --resume or --abort"));
         }
     };
     let rate = match args.rate {
@@ -260,7 +260,7 @@ fn conclude(args: &MigrateArgs, report: &Report, took: Duration) -> Result<(), F
             say(&format!("  and {} more\n", report.left.len() - LEFT_SHOWN))?;
         }
     }
-    let resume = "`opencluster fleet migrate --resume` goes on";
+    let resume = "continue with `opencluster fleet migrate --resume`";
     match report.outcome {
         Outcome::Done => Ok(()),
         Outcome::Paused => Err(Failure::Refused(format!("paused; {resume}"))),

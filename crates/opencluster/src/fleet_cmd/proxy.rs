@@ -18,10 +18,10 @@ const HTTP_ABOVE: u16 = 1_000;
 pub(super) struct ProxyArgs {
     #[command(flatten)]
     access: AccessArgs,
-    /// The weight of each server, like 4.4.4.4; only for servers that are no fleet yet
+    /// The weight of each server, like 4.4.4.4; only for servers that are not a fleet yet
     #[arg(long, value_name = "MAP")]
     map: Option<String>,
-    /// Where applications connect
+    /// Port for applications
     #[arg(long, value_name = "PORT", default_value_t = 7000)]
     port: u16,
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
@@ -75,7 +75,8 @@ fn options(args: &ProxyArgs) -> Result<Options, Failure> {
     options.http = http_port.map(|port| SocketAddr::new(args.bind, port));
     if !args.bind.is_loopback() && options.password.is_none() && !args.insecure {
         let line = format!(
-            "--bind {} is open to others, and there is no --password-file; --insecure allows it",
+            "--bind {} is reachable from the network without a password; set --password-file, or \
+             allow it with --insecure",
             args.bind
         );
         return Err(Failure::BadInput(line));

@@ -17,7 +17,7 @@ pub(crate) struct CompareArgs {
     /// Numbers of nodes, from and to: 3..32
     #[arg(long, default_value = "3..32", value_name = "FROM..TO")]
     nodes: String,
-    /// How many keys to place
+    /// Number of keys to place
     #[arg(long, default_value_t = 1_000_000)]
     keys: usize,
     /// Print JSON: one object for each number of nodes and each way
@@ -65,7 +65,7 @@ fn describe(table: &[(usize, Vec<(Way, Score)>)]) -> String {
         }
         text.push('\n');
     }
-    text + "\nA node that joins or leaves and the others stay as even as before: that is the optimum.\n"
+    text + "\nThe optimum: only the keys of the joining or leaving node move, and the nodes stay even.\n"
 }
 
 fn cell(score: &Score) -> String {

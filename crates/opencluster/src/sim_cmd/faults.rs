@@ -12,7 +12,7 @@ use crate::Failure;
 
 #[derive(Args, Debug)]
 pub(crate) struct FaultsArgs {
-    /// Which histories: a number for one, FROM..TO for those from FROM up to, not including, TO
+    /// Seeds of the histories: one number, or FROM..TO (TO excluded)
     #[arg(long, default_value = "0..100", value_name = "SEEDS")]
     seeds: String,
     /// Nothing fails: nodes come and go, buckets split, settings change
@@ -21,7 +21,7 @@ pub(crate) struct FaultsArgs {
     /// Leave a rule out, to see that it is needed (`list` shows them)
     #[arg(long, value_name = "RULE")]
     without: Option<String>,
-    /// Tell everything that happens
+    /// Print every event
     #[arg(long)]
     trace: bool,
 }
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<String, Failure> {
     let sum = many.run(progress).map_err(|failure| Failure::Refused(failure.to_string()))?;
     Ok(format!(
         "{} histories, {} operations answered, {} writes acknowledged: every promise was kept\n\
-         {} in which all copies of a bucket died at once, {} keys too tangled to judge\n",
+         {} histories lost all copies of a bucket at once, {} keys were too complex to judge\n",
         sum.histories, sum.answered, sum.acknowledged, sum.lost, sum.unknown
     ))
 }

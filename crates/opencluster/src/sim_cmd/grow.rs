@@ -22,7 +22,7 @@ pub(crate) struct GrowArgs {
     /// Buckets at the start: 16, 256, 4096 or 16384
     #[arg(long, default_value_t = 16)]
     buckets: u16,
-    /// How many nodes join, one after the other
+    /// Number of nodes that join, one after the other
     #[arg(long, default_value_t = 6)]
     nodes: usize,
     /// Nodes that then leave, in this order, by name: B,D
@@ -31,13 +31,13 @@ pub(crate) struct GrowArgs {
     /// One weight a node, in the order they join: 1.1.2
     #[arg(long, value_name = "WEIGHTS")]
     weights: Option<String>,
-    /// Zones the nodes stand in, by turns: east,west
+    /// Zones of the nodes, assigned in turn: east,west
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     zones: Vec<String>,
     /// Backups of each bucket, 0 to 3
     #[arg(long, default_value_t = 1)]
     backups: u8,
-    /// Where chance starts: the same seed gives the same run
+    /// Seed of the random numbers: the same seed gives the same run
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Show every move with its rule and numbers

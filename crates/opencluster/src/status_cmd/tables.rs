@@ -48,9 +48,9 @@ fn head(status: &Status) -> String {
         "" => "no cluster".to_owned(),
         id => format!("{TITLE}cluster {id}{TITLE:#}"),
     };
-    let _ = write!(text, ", generation {generation}, epoch {epoch}; told by {node}");
+    let _ = write!(text, ", generation {generation}, epoch {epoch}; reported by {node}");
     if let Some(leader) = &status.leader {
-        let _ = write!(text, "; {leader} keeps the log");
+        let _ = write!(text, "; leader {leader}");
     }
     text + "\n"
 }
@@ -106,8 +106,8 @@ fn lost(status: &Status) -> String {
     let names: Vec<&str> = lost.map(|bucket| bucket.bucket.as_str()).collect();
     match names.as_slice() {
         [] => String::new(),
-        [only] => format!("{ALARM}nobody holds {only}{ALARM:#}\n"),
-        all => format!("{ALARM}nobody holds {} buckets: {} ...{ALARM:#}\n", all.len(), all[0]),
+        [only] => format!("{ALARM}bucket {only} has no holder{ALARM:#}\n"),
+        all => format!("{ALARM}{} buckets have no holder: {} ...{ALARM:#}\n", all.len(), all[0]),
     }
 }
 
@@ -130,17 +130,20 @@ fn clocks(status: &Status) -> String {
 fn sides(status: &Status) -> String {
     let mut text = String::new();
     if status.yields {
-        text += "another side of the cluster stands: this one serves nobody and hands over what it wrote\n";
+        text += "another side of the cluster won: this one serves no clients and hands over its writes\n";
     }
     if !status.estranged.is_empty() {
         let names = status.estranged.join(", ");
-        let _ =
-            writeln!(text, "taken over without {names}: looked for, they may have gone on as well");
+        let _ = writeln!(
+            text,
+            "taken over without {names}: still searching for them, they may have gone on as well \
+             (split brain)"
+        );
     }
     if status.awaited > 0 {
         let _ = writeln!(
             text,
-            "buckets that began again without what they had: {}; it is merged if a node that held them comes \
+            "buckets recreated without their data: {}; it is merged if a node that held them comes \
              back with its data directory",
             status.awaited
         );
@@ -297,7 +300,7 @@ mod tests {
         let text = render(&status, Duration::ZERO);
         for wanted in [
             format!("{ALARM}sick{ALARM:#}\n"),
-            format!("{ALARM}nobody holds 000F/0003{ALARM:#}"),
+            format!("{ALARM}bucket 000F/0003 has no holder{ALARM:#}"),
             format!("{0}P{0:#}", screen::Ink::Primary.ansi()),
         ] {
             assert!(text.contains(&wanted), "{wanted:?} in {text:?}");
@@ -317,10 +320,10 @@ mod tests {
     #[test]
     fn what_is_awaited_is_told_until_it_is_there() {
         let mut status = status(Mask::M000F);
-        assert!(!plain(&status, Duration::ZERO).contains("began again"));
+        assert!(!plain(&status, Duration::ZERO).contains("recreated"));
         status.awaited = 3;
         let text = plain(&status, Duration::ZERO);
-        assert!(text.contains("began again without what they had: 3; it is merged"), "{text}");
+        assert!(text.contains("buckets recreated without their data: 3; it is merged"), "{text}");
     }
 
     #[test]
@@ -350,11 +353,11 @@ mod tests {
             epoch: 2,
             at: 10_000,
             what: "node-b joins".to_owned(),
-            why: "it was started with our address".to_owned(),
+            why: "it was started with this cluster's address".to_owned(),
         });
         let text = plain(&status, Duration::from_secs(13));
         let wanted = "\
-cluster c1, generation 1, epoch 2; told by A; A keeps the log
+cluster c1, generation 1, epoch 2; reported by A; leader A
 
 node    address        zone  weight  primaries  backups  ideal  data      ops/s
 A       10.0.0.1:6379             1         16        0     16  5.0 MiB  12,345  votes, busy
@@ -372,7 +375,7 @@ moves in flight
   000F/0000  fill  A -> node-b  25% (1.0 MiB)  0.2 s  too few backups
 
 last changes of the map
-  3.0 s ago  node-b joins  it was started with our address
+  3.0 s ago  node-b joins  it was started with this cluster's address
 ";
         assert!(text.ends_with(end), "{text}");
     }
@@ -391,9 +394,10 @@ last changes of the map
         status.estranged = vec!["c".to_owned(), "d".to_owned()];
         status.merged = Tally { taken: 7, lost_there: 2, ..Tally::default() };
         let text = render(&status, Duration::ZERO);
-        for line in
-            ["\ntaken over without c, d: looked for", "keys: 7 taken, 0 the same, 2 in conflict"]
-        {
+        for line in [
+            "\ntaken over without c, d: still searching for them",
+            "keys: 7 taken, 0 the same, 2 in conflict",
+        ] {
             assert!(text.contains(line), "{text}");
         }
     }
@@ -402,10 +406,10 @@ last changes of the map
     fn what_nobody_holds_is_said() {
         let mut status = status(Mask::M00FF);
         status.buckets[3].holders.clear();
-        assert!(plain(&status, Duration::ZERO).contains("\nnobody holds 00FF/0003\n"));
+        assert!(plain(&status, Duration::ZERO).contains("\nbucket 00FF/0003 has no holder\n"));
         status.buckets[9].holders.clear();
         assert!(
-            plain(&status, Duration::ZERO).contains("\nnobody holds 2 buckets: 00FF/0003 ...\n")
+            plain(&status, Duration::ZERO).contains("\n2 buckets have no holder: 00FF/0003 ...\n")
         );
     }
 }

@@ -56,11 +56,11 @@ fn head_line(view: &View<'_>) -> Line<'static> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let mut spans = vec![
         Span::styled(format!("cluster {cluster}"), bold),
-        Span::raw(format!("   generation {generation}, epoch {epoch}; told by {node}   ")),
+        Span::raw(format!("   generation {generation}, epoch {epoch}; reported by {node}   ")),
     ];
     if view.age > OLD_AFTER {
         let style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
-        let text = format!("no node answers since {} s", view.age.as_secs());
+        let text = format!("no node has answered for {} s", view.age.as_secs());
         spans.push(Span::styled(text, style));
     } else {
         spans.push(Span::raw(summary(view.status).trim_end().to_owned()));
@@ -83,7 +83,7 @@ fn draw_middle(frame: &mut Frame<'_>, view: &View<'_>, area: Rect) {
 
 /// Draws a line for each member: its name, its operations per second, their latency, and the last minutes.
 fn draw_ops(frame: &mut Frame<'_>, view: &View<'_>, area: Rect) {
-    let block = screen::panel("operations a second, and how long they run");
+    let block = screen::panel("operations per second, and their latency");
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let label = view.status.members.iter().map(|member| member.name.len()).max().unwrap_or(0);
@@ -128,13 +128,13 @@ mod tests {
     fn everything_worth_a_look_is_on_one_screen() {
         let text = shown(&two_nodes(Mask::M000F), Duration::ZERO);
         for wanted in [
-            "cluster c1   generation 1, epoch 2; told by A   2 nodes, 16 buckets: 0 to 16 copies each",
+            "cluster c1   generation 1, epoch 2; reported by A   2 nodes, 16 buckets: 0 to 16 copies each",
             "node  address        weight  primaries  backups  ideal  data      ops/s",
             "A     10.0.0.1:6379       1         16        0     16  5.0 MiB  12,345  votes, busy",
             "│#0     P        +",
             "000F/0000  fill  A -> B",
             "│A      12,345  get: p50 1.5 us, p99 12.0 us",
-            "3.0 s ago  B joins  it was started with our address",
+            "3.0 s ago  B joins  it was started with this cluster's address",
             "q quits",
         ] {
             assert!(text.contains(wanted), "{wanted:?} is missing in\n{text}");
@@ -144,6 +144,6 @@ mod tests {
     #[test]
     fn what_is_old_is_said_to_be_old() {
         let text = shown(&two_nodes(Mask::M0FFF), Duration::from_secs(9));
-        assert!(text.contains("no node answers since 9 s"), "{text}");
+        assert!(text.contains("no node has answered for 9 s"), "{text}");
     }
 }

@@ -222,7 +222,7 @@ struct Mender {
 impl Mender {
     fn begin(look: &Look, access: &Access) -> Result<Mender, AdminError> {
         if look.config.status == Status::InProgress || look.config.next.is_some() {
-            let why = "a migration is in progress; nothing is mended before it has ended";
+            let why = "a migration is in progress; run the repair after it has ended";
             return Err(AdminError::Refused(why.to_owned()));
         }
         let progress = Arc::new(Progress::default());

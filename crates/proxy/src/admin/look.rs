@@ -151,7 +151,7 @@ pub(crate) fn look_at_new(
     match (address.kind, facts.kind) {
         (Kind::Plain, Kind::Cluster) => look_at_new(&address.as_cluster(), access),
         (Kind::Cluster, Kind::Plain) => {
-            Err(refused_at(address, "it is one server, and no cluster"))
+            Err(refused_at(address, "it is a single server, not a cluster"))
         }
         (Kind::Plain, Kind::Plain) => Ok((address.clone(), facts)),
         (Kind::Cluster, Kind::Cluster) => {
@@ -235,14 +235,14 @@ pub(crate) fn unsuitable(info: &Info<'_>) -> Option<String> {
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let numbers = [0; 3].map(|zero: u32| parts.next().unwrap_or(zero));
     (numbers < VERSION_MIN)
-        .then(|| format!("it is Redis {version}; keys move safely from 6.0.9 on"))
+        .then(|| format!("it is Redis {version}; moving keys safely needs 6.0.9 or newer"))
 }
 
 /// Explains a server's refusal of INFO.
 pub(crate) fn refused_info(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     if text.starts_with("NOAUTH") {
-        return "it wants a password, and none was given".to_owned();
+        return "it requires a password, and none was given".to_owned();
     }
     format!("it answers INFO with: {text}")
 }

@@ -37,11 +37,11 @@ async fn answer(State(inside): State<Arc<Inside>>, request: Request) -> Response
     }
     let Some(path) = request.uri().path().strip_prefix(PREFIX).filter(|path| !path.is_empty())
     else {
-        return (StatusCode::NOT_FOUND, "there are /keys/KEY, /metrics, /healthz and /readyz\n")
-            .into_response();
+        let text = "not found; available paths are /keys/KEY, /metrics, /healthz and /readyz\n";
+        return (StatusCode::NOT_FOUND, text).into_response();
     };
     let Some(key) = decoded(path) else {
-        return (StatusCode::BAD_REQUEST, "the key is not percent-encoded as it should be\n")
+        return (StatusCode::BAD_REQUEST, "the key is not valid percent-encoding\n")
             .into_response();
     };
     let command = match *request.method() {

@@ -36,22 +36,23 @@ pub(super) fn metrics(shared: &Shared) -> Response {
 /// Builds the metrics in the text format of Prometheus, version 0.0.4.
 fn text(shared: &Shared) -> String {
     let mut page = Page(String::new());
-    page.family("info", "gauge", "What runs here; always 1.");
+    page.family("info", "gauge", "Version and ID of this proxy; always 1.");
     page.line(
         "info",
         &format!("version=\"{}\",id=\"{}\"", env!("CARGO_PKG_VERSION"), shared.id),
         1,
     );
-    page.one("clients_connected", "gauge", "Clients.", shared.clients.load(Relaxed) as u64);
+    let clients = shared.clients.load(Relaxed) as u64;
+    page.one("clients_connected", "gauge", "Connected clients.", clients);
     let requests = shared.commands.iter().map(|count| count.load(Relaxed)).sum();
     page.one("requests_total", "counter", "Requests of clients.", requests);
     let counts = &shared.counts;
-    page.family("moving_requests_total", "counter", "Requests on keys that were on their way.");
+    page.family("moving_requests_total", "counter", "Requests on moving keys.");
     for (kind, count) in [("read", &counts.moving_reads), ("write", &counts.moving_writes)] {
         page.line("moving_requests_total", &format!("kind=\"{kind}\""), count.load(Relaxed));
     }
     let lost = counts.links_lost.load(Relaxed);
-    page.one("connections_lost_total", "counter", "Connections to servers that broke.", lost);
+    page.one("connections_lost_total", "counter", "Lost connections to servers.", lost);
     page.fleet(&shared.fleet.load());
     page.0
 }
@@ -61,7 +62,7 @@ struct Page(String);
 impl Page {
     fn fleet(&mut self, fleet: &Fleet) {
         let config = &fleet.config;
-        self.one("epoch", "gauge", "Counts the fleet's maps.", config.epoch.number());
+        self.one("epoch", "gauge", "Epoch of the fleet's maps.", config.epoch.number());
         let status = match config.status {
             Status::NotStarted => 0,
             Status::InProgress => 1,
@@ -75,10 +76,11 @@ impl Page {
         self.one(
             "ready",
             "gauge",
-            "0 while the servers' word is missing or makes no sense.",
+            "0 while the servers' configuration is missing or invalid.",
             sound,
         );
-        self.family("server_weight", "gauge", "Each server's weight in the maps that count.");
+        let help = "Each server's weight in the current and the previous map.";
+        self.family("server_weight", "gauge", help);
         let maps = [("current", &config.current), ("previous", &config.previous)];
         for (name, map) in maps {
             for (number, address) in config.servers.iter().enumerate() {

@@ -61,7 +61,7 @@ impl Lanes {
             if !go_on() {
                 // A WATCH on a connection of the job's own must not outlive the job.
                 self.connections.retain(|(_, own), _| !own);
-                return Err(Broken::Job("it was told to stop".to_owned()));
+                return Err(Broken::Job("stopped by the operator".to_owned()));
             }
             step = match step {
                 Step::Ask(ask) => job.on_answers(&self.ask(&ask)?),

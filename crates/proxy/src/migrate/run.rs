@@ -57,7 +57,7 @@ fn plan_map(
                 lock.holder
             )),
             None => AdminError::Refused(format!(
-                "{between} is in progress; --resume goes on with it, --abort goes back"
+                "{between} is in progress; --resume continues it, --abort reverts it"
             )),
         });
     }
@@ -69,7 +69,7 @@ fn plan_map(
         )));
     }
     if *map == config.current && options.add.is_empty() {
-        return Err(AdminError::BadInput(format!("the fleet has the map {map} already")));
+        return Err(AdminError::BadInput(format!("the fleet's map is already {map}")));
     }
     let mut present = look.present();
     let mut warnings = warnings(look);
@@ -249,8 +249,8 @@ fn finish(
     progress: &Progress,
 ) -> Result<Report, AdminError> {
     if switching.lost() {
-        let why =
-            "the lock of this migration has lapsed; `opencluster fleet migrate --resume` goes on";
+        let why = "the lock of this migration has expired; continue with `opencluster fleet \
+                   migrate --resume`";
         return Err(AdminError::Refused(why.to_owned()));
     }
     let left = progress.left();

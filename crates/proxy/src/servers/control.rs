@@ -188,7 +188,7 @@ fn put_command<A: AsRef<[u8]>>(to: &mut Vec<u8>, args: &[A]) {
 
 /// Returns the first address that a server's name resolves to. May query the network and block.
 pub(crate) fn resolve(address: &Address) -> io::Result<SocketAddr> {
-    let nothing = || io::Error::new(io::ErrorKind::NotFound, "its name stands for no address");
+    let nothing = || io::Error::new(io::ErrorKind::NotFound, "its name resolves to no address");
     (address.host.as_str(), address.port).to_socket_addrs()?.next().ok_or_else(nothing)
 }
 

@@ -138,7 +138,7 @@ impl Worker<'_> {
                 }
                 Some(Awaiter::Greeting(hello)) => self.on_greeting(index, hello, reply)?,
                 Some(Awaiter::Nobody) => {}
-                None => return Err("it said something nobody had asked for".to_owned()),
+                None => return Err("it sent an unexpected reply".to_owned()),
             }
         }
     }

@@ -69,7 +69,7 @@ impl Worker<'_> {
             Plan::Local => self.local(index, args),
             Plan::Hold => self.wait_or_refuse(
                 index,
-                "TRYAGAIN the fleet's map is being changed, and this key moves with it",
+                "TRYAGAIN the fleet's map is being changed, and this key will move; retry",
             ),
             Plan::Refuse(refusal) => self.refuse(index, &refusal.to_string()),
         }
@@ -110,7 +110,7 @@ impl Worker<'_> {
     pub(super) fn no_way(&mut self, index: usize, way: Way) -> Ran {
         match way {
             Way::Wait => {
-                self.wait_or_refuse(index, "ERR the server is away: no connection in time")
+                self.wait_or_refuse(index, "ERR the server is unreachable: no connection in time")
             }
             Way::Refuse(text) => self.refuse(index, &text),
         }

@@ -152,7 +152,7 @@ impl Worker<'_> {
     /// Deletes all keys on every server except the fleet's own.
     fn flush_everywhere(&mut self, index: usize, servers: &[Server], args: &[&[u8]]) -> Ran {
         if self.fleet.view.phase() != &fleet::view::Phase::Settled {
-            let text = "ERR keys are being moved; a fleet is emptied when its migration has ended";
+            let text = "ERR a migration is in progress; retry after it has ended";
             return self.refuse(index, text);
         }
         let gather = self.begin_gather(index, How::Merge(Merge::AllOk), servers.len());
@@ -199,7 +199,7 @@ impl Gather {
         };
         made.unwrap_or_else(|| {
             encoded(self.protocol, |reply| {
-                reply.error("ERR the servers' answers do not fit together");
+                reply.error("ERR the servers' answers cannot be merged");
             })
         })
     }

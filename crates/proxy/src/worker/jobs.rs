@@ -242,7 +242,7 @@ impl Worker<'_> {
         let serial = self.jobs.serial;
         let running = &mut self.jobs.running[job];
         if self.links[link].epoch != running.epoch {
-            let text = "TRYAGAIN the fleet's map was changed while this key was on its way";
+            let text = "TRYAGAIN the fleet's map was changed while this key was moving; retry";
             return self.end_job(job, Err(text.to_owned()));
         }
         running.state = State::Asked(serial);
@@ -402,7 +402,7 @@ impl Worker<'_> {
 
 /// Returns the bytes that a job has picked for an answer.
 fn picked(answer: Answer, answers: &[Vec<u8>]) -> Result<Vec<u8>, String> {
-    let wrong = || "ERR the server's answer makes no sense".to_owned();
+    let wrong = || "ERR the server sent an invalid answer".to_owned();
     match answer {
         Answer::Nothing => Ok(b"+OK\r\n".to_vec()),
         Answer::Picked { answer, item: None } => answers.get(answer).cloned().ok_or_else(wrong),

@@ -93,7 +93,7 @@ impl Worker<'_> {
                 Way::Refuse(away(&self.fleet, server, &closed.why))
             }
             (None, Some(index)) if self.links[index].state == LinkState::Up => {
-                Way::Refuse(away(&self.fleet, server, "it takes no more commands"))
+                Way::Refuse(away(&self.fleet, server, "its send buffer is full"))
             }
             (None, Some(_)) => Way::Wait,
             (_, None) => self.open_door(server, protocol),
@@ -133,7 +133,7 @@ impl Worker<'_> {
         let mut stream = match (known.address.kind, to.purpose) {
             // Every node receives what is published at any other.
             (Kind::Plain, _) | (Kind::Cluster, Purpose::Listening) => {
-                let socket = known.socket.ok_or("its name stands for no address")?;
+                let socket = known.socket.ok_or("its name resolves to no address")?;
                 Stream::connect_plain(socket, &known.address, access).map_err(text)?
             }
             (Kind::Cluster, Purpose::Shared | Purpose::Own) => {
@@ -174,7 +174,7 @@ impl Worker<'_> {
         let text = match link.state {
             LinkState::Greeting => away(&self.fleet, link.server, why),
             LinkState::Up => format!(
-                "ERR server {address} went away before it answered ({why}); the command may have run"
+                "ERR server {address} was lost before it answered ({why}); the command may have run"
             ),
         };
         for awaiter in link.awaiting {
@@ -278,5 +278,6 @@ impl Worker<'_> {
 /// Returns the error for clients of a server that cannot be reached.
 pub(super) fn away(fleet: &crate::shared::Fleet, server: Server, why: &str) -> String {
     let address = fleet.servers.get(server.0).map(|known| known.address.to_string());
-    format!("ERR server {} is away: {why}", address.unwrap_or_else(|| server.0.to_string()))
+    let address = address.unwrap_or_else(|| server.0.to_string());
+    format!("ERR server {address} is unreachable: {why}")
 }

@@ -27,10 +27,7 @@ impl Worker<'_> {
             }
             (b"reset", []) => self.reset(index),
             (b"select", [b"0"]) => self.say_ok(index),
-            (b"select", [_]) => self.refuse(
-                index,
-                "ERR a fleet has one database, 0: keys of others would not be found again",
-            ),
+            (b"select", [_]) => self.refuse(index, "ERR a fleet has only database 0"),
             (b"auth", [password]) => self.auth(index, b"default", password),
             (b"auth", [user, password]) => self.auth(index, user, password),
             (b"hello", rest) => self.hello(index, rest),

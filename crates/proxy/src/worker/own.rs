@@ -38,7 +38,8 @@ impl Worker<'_> {
         }
         let owned = self.links.iter().filter(|(_, link)| link.purpose == Purpose::Own).count();
         if owned >= OWN_MAX {
-            return Err(Way::Refuse("ERR too many commands wait at the servers".to_owned()));
+            let text = "ERR too many transactions and blocking commands at the servers; retry";
+            return Err(Way::Refuse(text.to_owned()));
         }
         let opened = self.open_link(LinkTo { server, protocol, purpose: Purpose::Own });
         let index =

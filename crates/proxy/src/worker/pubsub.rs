@@ -83,7 +83,8 @@ impl Worker<'_> {
             let servers = self.fleet.view.walk();
             return self.everywhere(index, (&servers, Merge::Union), args);
         }
-        let text = "ERR a server of the fleet counts proxies, not their clients: only PUBSUB CHANNELS is possible";
+        let text = "ERR only PUBSUB CHANNELS is supported: a fleet's server counts proxies, not \
+                    their clients";
         self.refuse(index, text)
     }
 
@@ -96,7 +97,8 @@ impl Worker<'_> {
         let names: Vec<Name> =
             args[1..].iter().map(|name| Name { kind, text: name.to_vec() }).collect();
         if names.iter().any(|name| self.servers_of(name).is_empty()) {
-            let text = "ERR its server is a cluster, whose sharded channels cannot be heard through the proxy; SUBSCRIBE can";
+            let text = "ERR sharded channels of a cluster are not supported through the proxy; use \
+                        SUBSCRIBE";
             return self.refuse(index, text);
         }
         for name in &names {

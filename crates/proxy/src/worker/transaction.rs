@@ -165,7 +165,7 @@ impl Worker<'_> {
             }
             Err(Plan::Hold) => Err(self.wait_or_refuse(
                 index,
-                "TRYAGAIN the fleet's map is being changed, and this key moves with it",
+                "TRYAGAIN the fleet's map is being changed, and this key will move; retry",
             )),
             Err(Plan::Refuse(refusal)) => {
                 let text = refusal.to_string();

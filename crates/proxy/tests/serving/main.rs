@@ -140,7 +140,7 @@ fn what_cannot_work_is_refused_in_plain_words() {
     let fleet = Fleet::of(4);
     let mut client = fleet.client();
     for (line, text) in [
-        ("SELECT 1", "ERR a fleet has one database, 0: keys of others would not be found again"),
+        ("SELECT 1", "ERR a fleet has only database 0"),
         (
             "SINTER a b c d e f",
             "CROSSSLOT Keys in request live on different servers; a {hash tag} keeps keys together",

@@ -84,9 +84,13 @@ pub(super) fn plan(table: &Table, args: Args<'_>) -> Plan {
         "unsubscribe" | "punsubscribe" | "sunsubscribe" => {
             Plan::Unsubscribe { replies: (args.len() - 1).max(1) }
         }
-        "ssubscribe" => Plan::Refuse("ERR SSUBSCRIBE works on the cluster's own ports, not here"),
+        "ssubscribe" => Plan::Refuse(
+            "ERR SSUBSCRIBE is not supported on the any-port; connect to a node's client port",
+        ),
         "client|reply" if !args.at(2).eq_ignore_ascii_case(b"on") => {
-            Plan::Refuse("ERR CLIENT REPLY works on the cluster's own ports, not here")
+            let text = "ERR CLIENT REPLY OFF and SKIP are not supported on the any-port; connect \
+                        to a node's client port";
+            Plan::Refuse(text)
         }
         _ => by_keys(spec, args),
     }

@@ -76,7 +76,7 @@ impl NodeMetrics {
     /// Returns the metrics in the text format of Prometheus, version 0.0.4.
     pub(super) fn prometheus(&self) -> String {
         let mut page = MetricsPage::default();
-        page.family("info", "gauge", "What runs here; always 1.");
+        page.family("info", "gauge", "Version and name of this node; always 1.");
         page.labelled("info", &[("version", VERSION), ("name", &self.name)], 1);
         page.family("uptime_seconds", "gauge", "Seconds since the process started.");
         page.value("uptime_seconds", format_args!("{:.3}", self.uptime.as_secs_f64()));
@@ -122,7 +122,7 @@ impl NodeMetrics {
     }
 
     fn prometheus_merged(&self, page: &mut MetricsPage) {
-        let help = "Keys that another side of the cluster had changed, by what became of them.";
+        let help = "Keys changed by another side of a split cluster, by outcome of the merge.";
         page.family("merged_keys_total", "counter", help);
         let Tally { taken, same, lost_here, lost_there, unsure } = self.merged;
         for (outcome, count) in [

@@ -34,7 +34,7 @@ pub(crate) fn bring_if_wanted(shared: &Arc<Shared>) {
 /// Tries each bucket once, and returns those that are handed over.
 fn bring(shared: &Shared, buckets: &[Hashmask]) -> Vec<Hashmask> {
     let told = format!(
-        "buckets that began again while this node was away: {}; what it has kept of them is handed over",
+        "buckets recreated while this node was away: {}; handing over the copies it has kept",
         buckets.len()
     );
     log::warn("merge", &told);

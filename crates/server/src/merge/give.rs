@@ -25,8 +25,8 @@ const LATER_MAX: u32 = 500;
 pub(crate) fn give(shared: &Shared, to: Generation) {
     let mut giver = Giver::new(&shared.map(), shared.data.me);
     let told = format!(
-        "another side of the cluster stands (generation {}); this one serves nobody any more and hands \
-         over what it wrote since they parted",
+        "split brain: the other side of the cluster survives (generation {}); this node stops \
+         serving and hands over what it wrote since the split",
         to.counter
     );
     log::warn("merge", &told);
@@ -68,8 +68,8 @@ pub(super) fn hand_over(shared: &Shared, giver: &mut Giver, goes_on: impl Fn() -
 /// Logs the result of a handover.
 pub(super) fn tell(tally: Tally) {
     let told = format!(
-        "handed over, keys: {} taken, {} the same on both sides, {} in conflict, of which \
-         the other side's stood in {}",
+        "handover done; keys: {} taken, {} equal on both sides, {} in conflict, of which \
+         the other side's version won {}",
         tally.taken,
         tally.same,
         tally.conflicts(),

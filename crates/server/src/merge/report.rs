@@ -36,7 +36,7 @@ pub(crate) fn report_conflicts(shared: &Shared, conflicts: &[Conflict]) {
     };
     if let Err(error) = append(directory, conflicts) {
         let told = format!(
-            "conflicts cannot be written to {}: {error}; CLUSTER CONFLICTS tells them",
+            "cannot write conflicts to {}: {error}; use CLUSTER CONFLICTS to read them",
             directory.join(FILE).display()
         );
         log::error("merge", &told);
@@ -46,7 +46,9 @@ pub(crate) fn report_conflicts(shared: &Shared, conflicts: &[Conflict]) {
 fn append(directory: &Path, conflicts: &[Conflict]) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(directory.join(FILE))?;
     if file.metadata()?.len() > FILE_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is full"));
+        let max = FILE_BYTES_MAX >> 20;
+        let why = format!("the file has reached its maximum size of {max} MiB; move it away");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     let now = clock::now().0;
     let mut lines = String::new();

@@ -287,7 +287,7 @@ impl ControlThread {
         let Some(peer) = self.links.remove(node) else { return };
         match broken {
             LinkFailure::Garbled => {
-                let line = format!("node {node} sent what is no message; its link is closed");
+                let line = format!("node {node} sent an invalid message; closed its link");
                 self.meeting.complaints.say(&line);
             }
             // The other system has closed it: the process has ended, or begins a new life.
@@ -305,7 +305,7 @@ impl ControlThread {
             HelloError::Io(_) | HelloError::NoNode => {}
             HelloError::Refused(refusal) if refusal.is_passing() => {}
             HelloError::Version { .. } | HelloError::Refused(_) | HelloError::Unproven(_) => {
-                let line = format!("no link with {}:{}: {error}", at.host, at.peer);
+                let line = format!("cannot link with {}:{}: {error}", at.host, at.peer);
                 self.meeting.complaints.say(&line);
             }
         }
@@ -336,7 +336,8 @@ impl ControlThread {
         let now = boottime::now();
         let since = *self.leaving_since.get_or_insert(now);
         if now > since.max(self.lease_until).saturating_add(CUT_OFF_MAX) {
-            let line = "cut off from the other nodes; stopped without handing over";
+            let line = "no contact with the other nodes for 10 s while leaving; stopped without \
+                        handing over";
             self.go(Gone::Refused(line.to_owned()));
         }
     }

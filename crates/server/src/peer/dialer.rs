@@ -56,7 +56,7 @@ pub(super) fn introduce(stream: TcpStream, secret: &Secret, hello: Hello) -> Dia
 
 /// Connects to the first address of a host that answers.
 pub(super) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name resolves to no address");
     for address in (host, port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT_MAX) {
             Ok(stream) => {

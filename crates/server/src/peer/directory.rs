@@ -32,12 +32,12 @@ pub(super) enum DirectoryError {
 impl fmt::Display for DirectoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DirectoryError::Io(error) => write!(f, "nobody answers there ({error})"),
+            DirectoryError::Io(error) => write!(f, "no answer ({error})"),
             DirectoryError::NoNode(answer) => {
-                write!(f, "what answers there is no node of a cluster ({answer})")
+                write!(f, "the server at this address is not a cluster node ({answer})")
             }
             DirectoryError::Password => f.write_str(
-                "it wants another password for clients than this node has (requirepass-file)",
+                "missing or wrong client password; set requirepass-file to the cluster's password",
             ),
         }
     }
@@ -56,7 +56,7 @@ pub(super) fn peers_at(
 ) -> Result<Vec<(String, u16)>, DirectoryError> {
     let nodes = nodes_of(&lines_at(at, password)?, &at.host);
     if nodes.is_empty() {
-        return Err(DirectoryError::NoNode("it has no port for other nodes".to_owned()));
+        return Err(DirectoryError::NoNode("it has no peer port".to_owned()));
     }
     Ok(nodes)
 }
@@ -95,7 +95,7 @@ fn text_of(reply: Value) -> Result<String, DirectoryError> {
     if let Value::Bulk(lines) = reply {
         return Ok(text(lines));
     }
-    Err(DirectoryError::NoNode("it does not know CLUSTER NODES".to_owned()))
+    Err(DirectoryError::NoNode("it does not support CLUSTER NODES".to_owned()))
 }
 
 /// Parses the nodes out of such a text; the answering node comes first, under the host at which it just answered.

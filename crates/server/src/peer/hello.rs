@@ -116,13 +116,21 @@ impl HandshakeRefusal {
 impl fmt::Display for HandshakeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HandshakeRefusal::SecretDiffers => f.write_str("the secret differs"),
+            HandshakeRefusal::SecretDiffers => {
+                f.write_str("wrong cluster secret; set --secret-file to the cluster's secret")
+            }
             HandshakeRefusal::OtherCluster => f.write_str("it belongs to another cluster"),
             HandshakeRefusal::OtherGeneration(there) => {
-                write!(f, "it is of another generation, {} of {}", there.counter, there.founder)
+                let Generation { counter, founder } = there;
+                let which = format!("{counter} of founder {founder}");
+                write!(f, "it belongs to another generation of the cluster, {which}")
             }
-            HandshakeRefusal::OtherNode(there) => write!(f, "another node answers there, {there}"),
-            HandshakeRefusal::NoMember(_) => f.write_str("this node is no member there"),
+            HandshakeRefusal::OtherNode(there) => {
+                write!(f, "another node has this address: {there}")
+            }
+            HandshakeRefusal::NoMember(_) => {
+                f.write_str("this node is not a member of that cluster")
+            }
             HandshakeRefusal::OtherBoot => {
                 f.write_str("another process of this node is a member there")
             }
@@ -155,13 +163,13 @@ impl fmt::Display for HelloError {
                 f.write_str("it closed the connection")
             }
             HelloError::Io(error) => error.fmt(f),
-            HelloError::NoNode => f.write_str("what answers there is no peer port of a node"),
+            HelloError::NoNode => f.write_str("the other end does not speak the peer protocol"),
             HelloError::Version { here, there } => {
-                write!(f, "the versions differ: {here} here, {there} there")
+                write!(f, "protocol versions differ: {here} on this node, {there} on the other")
             }
             HelloError::Refused(refusal) => refusal.fmt(f),
             HelloError::Unproven(refusal) => {
-                write!(f, "an answer without proof of the secret is ignored: {refusal}")
+                write!(f, "ignored a refusal without proof of the secret: {refusal}")
             }
         }
     }

@@ -154,7 +154,8 @@ pub(crate) fn announce_loading(candidate: &Candidate<'_>) {
 
 fn ask_at(candidate: &Candidate<'_>, at: &JoinAddress) -> Result<Joined, Why> {
     let nodes = directory::peers_at(at, candidate.password).map_err(Why::Directory)?;
-    let mut last = Why::Directory(DirectoryError::NoNode("it names no nodes".to_owned()));
+    let no_nodes = "CLUSTER NODES lists no nodes".to_owned();
+    let mut last = Why::Directory(DirectoryError::NoNode(no_nodes));
     for (host, port) in nodes {
         match ask_node(candidate, &host, port) {
             // A machine that does not answer, or an impostor in its place, tells nothing about the others.
@@ -194,14 +195,17 @@ pub(super) fn answer(meeting: &PeerContext, from: Peer, stream: &TcpStream) -> i
     let question: JoinEnvelope = frame::receive(&mut timed, JOIN_BYTES_MAX)?;
     let mut request = question.request;
     if request.member.peer() != from {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it asks for another"));
+        let why = "the join request names another node than the handshake";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     request.skew = Duration::from_millis(question.unix_millis.abs_diff(unix_millis()));
     let answer = meeting.line.ask_and_wait(OperatorRequest::Join(Box::new(request)), ANSWER_MAX);
     let answer = match answer {
         Some(Answer::Join(answer)) => answer,
         Some(Answer::Refused(reason) | Answer::Unknown(reason)) => JoinAnswer::Wait(reason),
-        Some(Answer::Done) | None => JoinAnswer::Wait("the cluster does not answer".to_owned()),
+        Some(Answer::Done) | None => {
+            JoinAnswer::Wait("the cluster did not decide in time".to_owned())
+        }
     };
     frame::send(&mut Timed::new(stream), &answer, JOIN_BYTES_MAX)
 }

@@ -66,7 +66,8 @@ impl Doorkeeper {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.meeting.complaints.say(&format!("cannot accept a node: {error}"));
+                    let line = format!("cannot accept a connection on the peer port: {error}");
+                    self.meeting.complaints.say(&line);
                     thread::sleep(ACCEPT_AGAIN_AFTER);
                 }
             }
@@ -76,7 +77,8 @@ impl Doorkeeper {
     fn receive(&self, stream: mio::net::TcpStream, from: SocketAddr) {
         let place = HandshakePermit::take(&self.open);
         let Some(place) = place else {
-            return self.meeting.complaints.say(&format!("too many links at once; not {from}"));
+            let line = format!("refused a connection from {from}: too many handshakes in progress");
+            return self.meeting.complaints.say(&line);
         };
         let meeting = Arc::clone(&self.meeting);
         let greet = move || {
@@ -155,7 +157,7 @@ impl PeerContext {
             | HelloError::Version { .. }
             | HelloError::Refused(_)
             | HelloError::Unproven(_) => {
-                self.complaints.say(&format!("no link with {from}: {error}"));
+                self.complaints.say(&format!("cannot link with {from}: {error}"));
             }
         }
     }

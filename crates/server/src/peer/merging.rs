@@ -56,7 +56,7 @@ pub(super) fn answer(meeting: &PeerContext, stream: &TcpStream) -> io::Result<()
             question => question?,
         };
         let Some(reply) = meeting.data.merge(question, &mut taker) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "changes that make no sense"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid merge request"));
         };
         frame::send(&mut Timed::new(stream), &reply, FRAME_BYTES_MAX)?;
     }

@@ -26,8 +26,12 @@ impl StartupPhase {
     /// Describes what is missing.
     pub(crate) fn words(&self) -> String {
         match self {
-            StartupPhase::Joining => "no other node of its cluster has sent the map".to_owned(),
-            StartupPhase::Linking { up, of } => format!("{up} of {of} links to the others stand"),
+            StartupPhase::Joining => {
+                "waiting for the map from another node of the cluster".to_owned()
+            }
+            StartupPhase::Linking { up, of } => {
+                format!("{up} of {of} links to the other nodes are up")
+            }
             StartupPhase::Leaseless => {
                 "no lease: the others have not agreed on a leader".to_owned()
             }
@@ -39,9 +43,9 @@ impl StartupPhase {
 
 fn gone_words(gone: &Gone) -> &str {
     match gone {
-        Gone::Left | Gone::LeftFor(_) | Gone::LeftAsTheLast => "it has left",
-        Gone::Outcast => "the others have counted it as dead",
-        Gone::Yielded(_) => "another generation of the cluster stands",
+        Gone::Left | Gone::LeftFor(_) | Gone::LeftAsTheLast => "this node has left the cluster",
+        Gone::Outcast => "the other nodes declared this node dead",
+        Gone::Yielded(_) => "another generation of the cluster survived the split",
         Gone::Refused(reason) => reason,
     }
 }

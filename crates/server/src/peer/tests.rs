@@ -71,13 +71,16 @@ fn whoever_may_not_join_is_told_why_and_the_cluster_is_undisturbed() {
     a.is_ready();
     let epoch = a.map().expect("it has one").epoch();
     let why = |result: Result<FakeNode, String>| result.map(|_| ()).expect_err("not welcome");
-    assert_eq!(why(FakeNode::join_with("b", &a, "another secret", None)), "the secret differs");
+    assert_eq!(
+        why(FakeNode::join_with("b", &a, "another secret", None)),
+        "wrong cluster secret; set --secret-file to the cluster's secret"
+    );
     assert_eq!(
         why(FakeNode::join_with("b", &a, fake::SECRET, Some(3))),
         "--backups 3: the cluster has backups = 1"
     );
     let namesake = why(FakeNode::join("a", &a));
-    assert!(namesake.starts_with("a living node has the name a already"), "{namesake}");
+    assert!(namesake.starts_with("the name a is in use by a live node"), "{namesake}");
     assert_eq!(a.map().expect("it has one").epoch(), epoch);
 }
 

@@ -97,7 +97,7 @@ async fn post(
     let status = response.status();
     // Read the body to its end; otherwise the connection could not be reused.
     let _ = axum::body::to_bytes(Body::new(response.into_body()), ANSWER_BYTES_MAX).await;
-    if status.is_success() { Ok(()) } else { Err(format!("it answered {status}")) }
+    if status.is_success() { Ok(()) } else { Err(format!("the callback target answered {status}")) }
 }
 
 /// Returns an error with its causes, which are mostly what matters.
@@ -169,7 +169,7 @@ impl Commands {
                 None => return Ok(()),
             }
         }
-        Err("it was sent from node to node".to_owned())
+        Err("too many redirects; the slot is moving".to_owned())
     }
 
     /// Returns the first line of the reply: enough to tell whether it is an error.

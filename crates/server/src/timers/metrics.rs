@@ -7,10 +7,10 @@ use timers::{LATENESS_BOUNDS, Stats};
 /// Returns each number with its name, its kind and its help text.
 fn numbers(stats: &Stats) -> [(&'static str, &'static str, &'static str, u64); 9] {
     [
-        ("pending", "gauge", "Timers yet to pop whose primary is this node.", stats.primary),
-        ("held", "gauge", "Timers yet to pop of which this node has a copy.", stats.held),
+        ("pending", "gauge", "Pending timers whose primary is this node.", stats.primary),
+        ("held", "gauge", "Pending timers of which this node has a copy.", stats.held),
         ("due", "gauge", "Timers whose pop is under way on this node.", stats.due),
-        ("tombstones", "gauge", "Ended timers that are still remembered.", stats.tombstones),
+        ("tombstones", "gauge", "Tombstones of ended timers.", stats.tombstones),
         ("calls_in_flight", "gauge", "Callbacks being made.", stats.calls_in_flight),
         ("calls_waiting", "gauge", "Callbacks that wait for their turn.", stats.calls_waiting),
         ("popped_total", "counter", "Callbacks that succeeded.", stats.popped),
@@ -31,7 +31,8 @@ pub(crate) fn prometheus(stats: &Stats) -> String {
 
 /// Writes the histogram of lateness. Each bucket includes the counts of the smaller ones.
 fn lateness(page: &mut String, stats: &Stats) {
-    head(page, "lateness_seconds", "histogram", "How long after they were due callbacks began.");
+    let help = "Delay between a timer's due time and the start of its callback.";
+    head(page, "lateness_seconds", "histogram", help);
     let mut upto = 0;
     for (bound, count) in LATENESS_BOUNDS.iter().zip(stats.lateness.counts) {
         upto += count;

@@ -151,8 +151,8 @@ async fn allowed(hub: &Hub, callback: &Callback) -> Result<(), Response> {
             judged.map_err(|why| answers::failed(StatusCode::BAD_REQUEST, &why))
         }
         Callback::Publish { .. } | Callback::Command(_) if hub.needs_password() => {
-            let why =
-                "this cluster has a password: callbacks other than http are not set over HTTP";
+            let why = "this cluster has a password: set timers with publish or command callbacks \
+                       through TIMER.*, not over HTTP";
             Err(answers::failed(StatusCode::FORBIDDEN, why))
         }
         Callback::Publish { .. } | Callback::Command(_) => Ok(()),
@@ -180,7 +180,9 @@ fn page_of(query: &str) -> Result<(u32, Option<TimerId>), &'static str> {
             Some(("after", text)) => {
                 after = Some(parsed(text).ok_or("after must be a timer's id")?);
             }
-            Some(_) | None => return Err("a list takes limit and after"),
+            Some(_) | None => {
+                return Err("unknown query parameter; a list takes only limit and after");
+            }
         }
     }
     Ok((limit, after))

@@ -23,7 +23,7 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Error of a FLUSHALL that timed out: it goes slot by slot, and some were emptied before it had to wait.
 const FLUSHED_IN_PART: Error = Error::fixed(
-    "TRYAGAIN a slot has been between two nodes for too long; some slots are flushed, try again",
+    "TRYAGAIN the flush timed out waiting for a slot; some slots are flushed, try again",
 );
 
 /// Requests that wait, and the reason.
@@ -248,13 +248,13 @@ impl Worker<'_> {
     fn give_up(&mut self, index: usize, args: Option<OwnedArgs>, obstacle: Obstacle) {
         let error = Error::fixed(match obstacle {
             Obstacle::Handover => {
-                "TRYAGAIN the slot has been between two nodes for too long; nothing was done, try again"
+                "TRYAGAIN timed out waiting for the handover of the slot; nothing was done, try again"
             }
             Obstacle::Backlog(_) => {
                 "TRYAGAIN a backup of the slot is far behind; nothing was done, try again"
             }
             Obstacle::Copies => {
-                "TRYAGAIN the slot has fewer copies than min-copies wants; nothing was done, try again"
+                "TRYAGAIN the slot has fewer copies than min-copies requires; nothing was done, try again"
             }
         });
         let was_flushing = self.connections[index].session.flush_from.take().is_some();

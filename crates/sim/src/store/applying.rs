@@ -98,7 +98,7 @@ impl World {
                 self.begin_to_yield(id);
             }
             Action::Bring { buckets } => {
-                tell!(self, "{id} brings what it has of {buckets:?}");
+                tell!(self, "{id} hands over its data of {buckets:?}");
                 self.begin_to_bring(id, buckets);
             }
             Action::Answer { id, answer: ControlAnswer::Join(answer) } => {

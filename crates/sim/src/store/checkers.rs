@@ -205,7 +205,7 @@ pub(super) fn is_just(world: &World, changed: &MapChanged) -> Result<(), String>
     let is_well = |node: &&Node| runs(node) && node.runs_since + LONG_WELL <= at;
     let mut well = dead.flatten().filter_map(|id| world.nodes.get(id)).filter(is_well);
     match well.next().filter(|_| world.network.is_smooth(at, LONG_WELL)) {
-        Some(node) => Err(format!("{} is well and taken for dead", node.me.id)),
+        Some(node) => Err(format!("{} runs and is reachable, but was declared dead", node.me.id)),
         None => Ok(()),
     }
 }

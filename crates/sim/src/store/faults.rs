@@ -121,7 +121,7 @@ impl Faults {
                 } else {
                     OperatorRequest::Leave
                 };
-                tell!(world, "-- {some} is to go: {ask:?}");
+                tell!(world, "-- {some} is asked to leave: {ask:?}");
                 world.ask(some, ask);
             }
             5 => self.split(world, some),
@@ -331,7 +331,7 @@ impl Faults {
     }
 
     pub(super) fn heal(&mut self, world: &mut World) {
-        tell!(world, "-- all is well again");
+        tell!(world, "-- all faults are repaired");
         world.network.mend(world.now);
         let stopped: Vec<NodeId> =
             world.nodes.values().filter(|node| node.is_stopped).map(|node| node.me.id).collect();

@@ -58,7 +58,7 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {}: {}\nsee it again: {}", self.run.seed, self.what, self.run)
+        write!(f, "seed {}: {}\nreproduce with: {}", self.run.seed, self.what, self.run)
     }
 }
 
@@ -86,7 +86,7 @@ struct OnPanic(Run);
 impl Drop for OnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("panicked; see it again: {}", self.0);
+            eprintln!("panicked; reproduce with: {}", self.0);
         }
     }
 }
@@ -256,7 +256,7 @@ pub(super) fn judge(world: &World) -> Result<Report, String> {
             Admission::Not => {
                 let lines = calls.iter().map(|call| format!("  {call:?}\n"));
                 return Err(format!(
-                    "{key} has no order that explains it:\n{}",
+                    "the history of {key} is not linearizable:\n{}",
                     lines.collect::<String>()
                 ));
             }

@@ -351,7 +351,7 @@ impl World {
         let castaways: Vec<NodeId> =
             self.nodes.values().filter(knows_nobody).map(|node| node.me.id).collect();
         for node in castaways {
-            tell!(self, "{node} is alone in the world");
+            tell!(self, "{node} knows no running node any more; it is killed");
             self.kill(node);
         }
     }
@@ -427,7 +427,8 @@ impl World {
         let (at, times) = self.woken;
         self.woken = if at == self.now { (at, times + 1) } else { (self.now, 1) };
         if self.woken.1 > WAKES_MAX {
-            self.broken.get_or_insert(format!("{node} does not come to rest for a moment"));
+            let what = format!("{node} asks to be woken again and again at the same moment");
+            self.broken.get_or_insert(what);
         }
     }
 

@@ -66,8 +66,8 @@ impl Run {
             checkers::always_done(history)?;
         }
         if !world.is_at_rest() {
-            let what = "a node still hands over, long after the last change".to_owned();
-            return Err(BrokenRule { promise: "comes to rest", what });
+            let what = "a node has not finished its handover long after the last change";
+            return Err(BrokenRule { promise: "comes to rest", what: what.to_owned() });
         }
         Ok(Report {
             calls: history.called.len(),

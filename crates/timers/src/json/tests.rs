@@ -124,7 +124,7 @@ fn malformed() -> Vec<(String, &'static str)> {
         (callback(json!({ "http": {} })), "callback.http.uri is missing"),
         (callback(json!({ "http": { "uri": 5 } })), "uri must be a string"),
         (uri("https://a/"), "must begin with http://"),
-        (uri("http://u:p@a/"), "names a user"),
+        (uri("http://u:p@a/"), "contains a user name"),
         (uri("http://a:99999/"), "port"),
         (uri("http://a/\r\nX-Evil: 1"), "control characters"),
         (

@@ -53,7 +53,7 @@ fn nobody_is_away_for_ever() {
     for long in [Duration::ZERO, Duration::from_secs(100_000)] {
         let asked = t.ask(2, OperatorRequest::LeaveFor(long));
         t.run_until(|t| t.answers.contains_key(&asked));
-        let text = "a node's places are kept for 1s to 24h";
+        let text = "a node can be away for 1s to 24h";
         assert_eq!(t.answers[&asked], Answer::Refused(text.into()));
     }
     assert_eq!(t.members(), [1, 2]);

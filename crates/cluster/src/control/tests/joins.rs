@@ -24,7 +24,7 @@ fn a_node_that_does_not_fit_is_told_why_in_one_line() {
     assert_eq!(
         refusal(JoinRequest { version, ..fits() }),
         format!(
-            "the cluster speaks version {PROTOCOL_VERSION} of the protocol, the joining node {version}"
+            "protocol version mismatch: the cluster uses {PROTOCOL_VERSION}, the joining node {version}"
         )
     );
     assert_eq!(
@@ -45,10 +45,13 @@ fn a_node_that_does_not_fit_is_told_why_in_one_line() {
     );
     assert_eq!(
         refusal(JoinRequest { skew: Duration::from_secs(90), ..fits() }),
-        "its clock is 90 s away from the cluster's, 60 s at most"
+        "its clock differs from the cluster's by 90 s; at most 60 s are allowed"
     );
     let name = String::new();
-    assert_eq!(refusal(request(Member { name, ..member(3) })), "a node's name has 1 to 64 bytes");
+    assert_eq!(
+        refusal(request(Member { name, ..member(3) })),
+        "a node's name must have 1 to 64 bytes"
+    );
 }
 
 #[test]
@@ -56,7 +59,7 @@ fn the_name_of_a_living_node_is_refused() {
     let name = "n2".to_string();
     assert_eq!(
         refusal(request(Member { name, ..member(3) })),
-        "a living node has the name n2 already, at here:6379"
+        "the name n2 is in use by a live node at here:6379; choose another --name"
     );
 }
 
@@ -121,14 +124,14 @@ fn a_setting_that_makes_no_sense_is_refused() {
             answer @ (Answer::Done | Answer::Unknown(_) | Answer::Join(_)) => panic!("{answer:?}"),
         }
     };
-    assert_eq!(refusal(Setting::Backups(4)), "backups is 0 to 3");
-    assert_eq!(refusal(Setting::MinCopies(3)), "min-copies is 1 to 2 with backups = 1");
-    assert_eq!(refusal(Setting::MinBuckets(0)), "min-buckets is 1 to 1024");
-    assert_eq!(refusal(Setting::Lease(ms(100))), "lease is 200ms to 60s");
-    assert_eq!(refusal(Setting::PendingAfter(ms(0))), "pending-after is above 0");
-    assert_eq!(refusal(Setting::FillRate(Some(1))), "fill-rate is at least 64 KiB a second");
+    assert_eq!(refusal(Setting::Backups(4)), "backups must be 0 to 3");
+    assert_eq!(refusal(Setting::MinCopies(3)), "min-copies must be 1 to 2 with backups = 1");
+    assert_eq!(refusal(Setting::MinBuckets(0)), "min-buckets must be 1 to 1024");
+    assert_eq!(refusal(Setting::Lease(ms(100))), "lease must be 200ms to 60s");
+    assert_eq!(refusal(Setting::PendingAfter(ms(0))), "pending-after must be above 0");
+    assert_eq!(refusal(Setting::FillRate(Some(1))), "fill-rate must be at least 64 KiB per second");
     let limit = SplitLargerThan { times_the_median: 0, bytes: 1 };
-    assert_eq!(refusal(Setting::SplitLargerThan(limit)), "split-larger-than is above 0");
+    assert_eq!(refusal(Setting::SplitLargerThan(limit)), "split-larger-than must be above 0");
 }
 
 #[test]

@@ -39,7 +39,8 @@ fn findings(node: &MemoryFigures) -> Vec<String> {
     if is_much_more(node.active, node.allocated, 1.1) {
         findings.push(format!(
             "Fragmentation: {} bytes are used, in pages of {} bytes together. Values of changing \
-             sizes do that; a restart, or moving the buckets away and back, packs them anew.",
+             sizes cause this; a restart, or moving the buckets away and back, compacts the \
+             memory.",
             node.allocated, node.active
         ));
     }

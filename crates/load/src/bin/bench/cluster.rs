@@ -202,7 +202,7 @@ fn benchmark(
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let ops_per_second = rate(&text).ok_or_else(|| {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        io::Error::other(format!("redis-benchmark says no rate: {text}{errors}"))
+        io::Error::other(format!("redis-benchmark printed no rate: {text}{errors}"))
     })?;
     Ok(Cost { ops_per_second, cpu_micros_per_op: cpu.as_secs_f64() * 1e6 / requests as f64 })
 }

@@ -26,7 +26,7 @@ use measure::LOAD_CORE;
 use servers::{Kind, Tools};
 
 #[derive(Parser)]
-#[command(about = "What our node costs beside Redis and Valkey")]
+#[command(about = "Measures the cost of our node beside Redis and Valkey")]
 struct Arguments {
     #[command(subcommand)]
     part: Part,
@@ -104,7 +104,10 @@ fn run(part: Part, options: &Options) -> io::Result<()> {
         return report::write_page();
     }
     if cfg!(debug_assertions) {
-        return Err(io::Error::other("built without --release, the load would be the slower side"));
+        return Err(io::Error::other(
+            "built without --release: the load generator would be the bottleneck; run with \
+             --release",
+        ));
     }
     process::pin_this_thread(&[LOAD_CORE])?;
     let tools = Tools::prepare(&options.servers, options.binary.as_ref())?;

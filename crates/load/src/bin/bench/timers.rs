@@ -103,7 +103,8 @@ fn http_address(server: &Server) -> io::Result<SocketAddr> {
     let reply = server.client()?.call(&["CONFIG", "GET", "http-port"])?;
     let reply = String::from_utf8_lossy(&reply).into_owned();
     let port = reply.lines().last().and_then(|port| port.trim().parse().ok());
-    let port: u16 = port.ok_or_else(|| io::Error::other("the node names no HTTP port"))?;
+    let port: u16 =
+        port.ok_or_else(|| io::Error::other("CONFIG GET http-port returned no port"))?;
     Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
@@ -136,7 +137,8 @@ impl Connection {
         let mut line = String::new();
         self.0.read_line(&mut line)?;
         if !line.starts_with("HTTP/1.1 200") {
-            return Err(io::Error::other(format!("it answered {}", line.trim_end())));
+            let line = line.trim_end();
+            return Err(io::Error::other(format!("the node answered {line} instead of 200")));
         }
         let mut length = 0;
         loop {

@@ -37,7 +37,8 @@ impl FlushJob {
         self.stage = Stage::Reading;
         self.attempts += 1;
         if self.attempts > ATTEMPTS_MAX {
-            return Step::Failed("ERR the fleet's configuration never stands still".to_owned());
+            let why = "ERR the fleet's configuration keeps changing; retry later";
+            return Step::Failed(why.to_owned());
         }
         let with = |name: &'static [u8]| -> Vec<&[u8]> {
             std::iter::once(name).chain(KEYS.iter().map(|key| key.as_bytes())).collect()
@@ -50,7 +51,7 @@ impl FlushJob {
         let config = match config {
             Some(Ok(Some(config))) => config,
             Some(Err(error)) => {
-                return Step::Failed(format!("ERR the server cannot be emptied: {error}"));
+                return Step::Failed(format!("ERR cannot flush the server: {error}"));
             }
             Some(Ok(None)) | None => {
                 return Step::Failed(
@@ -60,7 +61,7 @@ impl FlushJob {
         };
         if config.next.is_some() || config.lock.is_some() {
             return Step::Failed(
-                "ERR a migration is about to begin; nothing was emptied".to_owned(),
+                "ERR a migration is about to begin; nothing was deleted".to_owned(),
             );
         }
         self.stage = Stage::Flushing;

@@ -28,7 +28,10 @@ pub(super) async fn leave(
     body: Bytes,
 ) -> Response {
     match admit(&console, &headers, &body).await {
-        Ok(_) => begin(&console, OperatorRequest::Leave, "this node hands everything on, and goes"),
+        Ok(_) => {
+            let told = "this node hands its buckets over and then stops";
+            begin(&console, OperatorRequest::Leave, told)
+        }
         Err(refusal) => refusal,
     }
 }
@@ -65,12 +68,13 @@ pub(super) async fn set(
 fn set_to(console: &Console, wanted: &Value) -> Response {
     let text = |name: &str| wanted.get(name).and_then(Value::as_str);
     let (Some(name), Some(value)) = (text("name"), text("value")) else {
-        let why = "a setting is changed by {\"name\": ..., \"value\": ...}, both texts";
+        let why = "expected {\"name\": ..., \"value\": ...}, both strings";
         return failed(StatusCode::BAD_REQUEST, why);
     };
     match parse_setting(name, value) {
         Ok(setting) => {
-            begin(console, OperatorRequest::Set(setting), "all nodes will know in a moment")
+            let told = "the setting is being applied to the whole cluster";
+            begin(console, OperatorRequest::Set(setting), told)
         }
         Err(error) => failed(StatusCode::BAD_REQUEST, &error.to_string()),
     }
@@ -92,18 +96,18 @@ async fn admit(console: &Console, headers: &HeaderMap, body: &[u8]) -> Result<Va
     };
     // The guard has checked Host and Origin; browsers send this header as well.
     if !is("sec-fetch-site", "same-origin") {
-        let why = "orders are taken from this node's own page only; nothing was changed";
+        let why = "changes are accepted only from this node's own page; nothing was changed";
         return Err(failed(StatusCode::FORBIDDEN, why));
     }
     if console.token.is_empty() {
-        let why = "this node only shows; to operate the cluster from here, start it with \
-                   --admin-token-file FILE (or use the command line: opencluster leave, split, \
-                   settings)";
+        let why = "this console is read-only; to operate the cluster from here, start the node \
+                   with --admin-token-file FILE (or use the command line: opencluster leave, \
+                   split, settings)";
         return Err(failed(StatusCode::FORBIDDEN, why));
     }
     // Another site's form cannot send this type without a preflight request, and we never allow one.
     if headers.get(header::CONTENT_TYPE).is_none_or(|value| value != "application/json") {
-        let why = "an order is sent as application/json; nothing was changed";
+        let why = "the content type must be application/json; nothing was changed";
         return Err(failed(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
     if !has_token(console, headers) {
@@ -115,7 +119,7 @@ async fn admit(console: &Console, headers: &HeaderMap, body: &[u8]) -> Result<Va
         return Err(refusal);
     }
     let order: Option<Value> = serde_json::from_slice(body).ok();
-    let why = "the body is no JSON object; nothing was changed";
+    let why = "the body is not a JSON object; nothing was changed";
     order.filter(Value::is_object).ok_or_else(|| failed(StatusCode::BAD_REQUEST, why))
 }
 

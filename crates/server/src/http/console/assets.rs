@@ -70,7 +70,7 @@ pub(super) async fn page(headers: HeaderMap) -> Response {
 pub(super) async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
     match ASSETS.iter().find(|asset| asset.name == name) {
         Some(asset) => asset_response(asset, &headers),
-        None => (StatusCode::NOT_FOUND, "the console has no such part\n").into_response(),
+        None => (StatusCode::NOT_FOUND, "no such file in the console\n").into_response(),
     }
 }
 

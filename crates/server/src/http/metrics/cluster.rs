@@ -73,7 +73,7 @@ impl ClusterMetrics {
 
     fn durations(&self, page: &mut MetricsPage) {
         const NAME: &str = "command_duration_seconds";
-        let help = "Time to run a command, by class, without its wait for a turn or a backup.";
+        let help = "Time to run a command, by class, excluding queueing and the wait for a backup.";
         page.family(NAME, "histogram", help);
         for ClassDurations { class, total, histogram } in &self.durations {
             for micros in BOUNDS_MICROS {
@@ -92,22 +92,23 @@ impl ClusterMetrics {
 
     fn map(&self, page: &mut MetricsPage) {
         page.gauge("map_epoch", "Changes of the map so far.", self.epoch);
-        page.gauge("map_generation", "1, and more after each takeover.", self.generation);
+        let help = "Generation of the map: 1, incremented by each takeover.";
+        page.gauge("map_generation", help, self.generation);
         page.gauge("members", "Nodes in the map.", self.members);
-        page.gauge("leader", "1 if this node keeps the log of map changes.", u64::from(self.leads));
+        page.gauge("leader", "1 if this node is the leader.", u64::from(self.leads));
         page.gauge("buckets", "Buckets of the cluster.", self.buckets);
         page.family("buckets_held", "gauge", "Buckets that this node has a copy of, by role.");
         page.labelled("buckets_held", &[("role", "primary")], self.primaries);
         page.labelled("buckets_held", &[("role", "backup")], self.backups);
         let help = "Buckets of the cluster with one copy or none.";
         page.gauge("buckets_without_backup", help, self.buckets_without_backup);
-        page.gauge("buckets_lost", "Buckets that nobody holds.", self.buckets_lost);
+        page.gauge("buckets_lost", "Buckets without any copy.", self.buckets_lost);
     }
 
     fn lease(&self, page: &mut MetricsPage) {
-        let valid = "1 while this node may serve.";
+        let valid = "1 while this node's lease is valid and it may serve.";
         page.gauge("lease_valid", valid, u64::from(self.lease_valid));
-        let left = "Until the lease runs out, if it is not renewed; +Inf for a node alone.";
+        let left = "Seconds until the lease expires unless renewed; +Inf for a single node.";
         page.family("lease_left_seconds", "gauge", left);
         match self.lease_left {
             Some(left) => {
@@ -124,16 +125,18 @@ impl ClusterMetrics {
         page.gauge("moves", "Moves of buckets that this node takes part in.", self.moves);
         let sent = "Bytes sent by the fill under way from this node.";
         page.gauge("fill_sent_bytes", sent, self.fill_sent_bytes);
-        page.family("fills_total", "counter", "Fills from this node, by how they ended.");
+        page.family("fills_total", "counter", "Finished fills from this node, by result.");
         page.labelled("fills_total", &[("result", "done")], self.fills_done);
         page.labelled("fills_total", &[("result", "failed")], self.fills_failed);
         let waits = "Commands that waited because their bucket was being handed over.";
         page.counter("handover_waits_total", waits, self.handover_waits);
         let waited = self.handover_waited.as_secs_f64();
-        page.family("handover_wait_seconds_total", "counter", "What they waited, together.");
+        let help = "Total time that commands waited for a handover.";
+        page.family("handover_wait_seconds_total", "counter", help);
         page.value("handover_wait_seconds_total", format_args!("{waited:.6}"));
         let longest = self.handover_longest.as_secs_f64();
-        page.family("handover_wait_longest_seconds", "gauge", "The longest of these waits.");
+        let help = "Longest time that a command waited for a handover.";
+        page.family("handover_wait_longest_seconds", "gauge", help);
         page.value("handover_wait_longest_seconds", format_args!("{longest:.6}"));
     }
 

@@ -139,10 +139,10 @@ fn allowed() -> String {
 fn with_the_token_the_cluster_is_operated() {
     let (server, source) = server();
     for (path, order, told) in [
-        ("/api/leave", "{}", "hands everything on"),
+        ("/api/leave", "{}", "hands its buckets over"),
         ("/api/split", "{}", "largest"),
         ("/api/split", "{\"bucket\":\"000F/0003\"}", "the bucket"),
-        ("/api/settings", "{\"name\":\"backups\",\"value\":\"2\"}", "all nodes"),
+        ("/api/settings", "{\"name\":\"backups\",\"value\":\"2\"}", "the whole cluster"),
     ] {
         let answer = post(&server, path, &allowed(), order);
         assert_eq!(status(&answer), 202, "{answer}");
@@ -168,10 +168,10 @@ fn a_wrong_order_says_what_is_wrong_and_changes_nothing() {
     for (path, order, code, told) in [
         ("/api/split", "{\"bucket\":\"0010/0001\"}", 400, "error"),
         ("/api/split", "{\"bucket\":\"00FF/0004\"}", 409, "there is no bucket 00FF/0004"),
-        ("/api/split", "[]", 400, "no JSON object"),
-        ("/api/settings", "{\"name\":\"backups\"}", 400, "both texts"),
+        ("/api/split", "[]", 400, "not a JSON object"),
+        ("/api/settings", "{\"name\":\"backups\"}", 400, "both strings"),
         ("/api/settings", "{\"name\":\"backups\",\"value\":\"9\"}", 400, "a number from 0 to 3"),
-        ("/api/settings", "{\"name\":\"a\",\"value\":\"9\"}", 400, "there is no setting"),
+        ("/api/settings", "{\"name\":\"a\",\"value\":\"9\"}", 400, "unknown cluster setting"),
     ] {
         let answer = post(&server, path, &allowed(), order);
         assert_eq!(status(&answer), code, "{order}: {answer}");

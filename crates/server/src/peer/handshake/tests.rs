@@ -55,7 +55,7 @@ fn two_who_share_a_secret_learn_who_the_other_is() {
 
 #[test]
 fn one_with_another_secret_is_told_so_and_judged_by_nobody() {
-    let differs = || "the secret differs".to_owned();
+    let differs = || "wrong cluster secret; set --secret-file to the cluster's secret".to_owned();
     let (dialer, acceptor) = pair();
     let there = thread::spawn(move || {
         receive(&acceptor, &Secret::new("s"), |_| panic!("a stranger is not looked at"))
@@ -71,7 +71,7 @@ fn one_with_another_secret_is_told_so_and_judged_by_nobody() {
 fn a_refusal_reaches_both_ends_in_words() {
     let cases = [
         (HandshakeRefusal::OtherCluster, "it belongs to another cluster"),
-        (HandshakeRefusal::NoMember(LogIndex(5)), "this node is no member there"),
+        (HandshakeRefusal::NoMember(LogIndex(5)), "this node is not a member of that cluster"),
         (HandshakeRefusal::OtherBoot, "another process of this node is a member there"),
         (HandshakeRefusal::NotJoined, "it has not joined a cluster itself yet"),
     ];
@@ -86,7 +86,7 @@ fn one_who_answers_for_another_is_not_believed() {
     let other = AcceptorState { me: peer(3), ..standing() };
     assert_eq!(
         meet(["s", "s"], hello(), Ok(other)).0,
-        Err("another node answers there, 3".to_owned())
+        Err("another node has this address: 3".to_owned())
     );
     let other = AcceptorState { cluster: ClusterId(8), ..standing() };
     let words = "it belongs to another cluster".to_owned();
@@ -105,7 +105,7 @@ fn another_version_is_named_on_both_sides() {
     let error = there.join().expect("no panic").map(|_| ()).expect_err("not that version");
     assert_eq!(
         error.to_string(),
-        format!("the versions differ: {PROTOCOL_VERSION} here, 99 there")
+        format!("protocol versions differ: {PROTOCOL_VERSION} on this node, 99 on the other")
     );
 }
 
@@ -122,7 +122,8 @@ fn one_who_answers_without_the_secret_is_found_out() {
     let verdict = HandshakeReply::Welcome { standing: standing(), proof };
     frame::send(&mut acceptor, &verdict, HELLO_BYTES_MAX).expect("it reads");
     let error = here.join().expect("no panic").map(|_| ()).expect_err("sent back is not proven");
-    assert_eq!(error.to_string(), "the secret differs");
+    let words = "wrong cluster secret; set --secret-file to the cluster's secret";
+    assert_eq!(error.to_string(), words);
 }
 
 /// Returns all refusals but the one that nobody can prove.
@@ -193,7 +194,7 @@ fn one_who_hangs_up_or_sends_garbage_ends_only_its_own_link() {
     let (mut dialer, acceptor) = pair();
     dialer.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("sent");
     let error = receive(&acceptor, &Secret::default(), |_| Ok(standing())).map(|_| ());
-    let words = "what answers there is no peer port of a node";
+    let words = "the other end does not speak the peer protocol";
     assert_eq!(error.expect_err("no node").to_string(), words);
 }
 

@@ -159,7 +159,7 @@ impl Faults {
     /// Suspends all nodes, as a closed laptop does, and wakes them one shortly after the other.
     fn close_the_lid(&mut self, world: &mut World) {
         world.run_until(world.now + AFTERMATH);
-        tell!(world, "-- a lid is closed");
+        tell!(world, "-- all nodes are suspended");
         world.lid_since = Some(world.now);
         let ids: Vec<NodeId> = world.nodes.keys().copied().collect();
         let since: Vec<_> = world.nodes.values().map(|node| (node.me, node.runs_since)).collect();

@@ -18,7 +18,7 @@ impl Faults {
     /// Starts all processes that are down, lets nodes join until there are enough, sets the number of backups and
     /// waits until nothing is left to move.
     pub(super) fn muster(&mut self, world: &mut World, backups: u8) {
-        tell!(world, "-- all come together, with {backups} backups");
+        tell!(world, "-- all processes are started, with {backups} backups");
         self.end(world);
         self.nodes_max = self.nodes_max.max(MEMBERS as u64);
         for _ in world.nodes.len() + world.joining.len()..MEMBERS {

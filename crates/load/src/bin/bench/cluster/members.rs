@@ -109,7 +109,8 @@ impl Members {
                 return Ok(since);
             }
             if begun.elapsed() > EVEN_WITHIN {
-                return Err(io::Error::other(format!("{} is never even", self.kind.name())));
+                let name = self.kind.name();
+                return Err(io::Error::other(format!("{name} did not become balanced in time")));
             }
         }
     }

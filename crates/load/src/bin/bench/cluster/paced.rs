@@ -214,7 +214,7 @@ impl ClusterClient {
             let Value::Error(text) = answer else { return Ok(()) };
             self.follow(slot, &text)?;
         }
-        Err(io::Error::other(format!("{key} was sent round and round")))
+        Err(io::Error::other(format!("{key}: too many redirects")))
     }
 
     /// Follows `MOVED slot address` and `ASK slot address`; returns any other error.

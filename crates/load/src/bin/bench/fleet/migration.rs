@@ -69,7 +69,8 @@ pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<MigrationResul
     let status = migrator(tools, &servers, "4.4.4.0")?.wait()?;
     let unloaded_per_second = moved as f64 / begun.elapsed().as_secs_f64();
     if !status.success() || size(&servers[3])? > 0 {
-        return Err(io::Error::other(format!("the way back ended with {status}")));
+        let text = format!("the migration back ended with {status} or left keys behind");
+        return Err(io::Error::other(text));
     }
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     let results = MigrationResults {
@@ -165,7 +166,7 @@ fn size(server: &Process) -> io::Result<u64> {
     let own = own.map(|name| format!("server.config.{name}"));
     let mut exists = vec!["EXISTS"];
     exists.extend(own.iter().map(String::as_str));
-    let wrong = || io::Error::other("DBSIZE answers no number");
+    let wrong = || io::Error::other("the answer to DBSIZE or EXISTS is not a number");
     let keys = integer(&server.call(&["DBSIZE"])?).ok_or_else(wrong)?;
     Ok(keys - integer(&server.call(&exists)?).ok_or_else(wrong)?)
 }

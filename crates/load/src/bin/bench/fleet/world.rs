@@ -99,7 +99,7 @@ impl Process {
         while started.elapsed() < START_WAIT_MAX {
             if let Some(status) = self.child.try_wait()? {
                 return Err(io::Error::other(format!(
-                    "{} ended as it started: {status}",
+                    "{} ended right after its start: {status}",
                     self.name
                 )));
             }

@@ -377,7 +377,7 @@ function told(bucket) {
   const name = (index) => state.map.members[index];
   const [primary, ...backups] = bucket.holders;
   const lines = [["slots", `${bucket.slot} to ${bucket.slot + bucket.slots - 1}`]];
-  lines.push(["primary", primary === undefined ? "nobody: it is lost" : name(primary)]);
+  lines.push(["primary", primary === undefined ? "none: the bucket is lost" : name(primary)]);
   if (primary !== undefined) lines.push(["backup", backups.map(name).join(", ") || "none"]);
   for (const move of state.status?.moves ?? []) {
     if (move.bucket === bucket.name) lines.push([move.kind, `to ${move.taker}, ${move.percent} %`]);

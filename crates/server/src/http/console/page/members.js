@@ -33,7 +33,7 @@ const byName = (a, b) => a.member.name.localeCompare(b.member.name, "en", { nume
 /** Returns a member's condition in one word, its description and its severity. */
 export function condition(member) {
   if (member.silent_millis) return ["silent", `silent for ${span(member.silent_millis)}`, "bad"];
-  if (member.levels?.sick) return ["sick", "sick: gets nothing more", "bad"];
+  if (member.levels?.sick) return ["sick", "sick: gets no more buckets", "bad"];
   if (member.weight === 0 && member.primaries + member.backups > 0) return ["leaving", "leaving", "warn"];
   if (member.weight === 0) return ["witness", "witness: votes, holds nothing", ""];
   if (member.levels?.busy) return ["moving", "in a move", "move"];
@@ -47,7 +47,7 @@ function showMember(row, { member, most }) {
   row.dataset.name = member.name;
   const [who, load, memory, ops, lag] = row.cells;
   const here = member.name === status.node;
-  const facts = [`${member.host}:${member.client_port}`, here && "this node", member.name === status.leader && "leads", member.vote === "learner" && "listens", member.zone && `zone ${member.zone}`, member.weight > 1 && `weight ${member.weight}`];
+  const facts = [`${member.host}:${member.client_port}`, here && "this node", member.name === status.leader && "leader", member.vote === "learner" && "learner", member.zone && `zone ${member.zone}`, member.weight > 1 && `weight ${member.weight}`];
   const words = facts.filter(Boolean).join(", ");
   if (who.dataset.words !== words + pill) {
     who.dataset.words = words + pill;
@@ -81,7 +81,7 @@ function showGone(row, gone) {
   row.dataset.state = gone.how;
   row.dataset.name = gone.name;
   const [who, load, ...rest] = row.cells;
-  const words = isDead ? "its lease ran out; others serve what it served" : "it handed everything on first";
+  const words = isDead ? "its lease expired; other nodes serve its buckets" : "it handed its buckets over first";
   if (!who.firstChild) {
     who.append(h("span", { class: "who" }, gone.name), h("span", { class: isDead ? "pill bad" : "pill" }), h("div", { class: "sub" }, words));
   }

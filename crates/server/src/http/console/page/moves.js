@@ -37,7 +37,7 @@ function showMoves() {
       text(line.children[2], `${it.kind}${from}, ${it.percent} %, ${bytes(it.sent_bytes)} in ${span(it.millis)}`);
       bar.firstChild.style.width = `${it.percent}%`;
       bar.hidden = it.kind === "promote";
-      text(why, it.rule ? `${it.rule}: ${RULES[it.rule] ?? ""}` : "why: the giver knows");
+      text(why, it.rule ? `${it.rule}: ${RULES[it.rule] ?? ""}` : "rule known only to the giver");
     },
   });
 }
@@ -74,7 +74,7 @@ function showHistory() {
     make: () => h("li", {}, h("time"), h("div", {}, h("span", { class: "what" }), " ", h("span", { class: "why" }))),
     update: (row, it) => {
       const [time, words] = row.children;
-      row.dataset.kind = it.what.includes("given up") ? "bad" : "";
+      row.dataset.kind = it.what.includes("declared dead") ? "bad" : "";
       text(time, ago(it.at));
       time.title = `${new Date(it.at).toLocaleString()}, epoch ${it.epoch}`;
       const what = it.buckets.length > 1 ? it.pattern.replace("•", many(it.buckets.length, "bucket")) : it.what;
@@ -86,11 +86,11 @@ function showHistory() {
 }
 
 const MERGED = [
-  ["taken", "taken over", "nobody here had touched them"],
-  ["same", "the same", "both sides had come to the same"],
-  ["lost_here", "ours lost", "both had changed them, and what was here was older"],
-  ["lost_there", "theirs lost", "both had changed them, and what was here stands"],
-  ["unsure", "unsure", "not here, and nobody remembers whether they were taken away"],
+  ["taken", "taken over", "not changed on this side"],
+  ["same", "the same", "both sides had the same value"],
+  ["lost_here", "ours lost", "changed on both sides; ours was older and was replaced"],
+  ["lost_there", "theirs lost", "changed on both sides; ours was kept"],
+  ["unsure", "unsure", "absent here; unknown whether they were deleted"],
 ];
 
 /** Shows split-brain merges: the members still searched for, and the results for keys after a merge. */
@@ -100,8 +100,8 @@ function showMerges() {
   $("merges").hidden = !all && !estranged.length && !yields;
   if ($("merges").hidden) return;
   const words = [
-    yields && "This side ends in favour of another, and hands over what it wrote.",
-    estranged.length && `Still looked for: ${estranged.join(", ")}.`,
+    yields && "This side of the split ends in favour of another and hands over its writes.",
+    estranged.length && `Members not reachable yet: ${estranged.join(", ")}.`,
     all && "Keys that another side had changed and that this node serves (CLUSTER CONFLICTS lists conflicts):",
   ];
   const facts = MERGED.map(([name, label, why]) => h("div", { title: why }, h("dt", {}, label), h("dd", {}, count(merged[name] ?? 0))));

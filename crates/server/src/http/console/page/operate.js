@@ -40,7 +40,7 @@ function showSettings() {
 
 function change(name) {
   const input = h("input", { value: state.status.settings[name], "aria-label": name, autocomplete: "off" });
-  dialog(`Change ${name}`, "It counts for the whole cluster, at once.", input, "Change", () => order("/api/settings", { name, value: input.value }));
+  dialog(`Change ${name}`, "Applies to the whole cluster immediately.", input, "Change", () => order("/api/settings", { name, value: input.value }));
 }
 
 // ---- Operations.
@@ -77,8 +77,8 @@ function split(bucket) {
 function leave() {
   const alone = state.status.members.length === 1;
   const words = alone
-    ? "This is the last node: when it goes, everything is gone, unless it has a data directory."
-    : `${state.status.node} hands everything on to the others, then it stops. Nothing is lost.`;
+    ? "This is the last node: if it stops, all data is lost unless it has a data directory."
+    : `${state.status.node} hands its buckets over to the others and then stops. No data is lost.`;
   dialog(`Let ${state.status.node} leave`, words, null, "Let it leave", () => order("/api/leave", {}), "danger");
 }
 
@@ -95,7 +95,7 @@ async function order(path, body) {
     if (answer.status === 401) { token = ""; showOrders(); }
     say(answer.ok ? "" : "bad", told.begun ?? told.error);
   } catch {
-    say("bad", "the node did not answer; it may have been done or not");
+    say("bad", "the node did not answer; the outcome is unknown");
   }
 }
 
@@ -134,7 +134,7 @@ function showConnect() {
   const free = Math.max(...state.status.members.map((it) => it.client_port)) + 1;
   const lines = [
     ["Talk to it", `redis-cli -c${at}`],
-    ["Make it work", `redis-benchmark --cluster${at} -t set,get -P 16 -q`],
+    ["Benchmark it", `redis-benchmark --cluster${at} -t set,get -P 16 -q`],
     ["Add a node", `opencluster --port ${free} --join ${me.host}:${me.client_port}`],
     ["The same in a terminal", `opencluster status --node ${me.host}:${me.client_port}`],
   ];

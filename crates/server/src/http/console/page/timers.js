@@ -19,7 +19,7 @@ export function begin() {
 
 async function load() {
   const [stats, letters] = await Promise.all([ask("/timers/stats"), ask("/timers/dead")]);
-  if (!stats) return text($("timers-note"), "this node cannot tell just now");
+  if (!stats) return text($("timers-note"), "statistics are not available right now");
   const silent = stats["silent-nodes"]?.length ?? 0;
   text($("timers-note"), silent ? `without ${silent} that did not answer` : "all nodes together");
   for (const [name] of FACTS) {
