@@ -78,7 +78,7 @@ fn shows_when_sides_meet(sabotage: Sabotage) {
 #[test]
 fn two_sides_that_went_on_apart_become_one_and_what_either_wrote_is_there() {
     let told = |seed| meet(seed, None, false).map_err(|what| format!("seed {seed}: {what}"));
-    let reunions: Result<Vec<Reunion>, String> = (0..60).map(told).collect();
+    let reunions: Result<Vec<Reunion>, String> = (0..300).map(told).collect();
     let reunions = reunions.unwrap_or_else(|what| panic!("{what}"));
     let sum = |of: fn(&Reunion) -> u64| reunions.iter().map(of).sum::<u64>();
     assert!(sum(|it| it.taken) > 100 && sum(|it| it.conflicts) > 100, "{reunions:?}");

@@ -241,7 +241,7 @@ impl Control {
             | Change::DropBackup { bucket, .. } => serves(bucket),
             Change::Join(member) => {
                 let takes_weight = member.weight == 0 && known.weight > 0;
-                let is_spared = || has_pending_promotions(map, from) && !leader.takes_weight();
+                let is_spared = || has_successors(map, from) && !leader.takes_weight();
                 member.peer() == known.peer() && (!takes_weight || is_spared())
             }
             Change::Leave(node) | Change::Settled { node, .. } => *node == from,
@@ -257,7 +257,7 @@ impl Control {
 }
 
 /// Returns whether another node could hold a node's buckets.
-pub(super) fn has_pending_promotions(map: &Map, node: NodeId) -> bool {
+pub(super) fn has_successors(map: &Map, node: NodeId) -> bool {
     map.members().iter().any(|member| member.id != node && member.weight > 0)
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::join::{self, JoinDecision};
-use super::leader::{Proposed, Wish, has_pending_promotions};
+use super::leader::{Proposed, Wish, has_successors};
 use super::{Action, Answer, Control, Gone, JoinAnswer, JoinRequest, Message, PastChange, Welcome};
 use crate::balance;
 use crate::balance::split::split_by_count;
@@ -74,7 +74,7 @@ pub(super) struct Leaving {
     /// The callers that asked for it, answered when it is done.
     askers: Vec<u64>,
     /// Time since when there is no node to hand anything to.
-    without_heirs_since: Option<Duration>,
+    without_successors_since: Option<Duration>,
 }
 
 /// Requests that this node has passed on to the leader.
@@ -247,7 +247,7 @@ impl Control {
         if let Some(leaving) = &mut self.leaving {
             return leaving.askers.push(id);
         }
-        self.leaving = Some(Leaving { stay, askers: vec![id], without_heirs_since: None });
+        self.leaving = Some(Leaving { stay, askers: vec![id], without_successors_since: None });
         self.feed_balancer(balance::Input::Leave);
         self.go_on_leaving();
     }
@@ -259,10 +259,10 @@ impl Control {
     /// Continues leaving. Called repeatedly while this node leaves.
     pub(super) fn go_on_leaving(&mut self) {
         let (Some(leaving), Some(map)) = (&mut self.leaving, &self.map) else { return };
-        let without_transferee = !has_pending_promotions(map, self.me.id);
-        let since = leaving.without_heirs_since.get_or_insert(self.now);
+        let without_transferee = !has_successors(map, self.me.id);
+        let since = leaving.without_successors_since.get_or_insert(self.now);
         if !without_transferee {
-            leaving.without_heirs_since = None;
+            leaving.without_successors_since = None;
         } else if map.members().len() == 1 || self.now >= *since + LEADERSHIP_TRANSFER_WAIT {
             return self.go(Gone::LeftAsTheLast);
         }

@@ -151,9 +151,16 @@ fn empty(
 
 fn judge(table: &SlotTable, theirs: &Theirs<'_>) -> MergeDecision {
     let divergence = table.divergence();
-    // A key that they have only kept does not conflict with a change made here.
     let settle = |ours: Version| {
-        if theirs.is_changed() { later(theirs.version, ours) } else { MergeDecision::Same }
+        if theirs.never_went_on() && divergence.is_some() {
+            // They stopped before this side went on without them: a change made here since then is later,
+            // whatever the clocks say.
+            MergeDecision::Conflict(Winner::Ours)
+        } else if theirs.is_changed() {
+            later(theirs.version, ours)
+        } else {
+            MergeDecision::Same // A key that they have only kept does not conflict with a change made here.
+        }
     };
     match (table.peek(&theirs.key), &theirs.item) {
         (None, None) => MergeDecision::Same,
@@ -172,9 +179,14 @@ fn judge(table: &SlotTable, theirs: &Theirs<'_>) -> MergeDecision {
 }
 
 impl Theirs<'_> {
+    /// Returns whether their side has served nothing since the split: it has not recorded one.
+    fn never_went_on(&self) -> bool {
+        self.parted == Version(u64::MAX)
+    }
+
     /// Returns whether the key was changed there since the split; true if nobody has recorded the time of the split.
     fn is_changed(&self) -> bool {
-        self.parted == Version(u64::MAX) || self.version > self.parted
+        self.never_went_on() || self.version > self.parted
     }
 
     /// Returns the last version that both sides had, if the history here diverged at `ours`. A side that had

@@ -216,7 +216,11 @@ impl Story {
                 story.world.network.cut.clear();
             }
             story.world.meet_partitioned();
-            for id in core::mem::take(&mut story.world.gone) {
+            // A process that was declared dead comes back by itself, with its log and its vote.
+            let mut gone = core::mem::take(&mut story.world.gone);
+            let World { returning, nodes, .. } = &story.world;
+            gone.retain(|id| !returning.contains_key(id) && !nodes.contains_key(id));
+            for id in gone {
                 let clock = clock(&mut story.rng);
                 story.world.join(id.0, clock);
             }
@@ -253,7 +257,12 @@ impl Story {
                 Some((_, Left::As(value))) => value.clone(),
                 Some((_, Left::Unknown)) | None => self.before.get(key).cloned().flatten(),
             };
-            if now != expected {
+            // On equal versions the surviving side wins; the story does not know which one that is.
+            let version_of = |side: &NodeId| versions.get(&(*side, key));
+            let is_tied =
+                touched.len() == 2 && version_of(&touched[0].0) == version_of(&touched[1].0);
+            let is_either = touched.iter().any(|(_, left)| *left == Left::As(now.clone()));
+            if now != expected && !(is_tied && is_either) {
                 return Err(format!(
                     "{key} is {now:?}, not {expected:?}: {touched:?} {versions:?}"
                 ));
