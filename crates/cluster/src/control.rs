@@ -210,7 +210,6 @@ impl Control {
             Message::Propose(entry) => self.on_propose(from, entry),
             Message::Balance(message) => self.on_balance(from.id, message),
             Message::Engaged { attempt } => self.on_engaged(from.id, attempt),
-            Message::TakeOver { bucket, epoch } => self.on_take_over(from.id, bucket, epoch),
             Message::JoinAsk { number, request } => {
                 self.on_join_ask(*request, JoinRequester::There(from.id, number));
             }

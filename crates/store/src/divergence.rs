@@ -147,7 +147,7 @@ impl SlotTable {
                 }
             }
             (None, Some(tombstone)) => {
-                divergence.insert_tombstone(key.bytes(), Tombstone { version: made, ..tombstone })
+                divergence.insert_tombstone(key.bytes(), Tombstone { version: made, ..tombstone });
             }
             (None, None) => {}
         }

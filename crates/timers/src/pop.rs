@@ -111,9 +111,9 @@ impl Timers {
         let is_unsure = entry.era.stay != self.era.stay;
         let in_doubt = is_late || is_former || is_unsure || !self.has_lease();
         if in_doubt && self.keeps(TimerRule::AskWhenInDoubt) {
-            self.doubt(id)
+            self.doubt(id);
         } else {
-            self.call(id)
+            self.call(id);
         }
     }
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use placement::Hashmask;
 
-use super::{Action, Control, Message};
+use super::{Action, Control};
 use crate::consensus::LogEntry;
 use crate::data::Order;
-use crate::map::{Change, Epoch, Map, NodeId};
+use crate::map::{Change, Epoch, Map};
 use crate::rules::{Rule, holds};
 
 #[derive(Default)]
@@ -70,8 +70,7 @@ impl Control {
         let until = self.now + self.lease();
         let state = State::Draining { promotion, until };
         self.handovers.given.insert(bucket, Given { epoch, state });
-        self.send(to, Message::TakeOver { bucket, epoch });
-        self.out.push(Action::Order(Order::Pause { bucket, epoch }));
+        self.out.push(Action::Order(Order::Pause { bucket, epoch, to }));
     }
 
     /// Returns whether no handover from this node is in progress.
@@ -88,18 +87,6 @@ impl Control {
             std::mem::replace(&mut given.state, State::Proposed)
         {
             self.propose(promotion.planned_at, promotion.changes);
-        }
-    }
-
-    /// Handles the announcement to the taker: commands for the bucket wait here instead of being
-    /// redirected.
-    pub(super) fn on_take_over(&mut self, from: NodeId, bucket: Hashmask, epoch: Epoch) {
-        let Some(map) = &self.map else { return };
-        let fits = map.bucket(bucket).is_some_and(|known| {
-            known.epoch <= epoch && known.primary() == Some(from) && known.is_held_by(self.me.id)
-        });
-        if fits {
-            self.out.push(Action::Order(Order::TakeOver { bucket }));
         }
     }
 

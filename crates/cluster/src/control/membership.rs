@@ -233,10 +233,10 @@ impl Control {
         match asker {
             JoinRequester::Here(id) => self.answer(id, Answer::Join(answer)),
             JoinRequester::There(node, number) if node == self.me.id => {
-                self.on_join_answer(number, answer)
+                self.on_join_answer(number, answer);
             }
             JoinRequester::There(node, number) => {
-                self.send(node, Message::JoinAnswer { number, answer })
+                self.send(node, Message::JoinAnswer { number, answer });
             }
         }
     }

@@ -13,7 +13,7 @@ use super::recreate::Offer;
 use super::sights::Sight;
 use crate::balance::{self, Attempt};
 use crate::consensus::{LogEntry, RaftMessage};
-use crate::map::{Ack, ClusterId, Epoch, Generation, LogIndex, Member};
+use crate::map::{Ack, ClusterId, Generation, LogIndex, Member};
 
 /// The version of all protocols between nodes. Nodes of different versions do not join.
 pub const PROTOCOL_VERSION: u32 = 3;
@@ -31,8 +31,9 @@ pub const PROTOCOL_VERSION: u32 = 3;
 /// Conversation in which bucket b is handed over from its primary A to its backup C:
 ///
 /// ~~~text
-/// A -> C  TakeOver b        you will be primary: park commands for b, do not redirect them to me
-/// A       pauses b, waits for all acknowledgements
+/// A       pauses b
+/// A -> C  TakeOver b        (a frame on the data link) you will be primary: park commands for b
+/// A       waits for all acknowledgements
 /// A -> L  Propose           Promote b C
 /// ~~~
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -67,10 +68,6 @@ pub enum Message {
     /// The sender takes part in this move. A receiver that does not answers with `Forget`.
     Engaged {
         attempt: Attempt,
-    },
-    TakeOver {
-        bucket: Hashmask,
-        epoch: Epoch,
     },
     JoinAsk {
         number: u64,

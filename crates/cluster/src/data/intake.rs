@@ -10,7 +10,7 @@ use store::{Applied, DecodeError, Touch, Version};
 use super::replace::Replacement;
 use super::{Plane, SlotState, me_in, slots_of};
 use crate::fill::{FillOutcome, Taker};
-use crate::map::{LogIndex, Map, NodeId, Peer};
+use crate::map::{Epoch, LogIndex, Map, NodeId, Peer};
 use crate::replication::{
     BackFrame, FillId, Frame, FrameNumber, FrameParts, Inbox, Received, Receiver, Role,
     receive_effects, receive_images, slot_of_unit,
@@ -73,6 +73,8 @@ pub enum FrameOutcome {
     Garbled,
     /// A message published on another node, for subscribers here.
     News(Vec<u8>),
+    /// This node is about to become primary of this bucket: its slots await the promotion.
+    TakeOver(Hashmask),
 }
 
 /// The environment for taking in frames.
@@ -159,6 +161,9 @@ impl Intake {
             Frame::FillCancel { fill } => {
                 self.cancel(fill, apply_context);
                 Ok(())
+            }
+            Frame::TakeOver { bucket, epoch } => {
+                return take_over(bucket, epoch, apply_context.plane);
             }
             Frame::News { bytes } => return FrameOutcome::News(bytes.to_vec()),
             Frame::Compare { reign, slot, position } => {
@@ -339,6 +344,7 @@ impl Intake {
             | Frame::Replace { .. }
             | Frame::ReplaceItems { .. }
             | Frame::ReplaceEnd { .. }
+            | Frame::TakeOver { .. }
             | Frame::News { .. }
             | Frame::Part { .. }
             | Frame::LastPart { .. } => Ok(()),
@@ -424,6 +430,21 @@ impl Intake {
     }
 }
 
+/// Lets commands for a bucket wait that this node is about to serve. Waits for the map that the sender goes by.
+fn take_over(bucket: Hashmask, epoch: Epoch, plane: &impl Plane) -> FrameOutcome {
+    let map = plane.map();
+    match map.bucket(bucket) {
+        Some(known) if known.epoch < epoch => FrameOutcome::NotYet,
+        Some(known) if known.epoch == epoch => {
+            for slot in slots_of(bucket) {
+                plane.with_slot(slot, |state| state.replica.await_promotion());
+            }
+            FrameOutcome::TakeOver(bucket)
+        }
+        Some(_) | None => FrameOutcome::Done, // The handover is over.
+    }
+}
+
 fn free(taker: &Taker, apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>) {
     for slot in slots_of(taker.bucket) {
         apply_context.on_slot(slot, |to, applied| {
@@ -454,6 +475,7 @@ fn slot_of_fill(frame: &Frame<'_>) -> Option<Slot> {
         | Frame::Replace { .. }
         | Frame::ReplaceItems { .. }
         | Frame::ReplaceEnd { .. }
+        | Frame::TakeOver { .. }
         | Frame::Part { .. }
         | Frame::LastPart { .. }
         | Frame::News { .. } => None,

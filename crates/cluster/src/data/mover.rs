@@ -19,7 +19,7 @@ use super::{Outgoing, Plane, SendProgress, me_in, slots_of};
 use crate::balance::Attempt;
 use crate::fill::{Sent, Source};
 use crate::map::{Epoch, NodeId};
-use crate::replication::{FrameNumber, LinkId, Outbox, Position, Role, SlotReplica};
+use crate::replication::{Frame, FrameNumber, LinkId, Outbox, Position, Role, SlotReplica};
 use crate::rules::{Rule, holds};
 
 /// An order of the control plane.
@@ -31,10 +31,7 @@ pub enum Order {
     Cancel { attempt: Attempt },
     /// Stop running commands on the bucket and park them; `Report::Drained` when everything is
     /// acknowledged. This node serves it again only at a later epoch in which it is still the primary.
-    Pause { bucket: Hashmask, epoch: Epoch },
-    /// This node is about to become the bucket's primary: commands for it wait here until the bucket
-    /// has a later epoch.
-    TakeOver { bucket: Hashmask },
+    Pause { bucket: Hashmask, epoch: Epoch, to: NodeId },
 }
 
 /// An input of the mover.
@@ -50,6 +47,11 @@ pub enum MoverInput {
         fill: Attempt,
         slot: Slot,
         position: Position,
+    },
+    /// This node is about to become the bucket's primary: commands for it wait here until the bucket
+    /// has a later epoch, or for a while.
+    TakeOver {
+        bucket: Hashmask,
     },
     /// A link has received an acknowledgement.
     Acked,
@@ -92,8 +94,9 @@ pub enum Report {
 const TURN_BYTES: u64 = 16 * 1024;
 /// Interval between checks for backups that fall behind.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// An heir that is not promoted within this time becomes a plain backup again.
-const PROMOTION_WAIT: Duration = Duration::from_secs(1);
+/// Time after which a backup that was announced as the next primary redirects commands again. The end of a handover,
+/// good or bad, shows in the map, so this is only for a map that does not come: as long as a parked command waits.
+const PROMOTION_WAIT: Duration = Duration::from_secs(5);
 
 struct Filling {
     attempt: Attempt,
@@ -108,15 +111,20 @@ struct Filling {
     reported: Option<Duration>,
 }
 
+#[derive(Clone, Copy)]
 struct Pausing {
     bucket: Hashmask,
     epoch: Epoch,
+    /// The frame that tells the next primary; none if there is no link to it.
+    announced: Option<(LinkId, FrameNumber)>,
 }
 
 pub struct Mover {
     filling: Option<Filling>,
     pausing: Option<Pausing>,
     pending_promotions: Vec<(Hashmask, Duration)>,
+    /// Promotions that nothing waits for any more, since the last `take_promotions_over`.
+    promotions_over: usize,
     settlements: Settlements,
     pending: Pending,
     look_due: Duration,
@@ -136,6 +144,7 @@ impl Mover {
             filling: None,
             pausing: None,
             pending_promotions: Vec::new(),
+            promotions_over: 0,
             settlements: Settlements::default(),
             pending: Pending::default(),
             look_due: now,
@@ -159,9 +168,9 @@ impl Mover {
         self.pausing.is_some()
     }
 
-    /// Returns whether a bucket is about to be promoted here.
-    pub fn has_pending_promotions(&self) -> bool {
-        !self.pending_promotions.is_empty()
+    /// Returns how many announced promotions are over, and forgets them.
+    pub fn take_promotions_over(&mut self) -> usize {
+        core::mem::take(&mut self.promotions_over)
     }
 
     /// Returns the totals of all fills from this node.
@@ -182,6 +191,7 @@ impl Mover {
                     it.source.note_kept(slot, position);
                 }
             }
+            MoverInput::TakeOver { bucket } => self.pending_promotions.push((bucket, now)),
             MoverInput::Acked => self.note_answer(plane),
             MoverInput::MapChanged => {
                 self.follow_map(plane);
@@ -200,11 +210,7 @@ impl Mover {
                     self.stop_fill(plane);
                 }
             }
-            Order::Pause { bucket, epoch } => self.pause(bucket, epoch, plane),
-            Order::TakeOver { bucket } => {
-                change_replicas(plane, bucket, SlotReplica::await_promotion);
-                self.pending_promotions.push((bucket, now));
-            }
+            Order::Pause { bucket, epoch, to } => self.pause(bucket, epoch, to, plane),
         }
     }
 
@@ -481,20 +487,28 @@ impl Mover {
 
     // ---- A handover.
 
-    fn pause(&mut self, bucket: Hashmask, epoch: Epoch, plane: &impl Plane) {
+    fn pause(&mut self, bucket: Hashmask, epoch: Epoch, to: NodeId, plane: &impl Plane) {
         plane.with_moves(|_| {
             let map = plane.map();
             // If the map has moved on, the requester sees that itself.
             if map.bucket(bucket).is_some_and(|known| known.epoch == epoch) {
                 change_replicas(plane, bucket, SlotReplica::pause);
-                self.pausing = Some(Pausing { bucket, epoch });
+                let announced = plane.link_to(to).map(|link| {
+                    let frame = Frame::TakeOver { bucket, epoch };
+                    (link, plane.with_outbox(link, |outbox| outbox.push(&frame)))
+                });
+                self.pausing = Some(Pausing { bucket, epoch, announced });
             }
         });
     }
 
     fn report_drained(&mut self, plane: &impl Plane) {
-        let Some(Pausing { bucket, epoch }) = self.pausing else { return };
+        let Some(Pausing { bucket, epoch, announced }) = self.pausing else { return };
         plane.flush();
+        let is_acked = |(link, number)| plane.acked(link) >= number || plane.is_gone(link);
+        if !announced.is_none_or(is_acked) {
+            return;
+        }
         let is_drained = plane.with_moves(|_| {
             let map = plane.map();
             let is_at_hand = map.bucket(bucket).is_some_and(|known| known.epoch == epoch);
@@ -515,6 +529,7 @@ impl Mover {
     }
 
     fn forget_pending_promotions(&mut self, now: Duration, plane: &impl Plane) {
+        let before = self.pending_promotions.len();
         self.pending_promotions.retain(|(bucket, since)| {
             let waits = now < *since + PROMOTION_WAIT;
             if !waits {
@@ -523,6 +538,7 @@ impl Mover {
             }
             waits
         });
+        self.promotions_over += before - self.pending_promotions.len();
     }
 
     // ---- Peers that fall behind.

@@ -166,6 +166,7 @@ fn receive(fill: &mut Option<Taker>, to: &mut Receiver<'_>, frame: &Frame<'_>) -
         | Frame::Replace { .. }
         | Frame::ReplaceItems { .. }
         | Frame::ReplaceEnd { .. }
+        | Frame::TakeOver { .. }
         | Frame::News { .. } => {}
         Frame::Part { .. } | Frame::LastPart { .. } => panic!("`Pair::deliver` puts them together"),
     }

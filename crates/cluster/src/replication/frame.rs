@@ -128,6 +128,13 @@ pub enum Frame<'a> {
     ReplaceEnd {
         slot: Slot,
     },
+    /// The receiver is about to become primary of the bucket, whose epoch is this one now: it parks commands for
+    /// it instead of redirecting them. Acknowledged before the promotion is proposed: afterwards the old primary
+    /// redirects to the receiver, which may not have the new map yet.
+    TakeOver {
+        bucket: Hashmask,
+        epoch: Epoch,
+    },
     /// A published message, for the subscribers there.
     News {
         bytes: &'a [u8],
@@ -184,6 +191,7 @@ const REPLACE_END: u8 = 15;
 const FILL_PARTING: u8 = 20;
 const FILL_NEWER: u8 = 16;
 const FILL_GONE: u8 = 17;
+const TAKE_OVER: u8 = 23;
 const PART: u8 = 21;
 const LAST_PART: u8 = 22;
 
@@ -302,7 +310,8 @@ impl<'a> Frame<'a> {
             | Frame::FillCancel { .. }
             | Frame::Compare { .. }
             | Frame::Replace { .. }
-            | Frame::ReplaceEnd { .. } => &[],
+            | Frame::ReplaceEnd { .. }
+            | Frame::TakeOver { .. } => &[],
         }
     }
 
@@ -347,6 +356,7 @@ impl<'a> Frame<'a> {
             }
             Frame::ReplaceItems { slot, .. } => with(out, REPLACE_ITEMS).slot(slot),
             Frame::ReplaceEnd { slot } => with(out, REPLACE_END).slot(slot),
+            Frame::TakeOver { bucket, epoch } => with(out, TAKE_OVER).bucket(bucket).u64(epoch.0),
             Frame::News { .. } => with(out, NEWS),
             Frame::Part { .. } => with(out, PART),
             Frame::LastPart { .. } => with(out, LAST_PART),
@@ -385,6 +395,7 @@ impl<'a> Frame<'a> {
             },
             REPLACE_ITEMS => Frame::ReplaceItems { slot: reader.slot()?, items: reader.rest() },
             REPLACE_END => Frame::ReplaceEnd { slot: reader.slot()? },
+            TAKE_OVER => Frame::TakeOver { bucket: reader.bucket()?, epoch: Epoch(reader.u64()?) },
             NEWS => Frame::News { bytes: reader.rest() },
             PART => Frame::Part { bytes: reader.rest() },
             LAST_PART => Frame::LastPart { bytes: reader.rest() },

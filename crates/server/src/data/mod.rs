@@ -20,7 +20,7 @@ mod stalls; //  Waiting times of commands, outcomes of fills.
 mod mover; //   The thread that copies buckets and hands them over.
 mod plane_impl; // Implements what `cluster::data` needs.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
@@ -71,8 +71,8 @@ pub(crate) struct Data {
     pub notice: OnceLock<Box<dyn Fn(Notice) + Send + Sync>>,
     /// The time at which this node left the cluster, by its own will.
     pub left: OnceLock<Instant>,
-    /// True if a bucket is about to be promoted here.
-    pub pending_promotions: AtomicBool,
+    /// Number of buckets about to be promoted here.
+    pub pending_promotions: AtomicUsize,
     /// True if a bucket is being handed over.
     pub pausing: AtomicBool,
     /// Waiting times of commands that waited for a handover.
@@ -101,7 +101,7 @@ impl Data {
             outgoing: Mutex::default(),
             notice: OnceLock::new(),
             left: OnceLock::new(),
-            pending_promotions: AtomicBool::new(false),
+            pending_promotions: AtomicUsize::new(0),
             pausing: AtomicBool::new(false),
             parked: Stalls::default(),
             sent: Mutex::default(),

@@ -35,8 +35,9 @@ pub(crate) fn run_mover(node: Arc<Shared>, inputs: Receiver<MoverInput>) {
         }
         bring_if_wanted(&node);
         shared.data.pausing.store(mover.is_pausing(), Ordering::Release);
-        shared.data.pending_promotions.store(mover.has_pending_promotions(), Ordering::Release);
         mover.go_on(now(), shared);
+        let over = mover.take_promotions_over();
+        shared.data.pending_promotions.fetch_sub(over, Ordering::AcqRel);
         *shared.data.sent.lock() = mover.sent();
         shared.data.pausing.store(mover.is_pausing(), Ordering::Release);
     }

@@ -78,7 +78,7 @@ impl ServingPlane for Shared {
     /// Returns true also for a slot that is locked: a command that waits in vain is woken by the next map.
     fn awaits_promotion(&self, slot: Slot) -> bool {
         let is_awaited = || self.keyspace.try_lock(slot).is_none_or(|state| is_heir(&state));
-        self.data.pending_promotions.load(Relaxed) && is_awaited()
+        self.data.pending_promotions.load(Relaxed) > 0 && is_awaited()
     }
 }
 

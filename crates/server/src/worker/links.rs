@@ -1,7 +1,7 @@
 //! The worker's side of links: it reads and acknowledges frames from other nodes (`data/intake.rs`), and
 //! reads the answers to frames that this node has sent.
 
-use core::sync::atomic::Ordering::Acquire;
+use core::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::thread;
@@ -132,7 +132,7 @@ impl Worker<'_> {
                     shared.data.refused(slot, reign);
                 }
                 BackFrame::FillRefused { fill } => {
-                    shared.data.tell_mover(MoverInput::FillRefused { fill })
+                    shared.data.tell_mover(MoverInput::FillRefused { fill });
                 }
                 BackFrame::StaleCopy { fill, slot, position } => {
                     shared.data.tell_mover(MoverInput::StaleCopy { fill, slot, position });
@@ -212,6 +212,11 @@ impl Worker<'_> {
             drop(apply_context);
             match taken {
                 FrameOutcome::Done => {}
+                FrameOutcome::TakeOver(bucket) => {
+                    // Before the acknowledgement leaves: the other node redirects to this one then.
+                    shared.data.pending_promotions.fetch_add(1, AcqRel);
+                    shared.data.tell_mover(MoverInput::TakeOver { bucket });
+                }
                 FrameOutcome::News(bytes) => self.hear_from_afar(incoming.peer, &bytes),
                 FrameOutcome::Garbled => return Err(BrokenConnection),
                 FrameOutcome::NotYet => {

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use cluster::map::NodeId;
+use cluster::map::{Member, NodeId};
 
 use super::clients::{KEYS, Request, Told, Work, patience};
 use super::linear::Op;
 use super::world::{Event, World, ms, tell};
 
+/// Redirects that a client follows for one request; redis-rs gives up after 16 attempts by default.
+const REDIRECTS_MAX: u32 = 12;
 /// Timeout of a client that is assigned one request; longer than that of others.
 const LONG_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -106,6 +108,8 @@ impl World {
         }
         match told {
             Told::Moved(node) => {
+                tell!(self, "client {client}: {} is redirected to {node}", request.key);
+                self.count_redirect(request, node);
                 self.clients.all[client].asks = Some(node);
                 let delay = Duration::from_micros(200 + self.rng.below(2000));
                 return self.push(delay, Event::Request { to: node, request: request.clone() });
@@ -115,6 +119,7 @@ impl World {
                 self.clients.end(client, number, (self.now, None));
             }
             Told::NotNow => {
+                self.redirects.remove(&client);
                 self.clients.all[client].asks = None;
                 let delay = ms(10 + self.rng.below(60));
                 let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
@@ -132,6 +137,25 @@ impl World {
         }
         let pause = ms(1 + self.rng.below(120));
         self.push(pause, Event::Begin { client });
+    }
+
+    /// Detects nodes that redirect a request to each other: real clients give up after some redirects. A process
+    /// that is no member knows an old map, and does not count.
+    fn count_redirect(&mut self, request: &Request, to: NodeId) {
+        let Request { client, number, key, .. } = *request;
+        let process = self.nodes.get(&to).map(|node| node.me);
+        let member = self.map().and_then(|map| map.member(to).map(Member::peer));
+        if process.is_none() || process != member {
+            self.redirects.remove(&client);
+            return;
+        }
+        let (last, count) = self.redirects.entry(client).or_default();
+        *count = if *last == number { *count + 1 } else { 1 };
+        *last = number;
+        if *count > REDIRECTS_MAX {
+            let what = format!("a request of client {client} for {key} is redirected without end");
+            self.broken.get_or_insert(what);
+        }
     }
 
     /// Closes the connections of a client.

@@ -226,6 +226,9 @@ impl Node {
             let mut apply_context = ApplyContext { plane, touch, applied: |_| {} };
             match intake.take(number, &frame, &mut apply_context) {
                 FrameOutcome::Done | FrameOutcome::News(_) => {}
+                FrameOutcome::TakeOver(bucket) => {
+                    self.mover_inputs.push(MoverInput::TakeOver { bucket });
+                }
                 FrameOutcome::NotYet => break,
                 FrameOutcome::Garbled => {
                     self.broken = Some(format!("a frame with garbage: {frame:?}"));
@@ -282,7 +285,7 @@ impl Node {
                 self.inputs.push(Input::Reigned { slot, reign });
             }
             BackFrame::FillRefused { fill } => {
-                self.mover_inputs.push(MoverInput::FillRefused { fill })
+                self.mover_inputs.push(MoverInput::FillRefused { fill });
             }
             BackFrame::StaleCopy { fill, slot, position } => {
                 self.mover_inputs.push(MoverInput::StaleCopy { fill, slot, position });

@@ -51,6 +51,8 @@ pub(super) struct World {
     pub ended: Vec<(Saved, Peer, Clock)>,
     /// Processes that were declared dead and come back by themselves soon.
     pub returning: BTreeMap<NodeId, (Saved, Peer, Clock)>,
+    /// The last request of each client that was redirected, and how often in a row.
+    pub redirects: BTreeMap<usize, (u64, u32)>,
     last_boot: u64,
     last_ask: u64,
     pub broken: Option<String>,
@@ -201,6 +203,7 @@ impl World {
             kept: BTreeMap::new(),
             ended: Vec::new(),
             returning: BTreeMap::new(),
+            redirects: BTreeMap::new(),
             last_boot: 1000,
             last_ask: 1_000_000,
             broken: None,

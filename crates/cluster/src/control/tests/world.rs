@@ -568,7 +568,7 @@ impl World {
             Action::Order(Order::Cancel { attempt }) => {
                 node.fills.retain(|(known, ..)| *known != attempt);
             }
-            Action::Order(Order::Pause { bucket, epoch }) => {
+            Action::Order(Order::Pause { bucket, epoch, .. }) => {
                 node.paused.insert(bucket, epoch);
                 node.drains.push((bucket, epoch));
                 if !node.holds_drains {
@@ -576,7 +576,7 @@ impl World {
                     self.push(ms(1), Event::Data { to: from, input });
                 }
             }
-            Action::Order(Order::TakeOver { .. }) | Action::Beat { .. } => {}
+            Action::Beat { .. } => {}
             Action::Yield { .. } => node.hands_over = true,
             Action::Bring { buckets } => node.brings = Some(buckets),
             Action::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),

@@ -94,8 +94,8 @@ impl DataPlane for FakeData {
                 let epoch = map.bucket(bucket).expect("it is there").epoch;
                 self.tell(Input::FillDone { attempt, epoch });
             }
-            Order::Pause { bucket, epoch } => self.tell(Input::Drained { bucket, epoch }),
-            Order::Cancel { .. } | Order::TakeOver { .. } => {}
+            Order::Pause { bucket, epoch, .. } => self.tell(Input::Drained { bucket, epoch }),
+            Order::Cancel { .. } => {}
         }
     }
     fn met(&self, _: Endpoints) {}
@@ -137,7 +137,6 @@ pub(super) fn sample_messages(map: &Map) -> Vec<Message> {
         Message::LeaseGrant { number: 1, index: LogIndex(2), lease: Duration::from_secs(1) },
         Message::Propose(entry.clone()),
         Message::Engaged { attempt },
-        Message::TakeOver { bucket: hashmask, epoch: expected },
         Message::Sizes(vec![(hashmask, 1 << 30)]),
         Message::Balance(cluster::balance::Message::AskLevels { round: 1 }),
     ];
