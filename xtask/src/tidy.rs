@@ -9,7 +9,7 @@ mod sizes; //   files and functions that are too long, as a ratchet
 mod purity; //  pure crates: paths that their source may not name
 mod deps; //    the dependency graph: directions, I/O, licences, bans
 mod licence; // licence expressions
-mod marks; //   coverage marks, which come in pairs
+mod deny; //    deny.toml: licences, bans, accepted advisories
 mod shown; //   tests that docs/failures.md names
 
 use tree::Tree;
@@ -44,6 +44,7 @@ pub(crate) fn check() -> Result<(), String> {
     let root = crate::workspace::root();
     let tree = Tree::read(root)?;
     let graph = deps::Graph::read()?;
+    let deny = deny::Deny::read(root)?;
     let ratchet = sizes::Ratchet::read(root)?;
     let checks = [
         text::module_heads(&tree),
@@ -54,12 +55,12 @@ pub(crate) fn check() -> Result<(), String> {
         sizes::check(&tree, &ratchet),
         purity::impure_source(&tree),
         purity::clippy_configs(&tree),
-        marks::unpaired(&tree),
         shown::tests_that_are_none(&tree),
         deps::wrong_directions(&graph),
         deps::impure_dependencies(&graph),
-        deps::banned_crates(&graph),
-        deps::licences(&graph),
+        deps::banned_crates(&graph, &deny),
+        deps::licences(&graph, &deny),
+        deps::outdated_exceptions(&graph, &deny),
     ];
     let mut findings: Vec<Finding> = checks.into_iter().flatten().collect();
     findings.sort();

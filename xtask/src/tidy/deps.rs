@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::deny::{Deny, Entry};
 use super::{Finding, THINKING, licence};
 use crate::workspace::cargo;
 
@@ -50,15 +51,6 @@ const TOLERATED: [(&str, &str, &str); 2] = [
         "draws election timeouts; `cluster::consensus` replaces each before it is used",
     ),
     ("raft", "getrandom", "seeds the `rand` of the line above"),
-];
-
-/// Crates that are banned everywhere, and why.
-const BANNED: [(&str, &str); 5] = [
-    ("bincode", "unmaintained; control messages are postcard, data frames are written by hand"),
-    ("openraft", "owns its event loop and has no pre-vote; the map's log is kept by `raft`"),
-    ("openssl-sys", "needs a system library; TLS is rustls"),
-    ("native-tls", "needs a system library; TLS is rustls"),
-    ("madsim", "replaces the runtime; our simulator runs the pure core as it is"),
 ];
 
 pub(super) struct Package {
@@ -170,22 +162,34 @@ fn is_tolerated(impure: &str, way: &str) -> bool {
         .any(|(through, name, _)| *name == impure && way.split(" > ").any(|step| step == *through))
 }
 
-pub(super) fn banned_crates(graph: &Graph) -> Vec<Finding> {
+pub(super) fn banned_crates(graph: &Graph, deny: &Deny) -> Vec<Finding> {
     let banned = graph.0.values().filter_map(|package| {
-        let (_, why) = BANNED.iter().find(|(name, _)| *name == package.name)?;
-        Some(Finding::new(format!("{} {}", package.name, package.version), *why))
+        let entry = deny.banned.iter().find(|entry| entry.name == package.name)?;
+        Some(Finding::new(format!("{} {}", package.name, package.version), &entry.reason))
     });
     banned.collect()
 }
 
-pub(super) fn licences(graph: &Graph) -> Vec<Finding> {
+pub(super) fn licences(graph: &Graph, deny: &Deny) -> Vec<Finding> {
     let refused = graph.0.values().filter_map(|package| {
         let stated = package.licence.as_deref().unwrap_or_default();
         let place = format!("{} {}", package.name, package.version);
-        let what = format!("licence `{stated}` is not on our list");
-        (!licence::is_allowed(stated)).then(|| Finding::new(place, what))
+        let what = format!("licence `{stated}` is not allowed by deny.toml");
+        (!licence::is_allowed(stated, &deny.licences)).then(|| Finding::new(place, what))
     });
     refused.collect()
+}
+
+/// Returns the accepted advisories about crates that are no longer in the tree.
+pub(super) fn outdated_exceptions(graph: &Graph, deny: &Deny) -> Vec<Finding> {
+    let is_here = |name: &str| graph.0.values().any(|package| package.name == name);
+    let outdated = deny.ignored.iter().filter(|entry| !is_here(entry.krate()));
+    let finding = |entry: &Entry| {
+        let what =
+            format!("{}: `{}` is not in the tree: remove the entry", entry.name, entry.krate());
+        Finding::new("deny.toml", what)
+    };
+    outdated.map(finding).collect()
 }
 
 #[cfg(test)]
@@ -241,15 +245,33 @@ mod tests {
 
     #[test]
     fn a_banned_crate_is_found() {
-        let findings = banned_crates(&bad_graph());
+        let findings = banned_crates(&bad_graph(), &deny());
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].place, "bincode 1.0.0");
     }
 
     #[test]
     fn a_licence_off_the_list_is_found() {
-        let findings = licences(&bad_graph());
-        assert_eq!(shown(&findings), ["rand 1.0.0: licence `GPL-3.0` is not on our list"]);
+        let findings = licences(&bad_graph(), &deny());
+        assert_eq!(shown(&findings), ["rand 1.0.0: licence `GPL-3.0` is not allowed by deny.toml"]);
+    }
+
+    fn deny() -> Deny {
+        let entry = |name: &str, reason: &str| Entry { name: name.into(), reason: reason.into() };
+        Deny {
+            licences: vec!["MIT".into()],
+            banned: vec![entry("bincode", "unmaintained")],
+            ignored: vec![entry("R-1", "mio: a reason"), entry("R-2", "gone: a reason")],
+        }
+    }
+
+    #[test]
+    fn an_exception_for_a_crate_that_has_gone_is_found() {
+        let findings = outdated_exceptions(&bad_graph(), &deny());
+        assert_eq!(
+            shown(&findings),
+            ["deny.toml: R-2: `gone` is not in the tree: remove the entry"]
+        );
     }
 
     #[test]
