@@ -155,7 +155,7 @@ impl Talk {
                 "{node} wants a password: name a file with --password-file, or set {ENV_PASSWORD}"
             ));
         }
-        if text.starts_with("ERR unknown") {
+        if ["ERR unknown command", "ERR unknown subcommand"].iter().any(|it| text.starts_with(it)) {
             return Failure::Refused(format!("the server at {node} is not an OpenCluster node"));
         }
         Failure::Refused(format!("{node}: {}", text.trim_start_matches("ERR ")))
