@@ -531,7 +531,7 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
         > CLUSTER SETTINGS backups
         "1"
         > CLUSTER SETTINGS backups 4
-        (error) ERR backups is a number from 0 to 3, not "4"
+        (error) ERR backups must be a number from 0 to 3, not "4"
         > CLUSTER SETTINGS lease 2s now
         (error) ERR wrong number of arguments for 'cluster|settings' command
         "#,
