@@ -11,7 +11,7 @@ mod pending; //  Backups whose data may be stale.
 mod replace; //  A slot that is resent whole after a failover.
 mod settle; //   A new primary brings the other backups in line before it serves.
 mod refusals; // Slots of which the other end of a link has refused something.
-mod slot_state; // A slot's table and this node's duty to it.
+mod slot_state; // A slot's table and this node's replica of it.
 mod window; //   Maximum size of a fill in flight.
 mod tombstones; //    Limits on the tombstones kept during a split brain.
 

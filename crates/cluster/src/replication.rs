@@ -1,7 +1,7 @@
 //! Replication: ships a primary's changes to its backups, and tracks when they are acknowledged.
 //!
 //! A primary has one *link* to every other node: numbered frames that survive a broken connection (`outbox.rs`,
-//! `inbox.rs`, `frame.rs`). For every slot it keeps its *duty* (`replica.rs`): its role in the slot, and the nodes
+//! `inbox.rs`, `frame.rs`). For every slot it keeps its *replica* (`replica.rs`): its role in the slot, and the nodes
 //! it feeds. A backup checks each effect against its own position before applying it (`receive.rs`). `serving`
 //! holds replies until they are acknowledged.
 //!

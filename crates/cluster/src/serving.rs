@@ -1,7 +1,7 @@
 //! Serving commands: whether a command may run on its slots, how it changes them, which acknowledgements its
 //! reply waits for, and when the reply may leave.
 //!
-//! `access.rs` decides by the slot's duty whether a command may run. `slots.rs` is the write path: a served
+//! `access.rs` decides by the slot's replica whether a command may run. `slots.rs` is the write path: a served
 //! slot is changed only through [`ServedSlots`], which records the changes, ships them to the backups under the
 //! lock and returns tickets. `ticket.rs` and `gate.rs` hold a reply until its tickets allow it to leave.
 //!

@@ -121,7 +121,7 @@ fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
         keys.notify(NotifyClasses::EVICTED, "evicted", key.bytes());
         room.outcome.evicted += 1;
     }
-    // The event goes out with the reply of the command that needs the memory, or through the keeper.
+    // The event goes out with the reply of the command that needs the memory, or through the janitor.
     drop(slots);
     may_go
 }

@@ -1,4 +1,4 @@
-//! The keeper: one thread for background work that no client asks for. It expires keys on time, frees large
+//! The janitor: one thread for background work that no client asks for. It expires keys on time, frees large
 //! values, and queries the allocator's memory usage.
 
 use core::sync::atomic::Ordering::Relaxed;

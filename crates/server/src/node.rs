@@ -1,4 +1,4 @@
-//! A running node: its workers, its keeper, its HTTP surface. The binary starts one; tests may start
+//! A running node: its workers, its janitor, its HTTP server. The binary starts one; tests may start
 //! several in one process.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -209,7 +209,7 @@ impl Node {
             memory: MemoryGauge::new(options.memory),
             exchange: Exchange::new(count),
             mailboxes: mailboxes.into_iter().map(Arc::new).collect(),
-            // One for each worker and one for the keeper.
+            // One for each worker and one for the janitor.
             counters: (0..=count).map(|_| Counters::default()).collect(),
             connections: (0..count).map(|_| AtomicUsize::new(0)).collect(),
             accepted: AtomicU64::new(0),

@@ -60,7 +60,7 @@ pub(crate) struct Shared {
     pub id: String,
     /// One for each worker.
     pub mailboxes: Vec<Arc<Mailbox>>,
-    /// One for each worker; the keeper's is the last.
+    /// One for each worker; the janitor's is the last.
     pub counters: Vec<Counters>,
     /// Number of open connections, by worker.
     pub connections: Vec<AtomicUsize>,
@@ -73,7 +73,7 @@ pub(crate) struct Shared {
     pub started: Instant,
     pub client_addr: SocketAddr,
     pub config_file: Option<PathBuf>,
-    /// Channel to the keeper, which frees large values.
+    /// Channel to the janitor, which frees large values.
     pub garbage: Sender<Garbage>,
 }
 
@@ -109,9 +109,9 @@ impl Shared {
         self.connections.iter().map(|count| count.load(Relaxed)).sum()
     }
 
-    /// Frees something large on the keeper's thread.
+    /// Frees something large on the janitor's thread.
     pub(crate) fn discard(&self, garbage: Garbage) {
-        // The keeper is gone only when the node stops; then the garbage is freed here.
+        // The janitor is gone only when the node stops; then the garbage is freed here.
         let _ = self.garbage.send(garbage);
     }
 

@@ -213,11 +213,12 @@ pub fn decide_leaving(view: View, me: NodeId) -> Option<Decision> {
         if bucket.primary() != Some(me) {
             continue;
         }
-        let heirs = bucket.backups().iter().copied().filter(|node| view.weight(*node) > 0);
+        let successors = bucket.backups().iter().copied().filter(|node| view.weight(*node) > 0);
         let planned = |node: &NodeId| *node != plan.primary;
-        let heir = heirs.min_by_key(|node| (planned(node), view.map.load(*node).primaries));
-        let step = match heir {
-            Some(heir) => decider.step(StepKind::Promote, bucket, heir),
+        let successor =
+            successors.min_by_key(|node| (planned(node), view.map.load(*node).primaries));
+        let step = match successor {
+            Some(successor) => decider.step(StepKind::Promote, bucket, successor),
             None => {
                 let mut missing = plan.missing(bucket);
                 let copy = missing.find(|copy| !view.map.is_awaited(copy.taker));
@@ -346,9 +347,9 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             let step = self.step(kind, bucket, copy.taker);
             // Another holder is the planned primary: it is better to promote that one first, once the
             // rules permit it, and to give the copy as a backup.
-            let heir_waits =
+            let successor_waits =
                 serves && plan.primary != copy.taker && bucket.is_held_by(plan.primary);
-            let rank = 2 * u8::from(heir_waits) + u8::from(serves != prefers_primary);
+            let rank = 2 * u8::from(successor_waits) + u8::from(serves != prefers_primary);
             if best.is_some_and(|(lowest, _)| lowest <= rank) {
                 continue;
             }

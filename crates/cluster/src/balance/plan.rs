@@ -96,7 +96,7 @@ impl Plan {
             .map(|bucket| paired(&table.held[bucket], &table.target[bucket]))
             .collect();
         let mut primary: Vec<Node> =
-            (0..table.held.len()).map(|bucket| heir(table, bucket, &pairs[bucket])).collect();
+            (0..table.held.len()).map(|bucket| successor(table, bucket, &pairs[bucket])).collect();
         if table.copies > 0 {
             primaries::even_out(table, &mut primary);
         }
@@ -223,7 +223,7 @@ fn paired(held: &Nodes, target: &Nodes) -> Vec<(Option<Node>, Node)> {
 
 /// Returns the primary of a bucket without any promotion: its present one, or else the node that takes
 /// the bucket from it.
-fn heir(table: &Table, bucket: usize, pairs: &[(Option<Node>, Node)]) -> Node {
+fn successor(table: &Table, bucket: usize, pairs: &[(Option<Node>, Node)]) -> Node {
     let (held, target) = (&table.held[bucket], &table.target[bucket]);
     let Some(primary) = held.first().copied() else { return 0 };
     if target.is_empty() || target.contains(&primary) {

@@ -158,10 +158,11 @@ impl Consensus {
             self.settle();
             return;
         }
-        let heirs = voters.intersection(&now.voters);
-        let heir = heirs.max_by_key(|node| (self.matched(**node), std::cmp::Reverse(**node)));
-        match heir.copied() {
-            Some(heir) => self.transfer_leadership(heir),
+        let candidates = voters.intersection(&now.voters);
+        let transferee =
+            candidates.max_by_key(|node| (self.matched(**node), std::cmp::Reverse(**node)));
+        match transferee.copied() {
+            Some(transferee) => self.transfer_leadership(transferee),
             // No node could take over yet: first with this node as a voter, then without.
             None => self.reconfigure(
                 &voters.union(&BTreeSet::from([self.me])).copied().collect(),

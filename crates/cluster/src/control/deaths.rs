@@ -37,9 +37,9 @@ impl Control {
         if dead.is_empty() || !self.can_decide_without(&dead) || self.waits_for_more(&dead) {
             return self.doubt(None);
         }
-        if let Some(heir) = self.better_judge(&dead) {
+        if let Some(transferee) = self.better_judge(&dead) {
             self.doubt(Some(self.now));
-            return self.hand_leadership_to(heir);
+            return self.transfer_leadership_to(transferee);
         }
         let entry = LogEntry { planned_at: None, changes: vec![Change::Dead(dead.clone())] };
         if self.put_into_log(entry) == Proposed::Now {

@@ -141,9 +141,9 @@ impl Control {
         let is_well = |node: &&NodeId| {
             !self.health.sick.contains_key(node) && !self.health.unreachable.contains_key(node)
         };
-        let heir = |bucket: &Bucket| bucket.backups().iter().find(is_well).copied();
+        let successor = |bucket: &Bucket| bucket.backups().iter().find(is_well).copied();
         let mine = map.buckets().filter(|bucket| bucket.primary() == Some(self.me.id));
-        let (bucket, node) = mine.filter_map(|it| Some((it, heir(it)?))).next()?;
+        let (bucket, node) = mine.filter_map(|it| Some((it, successor(it)?))).next()?;
         Some(Change::Promote { bucket: bucket.hashmask, node, expected: bucket.epoch })
     }
 }

@@ -127,11 +127,11 @@ impl Control {
         fit.max_by_key(|node| (leader.granter.last_ask(*node), *node))
     }
 
-    pub(super) fn hand_leadership_to(&mut self, heir: NodeId) {
+    pub(super) fn transfer_leadership_to(&mut self, transferee: NodeId) {
         let leader = self.leader.as_mut().filter(|it| self.now >= it.transfer_again_at);
         if let Some(leader) = leader {
             leader.transfer_again_at = self.now + TRANSFER_WAIT;
-            self.consensus.transfer_leadership(heir);
+            self.consensus.transfer_leadership(transferee);
         }
     }
 

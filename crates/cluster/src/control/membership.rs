@@ -21,8 +21,8 @@ const LEADER_WAIT: Duration = Duration::from_secs(2);
 const CANDIDATE_WAIT: Duration = Duration::from_secs(10);
 /// Maximum interval between requests of a joining process.
 const ASKS_AGAIN: Duration = Duration::from_secs(1);
-/// Time for which a leaving node without an heir waits for a node to come.
-const LEADERSHIP_TRANSFER_WAIT: Duration = Duration::from_secs(10);
+/// Time for which a leaving node without a successor waits for a node to come.
+const SUCCESSOR_WAIT: Duration = Duration::from_secs(10);
 
 /// The processes that want to join, as the leader knows them.
 #[derive(Default)]
@@ -263,7 +263,7 @@ impl Control {
         let since = leaving.without_successors_since.get_or_insert(self.now);
         if !without_transferee {
             leaving.without_successors_since = None;
-        } else if map.members().len() == 1 || self.now >= *since + LEADERSHIP_TRANSFER_WAIT {
+        } else if map.members().len() == 1 || self.now >= *since + SUCCESSOR_WAIT {
             return self.go(Gone::LeftAsTheLast);
         }
         if !self.is_member() {
@@ -281,8 +281,8 @@ impl Control {
             return;
         }
         let stays = |node: &NodeId| map.member(*node).is_some_and(|member| member.weight > 0);
-        if let Some(heir) = self.transferee_among(stays) {
-            self.hand_leadership_to(heir);
+        if let Some(transferee) = self.transferee_among(stays) {
+            self.transfer_leadership_to(transferee);
         }
     }
 

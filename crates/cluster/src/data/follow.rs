@@ -1,4 +1,4 @@
-//! Applies a new map: sets every slot's duty, bucket by bucket. The control plane hands over one map after the
+//! Applies a new map: sets every slot's replica, bucket by bucket. The control plane hands over one map after the
 //! other; `Intake::follow` does the same for an incoming copy.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A slot: its table and this node's duty to it, under one lock.
+//! A slot: its table and this node's replica of it, under one lock.
 //!
 //! The fields are private to this crate. Outside, a served slot is changed through `serving::ServedSlots`, a
 //! copy by the intake, and a stale copy is loaded by the methods below.
@@ -7,7 +7,7 @@ use store::{Applied, DecodeError, DecodedItem, Seed, SlotTable, Version};
 
 use crate::replication::{FrameNumber, LinkId, Position, Role, SlotReplica};
 
-/// A slot's table and duty, laid out so that a command on a plain slot touches one cache line, together with
+/// A slot's table and replica, laid out so that a command on a plain slot touches one cache line, together with
 /// the lock before it.
 #[repr(C)]
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl SlotState {
         self.is_plain
     }
 
-    /// Updates `is_plain`. Must be called before the lock is released if the duty may have changed
+    /// Updates `is_plain`. Must be called before the lock is released if the replica may have changed
     /// (`Plane::with_slot` does).
     #[inline]
     pub(crate) fn refresh(&mut self) {
@@ -120,7 +120,7 @@ impl SlotState {
         }
     }
 
-    /// Gives mutable access to table and duty. The caller must not rely on `is_plain` afterwards.
+    /// Gives mutable access to table and replica. The caller must not rely on `is_plain` afterwards.
     #[doc(hidden)]
     pub fn parts_for_tests(&mut self) -> (&mut SlotTable, &mut SlotReplica) {
         self.is_plain = false; // The slow path is always correct.

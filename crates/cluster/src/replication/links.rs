@@ -1,7 +1,7 @@
 //! The links of a node, by id: one to each other member, created and removed as the map says.
 //!
 //! The link of a process that is no longer a member stays, marked as gone, until the next map: by then no
-//! slot's duty refers to it. Anything else that still does (a ticket, the mover) finds nothing under that id,
+//! slot's replica refers to it. Anything else that still does (a ticket, the mover) finds nothing under that id,
 //! because ids are never reused.
 
 use super::LinkId;
@@ -30,7 +30,7 @@ impl<L> Default for LinkTable<L> {
 
 impl<L> LinkTable<L> {
     /// Applies the members of a map, and returns the ids of the links made for new ones. Links of former
-    /// members are passed to `part`. Must be called before the slots' duties follow the map, and only after
+    /// members are passed to `part`. Must be called before the slots' replicas follow the map, and only after
     /// they have followed the previous one.
     pub fn follow(
         &mut self,

@@ -1,16 +1,16 @@
-//! A node's duty to one slot: its role, the reign it holds the role under, and the nodes it feeds.
+//! A node's replica of one slot: its role, the reign it holds the role under, and its downstreams.
 //!
-//! The duty is stored beside the slot's table, under the same lock (`data::SlotState`). Its fields are private:
-//! every transition of the role is one of the methods below; everything else that changes (feeds, refusals)
+//! The replica is stored beside the slot's table, under the same lock (`data::SlotState`). Its fields are private:
+//! every transition of the role is one of the methods below; everything else that changes (downstreams, refusals)
 //! changes in `downstream.rs`.
 //!
 //! ```text
-//!            begin_filling            follow (AddBackup)        follow (Promote, Dead)
-//!   Absent ────────────────▶ Taking ─────────────────▶ Backup ───────────────────────▶ Serving
-//!     ▲                        │                        │  ▲                             │   ▲
-//!     │◀──── abandon_filling ──┘     await_promotion    ▼  │ stop_awaiting      pause    ▼   │ follow
-//!     │                                                Heir                          Paused ─┘
-//!     │◀──── follow (dropped) ── any ── stand_aside ──▶ Kept        inherit: Settling ── settled ─▶ Serving
+//!          begin_filling             follow (AddBackup)         follow (Promote, Dead)
+//!   Absent ─────────────▶ Filling ─────────────────────▶ Backup ──────────────────────▶ Serving
+//!     ▲                      │                            │  ▲                           │   ▲
+//!     │◀─ abandon_filling ───┘          await_promotion   ▼  │ stop_awaiting      pause  ▼   │ follow
+//!     │                                          PromotionPending                     Paused ─┘
+//!     │◀─ follow (dropped) ── any ── stand_aside ──▶ Stale     inherit: Reconciling ── settled ─▶ Serving
 //! ```
 
 use smallvec::SmallVec;
@@ -65,7 +65,7 @@ struct Deposed {
 }
 
 impl SlotReplica {
-    /// Creates a duty with this role, for a node that starts.
+    /// Creates a replica with this role, for a node that starts.
     pub fn with_role(role: Role) -> SlotReplica {
         SlotReplica { role, ..SlotReplica::default() }
     }
@@ -205,7 +205,7 @@ impl SlotReplica {
         self.reign = bucket.reign;
     }
 
-    /// Freezes the acknowledgements of the ending reign, and stops all feeds.
+    /// Freezes the acknowledgements of the ending reign, and removes all downstreams.
     fn end_reign(&mut self, links: &impl LinkProgress) {
         if self.is_primary() && !self.downstreams.is_empty() {
             let acked = self.downstreams.iter().filter(|downstream| downstream.counts());

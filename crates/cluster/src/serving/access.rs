@@ -55,7 +55,7 @@ impl SlotReplica {
         }
     }
 
-    /// Returns a congested link that this slot feeds.
+    /// Returns a congested link that is a downstream of this slot.
     #[cold]
     pub(super) fn congested_link(&self, is_congested: impl Fn(LinkId) -> bool) -> Option<LinkId> {
         let fed = self

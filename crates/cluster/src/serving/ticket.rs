@@ -28,7 +28,7 @@ pub struct Wait {
 }
 
 /// Counts the events after which an acknowledgement may mean something else than before: a refusal, a new map.
-/// A refusal is counted before the acknowledgement that covers it becomes visible, a new map after all duties
+/// A refusal is counted before the acknowledgement that covers it becomes visible, a new map after all replicas
 /// have changed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct AckEpoch(pub u64);

@@ -8,7 +8,7 @@ use placement::{Hashmask, Slot};
 use super::Notice;
 use crate::shared::Shared;
 
-/// Reports to the control thread. Called by the keeper at intervals.
+/// Reports to the control thread. Called by the janitor at intervals.
 pub(crate) fn report_condition(shared: &Shared) {
     shared.data.notify(Notice::Vitals(vitals(shared)));
     if shared.data.has_bytes(shared) {

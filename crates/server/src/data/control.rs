@@ -79,7 +79,7 @@ impl DataPlane for Shared {
 
     fn gone(&self, gone: &Gone) {
         match gone {
-            // Clients that still come are redirected; the keeper stops the node later.
+            // Clients that still come are redirected; the janitor stops the node later.
             Gone::Left | Gone::LeftFor(_) => drop(self.data.left.set(Instant::now())),
             Gone::LeftAsTheLast | Gone::Outcast | Gone::Yielded(_) | Gone::Refused(_) => {
                 self.stop();

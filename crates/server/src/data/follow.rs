@@ -1,4 +1,4 @@
-//! Applies a new map: to the links to its members, to every slot's duty (`cluster::data::follow`), to copies
+//! Applies a new map: to the links to its members, to every slot's replica (`cluster::data::follow`), to copies
 //! that are on their way here. Called by the applier, for one map after the other.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! All links of a node. A slot's duty names them by their id (`cluster::replication::LinkTable`).
+//! All links of a node. A slot's replica names them by their id (`cluster::replication::LinkTable`).
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! the locks, sockets and threads around it (`standing.rs`).
 //!
 //! `link.rs` sends frames to one other node, `intake.rs` receives them from one; workers read both
-//! (`worker/links.rs`). `follow.rs` makes every slot's duty what the map says. `mover.rs` is a thread
+//! (`worker/links.rs`). `follow.rs` makes every slot's replica what the map says. `mover.rs` is a thread
 //! that copies buckets, hands them over and notices backups that fall behind.
 
 mod condition; // This node's condition, for its load levels.
@@ -169,7 +169,7 @@ impl Data {
         AckEpoch(self.ack_epoch.load(Ordering::Acquire))
     }
 
-    /// Counts a refusal, before the acknowledgement that covers it, or a change of duties, after it.
+    /// Counts a refusal, before the acknowledgement that covers it, or a change of roles, after it.
     pub(crate) fn next_ack_epoch(&self) {
         self.ack_epoch.fetch_add(1, Ordering::AcqRel);
     }

@@ -77,12 +77,13 @@ impl ServingPlane for Shared {
 
     /// Returns true also for a slot that is locked: a command that waits in vain is woken by the next map.
     fn awaits_promotion(&self, slot: Slot) -> bool {
-        let is_awaited = || self.keyspace.try_lock(slot).is_none_or(|state| is_heir(&state));
+        let is_awaited =
+            || self.keyspace.try_lock(slot).is_none_or(|state| is_promotion_pending(&state));
         self.data.pending_promotions.load(Relaxed) > 0 && is_awaited()
     }
 }
 
-fn is_heir(state: &SlotState) -> bool {
+fn is_promotion_pending(state: &SlotState) -> bool {
     state.replica().role() == Role::PromotionPending
 }
 

@@ -1,4 +1,4 @@
-//! The last hour of this node in a bounded number of samples: throughput and command durations. The keeper
+//! The last hour of this node in a bounded number of samples: throughput and command durations. The janitor
 //! takes one every few seconds; the console draws them.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Rates per second, averaged over the last second and a half. The keeper takes the samples.
+//! Rates per second, averaged over the last second and a half. The janitor takes the samples.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

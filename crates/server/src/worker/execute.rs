@@ -229,7 +229,7 @@ impl<'s> Worker<'s> {
         self.note_refusal(index, request, error);
     }
 
-    /// Redirects the client to the node that serves the slot. A new map first changes the duties of this node's
+    /// Redirects the client to the node that serves the slot. A new map first changes the roles of this node's
     /// slots, and is published after that: in between the primary is unknown, and the request is parked.
     #[cold]
     fn send_elsewhere(

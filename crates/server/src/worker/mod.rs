@@ -382,7 +382,7 @@ impl<'s> Worker<'s> {
         self.shared.connections[self.number].fetch_sub(1, Relaxed);
     }
 
-    /// Adds the round's counts to the shared ones, and hands its garbage to the keeper.
+    /// Adds the round's counts to the shared ones, and hands its garbage to the janitor.
     fn settle(&mut self) {
         self.settle_statistics();
         let counters = &self.shared.counters[self.number];

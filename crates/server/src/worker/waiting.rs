@@ -2,7 +2,7 @@
 //! for CLIENT PAUSE to end, for replicas (WAIT).
 //!
 //! Waiting is a state, not a loop. The worker parks the parsed requests, and an event wakes the first of them
-//! for a retry: duties have changed (`ack_epoch`), an answer has come (`Mail::Resume`), the pause is over, a
+//! for a retry: roles have changed (`ack_epoch`), an answer has come (`Mail::Resume`), the pause is over, a
 //! backup has acknowledged something. A parked connection costs nothing meanwhile. A request that waits for
 //! too long does not run, and its client gets `-TRYAGAIN`.
 

@@ -359,7 +359,7 @@ impl World {
         }
     }
 
-    /// Reports to every node its own condition, as a server's keeper does all the time: sick, if its memory
+    /// Reports to every node its own condition, as a server's janitor does all the time: sick, if its memory
     /// is full.
     pub(super) fn tell_vitals(&mut self) {
         self.has_vitals = true;

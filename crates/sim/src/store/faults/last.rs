@@ -93,8 +93,8 @@ impl Faults {
         let old = target.primary();
         tell!(world, "-- {old} is stopped, and asked for {} when it was replaced", target.key);
         self.put_to_sleep(world, old);
-        let Some(heir) = wait_for_another(world, &target) else { return };
-        world.work_at((WRITER, heir), target.key, Work::One(Op::Set("newer.".into())));
+        let Some(new_primary) = wait_for_another(world, &target) else { return };
+        world.work_at((WRITER, new_primary), target.key, Work::One(Op::Set("newer.".into())));
         wait(world, |world| !world.clients.is_waiting(WRITER));
         world.work_at((READER, old), target.key, Work::One(Op::Get));
         world.run_until(world.now + ms(5));
@@ -137,13 +137,13 @@ impl Faults {
         for other in self.others(world, old) {
             world.network.slow.insert((other, old), late);
         }
-        let Some(heir) = wait_for_another(world, &target) else { return };
+        let Some(new_primary) = wait_for_another(world, &target) else { return };
         // While the old primary is a backup of the new one, no write is acknowledged without it.
         let is_held = |world: &World| {
             world.map().is_some_and(|map| map.bucket_of(target.slot).is_held_by(old))
         };
         wait(world, |world| !is_held(world));
-        world.work_at((WRITER, heir), target.key, Work::One(Op::Set("newer.".into())));
+        world.work_at((WRITER, new_primary), target.key, Work::One(Op::Set("newer.".into())));
         wait(world, |world| !world.clients.is_waiting(WRITER));
         world.work_at((READER, old), target.key, Work::One(Op::Get));
         wait(world, |world| !world.clients.is_waiting(READER));
@@ -198,11 +198,11 @@ fn gift(world: &World) -> Option<Target> {
 
 /// Runs until a node other than its primary answers for the target.
 fn wait_for_another(world: &mut World, target: &Target) -> Option<NodeId> {
-    let heir = |world: &World| {
+    let new_primary = |world: &World| {
         let others = world.nodes.values().filter(|it| it.me.id != target.primary());
         let mut serving = others.filter(|it| !it.is_stopped && it.serves(target.slot, world.now));
         serving.next().map(|node| node.me.id)
     };
-    wait(world, |world| heir(world).is_some());
-    heir(world)
+    wait(world, |world| new_primary(world).is_some());
+    new_primary(world)
 }
