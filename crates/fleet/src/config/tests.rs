@@ -43,9 +43,18 @@ fn a_server_without_any_of_the_keys_belongs_to_no_fleet() {
 fn what_is_wrong_is_named() {
     let text = |value: &Value| Config::read(value).unwrap_err().to_string();
     assert_eq!(text(&with(4, None)), "its key server.config.epoch is missing");
-    assert_eq!(text(&with(4, Some("x"))), "its key server.config.epoch cannot be \"x\"");
-    assert_eq!(text(&with(3, Some("3"))), "its key server.config.migration.status cannot be \"3\"");
-    assert_eq!(text(&with(0, Some("a"))), "its key server.config.servers cannot be \"a\"");
+    assert_eq!(
+        text(&with(4, Some("x"))),
+        "its key server.config.epoch has the invalid value \"x\""
+    );
+    assert_eq!(
+        text(&with(3, Some("3"))),
+        "its key server.config.migration.status has the invalid value \"3\""
+    );
+    assert_eq!(
+        text(&with(0, Some("a"))),
+        "its key server.config.servers has the invalid value \"a\""
+    );
     assert_eq!(
         text(&with(1, Some("0.0"))),
         "its key server.config.current is wrong: every weight of the server map is 0, so no server could keep a key"
