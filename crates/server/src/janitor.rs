@@ -1,5 +1,5 @@
 //! The janitor: one thread for background work that no client asks for. It expires keys on time, frees large
-//! values, and queries the allocator's memory usage.
+//! values, evicts when a limit was lowered, and queries the allocator's memory usage.
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;

@@ -128,7 +128,7 @@ pub(super) struct LeaseRecord {
     pub(super) may_serve_until: Duration,
     pub(super) last_ask: Option<Duration>,
     pub(super) applied: LogIndex,
-    /// True if most of the others do not reach it.
+    /// True if it does not reach most of the others.
     pub(super) is_cut_off: bool,
 }
 
@@ -344,7 +344,7 @@ impl Control {
         if let Some(leader) = &mut self.leader {
             leader.granter.note_ask(now, from, ask);
         } else if self.map.is_some() && known.is_none_or(|member| member.peer() != from) {
-            // The asking node may not even know the nodes that know better.
+            // The asking node may know none of the present members, so any member tells it.
             self.refuse_lease(from.id, self.applied);
         }
     }

@@ -47,7 +47,7 @@ pub enum Message {
         number: u64,
         /// Index up to which the asking node has applied the log.
         applied: LogIndex,
-        /// True if most of the others do not reach it.
+        /// True if it does not reach most of the others.
         is_cut_off: bool,
     },
     LeaseGrant {

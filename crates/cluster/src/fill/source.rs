@@ -106,8 +106,8 @@ impl Source {
         }
     }
 
-    /// Announces the bucket to the taker. Every slot of the bucket needs a feed before that. By the time the
-    /// taker acknowledges this frame, it has reported its kept copies.
+    /// Announces the bucket to the taker. The slots get their downstream after it. By the time the taker
+    /// acknowledges this frame, it has reported its stale copies.
     pub fn start(&self, outbox: &mut Outbox) -> FrameNumber {
         let (fill, bucket, reign) = (self.fill, self.bucket, self.reign);
         outbox.push(&Frame::FillStart { fill, bucket, reign })

@@ -57,7 +57,7 @@ pub struct SlotReplica {
 }
 
 /// The acknowledged frames at the end of a reign of this node. Held replies of that reign are judged by these
-/// alone: a later acknowledgement may be one of a refusal.
+/// alone: a later acknowledgement may cover a frame that was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Deposed {
     reign: LogIndex,

@@ -154,7 +154,7 @@ impl Settings {
         self.http_port.beside(self.port, SidePort::HTTP_OFFSET)
     }
 
-    /// Returns the port announced to other nodes. See [`Settings::http_port`].
+    /// Returns the port announced to other nodes. See [`Settings::effective_http_port`].
     pub fn effective_peer_port(&self) -> Option<u16> {
         self.peer_port.beside(self.port, SidePort::PEER_OFFSET)
     }
