@@ -1,6 +1,6 @@
 //! One node's control plane: the log of map changes and all decisions made through it.
 //!
-//! `Control::handle` takes one input and the time and returns effects; it touches nothing else. The
+//! `Control::handle` takes one input and the time and returns actions; it touches nothing else. The
 //! server runs it on a thread of its own, the simulator runs hundreds side by side. Time is the node's
 //! own monotonic clock, which keeps running while the machine sleeps.
 
@@ -147,7 +147,7 @@ impl Control {
         }
     }
 
-    /// Handles one input. The effects are appended to `out`, to be carried out in order.
+    /// Handles one input. The actions are appended to `out`, to be carried out in order.
     pub fn handle(&mut self, now: Duration, input: Input, out: &mut Vec<Action>) {
         if self.is_gone {
             return;

@@ -1,7 +1,7 @@
 //! A node's part in balancing: when to look for a move, which nodes to ask, what to agree on, and when
 //! a move is over.
 //!
-//! `handle` takes one input and appends its effects to `out`. The node takes part in one move at a time
+//! `handle` takes one input and appends its actions to `out`. The node takes part in one move at a time
 //! (`Engagement`); it refuses any other meanwhile, because a transfer is already in progress.
 //! `decide.rs` decides on the next move; `message.rs` shows the conversation.
 
@@ -109,7 +109,7 @@ impl Balancer {
         self.engagement.as_ref()
     }
 
-    /// Handles one input. The effects are appended to `out`.
+    /// Handles one input. The actions are appended to `out`.
     pub fn handle(&mut self, now: Duration, view: View, input: Input, out: &mut Vec<Action>) {
         if self.seen.0 != view.plan.basis() {
             self.seen = (view.plan.basis(), PlanCursor::default());

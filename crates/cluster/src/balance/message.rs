@@ -1,4 +1,4 @@
-//! Messages between balancers, and all inputs and effects of a balancer.
+//! Messages between balancers, and all inputs and actions of a balancer.
 
 use std::time::Duration;
 
@@ -120,7 +120,7 @@ pub enum Timer {
     AnswerDue { attempt: Attempt },
 }
 
-/// All effects a balancer can request.
+/// All actions a balancer can request.
 #[derive(Clone, Debug)]
 pub enum Action {
     Send {

@@ -1,4 +1,4 @@
-//! All inputs of a node's control plane, and all effects it can request.
+//! All inputs of a node's control plane, and all actions it can request.
 //!
 //! `Control::handle` takes an `Input` and returns `Action`s, to be carried out in their order.
 

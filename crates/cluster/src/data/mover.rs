@@ -103,7 +103,7 @@ struct Filling {
     taker: NodeId,
     source: Source,
     /// The number of the first frame, until the taker has acknowledged it. By then the taker has reported its
-    /// kept copies.
+    /// stale copies.
     asked: Option<FrameNumber>,
     /// The number of the last frame (`FillEnd`), and the epoch it named.
     end: Option<(FrameNumber, Epoch)>,
@@ -301,7 +301,7 @@ impl Mover {
         }
     }
 
-    /// Checks whether the taker has acknowledged the first frame. The taker reports its kept copies before
+    /// Checks whether the taker has acknowledged the first frame. The taker reports its stale copies before
     /// that, and its answers arrive in order.
     fn note_answer(&mut self, plane: &impl Plane) {
         if let Some(filling) = &mut self.filling {
@@ -444,7 +444,7 @@ impl Mover {
     fn stop_fill(&mut self, plane: &impl Plane) {
         let Some(filling) = self.filling.take_if(|filling| filling.end.is_none()) else { return };
         let (bucket, link) = (filling.source.bucket, filling.source.link);
-        // Stop feeding first: frames shipped after the cancellation would be refused.
+        // Remove the downstreams first: frames shipped after the cancellation would be refused.
         forget_downstream(plane, bucket, link);
         plane.with_outbox(link, |outbox| filling.source.cancel(outbox));
     }
@@ -590,7 +590,7 @@ fn forget_downstream(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
         outgoing.take();
         remove_downstream(plane, bucket, link);
     });
-    plane.disturb(); // Held replies may wait for this feed.
+    plane.disturb(); // Held replies may wait for this downstream.
 }
 
 fn change_replicas(plane: &impl Plane, bucket: Hashmask, change: impl Fn(&mut SlotReplica)) {

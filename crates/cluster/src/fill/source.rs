@@ -177,7 +177,7 @@ impl Source {
         }
     }
 
-    /// Tells the taker whether the whole slot follows, or only the changes since its kept copy.
+    /// Tells the taker whether the whole slot follows, or only the changes since its stale copy.
     fn begin_slot(
         &mut self,
         slot: Slot,
@@ -276,7 +276,7 @@ impl Source {
         true
     }
 
-    /// Ends the fill. Every slot's feed must count (`Downstream::count`) before that.
+    /// Ends the fill. Every slot's downstream must count (`Downstream::count`) before that.
     pub fn end(&self, epoch: Epoch, outbox: &mut Outbox) {
         outbox.push(&Frame::FillEnd { fill: self.fill, epoch });
     }

@@ -1,4 +1,4 @@
-//! A feed: another node that receives the writes to a slot, and its progress towards becoming a backup.
+//! A downstream: another node that receives the writes to a slot, and its progress towards becoming a backup.
 
 use store::Version;
 
@@ -8,8 +8,8 @@ use super::{FrameNumber, LinkId, Wait};
 pub struct Downstream {
     link: LinkId,
     stage: SyncState,
-    /// The last frame on the link before this feed began. Refusals of that frame or earlier ones belong to an
-    /// earlier feed.
+    /// The last frame on the link before this downstream began. Refusals of that frame or earlier ones belong to an
+    /// earlier downstream.
     since: FrameNumber,
     /// The first frame of the slot that the other end has refused: it has nothing from there on.
     refused: Option<FrameNumber>,
@@ -28,13 +28,13 @@ pub enum SyncState {
 }
 
 impl Downstream {
-    /// Creates a feed to a node that is in sync; `last` is the last frame on the link so far.
+    /// Creates a downstream to a node that is in sync; `last` is the last frame on the link so far.
     pub(crate) fn backup(link: LinkId, last: FrameNumber) -> Downstream {
         let stage = SyncState::Backup { last: FrameNumber::default() };
         Downstream { link, stage, since: last, refused: None }
     }
 
-    /// Creates a feed to the taker of a fill that begins.
+    /// Creates a downstream to the taker of a fill that begins.
     pub(crate) fn not_begun(link: LinkId, last: FrameNumber) -> Downstream {
         Downstream { link, stage: SyncState::NotBegun, since: last, refused: None }
     }
@@ -53,7 +53,7 @@ impl Downstream {
         self.refused
     }
 
-    /// Returns whether replies wait for this feed.
+    /// Returns whether replies wait for this downstream.
     #[inline]
     pub fn counts(&self) -> bool {
         matches!(self.stage, SyncState::Backup { .. })
@@ -77,12 +77,12 @@ impl Downstream {
         self.stage = SyncState::Whole;
     }
 
-    /// Puts the feed in the wait set: replies wait until it has acknowledged all frames up to this one.
+    /// Puts the downstream in the wait set: replies wait until it has acknowledged all frames up to this one.
     pub(crate) fn count(&mut self, last: FrameNumber) {
         self.stage = SyncState::Backup { last };
     }
 
-    /// Records a refusal. Returns false if it belongs to an earlier feed.
+    /// Records a refusal. Returns false if it belongs to an earlier downstream.
     pub(crate) fn refuse(&mut self, frame: FrameNumber) -> bool {
         let concerns = frame > self.since;
         if concerns {
@@ -105,7 +105,7 @@ impl Downstream {
         }
     }
 
-    /// Returns whether replies wait for this feed and it has not acknowledged all of the slot.
+    /// Returns whether replies wait for this downstream and it has not acknowledged all of the slot.
     #[inline]
     pub(crate) fn lags(&self, acked: FrameNumber) -> bool {
         self.wait(acked).is_some()

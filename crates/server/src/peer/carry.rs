@@ -1,4 +1,4 @@
-//! Carries out the control plane's effects, in their order: what must be on the disk is there before a
+//! Carries out the control plane's actions, in their order: what must be on the disk is there before a
 //! message that depends on it leaves. Effects that concern slots go to the applier.
 
 use std::sync::Arc;

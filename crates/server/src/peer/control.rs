@@ -1,6 +1,6 @@
 //! The control thread: it feeds `cluster::control::Control` with messages from its links, with inputs from
-//! other threads and with the time, and carries out the resulting effects (`carry.rs`). It waits for nothing
-//! but the disk: another thread applies the effects that need a slot's lock (`applier.rs`).
+//! other threads and with the time, and carries out the resulting actions (`carry.rs`). It waits for nothing
+//! but the disk: another thread applies the actions that need a slot's lock (`applier.rs`).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -151,7 +151,7 @@ impl ControlThread {
         if is_awaited { SLEEP_MIN } else { due.saturating_sub(boottime::now()).max(SLEEP_MIN) }
     }
 
-    /// Passes one input to the core, and carries out the resulting effects.
+    /// Passes one input to the core, and carries out the resulting actions.
     pub(super) fn handle(&mut self, input: Input) {
         let mut actions: Vec<Action> = Vec::new();
         self.control.handle(boottime::now(), input, &mut actions);

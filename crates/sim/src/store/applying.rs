@@ -26,7 +26,7 @@ impl Applier {
 }
 
 impl World {
-    /// Applies an effect, or queues it behind those that wait for the locks.
+    /// Applies an action, or queues it behind those that wait for the locks.
     pub(super) fn apply_in_turn(&mut self, id: NodeId, action: Action) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if matches!(action, Action::Gone(_)) {
@@ -65,12 +65,12 @@ impl World {
         self.after(of.id);
     }
 
-    /// Returns the next waiting effect; `None` as well if the process has ended.
+    /// Returns the next waiting action; `None` as well if the process has ended.
     fn next_to_apply(&mut self, of: Peer) -> Option<Action> {
         self.nodes.get_mut(&of.id).filter(|node| node.me == of)?.applier.waiting.pop_front()
     }
 
-    /// Carries out an effect that concerns the slots.
+    /// Carries out an action that concerns the slots.
     pub(super) fn apply(&mut self, id: NodeId, action: Action) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         match action {

@@ -1,5 +1,5 @@
-//! Steps of a node's control plane: an input, and its effects in their order (`server/src/peer/carry.rs`). A disk may
-//! take its time or fail, and a process may end between two effects.
+//! Steps of a node's control plane: an input, and its actions in their order (`server/src/peer/carry.rs`). A disk may
+//! take its time or fail, and a process may end between two actions.
 
 use cluster::control::{Action, Input};
 use cluster::map::{NodeId, Peer};
@@ -10,7 +10,7 @@ use super::world::{Event, World, ms, tell};
 /// The way a process ends within a step. Messages that it has sent by then arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Death {
-    /// After this many effects.
+    /// After this many actions.
     After(u64),
     /// At a write that fails because the disk is full. The process must not go on.
     BeforeWriting,
@@ -97,7 +97,7 @@ impl World {
         self.died.extend(left);
     }
 
-    /// Continues after a slow disk write: the node carries out the waiting effects, then handles the input
+    /// Continues after a slow disk write: the node carries out the waiting actions, then handles the input
     /// that arrived.
     pub(super) fn on_disk_done(&mut self, of: Peer) {
         let Some(node) = self.nodes.get_mut(&of.id).filter(|node| node.me == of) else { return };
