@@ -423,7 +423,8 @@ impl Mover {
         }
     }
 
-    /// Fails the fill. If replies already wait for the taker, only a change of the map can end that (`report_doubtful_fill`).
+    /// Fails the fill. If replies already wait for the taker, only a change of the map can end that
+    /// (`report_doubtful_fill`).
     fn fail_fill(&mut self, plane: &impl Plane) {
         let Some(attempt) = self.filling.as_ref().map(|filling| filling.attempt) else { return };
         self.report_doubtful_fill(plane);

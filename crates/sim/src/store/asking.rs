@@ -10,8 +10,19 @@ use super::world::{Event, World, ms, tell};
 
 /// Redirects that a client follows for one request; redis-rs gives up after 16 attempts by default.
 const REDIRECTS_MAX: u32 = 12;
+/// Time within which nodes that may serve learn of a new map, faults aside. Until then one may redirect to another
+/// that does not know yet that it is primary.
+const NEWS_WITHIN: Duration = Duration::from_millis(300);
 /// Timeout of a client that is assigned one request; longer than that of others.
 const LONG_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Redirects in a row of one request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Redirects {
+    number: u64,
+    since: Duration,
+    count: u32,
+}
 
 impl World {
     pub(super) fn begin(&mut self, client: usize) {
@@ -149,10 +160,14 @@ impl World {
             self.redirects.remove(&client);
             return;
         }
-        let (last, count) = self.redirects.entry(client).or_default();
-        *count = if *last == number { *count + 1 } else { 1 };
-        *last = number;
-        if *count > REDIRECTS_MAX {
+        let fresh = Redirects { number, since: self.now, count: 0 };
+        let redirects = self.redirects.entry(client).or_insert(fresh);
+        if redirects.number != number {
+            *redirects = fresh;
+        }
+        redirects.count += 1;
+        let lasts = self.now.saturating_sub(redirects.since);
+        if redirects.count > REDIRECTS_MAX && lasts > NEWS_WITHIN {
             let what = format!("a request of client {client} for {key} is redirected without end");
             self.broken.get_or_insert(what);
         }

@@ -16,6 +16,7 @@ use cluster::merge::{MergeRequest, Reply};
 use placement::Mask;
 
 use super::Sabotage;
+use super::asking::Redirects;
 use super::checkers::{self, Checkers};
 use super::clients::{Clients, Request, Told};
 use super::clock::Clock;
@@ -51,8 +52,8 @@ pub(super) struct World {
     pub ended: Vec<(Saved, Peer, Clock)>,
     /// Processes that were declared dead and come back by themselves soon.
     pub returning: BTreeMap<NodeId, (Saved, Peer, Clock)>,
-    /// The last request of each client that was redirected, and how often in a row.
-    pub redirects: BTreeMap<usize, (u64, u32)>,
+    /// The last request of each client that was redirected.
+    pub(super) redirects: BTreeMap<usize, Redirects>,
     last_boot: u64,
     last_ask: u64,
     pub broken: Option<String>,
