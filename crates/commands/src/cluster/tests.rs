@@ -552,7 +552,7 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
     node.host.objection = Some("nobody else is there".to_owned());
     assert_eq!(node.run("CLUSTER LEAVE"), "(error) ERR nobody else is there");
     assert!(node.run("CLUSTER SETTINGS").contains("\"split-larger-than\""));
-    assert!(node.run("CLUSTER SETTINGS replicas").contains("there is no setting \"replicas\""));
+    assert!(node.run("CLUSTER SETTINGS replicas").contains("unknown cluster setting \"replicas\""));
 }
 
 #[test]
