@@ -1,5 +1,5 @@
-//! What must be true of the control plane between two inputs. Builds with debug assertions check it after every
-//! input, so that every simulated history does.
+//! Invariants of the control plane between two inputs. Builds with debug assertions check them after every input,
+//! so that every simulated history does.
 
 use super::Control;
 

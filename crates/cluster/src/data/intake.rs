@@ -74,7 +74,10 @@ pub enum FrameOutcome {
     /// A message published on another node, for subscribers here.
     News(Vec<u8>),
     /// This node is about to become primary of this bucket: its slots await the promotion.
-    TakeOver(Hashmask),
+    TakeOver {
+        bucket: Hashmask,
+        epoch: Epoch,
+    },
 }
 
 /// The environment for taking in frames.
@@ -439,7 +442,7 @@ fn take_over(bucket: Hashmask, epoch: Epoch, plane: &impl Plane) -> FrameOutcome
             for slot in slots_of(bucket) {
                 plane.with_slot(slot, |state| state.replica.await_promotion());
             }
-            FrameOutcome::TakeOver(bucket)
+            FrameOutcome::TakeOver { bucket, epoch }
         }
         Some(_) | None => FrameOutcome::Done, // The handover is over.
     }

@@ -52,6 +52,7 @@ pub enum MoverInput {
     /// has a later epoch, or for a while.
     TakeOver {
         bucket: Hashmask,
+        epoch: Epoch,
     },
     /// A link has received an acknowledgement.
     Acked,
@@ -111,6 +112,13 @@ struct Filling {
     reported: Option<Duration>,
 }
 
+/// A bucket that is about to be promoted here, as announced at this epoch of it.
+struct PendingPromotion {
+    bucket: Hashmask,
+    epoch: Epoch,
+    since: Duration,
+}
+
 #[derive(Clone, Copy)]
 struct Pausing {
     bucket: Hashmask,
@@ -122,7 +130,7 @@ struct Pausing {
 pub struct Mover {
     filling: Option<Filling>,
     pausing: Option<Pausing>,
-    pending_promotions: Vec<(Hashmask, Duration)>,
+    pending_promotions: Vec<PendingPromotion>,
     /// Promotions that nothing waits for any more, since the last `take_promotions_over`.
     promotions_over: usize,
     settlements: Settlements,
@@ -191,10 +199,14 @@ impl Mover {
                     it.source.note_kept(slot, position);
                 }
             }
-            MoverInput::TakeOver { bucket } => self.pending_promotions.push((bucket, now)),
+            MoverInput::TakeOver { bucket, epoch } => {
+                self.pending_promotions.push(PendingPromotion { bucket, epoch, since: now });
+                self.forget_pending_promotions(now, plane);
+            }
             MoverInput::Acked => self.note_answer(plane),
             MoverInput::MapChanged => {
                 self.follow_map(plane);
+                self.forget_pending_promotions(now, plane);
                 self.settlements.follow(&plane.map(), plane);
             }
         }
@@ -531,10 +543,16 @@ impl Mover {
 
     fn forget_pending_promotions(&mut self, now: Duration, plane: &impl Plane) {
         let before = self.pending_promotions.len();
-        self.pending_promotions.retain(|(bucket, since)| {
-            let waits = now < *since + PROMOTION_WAIT;
+        if before == 0 {
+            return;
+        }
+        let map = plane.with_moves(|_| plane.map()); // No map is halfway: slots have followed it.
+        self.pending_promotions.retain(|pending| {
+            let known = map.bucket(pending.bucket);
+            let waits = known.is_some_and(|known| known.epoch <= pending.epoch)
+                && now < pending.since + PROMOTION_WAIT;
             if !waits {
-                change_replicas(plane, *bucket, SlotReplica::stop_awaiting);
+                change_replicas(plane, pending.bucket, SlotReplica::stop_awaiting);
                 plane.disturb(); // Parked commands may wait for this bucket.
             }
             waits

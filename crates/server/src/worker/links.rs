@@ -212,10 +212,10 @@ impl Worker<'_> {
             drop(apply_context);
             match taken {
                 FrameOutcome::Done => {}
-                FrameOutcome::TakeOver(bucket) => {
+                FrameOutcome::TakeOver { bucket, epoch } => {
                     // Before the acknowledgement leaves: the other node redirects to this one then.
                     shared.data.pending_promotions.fetch_add(1, AcqRel);
-                    shared.data.tell_mover(MoverInput::TakeOver { bucket });
+                    shared.data.tell_mover(MoverInput::TakeOver { bucket, epoch });
                 }
                 FrameOutcome::News(bytes) => self.hear_from_afar(incoming.peer, &bytes),
                 FrameOutcome::Garbled => return Err(BrokenConnection),

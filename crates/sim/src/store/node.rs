@@ -226,8 +226,8 @@ impl Node {
             let mut apply_context = ApplyContext { plane, touch, applied: |_| {} };
             match intake.take(number, &frame, &mut apply_context) {
                 FrameOutcome::Done | FrameOutcome::News(_) => {}
-                FrameOutcome::TakeOver(bucket) => {
-                    self.mover_inputs.push(MoverInput::TakeOver { bucket });
+                FrameOutcome::TakeOver { bucket, epoch } => {
+                    self.mover_inputs.push(MoverInput::TakeOver { bucket, epoch });
                 }
                 FrameOutcome::NotYet => break,
                 FrameOutcome::Garbled => {
