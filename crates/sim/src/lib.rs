@@ -3,7 +3,6 @@
 //! Nothing here is used by a real node. The code under test is `cluster`; the checkers are kept apart from it
 //! and do not use its arithmetic.
 
-mod rng; //             Random numbers from a seed.
 mod weather; //         Delays of messages and durations of fills.
 mod log; //             The log of map changes, and the map at every entry.
 mod world; //           Nodes, messages in flight, time.
@@ -16,6 +15,6 @@ pub mod compare; //     Ways to place keys, side by side.
 pub mod timers; //      Timers, in a small world of their own.
 pub mod store; //       The store: nodes that replicate, move buckets and die, and clients that check them.
 
-pub use rng::Rng;
+pub use sim_engine::Rng;
 pub use weather::Weather;
 pub use world::{Moved, World};

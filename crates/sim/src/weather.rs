@@ -44,10 +44,3 @@ impl Weather {
         }
     }
 }
-
-impl Rng {
-    pub(crate) fn within(&mut self, range: &Range<Duration>) -> Duration {
-        let width = (range.end - range.start).as_nanos() as u64;
-        range.start + Duration::from_nanos(self.below(width.max(1)))
-    }
-}

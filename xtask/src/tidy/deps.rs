@@ -9,7 +9,7 @@ use super::{Finding, THINKING, licence};
 use crate::workspace::cargo;
 
 /// The allowed dependencies between our pure crates. Crates that do I/O may use any of these.
-const DIRECTIONS: [(&str, &[&str]); 7] = [
+const DIRECTIONS: [(&str, &[&str]); 8] = [
     ("placement", &[]),
     ("resp", &[]),
     ("store", &["placement"]),
@@ -17,6 +17,7 @@ const DIRECTIONS: [(&str, &[&str]); 7] = [
     ("cluster", &["placement", "store"]),
     ("timers", &["placement"]),
     ("fleet", &["placement", "resp"]),
+    ("sim-engine", &["placement"]),
 ];
 
 /// Crates that do I/O, read a clock or draw random numbers.

@@ -1,5 +1,8 @@
 //! Random numbers from a seed: the same seed gives the same run.
 
+use std::ops::Range;
+use std::time::Duration;
+
 use placement::SplitMix64;
 
 /// Random numbers to shuffle messages and draw faults with.
@@ -18,6 +21,17 @@ impl Rng {
     /// Returns a number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0.below(limit)
+    }
+
+    /// Returns true with a probability of `times` in `total`.
+    pub fn chance(&mut self, times: u64, total: u64) -> bool {
+        self.below(total) < times
+    }
+
+    /// Returns a span within the range, or its start if it is empty.
+    pub fn within(&mut self, range: &Range<Duration>) -> Duration {
+        let width = (range.end - range.start).as_nanos() as u64;
+        range.start + Duration::from_nanos(self.below(width.max(1)))
     }
 
     pub fn choose<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
@@ -43,6 +57,25 @@ mod tests {
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
+    }
+
+    #[test]
+    fn a_chance_is_taken_about_as_often_as_it_says() {
+        let mut rng = Rng::new(3);
+        let taken = (0..10_000).filter(|_| rng.chance(30, 100)).count();
+        assert!((2_800..3_200).contains(&taken), "{taken}");
+        assert!((0..100).all(|_| !rng.chance(0, 1000) && rng.chance(1000, 1000)));
+    }
+
+    #[test]
+    fn a_span_is_within_its_range() {
+        let (least, most) = (Duration::from_nanos(5), Duration::from_nanos(8));
+        let mut rng = Rng::new(4);
+        let mut seen: Vec<u128> = (0..100).map(|_| rng.within(&(least..most)).as_nanos()).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, [5, 6, 7]);
+        assert_eq!(rng.within(&(least..least)), least);
     }
 
     #[test]
