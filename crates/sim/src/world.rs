@@ -1,10 +1,9 @@
 //! Nodes, messages in flight and time: everything around the code under test.
 //!
-//! One queue of future events, ordered by time; the seed decides how long each one takes. Nodes are
-//! `cluster::balance::Balancer`s and nothing else; the log commits their proposals.
+//! The seed decides how long each event takes (`sim_engine`). Nodes are `cluster::balance::Balancer`s and nothing
+//! else; the log commits their proposals.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use cluster::balance::{Action, Attempt, Balancer, Decision, Input, Message, Time
 use cluster::map::{Change, ChangeOutcome, Epoch, Map, Member, NodeId};
 
 use placement::Hashmask;
+use sim_engine::{Links, Queue};
 
 use crate::checkers::Checkers;
 use crate::log::{Log, Version};
@@ -19,15 +19,12 @@ use crate::{Rng, Weather};
 
 pub struct World {
     now: Duration,
-    queue: BinaryHeap<Reverse<Happening>>,
-    /// Breaks ties among events at the same time: the one set first comes first.
-    set: u64,
+    events: Queue<Event>,
     rng: Rng,
     weather: Weather,
     log: Log,
     nodes: BTreeMap<NodeId, Node>,
-    /// For each pair of nodes, the arrival time of the last message between them: a link keeps its order.
-    links: BTreeMap<(NodeId, NodeId), Duration>,
+    links: Links<NodeId, Duration>,
     /// Fills under way, by attempt.
     fills: BTreeMap<Attempt, Fill>,
     proposals_in_flight: usize,
@@ -61,13 +58,7 @@ pub struct Moved {
     pub decisions: Vec<(Duration, Decision)>,
 }
 
-struct Happening {
-    at: Duration,
-    set: u64,
-    what: What,
-}
-
-enum What {
+enum Event {
     Input { node: NodeId, input: Input },
     FillEnds { attempt: Attempt },
     Commit { planned_at: Option<Epoch>, changes: Vec<Change> },
@@ -78,14 +69,13 @@ impl World {
     pub fn new(seed: u64, weather: Weather, map: Map) -> World {
         let mut world = World {
             now: Duration::ZERO,
-            queue: BinaryHeap::new(),
-            set: 0,
+            events: Queue::default(),
             rng: Rng::new(seed),
             weather,
             checkers: Checkers::new(&map),
             log: Log::new(map),
             nodes: BTreeMap::new(),
-            links: BTreeMap::new(),
+            links: Links::default(),
             fills: BTreeMap::new(),
             proposals_in_flight: 0,
             moved: Moved::default(),
@@ -131,16 +121,16 @@ impl World {
 
     /// Processes the next event. Returns false if there is none.
     pub fn step(&mut self) -> bool {
-        let Some(Reverse(happening)) = self.queue.pop() else { return false };
-        self.now = happening.at;
-        match happening.what {
-            What::Input { node, input } => self.input(node, input),
-            What::FillEnds { attempt } => self.end_fill(attempt),
-            What::Commit { planned_at, changes } => {
+        let Some((at, event)) = self.events.pop() else { return false };
+        self.now = at;
+        match event {
+            Event::Input { node, input } => self.input(node, input),
+            Event::FillEnds { attempt } => self.end_fill(attempt),
+            Event::Commit { planned_at, changes } => {
                 self.proposals_in_flight -= 1;
                 self.commit(planned_at, &changes);
             }
-            What::Map { node, version } => self.show_map(node, version),
+            Event::Map { node, version } => self.show_map(node, version),
         }
         true
     }
@@ -184,7 +174,7 @@ impl World {
     /// Runs for `time`.
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
-        while self.queue.peek().is_some_and(|Reverse(next)| next.at <= end) {
+        while self.events.next_at().is_some_and(|at| at <= end) {
             self.step();
         }
         self.now = end;
@@ -203,9 +193,8 @@ impl World {
         self.plan_done == head.plan.buckets().len()
     }
 
-    fn set(&mut self, after: Duration, what: What) {
-        self.set += 1;
-        self.queue.push(Reverse(Happening { at: self.now + after, set: self.set, what }));
+    fn push(&mut self, after: Duration, event: Event) {
+        self.events.push(self.now + after, event);
     }
 
     fn input(&mut self, id: NodeId, input: Input) {
@@ -237,7 +226,7 @@ impl World {
             Action::Propose { planned_at, changes } => {
                 self.proposals_in_flight += 1;
                 let after = self.rng.within(&self.weather.commit);
-                self.set(after, What::Commit { planned_at, changes });
+                self.push(after, Event::Commit { planned_at, changes });
             }
             Action::Decided(decision) => self.moved.decisions.push((self.now, decision)),
         }
@@ -246,15 +235,14 @@ impl World {
     fn send(&mut self, from: NodeId, to: NodeId, version: &Version, message: Message) {
         self.moved.messages += 1;
         self.checkers.sends(from, version, &message);
-        let arrives = self.now + self.rng.within(&self.weather.delay);
-        let last = self.links.entry((from, to)).or_default();
-        *last = arrives.max(*last);
-        let after = *last - self.now;
-        self.set(after, What::Input { node: to, input: Input::Message { from, message } });
+        let alone = self.now + self.rng.within(&self.weather.delay);
+        let arrival = self.links.arrival((from, to), alone);
+        let input = Input::Message { from, message };
+        self.events.push(arrival, Event::Input { node: to, input });
     }
 
     fn set_timer(&mut self, node: NodeId, timer: Timer, after: Duration) {
-        self.set(after, What::Input { node, input: Input::Timer(timer) });
+        self.push(after, Event::Input { node, input: Input::Timer(timer) });
     }
 
     fn start_fill(&mut self, attempt: Attempt, bucket: Hashmask, fill: Fill) {
@@ -268,7 +256,7 @@ impl World {
             self.checkers.fill_starts(&self.fills, fill);
             self.fills.insert(attempt, fill);
             let slots = u32::from(bucket.mask().slots());
-            self.set(self.weather.fill_of_a_slot * slots, What::FillEnds { attempt });
+            self.push(self.weather.fill_of_a_slot * slots, Event::FillEnds { attempt });
         }
     }
 
@@ -317,7 +305,7 @@ impl World {
         let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
         for node in nodes {
             let after = self.rng.within(&self.weather.delay);
-            self.set(after, What::Map { node, version: head.clone() });
+            self.push(after, Event::Map { node, version: head.clone() });
         }
     }
 
@@ -333,25 +321,5 @@ impl World {
         }
         node.version = version;
         self.input(id, Input::MapChanged);
-    }
-}
-
-impl PartialEq for Happening {
-    fn eq(&self, other: &Happening) -> bool {
-        (self.at, self.set) == (other.at, other.set)
-    }
-}
-
-impl Eq for Happening {}
-
-impl PartialOrd for Happening {
-    fn partial_cmp(&self, other: &Happening) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Happening {
-    fn cmp(&self, other: &Happening) -> std::cmp::Ordering {
-        (self.at, self.set).cmp(&(other.at, other.set))
     }
 }
