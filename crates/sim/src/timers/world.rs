@@ -5,8 +5,9 @@
 //! from the map that have had none for a while, and admits every node that asks. Nodes learn of each new list
 //! a little later, each in its own time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use sim_engine::{Links, Queue};
 use timers::{
     Action, CallId, Epoch, Input, Member, Message, Moment, Now, Parted, Peer, RequestId,
     TimerAnswer, TimerRefusal, TimerSettings, Timers, Wish,
@@ -64,18 +65,13 @@ pub struct World {
     /// The only node that clients ask, if one is named.
     pub clients_of: Option<u64>,
     settings: TimerSettings,
-    events: BTreeMap<(Time, u64), Event>,
-    event_count: u64,
+    events: Queue<Event, Time>,
     pub(crate) nodes: BTreeMap<u64, Node>,
     /// The map, as the authority knows it.
     epoch: Epoch,
     members: Vec<Member>,
-    /// Earliest time of arrival on each link: links keep their order.
-    arrived: BTreeMap<Link, Time>,
-    /// Number of breaks of each link: messages in flight at a break are lost.
-    breaks: BTreeMap<Link, u64>,
-    /// Nodes on the side without the authority.
-    pub(crate) cut_off: BTreeSet<u64>,
+    /// Links between nodes. The far side of a partition is the one without the authority.
+    links: Links<u64, Time>,
     /// Nodes that have taken over, each with a map of its own, and the time they did.
     alone: BTreeMap<u64, Parted>,
     /// True if the authority is inactive: the map stays, and every node has a lease.
@@ -96,14 +92,11 @@ impl World {
             trace: std::env::var("OPENCLUSTER_TRACE").ok(),
             clients_of: None,
             settings,
-            events: BTreeMap::new(),
-            event_count: 0,
+            events: Queue::default(),
             nodes: BTreeMap::new(),
             epoch: Epoch(0),
             members: Vec::new(),
-            arrived: BTreeMap::new(),
-            breaks: BTreeMap::new(),
-            cut_off: BTreeSet::new(),
+            links: Links::default(),
             alone: BTreeMap::new(),
             looks_away: false,
             requests: BTreeMap::new(),
@@ -119,8 +112,7 @@ impl World {
     /// Runs for `time`.
     pub fn run_for(&mut self, time: Time) {
         let end = self.now + time;
-        while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= end) {
-            let ((at, _), event) = entry.remove_entry();
+        while let Some((at, event)) = self.events.pop_by(end) {
             self.now = at;
             self.happen(event);
         }
@@ -128,16 +120,14 @@ impl World {
     }
 
     fn at(&mut self, time: Time, event: Event) {
-        self.event_count += 1;
-        self.events.insert((time.max(self.now), self.event_count), event);
+        self.events.push(time.max(self.now), event);
     }
 
     fn happen(&mut self, event: Event) {
         match event {
             Event::Renew => self.renew(),
             Event::Deliver { link, breaks, from, to, message } => {
-                let is_whole = self.breaks.get(&link).copied().unwrap_or(0) == breaks;
-                if is_whole && !self.is_cut(link) {
+                if self.links.delivers(link, breaks) {
                     let event = Event::Deliver { link, breaks, from, to, message };
                     self.give(to, event);
                 }
@@ -243,21 +233,14 @@ impl World {
 
     fn send(&mut self, from: Peer, to: Peer, message: Message) {
         let link = (from.id, to.id);
-        if self.is_cut(link) {
+        if self.links.is_cut(link) {
             return;
         }
         let is_straggler = self.rng.below(1000) < self.weather.stragglers;
         let most = self.weather.delay_ms * if is_straggler { 10 } else { 1 };
-        let arrives = self.now + 1 + self.rng.below(most);
-        let arrives = arrives.max(self.arrived.get(&link).copied().unwrap_or(0));
-        self.arrived.insert(link, arrives);
-        let breaks = self.breaks.get(&link).copied().unwrap_or(0);
-        let message = Box::new(message);
+        let arrives = self.links.arrival(link, self.now + 1 + self.rng.below(most));
+        let (breaks, message) = (self.links.breaks(link), Box::new(message));
         self.at(arrives, Event::Deliver { link, breaks, from, to, message });
-    }
-
-    fn is_cut(&self, (from, to): Link) -> bool {
-        self.cut_off.contains(&from) != self.cut_off.contains(&to)
     }
 }
 
@@ -338,7 +321,7 @@ impl World {
     fn commit(&mut self) {
         self.epoch = Epoch(self.epoch.0 + 1);
         let reached: Vec<u64> =
-            self.nodes.keys().copied().filter(|node| !self.cut_off.contains(node)).collect();
+            self.nodes.keys().copied().filter(|node| !self.links.apart.contains(node)).collect();
         reached.into_iter().for_each(|node| self.announce(node));
     }
 
@@ -357,7 +340,7 @@ impl World {
         let mut granted = Vec::new();
         for (name, node) in &mut self.nodes {
             let is_member = self.members.iter().any(|member| member.id == node.id);
-            let is_reached = node.paused_until.is_none() && !self.cut_off.contains(name);
+            let is_reached = node.paused_until.is_none() && !self.links.apart.contains(name);
             let is_reached = is_reached || self.looks_away;
             if is_reached && is_member {
                 node.granted_at = now;
@@ -439,7 +422,7 @@ impl World {
     /// Reconnects a node that has taken over: it gives up its own map and joins the others.
     pub fn meet_again(&mut self, node: u64) {
         let parted = self.alone.remove(&node).expect("only who has taken over yields");
-        self.cut_off.remove(&node);
+        self.links.apart.remove(&node);
         self.start_over(node, Some(parted));
     }
 
@@ -460,10 +443,7 @@ impl World {
     /// Kills a machine, with everything it held. The authority has to find that out.
     pub fn crash(&mut self, node: u64) {
         self.nodes.remove(&node);
-        let links: Vec<Link> = self.arrived.keys().copied().collect();
-        for link in links.into_iter().filter(|(from, to)| *from == node || *to == node) {
-            *self.breaks.entry(link).or_default() += 1;
-        }
+        self.links.break_all_of(node);
     }
 
     /// Starts a machine again, empty, under its old name.
@@ -512,18 +492,16 @@ impl World {
 
     /// Breaks the links between two nodes: messages in flight are lost.
     pub fn break_link(&mut self, one: u64, other: u64) {
-        for link in [(one, other), (other, one)] {
-            *self.breaks.entry(link).or_default() += 1;
-        }
+        self.links.break_between(one, other);
     }
 
     /// Partitions the network: these nodes reach each other, and nobody else.
     pub fn cut(&mut self, nodes: impl IntoIterator<Item = u64>) {
-        self.cut_off = nodes.into_iter().collect();
+        self.links.apart = nodes.into_iter().collect();
     }
 
     pub fn heal(&mut self) {
-        for node in std::mem::take(&mut self.cut_off) {
+        for node in std::mem::take(&mut self.links.apart) {
             if self.nodes.contains_key(&node) {
                 self.announce(node);
             }
@@ -545,7 +523,7 @@ impl World {
     /// Returns whether every node follows the present list and has handed over all timers it does not keep.
     pub fn is_at_rest(&self) -> bool {
         let in_map = |node: &Node| self.members.iter().any(|member| member.id == node.id);
-        self.cut_off.is_empty()
+        self.links.apart.is_empty()
             && self.members.len() == self.nodes.len()
             && self.nodes.values().all(|node| {
                 node.paused_until.is_none()
