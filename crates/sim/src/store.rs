@@ -17,7 +17,6 @@ mod linear; //       Linearizability of the history of one key.
 mod many; //         Many histories, on a few threads.
 mod meeting; //      Two sides of a split brain become one again.
 mod merging; //      Handover from one side to the other.
-mod network; //      Messages that get lost, and streams that break.
 mod node; //         One process: the work of a server's threads, one step at a time.
 mod plane; //        The simulated surroundings of the data plane.
 mod run; //          One history from a seed.

@@ -8,6 +8,7 @@ use cluster::control::MapChanged;
 use cluster::data::Plane;
 use cluster::map::{Change, ChangeOutcome, DropReason, Generation, LogIndex, Map, NodeId, Source};
 use placement::Slot;
+use sim_engine::Network;
 use store::digest_of;
 
 use super::clients::{BRIEF, KEYS, LOCK};
@@ -16,6 +17,8 @@ use super::world::World;
 
 /// Time that a node must have run and been reachable to count as well: several leases.
 const LONG_WELL: Duration = Duration::from_secs(5);
+/// Lost messages of a thousand; with fewer than this, never all messages of a lease are lost.
+const FEW_LOST: u64 = 10;
 
 #[derive(Default)]
 pub(super) struct Checkers {
@@ -204,10 +207,15 @@ pub(super) fn is_just(world: &World, changed: &MapChanged) -> Result<(), String>
     let runs = |node: &Node| !node.is_stopped || world.lid_since.is_some();
     let is_well = |node: &&Node| runs(node) && node.runs_since + LONG_WELL <= at;
     let mut well = dead.flatten().filter_map(|id| world.nodes.get(id)).filter(is_well);
-    match well.next().filter(|_| world.network.is_smooth(at, LONG_WELL)) {
+    match well.next().filter(|_| is_smooth(&world.network, at)) {
         Some(node) => Err(format!("{} runs and is reachable, but was declared dead", node.me.id)),
         None => Ok(()),
     }
+}
+
+/// Returns whether every request was sure to get through in time for the last while.
+fn is_smooth(network: &Network<NodeId>, now: Duration) -> bool {
+    network.is_whole_for(LONG_WELL, now) && network.quality.lost < FEW_LOST
 }
 
 /// Checks that every slot is in exactly one bucket.

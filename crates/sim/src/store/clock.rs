@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use sim_engine::ClockRate;
+
 /// A clock that advances by `rate` thousandths of the true time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
@@ -17,21 +19,16 @@ const EPOCH_MILLIS: i64 = 1_700_000_000_000;
 impl Clock {
     /// Returns the clock's time at this moment of the true time.
     pub(super) fn at(&self, now: Duration) -> Duration {
-        scaled(now, self.rate, 1000)
+        ClockRate(self.rate).at(now)
     }
 
     /// Returns the true time at which the clock shows `shown`, or a little later.
     pub(super) fn when(&self, shown: Duration) -> Duration {
-        scaled(shown, 1000, self.rate) + Duration::from_nanos(2)
+        ClockRate(self.rate).when(shown)
     }
 
     pub(super) fn wall_millis(&self, now: Duration) -> u64 {
         let own = i64::try_from(self.at(now).as_millis()).unwrap_or(i64::MAX / 2);
         u64::try_from(EPOCH_MILLIS + own + self.wall_off).unwrap_or(0)
     }
-}
-
-fn scaled(time: Duration, times: u64, by: u64) -> Duration {
-    let nanos = time.as_nanos() * u128::from(times) / u128::from(by);
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }

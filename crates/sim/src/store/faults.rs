@@ -322,8 +322,7 @@ impl Faults {
     }
 
     fn break_streams(&mut self, world: &mut World) {
-        let streams: Vec<_> = world.network.streams.keys().copied().collect();
-        for stream in streams {
+        for stream in world.streams.which(|_| true) {
             if self.rng.below(3) == 0 {
                 world.break_stream(stream);
             }

@@ -10,13 +10,13 @@ use cluster::data::Plane;
 use cluster::map::{ClusterSettings, Generation, NodeId};
 use cluster::serving::ServingPlane;
 use placement::Slot;
+use sim_engine::Quality;
 use store::Version;
 
 use super::Sabotage;
 use super::clients::{Request, Told};
 use super::clock::Clock;
 use super::linear::{Answer, Op};
-use super::network::Weather;
 use super::run::is_at_rest;
 use super::world::{World, ms, tell};
 use crate::Rng;
@@ -65,13 +65,13 @@ pub fn meet(seed: u64, sabotage: Option<Sabotage>, tells: bool) -> Result<Reunio
 impl Story {
     fn begin(seed: u64, sabotage: Option<Sabotage>, tells: bool) -> Result<Story, String> {
         let mut rng = Rng::new(seed ^ 0x0002_51DE_5EED);
-        let weather = Weather {
+        let quality = Quality {
             delay_us: (100, 500 + rng.below(5_000)),
             lost: 0,
             doubled: rng.below(20),
             broken: 0,
         };
-        let mut world = World::new(seed, weather, 0);
+        let mut world = World::new(seed, quality, 0);
         (world.sabotage, world.tells, world.heard) = (sabotage, tells, Some(Vec::new()));
         let lost_after = Some(ms(3_000));
         let settings = ClusterSettings { min_buckets: 1, lost_after, ..ClusterSettings::default() };

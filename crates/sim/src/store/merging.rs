@@ -91,7 +91,7 @@ impl World {
         match to.filter(|to| reaches(self, *to)) {
             Some(to) => {
                 self.nodes.get_mut(&from.id).expect("looked at above").merging.asks = Some(to);
-                let delay = self.network.delay(from.id, to, self.rng.draw());
+                let delay = self.network.delay(&mut self.rng, from.id, to);
                 self.push(delay, Event::Merge { from, to, question, is_new });
             }
             None => self.link_breaks(from),

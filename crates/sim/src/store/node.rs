@@ -12,6 +12,7 @@ use cluster::map::{LogIndex, Map, Member, Peer};
 use cluster::replication::{BackFrame, Role, first_answer};
 use cluster::serving::ServingPlane;
 use placement::Slot;
+use sim_engine::StreamId;
 use store::{Touch, Version};
 
 use super::Sabotage;
@@ -19,7 +20,6 @@ use super::applying::Applier;
 use super::clients::{Request, Told};
 use super::clock::Clock;
 use super::merging::Merging;
-use super::network::StreamId;
 use super::plane::SimPlane;
 use super::serving::Counter;
 

@@ -12,9 +12,8 @@ use cluster::replication::{Backlog, Frame, FrameNumber, LinkId, LinkProgress, Li
 use cluster::serving::{AckEpoch, ServingPlane};
 use commands::cluster::View;
 use placement::Slot;
+use sim_engine::StreamId;
 use store::Seed;
-
-use super::network::StreamId;
 
 /// The outgoing link to one process.
 pub(super) struct Link {

@@ -5,12 +5,12 @@ use core::fmt;
 use std::time::Duration;
 
 use cluster::map::{Ack, ClusterSettings, NodeId};
+use sim_engine::Quality;
 
 use super::Sabotage;
 use super::clients::{BRIEF, KEYS, LOCK, LOCK_MILLIS, Work};
 use super::faults::Faults;
 use super::linear::{self, Admission};
-use super::network::Weather;
 use super::node::Node;
 use super::world::{World, ms};
 use crate::Rng;
@@ -96,13 +96,13 @@ pub fn run(run: Run) -> Result<Report, Failure> {
     let failure = |what: String| Failure { run, what };
     let _broken = Sabotage::begin(run.sabotage);
     let mut rng = Rng::new(run.seed);
-    let weather = Weather {
+    let quality = Quality {
         delay_us: (100, 500 + rng.below(8_000)),
         lost: if run.sky == Sky::Calm { 0 } else { rng.below(40) },
         doubled: rng.below(30),
         broken: if run.sky == Sky::Calm { 0 } else { rng.below(4) },
     };
-    let mut world = World::new(run.seed, weather, 3 + rng.below(3) as usize);
+    let mut world = World::new(run.seed, quality, 3 + rng.below(3) as usize);
     world.sabotage = run.sabotage;
     world.tells = run.tells;
     world.network.queues = run.seed % 2 == 1;

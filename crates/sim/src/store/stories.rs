@@ -10,12 +10,12 @@ use cluster::fill::Sent;
 use cluster::map::{ClusterSettings, NodeId};
 use cluster::serving::ServingPlane;
 use placement::Slot;
+use sim_engine::Quality;
 use store::Version;
 
 use super::clients::KEYS;
 use super::clock::Clock;
 use super::linear::Op;
-use super::network::Weather;
 use super::run::{come_to_rest, is_at_rest, judge};
 use super::world::{World, ms};
 
@@ -23,8 +23,8 @@ const CLOCK: Clock = Clock { rate: 1000, wall_off: 0 };
 const AWAY: NodeId = NodeId(2);
 
 fn world(seed: u64, nodes: u64, backups: u8) -> World {
-    let weather = Weather { delay_us: (100, 2_000), lost: 0, doubled: 0, broken: 0 };
-    let mut world = World::new(seed, weather, 4);
+    let quality = Quality { delay_us: (100, 2_000), lost: 0, doubled: 0, broken: 0 };
+    let mut world = World::new(seed, quality, 4);
     let settings = ClusterSettings { min_buckets: 1, backups, ..ClusterSettings::default() };
     world.found(settings, CLOCK);
     (2..=nodes).for_each(|id| world.join(id, CLOCK));

@@ -16,10 +16,10 @@ use cluster::map::{
 use cluster::replication::Role;
 use cluster::serving::ServingPlane;
 use placement::{Mask, Slot};
+use sim_engine::StreamId;
 use store::{Digest, Effect, NewValue, Touch, Version, digest_of};
 
 use super::clock::Clock;
-use super::network::StreamId;
 use super::node::Node;
 
 const MEMBERS: u64 = 3;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use cluster::map::{NodeId, Peer};
 use cluster::replication::FrameNumber;
+use sim_engine::{StreamId, Way};
 
 use super::Sabotage;
-use super::network::{Stream, StreamId, Way};
 use super::node::Node;
 use super::world::{Event, World, ms};
 
@@ -17,32 +17,33 @@ impl World {
         (stream, way): (StreamId, Way),
         bytes: Vec<u8>,
     ) {
-        let Some(known) = self.network.streams.get(&stream) else { return };
+        let Some(known) = self.streams.get(stream) else { return };
         let (_, to) = known.ends(way);
-        let delay = self.network.delay(from.id, to.id, self.rng.draw());
-        if let Some(at) = self.network.push((stream, way), bytes, self.now + delay) {
+        let delay = self.network.delay(&mut self.rng, from.id, to.id);
+        if let Some(at) = self.streams.push((stream, way), bytes, self.now + delay) {
             self.push_at(at, Event::Pump { stream, way });
         }
     }
 
     /// Delivers the next bytes of a stream; while nothing passes, retries later.
     pub(super) fn pump(&mut self, id: StreamId, way: Way) {
-        let Some(stream) = self.network.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get(id) else { return };
         let (from, to) = stream.ends(way);
         let stopped = self.nodes.get(&to.id).is_some_and(|node| node.is_stopped);
-        if stopped || self.network.cut.contains(&(from.id, to.id)) {
+        if stopped || self.network.is_cut(from.id, to.id) {
             return self.push(ms(20), Event::Pump { stream: id, way });
         }
-        let Some(bytes) = stream.arrived(way, self.now) else { return };
+        let Some(bytes) = self.streams.arrived(id, way, self.now) else { return };
         self.take_bytes((id, way), &bytes);
         // The more traffic, the more breaks: right behind the end of a fill, for example.
-        if self.network.weather.broken > 0 && self.rng.below(10_000) < self.network.weather.broken {
+        let broken = self.network.quality.broken;
+        if broken > 0 && self.rng.chance(broken, 10_000) {
             self.break_stream(id);
         }
     }
 
     fn take_bytes(&mut self, (id, way): (StreamId, Way), bytes: &[u8]) {
-        let Some(stream) = self.network.streams.get(&id) else { return };
+        let Some(stream) = self.streams.get(id) else { return };
         let (_, to) = stream.ends(way);
         match way {
             Way::Out => self.take_in(to.id, id, bytes),
@@ -56,9 +57,7 @@ impl World {
     }
 
     pub(super) fn take_in(&mut self, id: NodeId, stream: StreamId, bytes: &[u8]) {
-        let Some(from) = self.network.streams.get(&stream).map(|stream| stream.from) else {
-            return;
-        };
+        let Some(from) = self.streams.get(stream).map(|stream| stream.from) else { return };
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if node.plane.known_map().is_none() {
             return self.break_stream(stream); // It has no map yet.
@@ -92,13 +91,11 @@ impl World {
             return self.push(ms(100), Event::Dial { from, to });
         };
         // A new connection closes the old one first.
-        let old = self.network.streams.iter().filter(|(_, it)| it.from == from && it.to == to);
-        let old: Vec<StreamId> = old.map(|(id, _)| *id).collect();
-        old.into_iter().for_each(|id| {
-            self.network.streams.remove(&id);
-            acceptor.forget_stream(id);
-        });
-        let stream = self.network.open(from, to);
+        for old in self.streams.which(|it| it.from == from && it.to == to) {
+            self.streams.close(old);
+            acceptor.forget_stream(old);
+        }
+        let stream = self.streams.open(from, to);
         let next = FrameNumber(acceptor.accept(from, stream));
         let Some(dialler) = self.nodes.get_mut(&from.id) else { return };
         let resumed = {
@@ -126,18 +123,15 @@ impl World {
     /// Delivers the bytes that an ended process had given to its operating system, before its connections
     /// end.
     pub(super) fn deliver_last_bytes(&mut self, from: Peer) {
-        let ways = |stream: &Stream| {
-            let way = if stream.from == from { Way::Out } else { Way::Back };
-            (stream.ends(way).0 == from).then_some((way, stream.ends(way).1))
-        };
-        let streams = self.network.streams.iter();
-        let last = streams.filter_map(|(id, stream)| Some((*id, ways(stream)?)));
         let cut = |to: Peer| self.network.is_cut(from.id, to.id);
         let reaches =
             |to: Peer| self.nodes.get(&to.id).is_some_and(|it| !it.is_stopped) && !cut(to);
-        let last: Vec<_> = last.filter(|(_, (_, to))| reaches(*to)).collect();
-        for (id, (way, _)) in last {
-            while let Some(bytes) = self.network.next_bytes(id, way, Duration::MAX) {
+        let sent = self.streams.iter().filter_map(|(id, stream)| {
+            let way = stream.way_from(from)?;
+            reaches(stream.ends(way).1).then_some((id, way))
+        });
+        for (id, way) in sent.collect::<Vec<_>>() {
+            while let Some(bytes) = self.streams.arrived(id, way, Duration::MAX) {
                 self.take_bytes((id, way), &bytes);
             }
         }
@@ -145,7 +139,7 @@ impl World {
 
     /// Breaks a stream. Both ends notice, and the node that had dialled dials again.
     pub(super) fn break_stream(&mut self, id: StreamId) {
-        let Some(stream) = self.network.streams.remove(&id) else { return };
+        let Some(stream) = self.streams.close(id) else { return };
         let frees = self.sabotage == Some(Sabotage::TakerFreesAfterEnd);
         for peer in [stream.from, stream.to] {
             if let Some(node) = self.nodes.get_mut(&peer.id).filter(|node| node.me == peer) {

@@ -14,6 +14,7 @@ use cluster::data::MoverInput;
 use cluster::map::{Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Peer, Zone};
 use cluster::merge::{MergeRequest, Reply};
 use placement::Mask;
+use sim_engine::{Network, Quality, Queue, StreamId, Streams, Way};
 
 use super::Sabotage;
 use super::asking::Redirects;
@@ -21,7 +22,6 @@ use super::checkers::{self, Checkers};
 use super::clients::{Clients, Request, Told};
 use super::clock::Clock;
 use super::keeping::Copies;
-use super::network::{Network, StreamId, Way, Weather};
 use super::node::Node;
 use super::steps::Death;
 use crate::Rng;
@@ -33,7 +33,8 @@ const WAKES_MAX: u32 = 1_000;
 pub(super) struct World {
     pub now: Duration,
     pub nodes: BTreeMap<NodeId, Node>,
-    pub network: Network,
+    pub network: Network<NodeId>,
+    pub streams: Streams<Peer>,
     pub clients: Clients,
     pub rng: Rng,
     pub checkers: Checkers,
@@ -42,8 +43,7 @@ pub(super) struct World {
     pub is_busy: bool,
     /// True if events are printed.
     pub tells: bool,
-    events: BTreeMap<(Duration, u64), Event>,
-    event_count: u64,
+    events: Queue<Event>,
     pub joining: BTreeMap<u64, (JoinRequest, Clock)>,
     joining_through: BTreeMap<u64, NodeId>,
     /// Copies that processes have left for the next one of their node, on disk or in memory.
@@ -186,19 +186,19 @@ pub(super) fn member(id: u64, boot: Boot) -> Member {
 }
 
 impl World {
-    pub(super) fn new(seed: u64, weather: Weather, clients: usize) -> World {
+    pub(super) fn new(seed: u64, quality: Quality, clients: usize) -> World {
         World {
             now: Duration::from_secs(100),
             nodes: BTreeMap::new(),
-            network: Network::new(weather),
+            network: Network::new(quality),
+            streams: Streams::default(),
             clients: Clients::new(clients, seed),
             rng: Rng::new(seed),
             checkers: Checkers::default(),
             sabotage: None,
             is_busy: true,
             tells: false,
-            events: BTreeMap::new(),
-            event_count: 0,
+            events: Queue::default(),
             joining: BTreeMap::new(),
             joining_through: BTreeMap::new(),
             kept: BTreeMap::new(),
@@ -292,9 +292,7 @@ impl World {
         for request in node.end().into_iter().chain(core::mem::take(&mut node.requests)) {
             self.push(ms(1), Event::Told { request, told: Told::Closed });
         }
-        let streams = self.network.streams.iter();
-        let ours = streams.filter(|(_, it)| it.from == node.me || it.to == node.me);
-        for stream in ours.map(|(id, _)| *id).collect::<Vec<_>>() {
+        for stream in self.streams.which(|it| it.way_from(node.me).is_some()) {
             self.break_stream(stream);
         }
         let others: Vec<Peer> = self.nodes.values().map(|other| other.me).collect();
@@ -379,8 +377,7 @@ impl World {
     }
 
     pub(super) fn push_at(&mut self, at: Duration, event: Event) {
-        self.event_count += 1;
-        self.events.insert((at, self.event_count), event);
+        self.events.push(at, event);
     }
 
     pub(super) fn run_until(&mut self, end: Duration) {
@@ -407,14 +404,14 @@ impl World {
         let wakes = |node: &&Node| !node.is_writing() && node.control.wake_at() < Duration::MAX;
         let wake = running().filter(wakes).map(wake).min();
         let mover = running().map(|node| (node.mover_due, node.me.id)).min();
-        let event = self.events.first_key_value().map(|((at, _), _)| *at);
+        let event = self.events.next_at();
         let times = [wake.map(|it| it.0), mover.map(|it| it.0), event];
         let Some(at) = times.into_iter().flatten().min().filter(|at| *at <= end) else {
             return false;
         };
         self.now = self.now.max(at);
         if event == Some(at) {
-            let (_, event) = self.events.pop_first().expect("looked at just now");
+            let (_, event) = self.events.pop().expect("looked at just now");
             self.happen(event);
         } else if let Some((_, node)) = mover.filter(|(due, _)| *due == at) {
             self.run_mover(node);
@@ -526,13 +523,9 @@ impl World {
     }
 
     fn send(&mut self, from: Peer, to: NodeId, message: &Message) {
-        let Weather { lost, doubled, .. } = self.network.weather;
-        let is_dropped = !self.network.queues && self.network.is_cut(from.id, to);
-        let arrives = self.rng.below(1000) >= lost && !is_dropped;
+        let arrives = self.network.accepts(&mut self.rng, from.id, to);
         let Some(to) = self.nodes.get(&to).map(|node| node.me).filter(|_| arrives) else { return };
-        let copies = if self.rng.below(1000) < doubled { 2 } else { 1 };
-        for _ in 0..copies {
-            let delay = self.network.delay(from.id, to.id, self.rng.draw());
+        for delay in self.network.delays(&mut self.rng, from.id, to.id) {
             let (message, sent_at) = (message.clone(), self.now);
             self.push(delay, Event::Control { to, from, message, sent_at });
         }
@@ -635,7 +628,7 @@ impl World {
             self.send_bytes(me, (stream, Way::Out), bytes);
         }
         for (to, reply) in answers {
-            let delay = self.network.delay(id, to.id, self.rng.draw());
+            let delay = self.network.delay(&mut self.rng, id, to.id);
             self.push(delay, Event::Merged { to, by: id, reply });
         }
         let promised = self.is_linear;

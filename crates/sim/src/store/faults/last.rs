@@ -38,7 +38,7 @@ impl Faults {
             return;
         }
         self.heal(world);
-        world.network.weather.lost = 0;
+        world.network.quality.lost = 0;
         world.run_until(world.now + AFTERMATH);
         match blow {
             1 | 2 | 7 => self.muster(world, 2),
