@@ -6,10 +6,10 @@
 //! event's, lets a node handle it, and pushes the consequences. Paused nodes are a matter of the world as well: it alone
 //! knows which inputs wait and which of them come first afterwards.
 //!
-//! This is a crate of its own because `sim` and the tests inside `cluster` both use it. `sim` depends on `cluster`, so
-//! tests inside `cluster` that used `sim` would link a second `cluster`, whose types are not theirs. The boundary also
-//! keeps the engine free of clusters: nodes, events and points in time are type parameters, and `cargo xtask tidy`
-//! lets it depend on `placement` alone, for the random numbers.
+//! This is a crate of its own because `sim` and the tests inside `cluster` both use it (those of `fleet` draw from it).
+//! `sim` depends on `cluster`, so tests inside `cluster` that used `sim` would link a second `cluster`, whose types are
+//! not theirs. The boundary also keeps the engine free of clusters: nodes, events and points in time are type
+//! parameters, and `cargo xtask tidy` lets it depend on `placement` alone, for the random numbers.
 
 mod rng; //     Random numbers from a seed.
 mod queue; //   Future events, ordered by time.

@@ -97,8 +97,7 @@ mod tests {
 
     #[test]
     fn a_partition_separates_its_sides_until_it_ends() {
-        let mut links: Links<u32, u64> = Links::default();
-        links.apart = [1, 2].into();
+        let mut links: Links<u32, u64> = Links { apart: [1, 2].into(), ..Links::default() };
         assert!(links.is_cut((1, 3)) && links.is_cut((3, 2)));
         assert!(!links.is_cut((1, 2)) && !links.is_cut((3, 4)));
         assert!(!links.delivers((1, 3), 0));
