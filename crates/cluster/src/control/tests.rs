@@ -198,7 +198,7 @@ fn a_leader_cut_off_with_one_follower_gets_no_lease_and_gives_none() {
     let rest: Vec<u64> = t.members();
     assert!(rest.iter().all(|id| t.has_lease(*id)));
     // When the partition heals, the two learn that they were declared dead.
-    t.cut.clear();
+    t.network.cut.clear();
     t.run(ms(3_000));
     assert_eq!((t.gone(leader), t.gone(follower)), ("Outcast".into(), "Outcast".into()));
 }
@@ -225,10 +225,10 @@ fn a_node_that_is_condemned_gets_no_lease_any_more() {
     let mut t = World::of(3);
     let (leader, victim) = (t.leader().unwrap(), t.follower());
     // It hears nothing, and at the last moment its request comes through.
-    t.cut.insert((NodeId(victim), NodeId(leader)));
-    t.cut.insert((NodeId(leader), NodeId(victim)));
+    t.network.cut.insert((NodeId(victim), NodeId(leader)));
+    t.network.cut.insert((NodeId(leader), NodeId(victim)));
     t.run_until(|t| t.control(leader).condemns(NodeId(victim)));
-    t.cut.clear();
+    t.network.cut.clear();
     t.run(ms(50));
     assert!(!t.nodes.contains_key(&NodeId(victim)) || !t.has_lease(victim));
     t.run(ms(3_000));
@@ -259,7 +259,7 @@ fn a_request_to_join_that_was_under_way_for_long_brings_nobody_back() {
     t.ask(leader, OperatorRequest::Join(Box::new(request)));
     t.run(ms(100));
     assert_eq!(t.members().len(), 3);
-    t.cut.clear();
+    t.network.cut.clear();
     t.run(ms(3_000));
     assert_eq!(t.gone(victim), "Outcast", "it has missed that it was away");
 }

@@ -3,23 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use sim_engine::Rng;
+
 use super::net::{self, A, B, C, D, Net};
 use crate::consensus::{Begin, Committed, RaftMessage};
 use crate::map::{LogIndex, NodeId};
-
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-
-    fn percent(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
 
 /// The part of a history that must depend on the seed alone, and the entries committed in it.
 #[derive(PartialEq, Debug, Default)]
@@ -51,32 +39,32 @@ impl History {
 const NODES: [NodeId; 4] = [A, B, C, D];
 
 fn history(seed: u64) -> History {
-    let mut chance = Chance(seed);
+    let mut rng = Rng::new(seed);
     let mut net = Net::seeded(A, seed);
     for node in [B, C, D] {
         net.start(node, Begin::Join);
     }
     let mut history = History::default();
-    let (loss, delay) = (chance.below(30), chance.below(50));
+    let (loss, delay) = (rng.below(30), rng.below(50));
     for step in 0..400 {
-        let any = NODES[chance.below(4) as usize];
-        let leader = net.leader_among(NODES).filter(|_| chance.percent(30));
+        let any = *rng.choose(&NODES).unwrap();
+        let leader = net.leader_among(NODES).filter(|_| rng.chance(30, 100));
         let node = leader.unwrap_or(any);
-        match chance.below(40) {
+        match rng.below(40) {
             0 => net.restart(node),
             1..=4 => drop(net.node(node).propose(&net::entry(&step.to_string()))),
-            5 | 6 => reconfigure(&mut net, node, &mut chance),
-            7 => net.node(node).transfer_leadership(NODES[chance.below(4) as usize]),
+            5 | 6 => reconfigure(&mut net, node, &mut rng),
+            7 => net.node(node).transfer_leadership(*rng.choose(&NODES).unwrap()),
             8 => net.node(node).compact(),
             _ => net.node(node).tick(),
         }
         net.take(node);
-        for _ in 0..chance.below(12) {
+        for _ in 0..rng.below(12) {
             let Some((from, to, message)) = net.wire.pop_front() else { break };
-            if chance.percent(loss) {
+            if rng.chance(loss, 100) {
                 continue;
             }
-            if chance.percent(delay) {
+            if rng.chance(delay, 100) {
                 net.wire.push_back((from, to, message));
                 continue;
             }
@@ -89,9 +77,9 @@ fn history(seed: u64) -> History {
     history
 }
 
-fn reconfigure(net: &mut Net, node: NodeId, chance: &mut Chance) {
+fn reconfigure(net: &mut Net, node: NodeId, rng: &mut Rng) {
     let mut choose = |percent| {
-        let chosen = NODES.into_iter().filter(|_| chance.percent(percent));
+        let chosen = NODES.into_iter().filter(|_| rng.chance(percent, 100));
         chosen.collect::<std::collections::BTreeSet<NodeId>>()
     };
     let (voters, learners) = (choose(60), choose(60));

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use placement::Slot;
+use sim_engine::Quality;
 use store::UnixMillis;
 
 use super::super::{Input, Skew};
-use super::world::{Weather, World, ms};
+use super::world::{CALM, World, ms};
 use crate::map::{LogIndex, NodeId};
 
 const EPOCH_MILLIS: i64 = 1_700_000_000_000;
@@ -41,7 +42,7 @@ fn findings(t: &World, by: u64, about: u64) -> Vec<Option<i64>> {
 #[test]
 fn clocks_that_agree_within_a_second_are_no_news() {
     let mut t = World::of(3);
-    t.weather = Weather { delay_ms: (1, 300), lost: 50, doubled: 50 };
+    t.network.quality = Quality { delay_us: (1_000, 300_000), lost: 50, doubled: 50, broken: 0 };
     let ahead = off(t.follower(), 600);
     tick(&mut t, 600, &ahead);
     assert!(t.skews.is_empty(), "{:?}", t.skews);
@@ -111,7 +112,7 @@ fn a_clock_that_is_set_right_is_no_news_of_the_others() {
 fn a_flood_of_refused_frames_does_not_cost_the_lease() {
     let mut t = World::of(3);
     // Its answers take longer than a hundred refused frames.
-    t.weather = Weather { delay_ms: (100, 100), lost: 0, doubled: 0 };
+    t.network.quality = Quality { delay_us: (100_000, 100_000), ..CALM };
     let flooded = t.follower();
     let (slot, reign) = (Slot::new(1).unwrap(), LogIndex(u64::MAX));
     for _ in 0..3_000 {

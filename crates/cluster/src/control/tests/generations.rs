@@ -59,7 +59,7 @@ fn it_does_not_if_that_is_switched_off() {
 #[test]
 fn it_does_not_while_it_hears_from_the_other() {
     let mut t = World::of(2);
-    t.cut.insert((NodeId(1), NodeId(2)));
+    t.network.cut.insert((NodeId(1), NodeId(2)));
     t.run(ms(5_000));
     assert!(!t.has_lease(1));
     t.client_turns_to(1);
@@ -119,7 +119,7 @@ fn if_both_went_on_alone_the_lesser_yields_and_hands_over_what_it_wrote() {
     t.client_turns_to(1);
     t.client_turns_to(2);
     assert!(t.has_lease(1) && t.has_lease(2), "that is the price");
-    t.cut.clear();
+    t.network.cut.clear();
     t.meet(1, 2);
     assert!(t.has_lease(2) && !t.has_lease(1), "of two alike the greater founder stands");
     t.run(ms(1_000));
@@ -137,7 +137,7 @@ fn a_side_that_has_grown_stands_before_one_that_has_not() {
     t.client_turns_to(2);
     t.join_at(1, 3);
     t.run_until(|t| t.is_member(3));
-    t.cut.clear();
+    t.network.cut.clear();
     t.meet(1, 2);
     assert!(t.has_lease(1) && !t.has_lease(2));
 }

@@ -1,8 +1,9 @@
 //! Handovers, splits, fills and proposals that interfere with each other.
 
 use placement::Hashmask;
+use sim_engine::Quality;
 
-use super::world::{Weather, World, ms};
+use super::world::{World, ms};
 use crate::balance::{Condition, Vitals};
 use crate::control::{Answer, Input, OperatorRequest};
 use crate::map::NodeId;
@@ -167,7 +168,8 @@ fn a_backup_that_is_stuck_again_and_again_is_filled_again_ever_later() {
 
 #[test]
 fn what_is_lost_on_the_way_is_said_again_until_it_is_done() {
-    let mut t = World::new(3, Weather { delay_ms: (1, 20), lost: 200, doubled: 100 });
+    let mut t =
+        World::new(3, Quality { delay_us: (1_000, 20_000), lost: 200, doubled: 100, broken: 0 });
     t.found(1);
     for id in 2..=4 {
         t.join(id);
@@ -218,7 +220,7 @@ fn a_node_that_reaches_hardly_anybody_cannot_drop_its_backups() {
     // It reaches the leader and no other node.
     let others = t.members().into_iter().filter(|id| ![gray, leader].contains(id));
     for other in others.collect::<Vec<_>>() {
-        t.cut.extend([(NodeId(gray), NodeId(other)), (NodeId(other), NodeId(gray))]);
+        t.network.cut.extend([(NodeId(gray), NodeId(other)), (NodeId(other), NodeId(gray))]);
         t.give(NodeId(gray), Input::Unreachable(NodeId(other)));
     }
     t.run(ms(1_300));

@@ -4,7 +4,9 @@
 
 use std::ops::Range;
 
-use super::world::{Weather, World, ms};
+use sim_engine::Quality;
+
+use super::world::{CALM, World, ms};
 use crate::control::OperatorRequest;
 use crate::map::{NodeId, Setting};
 use crate::rules::Rule;
@@ -40,12 +42,12 @@ fn stories(seeds: Range<u64>) {
 }
 
 fn story(seed: u64, broken: Option<Rule>) {
-    let mut t = World::new(seed, Weather { delay_ms: (0, 1), lost: 0, doubled: 0 });
+    let mut t = World::new(seed, Quality { delay_us: (0, 1_000), ..CALM });
     t.break_rule(broken);
     t.given_up_return = true;
-    t.weather.delay_ms.1 += t.draw() % 40;
-    t.weather.lost = t.draw() % 60;
-    t.weather.doubled = t.draw() % 60;
+    t.network.quality.delay_us.1 += t.draw() % 40 * 1_000;
+    t.network.quality.lost = t.draw() % 60;
+    t.network.quality.doubled = t.draw() % 60;
     t.found(1);
     let mut last = 1;
     for _ in 0..3 + t.draw() % 12 {
@@ -53,7 +55,7 @@ fn story(seed: u64, broken: Option<Rule>) {
         let pause = t.draw() % 3_000;
         t.run(ms(pause));
     }
-    t.cut.clear();
+    t.network.cut.clear();
     for id in t.stopped() {
         t.go_on(id);
     }
@@ -85,9 +87,9 @@ fn something(t: &mut World, last: &mut u64) {
         6 => t.cut_off(&[some]),
         7 => {
             let other = ids[(t.draw() % ids.len() as u64) as usize];
-            t.cut.insert((NodeId(some), NodeId(other)));
+            t.network.cut.insert((NodeId(some), NodeId(other)));
         }
-        8 => t.cut.clear(),
+        8 => t.network.cut.clear(),
         9 => {
             t.stop(some);
             let nap = 1_500 + t.draw() % 3_000;

@@ -47,19 +47,19 @@ fn a_late_question_of_a_condemned_node_is_not_answered() {
             t.cut_off(&[victim]);
             t.run_until(|t| t.control(leader).is_about_to_condemn(NodeId(victim)));
             // The proposal does not reach the third node; meanwhile the victim is heard again.
-            t.cut.insert((NodeId(leader), NodeId(third)));
+            t.network.cut.insert((NodeId(leader), NodeId(third)));
             t.run_until(|t| t.control(leader).condemns(NodeId(victim)));
             let to_victim = (NodeId(leader), NodeId(victim));
-            t.cut = BTreeSet::from([(NodeId(leader), NodeId(third)), to_victim]);
+            t.network.cut = BTreeSet::from([(NodeId(leader), NodeId(third)), to_victim]);
             t.run(ms(210));
-            t.cut.remove(&to_victim);
+            t.network.cut.remove(&to_victim);
             for _ in 0..600 {
                 if t.nodes.contains_key(&NodeId(victim)) && !t.has_lease(victim) {
                     t.run(Duration::from_micros(500));
                 }
             }
             // It votes for its own death, and is cut off before it hears that this was decided.
-            t.cut = BTreeSet::from([to_victim]);
+            t.network.cut = BTreeSet::from([to_victim]);
             t.run(ms(150));
         })
         .is_err()
@@ -74,7 +74,7 @@ pub(super) fn of_two_with_a_third_in_the_log() -> (World, u64, u64) {
     let mut t = World::of(2);
     let leader = t.leader().expect("two that stand have one");
     let other = 3 - leader;
-    t.cut.insert((NodeId(other), NodeId(leader)));
+    t.network.cut.insert((NodeId(other), NodeId(leader)));
     let ask = OperatorRequest::Join(Box::new(request(member(3))));
     t.give(NodeId(leader), Input::OperatorRequest { id: 3000, ask });
     t.run(ms(20));
@@ -104,7 +104,7 @@ fn of_two_generations_alike_one_stands() {
         t.run(ms(3_000));
         t.client_turns_to(1);
         t.client_turns_to(2);
-        t.cut.clear();
+        t.network.cut.clear();
         t.meet(1, 2);
         [1, 2].into_iter().filter(|id| t.has_lease(*id)).count()
     };

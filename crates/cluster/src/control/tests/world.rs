@@ -6,11 +6,12 @@
 
 mod sight;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement::{Hashmask, Mask, Slot, SplitMix64};
+use placement::{Hashmask, Mask, Slot};
+use sim_engine::{ClockRate, Network, Quality, Queue, Rng};
 
 use super::super::*;
 use crate::consensus::Saved;
@@ -53,30 +54,21 @@ pub(super) fn request(member: Member) -> JoinRequest {
     }
 }
 
-/// Faults of the network: delays in milliseconds, loss and duplication per thousand.
-#[derive(Clone, Copy)]
-pub(super) struct Weather {
-    pub(super) delay_ms: (u64, u64),
-    pub(super) lost: u64,
-    pub(super) doubled: u64,
-}
-
-pub(super) const CALM: Weather = Weather { delay_ms: (1, 1), lost: 0, doubled: 0 };
+/// A network that delivers every message after a millisecond.
+pub(super) const CALM: Quality =
+    Quality { delay_us: (1_000, 1_000), lost: 0, doubled: 0, broken: 0 };
 
 pub(super) struct World {
     pub(super) now: Duration,
     pub(super) nodes: BTreeMap<NodeId, Node>,
-    pub(super) weather: Weather,
-    /// No message from the first node reaches the second.
-    pub(super) cut: BTreeSet<(NodeId, NodeId)>,
+    pub(super) network: Network<NodeId>,
     pub(super) mask: Mask,
     /// The rule that is broken on all nodes.
     broken: Option<BrokenRule>,
     /// Clock rates of the nodes that will join.
     pub(super) rates: BTreeMap<NodeId, u64>,
-    events: BTreeMap<(Duration, u64), Event>,
-    event_count: u64,
-    rng: SplitMix64,
+    events: Queue<Event>,
+    rng: Rng,
     /// Requests of processes that want to join and are not members yet.
     joining: BTreeMap<u64, JoinRequest>,
     pub(super) refused: BTreeMap<NodeId, String>,
@@ -96,8 +88,7 @@ pub(super) struct World {
 pub(super) struct Node {
     pub(super) control: Control,
     pub(super) me: Peer,
-    /// Rate of its clock, in thousandths of the true rate.
-    rate: u64,
+    rate: ClockRate,
     pub(super) disk: Saved,
     /// Time its disk takes for a write.
     pub(super) disk_takes: Duration,
@@ -129,12 +120,7 @@ enum Event {
 
 impl Node {
     fn clock(&self, now: Duration) -> Duration {
-        now * u32::try_from(self.rate).unwrap() / 1000
-    }
-
-    /// Returns the true time at which its clock shows this time.
-    fn true_time(&self, clock: Duration) -> Duration {
-        clock * 1000 / u32::try_from(self.rate).unwrap() + Duration::from_nanos(1000)
+        self.rate.at(now)
     }
 
     pub(super) fn has_lease(&self, now: Duration) -> bool {
@@ -150,18 +136,16 @@ impl Node {
 }
 
 impl World {
-    pub(super) fn new(seed: u64, weather: Weather) -> World {
+    pub(super) fn new(seed: u64, quality: Quality) -> World {
         World {
             now: Duration::from_secs(100),
             nodes: BTreeMap::new(),
-            weather,
-            cut: BTreeSet::new(),
+            network: Network::new(quality),
             mask: Mask::M000F,
             broken: None,
             rates: BTreeMap::new(),
-            events: BTreeMap::new(),
-            event_count: 0,
-            rng: SplitMix64::new(seed),
+            events: Queue::default(),
+            rng: Rng::new(seed),
             joining: BTreeMap::new(),
             refused: BTreeMap::new(),
             answers: BTreeMap::new(),
@@ -227,7 +211,7 @@ impl World {
 
     /// Closes the links of an ended process, as its operating system does.
     fn hang_up(&mut self, node: NodeId) {
-        let is_cut = |other: &Peer| self.cut.contains(&(node, other.id));
+        let is_cut = |other: &Peer| self.network.is_cut(node, other.id);
         let others: Vec<Peer> = self.nodes.values().map(|node| node.me).collect();
         for to in others.into_iter().filter(|other| !is_cut(other)).collect::<Vec<_>>() {
             self.push(ms(1), Event::Data { to, input: Input::HungUp(node) });
@@ -267,12 +251,10 @@ impl World {
 
     /// Cuts these nodes off from all others, in both directions.
     pub(super) fn cut_off(&mut self, nodes: &[u64]) {
-        let inside: BTreeSet<NodeId> = nodes.iter().map(|id| NodeId(*id)).collect();
+        let inside: Vec<NodeId> = nodes.iter().map(|id| NodeId(*id)).collect();
         let outside: Vec<NodeId> =
             self.nodes.keys().copied().filter(|node| !inside.contains(node)).collect();
-        for node in inside {
-            self.cut.extend(outside.iter().flat_map(|other| [(node, *other), (*other, node)]));
-        }
+        self.network.cut_apart(&inside, &outside);
     }
 
     /// Lets fills from this node begin, but not end.
@@ -404,10 +386,10 @@ impl World {
 
     /// Runs the next event, if it is due before `end`.
     fn step(&mut self, end: Duration) -> bool {
-        let wake = |node: &Node| (node.true_time(node.control.wake_at()), node.me.id);
+        let wake = |node: &Node| (node.rate.when(node.control.wake_at()), node.me.id);
         let is_awake = |node: &&Node| !node.is_stopped && node.waits_to_do.is_none();
         let wake = self.nodes.values().filter(is_awake).map(wake).min();
-        let event = self.events.first_key_value().map(|((at, _), _)| *at);
+        let event = self.events.next_at();
         let next = wake.map(|(at, _)| at).into_iter().chain(event).min();
         let Some(at) = next.filter(|at| *at <= end) else { return false };
         self.now = self.now.max(at);
@@ -416,7 +398,7 @@ impl World {
                 self.give(node, Input::Tick);
             }
             Some(_) | None => {
-                let (_, event) = self.events.pop_first().unwrap();
+                let (_, event) = self.events.pop().unwrap();
                 self.happen(event);
             }
         }
@@ -513,7 +495,8 @@ impl World {
 
     fn start(&mut self, me: Member, begin: Begin, welcome: Option<Welcome>, rate: u64) {
         let peer = me.peer();
-        let clock = self.now * u32::try_from(rate).unwrap() / 1000;
+        let rate = ClockRate(rate);
+        let clock = rate.at(self.now);
         let disk = match &begin {
             Begin::Resume(saved) => saved.clone(),
             Begin::Found(_) | Begin::Join => Saved::default(),
@@ -622,26 +605,21 @@ impl World {
         self.hang_up(id);
         if self.given_up_return && *gone == Gone::Outcast && control.map().is_some() {
             let disk = Box::new(control.to_saved());
-            self.push(RETURN_AFTER, Event::Return { id: id.0, disk, rate });
+            self.push(RETURN_AFTER, Event::Return { id: id.0, disk, rate: rate.0 });
         }
     }
 
     fn send(&mut self, from: Peer, to: NodeId, message: &Message) {
-        let Weather { delay_ms, lost, doubled } = self.weather;
-        let arrives = self.draw() % 1000 >= lost && !self.cut.contains(&(from.id, to));
+        let arrives = self.network.accepts(&mut self.rng, from.id, to);
         let Some(to) = self.nodes.get(&to).map(|node| node.me).filter(|_| arrives) else { return };
-        let copies = if self.draw() % 1000 < doubled { 2 } else { 1 };
-        for _ in 0..copies {
-            let spread = (delay_ms.1 - delay_ms.0) * 1000 + 1;
-            let delay = ms(delay_ms.0) + Duration::from_micros(self.draw() % spread);
+        for delay in self.network.delays(&mut self.rng, from.id, to.id) {
             let message = message.clone();
             self.push(delay, Event::Arrival { to, from, message });
         }
     }
 
     fn push(&mut self, after: Duration, event: Event) {
-        self.event_count += 1;
-        self.events.insert((self.now + after, self.event_count), event);
+        self.events.push(self.now + after, event);
     }
 
     pub(super) fn draw(&mut self) -> u64 {
