@@ -1,7 +1,9 @@
 //! Longer scenarios: several clients with several commands each, movers of both kinds that may die, and time
 //! passing. There are too many orders to try them all; some hundred are drawn from seeds.
 
-use super::world::{Actor, AnyJob, Deed, Draws, Fate, World};
+use sim_engine::Rng;
+
+use super::world::{Actor, AnyJob, Deed, Fate, World};
 use super::{ROUTE, view};
 use crate::big::BigMoveJob;
 use crate::moving::{MARKER_MS, MoveJob, Safeguards, Token};
@@ -12,15 +14,15 @@ const SEEDS_BROKEN: u64 = 4_000;
 const CLIENTS: usize = 3;
 const COMMANDS: usize = 3;
 
-fn client(draws: &mut Draws) -> Actor {
+fn client(rng: &mut Rng) -> Actor {
     let commands =
         ["GET k", "SET k 7", "INCR k", "DEL k", "SET k 3 PX 800", "PEXPIRE k 900", "GET k"];
-    let lines: Vec<&str> = (0..COMMANDS).map(|_| commands[draws.below(commands.len())]).collect();
+    let lines: Vec<&str> = (0..COMMANDS).map(|_| *rng.choose(&commands).unwrap()).collect();
     Actor::client(&view(), &lines)
 }
 
 fn story(seed: u64, safeguards: Safeguards) -> World {
-    let mut draws = Draws::new(seed);
+    let mut rng = Rng::new(seed);
     let route = ROUTE;
     let key = || b"k".to_vec();
     let small = |token: &str| {
@@ -29,14 +31,14 @@ fn story(seed: u64, safeguards: Safeguards) -> World {
     };
     let big = BigMoveJob::new(route, Token::new("big"), key());
     let mut actors = vec![small("m"), small("n"), Actor::new([Deed::Job(AnyJob::Big(big))])];
-    actors.extend((0..CLIENTS).map(|_| client(&mut draws)));
+    actors.extend((0..CLIENTS).map(|_| client(&mut rng)));
     for actor in &mut actors {
         actor.safeguards = safeguards;
-        actor.fate = if draws.below(2) == 0 { Fate::Lives } else { Fate::MayDie };
+        actor.fate = if rng.below(2) == 0 { Fate::Lives } else { Fate::MayDie };
     }
     let times = [500, 700, MARKER_MS + 1].map(Deed::Time);
     actors.push(Actor::new(times));
-    let start = if draws.below(2) == 0 { "SET k 1" } else { "SET k 1 PX 1000" };
+    let start = if rng.below(2) == 0 { "SET k 1" } else { "SET k 1 PX 1000" };
     World::new(2, actors).given(0, start)
 }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use resp::{Limits, Parsed, RequestParser, Value};
+use sim_engine::Rng;
 
 use super::history::{Act, History};
 use super::server::{Args, FakeServer};
@@ -252,18 +253,15 @@ impl World {
     pub(super) fn wander(mut self, seed: u64, last: &Actor) -> bool {
         /// Number of steps after which the markers of dead movers expire, so that nobody waits for them forever.
         const PATIENCE_STEPS: usize = 400;
-        let mut draws = Draws::new(seed);
+        let mut rng = Rng::new(seed);
         for steps in 1.. {
             let alive: Vec<usize> =
                 (0..self.actors.len()).filter(|actor| !self.actors[*actor].is_over()).collect();
-            if alive.is_empty() {
-                break;
-            }
+            let Some(actor) = rng.choose(&alive).copied() else { break };
             if steps % PATIENCE_STEPS == 0 {
                 self.time(self.now_ms + crate::moving::MARKER_MS + 1);
             }
-            let actor = alive[draws.below(alive.len())];
-            if self.actors[actor].fate == Fate::MayDie && draws.below(30) == 0 {
+            if self.actors[actor].fate == Fate::MayDie && rng.below(30) == 0 {
                 self.actors[actor].fate = Fate::Dead;
             } else {
                 self.step(actor);
@@ -505,21 +503,6 @@ fn units(mut bytes: Vec<u8>) -> VecDeque<Vec<Args>> {
         }
     }
     units
-}
-
-/// Repeatable randomness: the upper bits of a linear congruential generator.
-pub(super) struct Draws(u64);
-
-impl Draws {
-    pub(super) fn new(seed: u64) -> Draws {
-        Draws(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x1234_5678)
-    }
-
-    pub(super) fn below(&mut self, bound: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).expect("31 bits") % bound
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
