@@ -24,6 +24,7 @@ mod health; //     Sick but alive.
 mod skew; //       Wall clocks that differ.
 mod sights; //     State of the other members, for `status` and the console.
 mod operator; //   Leave, split, set.
+mod documents; //  Writing documents, until every member has them.
 mod invariants; // Assertions between inputs, in debug builds.
 mod history; //    Recent changes and decisions, and their reasons.
 #[cfg(test)]
@@ -34,6 +35,7 @@ use std::time::Duration;
 
 use store::UnixMillis;
 
+pub use documents::WriteRequest;
 pub use history::{ControlHistory, PastChange};
 pub use input::{Action, Answer, Gone, Input, MapChanged, OperatorRequest};
 pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
@@ -47,6 +49,7 @@ use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Read
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
 use crate::rules::{Rule, holds};
 use balancing::Balancing;
+use documents::Writes;
 use generations::Yielding;
 use handover::Handovers;
 use health::Health;
@@ -97,6 +100,7 @@ pub struct Control {
     leader: Option<Leader>,
     holder: Holder,
     proposals: Proposals,
+    writes: Writes,
     handovers: Handovers,
     balancing: Balancing,
     passed_on: PassedOn,
@@ -131,6 +135,7 @@ impl Control {
             leader: None,
             holder: Holder::default(),
             proposals: Proposals::default(),
+            writes: Writes::default(),
             handovers: Handovers::default(),
             balancing: Balancing::new(me.id, seed ^ me.id.0 ^ me.boot.0),
             passed_on: PassedOn::default(),
@@ -221,6 +226,8 @@ impl Control {
             Message::Beat { remaining_bytes } => self.on_beat(from, remaining_bytes),
             Message::Offer(offers) => self.on_offer(from, offers),
             Message::Clock { unix_millis } => self.on_clock_of(from, UnixMillis(unix_millis)),
+            Message::FollowAsk => self.on_follow_ask(from.id),
+            Message::Following(applied) => self.on_following(from.id, applied),
             Message::Yielding(handed) => self.on_yielding(from.id, handed),
             Message::Farewell => {
                 if self.leaving.is_some() {
@@ -265,6 +272,7 @@ impl Control {
         }
         self.run_balancer();
         self.give_up_handovers();
+        self.go_on_with_writes();
         self.give_up_questions();
         self.offer_copies();
         self.bring_what_is_awaited();
@@ -285,6 +293,7 @@ impl Control {
         let leader = self.leader.as_ref().and_then(|leader| leader.granter.round_due());
         let due = [
             self.proposals.next_due(),
+            self.writes.next_due(),
             self.handovers.next_due(),
             self.balancing.next_due(),
             leader,
@@ -360,6 +369,7 @@ impl Control {
             outcomes: change.as_ref().map(|change| change.outcomes.clone()).unwrap_or_default(),
         }));
         self.forget_decided(change.as_ref().map(|change| &*change.entry));
+        self.follow_writes(map);
         self.forget_handovers(map);
         self.yield_if_decided(map);
         self.withdraw_offers(map);

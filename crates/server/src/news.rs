@@ -138,7 +138,8 @@ fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[ChangeOutcome]) {
             | Change::Forget(_)
             | Change::Split(_)
             | Change::Set(_)
-            | Change::Settled { .. } => log::info("map", &line),
+            | Change::Settled { .. }
+            | Change::Write { .. } => log::info("map", &line),
         }
     }
 }

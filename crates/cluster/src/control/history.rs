@@ -88,6 +88,7 @@ impl PastChange {
             Change::Set(_) => "set by the operator",
             Change::Yield(_) => "another side of the split cluster survives",
             Change::Settled { .. } => "the node has handed over its old copies, or has none",
+            Change::Write { .. } => "requested by a client",
         })
     }
 }
@@ -123,6 +124,10 @@ fn described(change: &Change) -> String {
         }
         Change::Settled { node, buckets } => {
             format!("stop awaiting old copies of {} buckets from {node}", buckets.len())
+        }
+        Change::Write { documents, .. } => {
+            let names: Vec<&str> = documents.iter().map(|write| write.name.as_str()).collect();
+            format!("write {}", names.join(" "))
         }
     }
 }

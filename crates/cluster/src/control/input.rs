@@ -8,6 +8,7 @@ use std::time::Duration;
 use placement::{Hashmask, Slot};
 use store::UnixMillis;
 
+use super::documents::WriteRequest;
 use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::Offer;
 use super::skew::Skew;
@@ -119,6 +120,8 @@ pub enum OperatorRequest {
     /// Split this bucket, or all of the largest.
     Split(Option<Hashmask>),
     Set(Setting),
+    /// Write documents. The answer comes when every member follows them.
+    Write(WriteRequest),
     /// More than half of the voters are gone for good: go on with the data of this node.
     Takeover,
     Join(Box<JoinRequest>),

@@ -246,7 +246,7 @@ impl Control {
             }
             Change::Leave(node) | Change::Settled { node, .. } => *node == from,
             Change::Away { node, absence } => *node == from && *absence <= AWAY_MAX,
-            Change::Split(_) | Change::Set(_) => true,
+            Change::Split(_) | Change::Set(_) | Change::Write { .. } => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,
             Change::Yield(generation) => {
                 *generation > map.generation() || !holds(Rule::FoundersDiffer)

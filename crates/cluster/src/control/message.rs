@@ -16,7 +16,7 @@ use crate::consensus::{LogEntry, RaftMessage};
 use crate::map::{Ack, ClusterId, Generation, LogIndex, Member};
 
 /// The version of all protocols between nodes. Nodes of different versions do not join.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Conversation in which a node N gets its lease from the leader L:
 ///
@@ -98,6 +98,10 @@ pub enum Message {
     Clock {
         unix_millis: u64,
     },
+    /// The receiver reports how far it has applied the log.
+    FollowAsk,
+    /// The sender has applied the log up to this index.
+    Following(LogIndex),
 }
 
 /// Progress of a process that hands over the data another side lacks.

@@ -13,7 +13,7 @@ use crate::map::{Change, Epoch, Map};
 /// Time without a decision after which a proposal is sent again.
 const REPEAT: Duration = Duration::from_millis(250);
 /// Timeout of an operator's request.
-const OPERATOR_WAIT: Duration = Duration::from_secs(5);
+pub(super) const OPERATOR_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct Proposals {
@@ -123,6 +123,7 @@ fn is_decided(map: &Map, change: &Change) -> bool {
         Change::Set(_) => false,
         Change::Yield(_) => map.yielded_to().is_some(),
         Change::Settled { node, buckets } => buckets.iter().all(|it| !map.awaits(*node, *it)),
+        Change::Write { expected, .. } => map.documents().version() != *expected,
     }
 }
 

@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use placement::Hashmask;
 
 use super::{ChangeStatus, Going, GoneStatus, name};
-use crate::map::{Change, ChangeOutcome, DropReason, Map, Member, NodeId, Source};
+use crate::map::{
+    Change, ChangeOutcome, DocumentWrite, DropReason, Map, Member, NodeId, SETTING_PREFIX, Source,
+};
 
 /// Maximum number of changes in a chronicle.
 pub const CHANGES_KEPT: usize = 256;
@@ -133,6 +135,22 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
             let what = format!("old copies of {count} buckets are no longer awaited from {from}");
             (what, "it has handed over its old copies, or has none".to_owned())
         }
+        Change::Write { documents, .. } => {
+            let writes: Vec<String> = documents.iter().map(describe_write).collect();
+            (writes.join(", "), "requested by a client".to_owned())
+        }
+    }
+}
+
+/// Describes a written document. Only settings are shown with their content: others may be long, or secret.
+fn describe_write(write: &DocumentWrite) -> String {
+    let DocumentWrite { name, content } = write;
+    match (content, name.strip_prefix(SETTING_PREFIX)) {
+        (None, _) => format!("{name} is removed"),
+        (Some(content), Some(setting)) => {
+            format!("{setting} is set to '{}'", String::from_utf8_lossy(content))
+        }
+        (Some(content), None) => format!("{name} is written, {} bytes", content.len()),
     }
 }
 

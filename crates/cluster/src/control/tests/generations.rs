@@ -259,7 +259,8 @@ fn one_of_the_last_holders_brings_a_bucket_back_at_once_and_others_when_time_is_
             | Change::Split(_)
             | Change::Set(_)
             | Change::Yield(_)
-            | Change::Settled { .. } => None,
+            | Change::Settled { .. }
+            | Change::Write { .. } => None,
         };
         let mut sources = changes.flat_map(|it| it.entry.changes.iter().filter_map(recreated));
         assert!(sources.all(|source| source == (last, from)));
