@@ -2,30 +2,36 @@
 //!
 //! This is the only definition of the settings, for the command line, the environment, the configuration file,
 //! `CONFIG GET`, `SET` and `REWRITE`, and `docs/configuration.md`. To add a setting, add a field of [`Settings`],
-//! its default, and a row of [`TABLE`]; all of the above follow. This module reads no environment and no files: the
+//! its default, and a row of [`TABLE`]; all of the above follow. This crate reads no environment and no files: the
 //! binary does, in `opencluster/src/config`.
 
-mod table; //    Start here: every setting, as data.
-mod kind; //     Parses and formats the values of each kind of setting.
-mod types; //    Values that are not plain numbers.
-mod file; //     The configuration file: text to settings, and CONFIG REWRITE back.
-mod document; // Generates docs/configuration.md.
-mod suggest; //  Suggests the intended name for an unknown one.
+mod table; //         Start here: every setting, as data.
+mod kind; //          Parses and formats the values of each kind of setting.
+mod choices; //       Values with one word each: policies, levels, formats.
+mod addresses; //     Ports and addresses.
+mod notify; //        Classes of keyspace events.
+mod output_limits; // Limits on unread replies.
+mod secret; //        Passwords and keys.
+mod refusal; //       The reason why a setting was refused, in our words and in Redis's.
+mod file; //          The configuration file: text to settings, and CONFIG REWRITE back.
+mod document; //      Generates docs/configuration.md.
+mod suggest; //       Suggests the intended name for an unknown one.
 
 use core::net::{IpAddr, Ipv4Addr};
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use addresses::{Advertise, AllowedCallbacks, ExtraPort, JoinAddress, JoinAddresses, SidePort};
+pub use choices::{Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot};
 pub use document::document;
 pub use file::{FileEntry, FileError, parse_file, rewrite_file};
-pub use kind::{Kind, SettingUnit};
+pub use kind::{SettingKind, SettingUnit};
+pub use notify::NotifyClasses;
+pub use output_limits::{OutputLimit, OutputLimits};
+pub use refusal::{ChangeError, SettingRefusal};
+pub use secret::Secret;
 pub use suggest::nearest;
-pub use table::{Mutability, Section, Setting, TABLE, find};
-pub use types::{
-    Ack, Advertise, AllowedCallbacks, Buckets, CrossSlot, EvictionPolicy, ExtraPort, JoinAddress,
-    JoinAddresses, LogFormat, LogLevel, NotifyClasses, OutputLimit, OutputLimits, Secret, SidePort,
-};
+pub use table::{Mutability, SettingSection, SettingSpec, TABLE, find};
 
 /// The settings of a node, typed. The names are those of [`TABLE`] with `_` for `-` and for the dot.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +54,7 @@ pub struct Settings {
     pub timeout: Duration,
     /// 0: one per core, at most eight.
     pub io_threads: u16,
-    pub cross_slot: CrossSlot,
+    pub cross_slot: NodeCrossSlot,
 
     /// Empty: this node starts a new cluster.
     pub join: JoinAddresses,
@@ -59,7 +65,7 @@ pub struct Settings {
     /// The first node's values of these three apply to the whole cluster; `None` accepts the cluster's values.
     pub buckets: Option<Buckets>,
     pub backups: Option<u8>,
-    pub ack: Option<Ack>,
+    pub ack: Option<InitialAck>,
 
     /// In bytes; 0 for no limit.
     pub maxmemory: u64,
@@ -112,7 +118,7 @@ impl Default for Settings {
             tcp_keepalive: Duration::from_secs(300),
             timeout: Duration::ZERO,
             io_threads: 0,
-            cross_slot: CrossSlot::Allowed,
+            cross_slot: NodeCrossSlot::Allowed,
             join: JoinAddresses::default(),
             data_dir: None,
             weight: 1,
@@ -165,90 +171,31 @@ impl Settings {
     }
 
     /// Sets a setting from a text, at start. An error changes nothing.
-    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingRefusal> {
         let Some(setting) = find(name) else {
             let suggestion = nearest(name, TABLE.iter().map(|setting| setting.name));
-            return Err(SettingError::Unknown { name: name.to_owned(), suggestion });
+            return Err(SettingRefusal::Unknown { name: name.to_owned(), suggestion });
         };
         setting.write(self, text)
     }
 
     /// Changes a setting while the node runs, as `CONFIG SET` does: refuses settings that need a restart.
-    pub fn change(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
-        match find(name).map(|setting| (setting.change(), setting.name)) {
-            Some((Mutability::AtStart, name)) => Err(SettingError::NeedsRestart { name }),
+    pub fn change(&mut self, name: &str, text: &str) -> Result<(), SettingRefusal> {
+        match find(name).map(|setting| (setting.mutability(), setting.name)) {
+            Some((Mutability::AtStart, name)) => Err(SettingRefusal::NeedsRestart { name }),
             Some((Mutability::AtRunTime | Mutability::Never, _)) | None => self.set(name, text),
         }
     }
-}
 
-/// The reason why a setting was refused. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SettingError {
-    Unknown {
-        name: String,
-        suggestion: Option<&'static str>,
-    },
-    Invalid {
-        name: &'static str,
-        /// The value as it was given; a secret is not repeated.
-        value: String,
-        /// The valid values for people, "must be ...".
-        allowed: String,
-        /// Redis's reply to `CONFIG SET` for the same mistake.
-        redis: String,
-    },
-    /// The setting is read only at start: `CONFIG SET` cannot change it.
-    NeedsRestart {
-        name: &'static str,
-    },
-    /// A setting of Redis that has a fixed value here.
-    Fixed {
-        name: &'static str,
-        value: &'static str,
-    },
-}
-
-impl SettingError {
-    /// Returns the error line of `CONFIG SET` in Redis's words, with the name as the client wrote it.
-    pub fn redis_error(&self, name: &str) -> String {
-        let reason = match self {
-            SettingError::Unknown { .. } => {
-                return format!(
-                    "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
-                );
-            }
-            SettingError::Invalid { redis, .. } => redis.clone(),
-            SettingError::NeedsRestart { .. } => "can't set immutable config".to_owned(),
-            SettingError::Fixed { value, .. } => format!("only '{value}' is supported here"),
-        };
-        format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")
-    }
-}
-
-impl fmt::Display for SettingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SettingError::Unknown { name, suggestion: Some(near) } => {
-                write!(f, "there is no setting '{name}'; did you mean '{near}'?")
-            }
-            SettingError::Unknown { name, suggestion: None } => {
-                write!(f, "there is no setting '{name}'; docs/configuration.md lists them all")
-            }
-            SettingError::Invalid { name, value, allowed, .. } => {
-                write!(f, "{name} = '{value}': must be {allowed}")
-            }
-            SettingError::NeedsRestart { name } => {
-                write!(f, "{name} can only be set when the node starts")
-            }
-            SettingError::Fixed { name, value } => {
-                write!(f, "{name} is always '{value}' here; it is there for Redis clients to read")
-            }
+    /// Returns the settings after several changes at run time; if one is refused, none is made.
+    pub fn with_changes(&self, changes: &[(&str, &str)]) -> Result<Settings, ChangeError> {
+        let mut changed = self.clone();
+        for (index, (name, text)) in changes.iter().enumerate() {
+            changed.change(name, text).map_err(|error| ChangeError { index, error })?;
         }
+        Ok(changed)
     }
 }
-
-impl std::error::Error for SettingError {}
 
 #[cfg(test)]
 mod tests;
