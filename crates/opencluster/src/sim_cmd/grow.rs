@@ -154,7 +154,7 @@ fn describe(args: &GrowArgs, step: &Step) -> String {
             let _ = writeln!(
                 text,
                 "{:>12.3?}  {}",
-                at.saturating_sub(step.began),
+                at.since(step.began),
                 explained(step, decision)
             );
         }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cluster::Moment;
 use cluster::map::{Map, Peer};
 use commands::settings::Secret;
 use parking_lot::{Mutex, RwLock};
@@ -95,8 +96,12 @@ enum Hands {
 }
 
 pub(super) fn now() -> Now {
-    let moment = MonotonicMillis(u64::try_from(boottime::now().as_millis()).unwrap_or(u64::MAX));
-    Now { moment, wall: clock::now().0 }
+    Now { moment: to_millis(boottime::now()), wall: clock::now().0 }
+}
+
+/// Returns a time on the clock of leases as timers count it.
+fn to_millis(moment: Moment) -> MonotonicMillis {
+    MonotonicMillis(u64::try_from(moment.clock_reading().as_millis()).unwrap_or(u64::MAX))
 }
 
 impl Hub {
@@ -221,9 +226,8 @@ impl Hub {
     }
 
     /// Takes a lease renewal, on the clock of leases, which timers use too. Called by the control thread.
-    pub(crate) fn lease_until(&self, until: Duration) {
-        let until = MonotonicMillis(u64::try_from(until.as_millis()).unwrap_or(u64::MAX));
-        self.do_later(Work::Lease(until));
+    pub(crate) fn lease_until(&self, until: Moment) {
+        self.do_later(Work::Lease(to_millis(until)));
     }
 
     /// Returns the other members of a map.
