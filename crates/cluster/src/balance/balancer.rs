@@ -118,7 +118,7 @@ impl Balancer {
         }
         self.was_marked |= self.intent != Intent::Stay && self.is_marked(view);
         match input {
-            Input::Message { from, message } => self.on_message(now, view, (from, message), out),
+            Input::Message { from, message } => self.on_message(now, view, from, message, out),
             Input::Timer(Timer::Event { number }) => {
                 if number == self.event.0 {
                     self.on_event(now, view, out);
@@ -138,7 +138,8 @@ impl Balancer {
         &mut self,
         now: Moment,
         view: View,
-        (from, message): (NodeId, Message),
+        from: NodeId,
+        message: Message,
         out: &mut Vec<Action>,
     ) {
         match message {
@@ -148,7 +149,7 @@ impl Balancer {
                 send(out, from, Message::Levels { round, levels: self.levels(view) });
             }
             Message::Levels { round, levels } => {
-                self.on_levels(now, view, (from, round, levels), out);
+                self.on_levels(now, view, from, round, levels, out);
             }
             Message::Offer { attempt, bucket, basis, what } => {
                 let part = MoveRole::Taking { what };
@@ -169,11 +170,9 @@ impl Balancer {
                 }
             }
             Message::Accept { attempt, levels } => {
-                self.on_accept(now, view, (from, attempt, levels), out);
+                self.on_accept(now, view, from, attempt, levels, out);
             }
-            Message::Refuse { attempt, because } => {
-                self.on_refuse(now, (from, attempt, because), out);
-            }
+            Message::Refuse { attempt, because: _ } => self.on_refuse(now, from, attempt, out),
             Message::Forget { attempt } => {
                 if self.is_engaged_in(attempt) {
                     out.push(Action::CancelFill { attempt });
@@ -229,7 +228,9 @@ impl Balancer {
         &mut self,
         now: Moment,
         view: View,
-        (from, round, levels): (NodeId, u64, LoadLevels),
+        from: NodeId,
+        round: u64,
+        levels: LoadLevels,
         out: &mut Vec<Action>,
     ) {
         let Some(asking) = self.asking.as_mut().filter(|asking| asking.round == round) else {
@@ -311,7 +312,9 @@ impl Balancer {
         &mut self,
         now: Moment,
         view: View,
-        (from, attempt, levels): (NodeId, Attempt, LoadLevels),
+        from: NodeId,
+        attempt: Attempt,
+        levels: LoadLevels,
         out: &mut Vec<Action>,
     ) {
         if !self.is_engaged_in(attempt) {
@@ -320,7 +323,7 @@ impl Balancer {
         let engagement = self.engagement.as_mut().expect("engaged in this attempt");
         match engagement.part.clone() {
             MoveRole::Offering { decision } => {
-                self.on_accept_by_taker(now, view, (*decision, levels), out);
+                self.on_accept_by_taker(now, view, *decision, levels, out);
             }
             MoveRole::Fetching { decision } => {
                 engagement.part = MoveRole::Giving { step: decision.step, proposed: None };
@@ -334,7 +337,8 @@ impl Balancer {
         &mut self,
         now: Moment,
         view: View,
-        (decision, levels): (Decision, LoadLevels),
+        decision: Decision,
+        levels: LoadLevels,
         out: &mut Vec<Action>,
     ) {
         let step = decision.step;
@@ -377,12 +381,7 @@ impl Balancer {
         out.push(Action::Decided(decision));
     }
 
-    fn on_refuse(
-        &mut self,
-        now: Moment,
-        (from, attempt, _because): (NodeId, Attempt, Refused),
-        out: &mut Vec<Action>,
-    ) {
+    fn on_refuse(&mut self, now: Moment, from: NodeId, attempt: Attempt, out: &mut Vec<Action>) {
         if !self.is_engaged_in(attempt) {
             return;
         }

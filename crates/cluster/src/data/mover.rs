@@ -216,7 +216,7 @@ impl Mover {
     fn carry_out(&mut self, now: Moment, order: Order, plane: &impl Plane) {
         match order {
             Order::Fill { attempt, bucket, taker } => {
-                self.start_fill(now, attempt, (bucket, taker), plane);
+                self.start_fill(now, attempt, bucket, taker, plane);
             }
             Order::Cancel { attempt } => {
                 if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
@@ -270,7 +270,8 @@ impl Mover {
         &mut self,
         now: Moment,
         attempt: Attempt,
-        (bucket, taker): (Hashmask, NodeId),
+        bucket: Hashmask,
+        taker: NodeId,
         plane: &impl Plane,
     ) {
         if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {

@@ -258,7 +258,7 @@ impl Node {
         };
         let mut ground = ServedGround::new(slot, &mut slots, wall);
         let taker = self.merging.takers.entry(from).or_default();
-        let tally = taker.take((parted, batch), plane.seed(), &mut ground);
+        let tally = taker.take(parted, batch, plane.seed(), &mut ground);
         let conflicts = ground.conflicts;
         let tickets = slots.finish().tickets;
         self.merging.ledger.note(tally, conflicts);
