@@ -44,6 +44,7 @@ pub use recreate::{Freshness, Offer};
 pub use sights::Sight;
 pub use skew::{SKEW_MAX, Skew};
 
+use crate::Moment;
 use crate::balance;
 use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, Saved, TICK};
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
@@ -84,11 +85,11 @@ pub struct Start {
 pub struct Control {
     me: Member,
     cluster: ClusterId,
-    began: Duration,
-    now: Duration,
+    began: Moment,
+    now: Moment,
     out: Vec<Action>,
     consensus: Consensus,
-    next_tick: Duration,
+    next_tick: Moment,
     /// `None` until a joining node has received it.
     map: Option<Arc<Map>>,
     applied: LogIndex,
@@ -118,7 +119,7 @@ pub struct Control {
 }
 
 impl Control {
-    pub fn new(now: Duration, start: Start) -> Control {
+    pub fn new(now: Moment, start: Start) -> Control {
         let Start { me, cluster, seed, begin, welcome } = start;
         Control {
             cluster,
@@ -153,7 +154,7 @@ impl Control {
     }
 
     /// Handles one input. The actions are appended to `out`, to be carried out in order.
-    pub fn handle(&mut self, now: Duration, input: Input, out: &mut Vec<Action>) {
+    pub fn handle(&mut self, now: Moment, input: Input, out: &mut Vec<Action>) {
         if self.is_gone {
             return;
         }
@@ -286,9 +287,9 @@ impl Control {
     }
 
     /// Returns the latest time for the next `Input::Tick`.
-    pub fn wake_at(&self) -> Duration {
+    pub fn wake_at(&self) -> Moment {
         if self.is_gone {
-            return Duration::MAX;
+            return Moment::NEVER;
         }
         let leader = self.leader.as_ref().and_then(|leader| leader.granter.round_due());
         let due = [
@@ -299,7 +300,7 @@ impl Control {
             leader,
             Some(self.holder.next_ask()),
         ];
-        due.into_iter().flatten().fold(self.next_tick, Duration::min)
+        due.into_iter().flatten().fold(self.next_tick, Moment::min)
     }
 
     /// Does all follow-up work until none is left.
@@ -396,7 +397,7 @@ impl Control {
         self.ask_for_new_basis();
         self.feed_balancer(balance::Input::MapChanged);
         // Becoming alone, or no longer alone, takes effect at once.
-        if self.is_alone() != (self.holder.until() == Duration::MAX) {
+        if self.is_alone() != (self.holder.until() == Moment::NEVER) {
             self.ask_for_lease();
         }
     }

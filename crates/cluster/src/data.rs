@@ -27,6 +27,7 @@ pub use mover::{Mover, MoverInput, Order, Report};
 pub use refusals::Refusals;
 pub use slot_state::SlotState;
 
+use crate::Moment;
 use crate::fill::Source;
 use crate::map::{Boot, Epoch, Generation, LogIndex, Map, NodeId};
 use crate::replication::{LinkId, Outbox};
@@ -111,7 +112,7 @@ pub trait Plane: ServingPlane {
     fn report(&self, report: Report);
     /// Returns the time, by this node's clock, of the last data from this primary, or of its last report that
     /// nothing is outstanding.
-    fn heard(&self, primary: NodeId) -> Duration;
+    fn heard(&self, primary: NodeId) -> Moment;
     /// Marks this node's copies of buckets of these primaries as pending (possibly stale).
     fn set_pending(&self, primaries: BTreeSet<NodeId>);
 }

@@ -30,8 +30,8 @@ pub use outbox::{BadAck, Forgotten, Outbox};
 pub use parts::{FrameParts, GATHERED_BYTES_MAX};
 pub use past::Past;
 pub use receive::{
-    Received, Receiver, receive_effects, receive_gone, receive_images, slot_of_unit, write_gone,
-    write_image,
+    Received, Receiver, RecordedUnit, receive_effects, receive_gone, receive_images, slot_of_unit,
+    write_gone, write_image,
 };
 pub use replica::{Role, SlotReplica};
 

@@ -108,7 +108,7 @@ pub(crate) fn map_changed(shared: &Shared, before: &Map, changed: &MapChanged) {
     if let Some(entry) = &changed.entry {
         let (changes, outcomes) = (&entry.changes, &changed.outcomes);
         let mut chronicle = shared.news.chronicle.lock();
-        chronicle.note((before, map), changes, outcomes, clock::now().0);
+        chronicle.note(before, map, changes, outcomes, clock::now().0);
         say(&chronicle, changes, outcomes);
     }
     let mut outbox = Outbox::new(shared.mailboxes.len());

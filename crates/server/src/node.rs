@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use cluster::Moment;
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{Gone, Input, Offer, OperatorRequest};
 use cluster::data::MoverInput;
@@ -271,7 +272,7 @@ impl Node {
         *self.place.lock() = Some((start.me.clone(), start.cluster));
         if matches!(start.begin, Begin::Resume(_)) {
             // The log's entry about this node's membership is about an earlier process.
-            self.shared.data.lease.set(Duration::ZERO);
+            self.shared.data.lease.set(Moment::START);
         }
         let secret = self.shared.settings.load().secret.clone();
         let outlook = Arc::clone(&self.shared.outlook);

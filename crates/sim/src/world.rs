@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::balance::{Action, Attempt, Balancer, Decision, Input, Message, Timer};
 use cluster::map::{Change, ChangeOutcome, Epoch, Map, Member, NodeId};
 
@@ -18,7 +19,7 @@ use crate::log::{Log, Version};
 use crate::{Rng, Weather};
 
 pub struct World {
-    now: Duration,
+    now: Moment,
     queue: BinaryHeap<Reverse<Happening>>,
     /// Breaks ties among events at the same time: the one set first comes first.
     set: u64,
@@ -27,7 +28,7 @@ pub struct World {
     log: Log,
     nodes: BTreeMap<NodeId, Node>,
     /// For each pair of nodes, the arrival time of the last message between them: a link keeps its order.
-    links: BTreeMap<(NodeId, NodeId), Duration>,
+    links: BTreeMap<(NodeId, NodeId), Moment>,
     /// Fills under way, by attempt.
     fills: BTreeMap<Attempt, Fill>,
     proposals_in_flight: usize,
@@ -58,11 +59,11 @@ pub struct Moved {
     pub copies: usize,
     pub messages: usize,
     /// Decisions, each with the time its move began.
-    pub decisions: Vec<(Duration, Decision)>,
+    pub decisions: Vec<(Moment, Decision)>,
 }
 
 struct Happening {
-    at: Duration,
+    at: Moment,
     set: u64,
     what: What,
 }
@@ -77,7 +78,7 @@ enum What {
 impl World {
     pub fn new(seed: u64, weather: Weather, map: Map) -> World {
         let mut world = World {
-            now: Duration::ZERO,
+            now: Moment::START,
             queue: BinaryHeap::new(),
             set: 0,
             rng: Rng::new(seed),
@@ -96,7 +97,7 @@ impl World {
         world
     }
 
-    pub fn now(&self) -> Duration {
+    pub fn now(&self) -> Moment {
         self.now
     }
 
@@ -249,7 +250,7 @@ impl World {
         let arrives = self.now + self.rng.within(&self.weather.delay);
         let last = self.links.entry((from, to)).or_default();
         *last = arrives.max(*last);
-        let after = *last - self.now;
+        let after = last.since(self.now);
         self.set(after, What::Input { node: to, input: Input::Message { from, message } });
     }
 

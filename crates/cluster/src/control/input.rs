@@ -12,6 +12,7 @@ use super::documents::WriteRequest;
 use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::Offer;
 use super::skew::Skew;
+use crate::Moment;
 use crate::balance::{Attempt, Vitals};
 use crate::consensus::{LogEntry, Persist};
 use crate::data::{Order, Report};
@@ -151,7 +152,7 @@ pub enum Action {
     MapChanged(MapChanged),
     /// This node may serve until then, by its clock. An earlier time than before revokes the lease.
     Lease {
-        until: Duration,
+        until: Moment,
     },
     /// Something for the mover to do.
     Order(Order),

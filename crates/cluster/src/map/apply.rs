@@ -77,7 +77,7 @@ impl Map {
             Change::Split(buckets) => self.split(buckets),
             Change::Recreate { bucket, node, from, expected } => {
                 self.change_bucket(*bucket, *expected, |map, place| {
-                    map.recreate(index, place, (*node, *from))
+                    map.recreate(index, place, *node, *from)
                 })
             }
             Change::Settled { node, buckets } => self.settle(*node, buckets),
@@ -245,7 +245,8 @@ impl Map {
         &mut self,
         index: LogIndex,
         place: usize,
-        (node, from): (NodeId, Source),
+        node: NodeId,
+        from: Source,
     ) -> ChangeOutcome {
         let member = self.member(node).is_some();
         let bucket = self.buckets.get_mut(place);

@@ -214,11 +214,12 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
     #[inline]
     fn check(&self, plane: &P, access: &Access) -> Result<(), Denied> {
         if let LockedSet::One(slot, state) = &self.held {
-            check_backlog(plane, (*slot, state), access)?;
+            check_backlog(plane, *slot, state, access)?;
             return check_slot(*slot, state, access.need);
         }
         if access.heeds_backlog && plane.has_congestion() {
-            self.states().try_for_each(|state| check_backlog(plane, state, access))?;
+            self.states()
+                .try_for_each(|(slot, state)| check_backlog(plane, slot, state, access))?;
         }
         if self.named.is_some() {
             self.check_all(access.need)?;
@@ -238,7 +239,8 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
 #[inline]
 pub(super) fn check_backlog<P: ServingPlane>(
     plane: &P,
-    (slot, state): (Slot, &SlotState),
+    slot: Slot,
+    state: &SlotState,
     access: &Access,
 ) -> Result<(), Denied> {
     if !access.heeds_backlog || state.is_plain() || !plane.has_congestion() {

@@ -112,7 +112,7 @@ impl Desk {
     /// Applies a map in which `holders` hold the key's bucket; the first of them is primary.
     fn map_says(&self, key: &str, reign: LogIndex, holders: &[NodeId]) {
         let bucket = bucket(key, reign, holders);
-        self.lock_slot(Slot::of(key.as_bytes())).replica.follow(&bucket, ME, (None, false), self);
+        self.lock_slot(Slot::of(key.as_bytes())).replica.follow(&bucket, ME, None, false, self);
         self.epoch.set(self.epoch.get() + 1);
     }
 

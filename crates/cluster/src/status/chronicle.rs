@@ -28,7 +28,8 @@ impl Chronicle {
     /// entry, `at` is now, in milliseconds since 1970.
     pub fn note(
         &mut self,
-        (before, after): (&Map, &Map),
+        before: &Map,
+        after: &Map,
         changes: &[Change],
         outcomes: &[ChangeOutcome],
         at: u64,
@@ -241,7 +242,7 @@ mod tests {
             };
             let before = map.clone();
             let outcomes = map.apply_entry(LogIndex(step + 2), None, std::slice::from_ref(&change));
-            chronicle.note((&before, &map), &[change], &outcomes, 1_000 + step);
+            chronicle.note(&before, &map, &[change], &outcomes, 1_000 + step);
         }
         let describe: Vec<String> = chronicle
             .latest(10)
@@ -281,7 +282,7 @@ mod tests {
     fn what_came_to_nothing_is_not_told() {
         let map = Map::found(member(1, "A"), Mask::M000F, ClusterSettings::default());
         let mut chronicle = Chronicle::default();
-        chronicle.note((&map, &map), &[Change::Leave(NodeId(9))], &[ChangeOutcome::Stale], 0);
+        chronicle.note(&map, &map, &[Change::Leave(NodeId(9))], &[ChangeOutcome::Stale], 0);
         assert!(chronicle.latest(10).is_empty());
     }
 }

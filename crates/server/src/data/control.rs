@@ -1,8 +1,9 @@
 //! The data plane as the control thread and its applier see it: connections, maps, leases and orders come in here.
 
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use cluster::Moment;
 use cluster::control::{Gone, Input, MapChanged};
 use cluster::data::{MoverInput, Order};
 use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
@@ -38,7 +39,7 @@ impl DataPlane for Shared {
         self.timers.map_changed(&changed.map);
     }
 
-    fn lease_until(&self, until: Duration) {
+    fn lease_until(&self, until: Moment) {
         self.data.lease.set(until);
         self.timers.lease_until(until);
     }

@@ -24,9 +24,10 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use cluster::Moment;
 use cluster::balance::FillProgress;
 use cluster::data::{Intake, MoverInput, Outgoing};
 use cluster::fill::Sent;
@@ -81,7 +82,7 @@ pub(crate) struct Data {
     pub sent: Mutex<Sent>,
     pub fills: Fills,
     /// The time at which this node last heard from each primary.
-    heard: Mutex<BTreeMap<NodeId, Duration>>,
+    heard: Mutex<BTreeMap<NodeId, Moment>>,
     /// Primaries that have fallen silent: this node's copies of their buckets may be stale.
     pub pending: ArcSwap<BTreeSet<NodeId>>,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::data::{Outgoing, Plane, Report};
 use cluster::map::{Boot, Generation, Map, NodeId};
 use cluster::replication::{LinkId, Outbox};
@@ -92,7 +93,7 @@ impl Plane for Shared {
         self.data.notify(Notice::Moved(report));
     }
 
-    fn heard(&self, primary: NodeId) -> Duration {
+    fn heard(&self, primary: NodeId) -> Moment {
         self.data.heard.lock().get(&primary).copied().unwrap_or_default()
     }
 

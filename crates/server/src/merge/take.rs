@@ -73,7 +73,7 @@ fn take(
         return elsewhere(shared, slot);
     };
     let mut ground = ServedGround::new(slot, &mut slots, now);
-    let tally = taker.take((parted, batch), &shared.seed, &mut ground);
+    let tally = taker.take(parted, batch, &shared.seed, &mut ground);
     let ServedGround { applied, conflicts, .. } = ground;
     let tickets = slots.finish().tickets;
     shared.have_links_written();

@@ -24,7 +24,7 @@ impl ControlThread {
                         // Panics: a node that cannot keep its promises must not go on making them.
                         let kept = directory.lock().persist(*persist);
                         kept.expect("the data directory can be written to");
-                        let wait = boottime::now().saturating_sub(begun);
+                        let wait = boottime::now().since(begun);
                         self.control.note_disk_wait(wait);
                     }
                 }

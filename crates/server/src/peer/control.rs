@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::consensus::Saved;
 use cluster::control::{Action, Answer, Control, Gone, Input, Message, Start};
 use cluster::map::{NodeId, Peer};
@@ -63,10 +64,10 @@ pub(super) struct ControlThread {
     /// Links with more to read than fits in one turn.
     unread: Vec<NodeId>,
     me: Peer,
-    pub(super) lease_until: Duration,
-    leaving_since: Option<Duration>,
+    pub(super) lease_until: Moment,
+    leaving_since: Option<Moment>,
     /// The time at which the wall clock is read next.
-    clock_due: Duration,
+    clock_due: Moment,
     stopping: bool,
 }
 
@@ -94,9 +95,9 @@ impl ControlThread {
             events,
             unread: Vec::new(),
             me,
-            lease_until: Duration::ZERO,
+            lease_until: Moment::START,
             leaving_since: None,
-            clock_due: Duration::ZERO,
+            clock_due: Moment::START,
             stopping: false,
         }
     }
@@ -146,9 +147,9 @@ impl ControlThread {
             return Duration::ZERO;
         }
         let due = [Some(self.control.wake_at()), self.dials.next_due(), self.links.next_due()];
-        let due = due.into_iter().flatten().fold(self.clock_due, Duration::min);
+        let due = due.into_iter().flatten().fold(self.clock_due, Moment::min);
         let is_awaited = self.outlook.is_awaited() && !self.applier.has_caught_up();
-        if is_awaited { SLEEP_MIN } else { due.saturating_sub(boottime::now()).max(SLEEP_MIN) }
+        if is_awaited { SLEEP_MIN } else { due.since(boottime::now()).max(SLEEP_MIN) }
     }
 
     /// Passes one input to the core, and carries out the resulting actions.
@@ -335,7 +336,7 @@ impl ControlThread {
         }
         let now = boottime::now();
         let since = *self.leaving_since.get_or_insert(now);
-        if now > since.max(self.lease_until).saturating_add(CUT_OFF_MAX) {
+        if now.since(since.max(self.lease_until)) > CUT_OFF_MAX {
             let line = "no contact with the other nodes for 10 s while leaving; stopped without \
                         handing over";
             self.go(Gone::Refused(line.to_owned()));

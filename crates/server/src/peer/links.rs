@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::control::Message;
 use cluster::map::{NodeId, Peer};
 use mio::{Interest, Registry, Token};
@@ -48,8 +49,8 @@ struct ControlLink {
     unframer: Unframer,
     unsent: Vec<u8>,
     sent: usize,
-    heard: Duration,
-    said: Duration,
+    heard: Moment,
+    said: Moment,
 }
 
 /// The reason why a link was closed.
@@ -71,7 +72,7 @@ impl ControlLinks {
     /// lower id stays. Returns false if the new link was not wanted.
     pub(super) fn add(
         &mut self,
-        now: Duration,
+        now: Moment,
         (me, peer, made_by): (NodeId, Peer, MadeBy),
         (stream, registry): (TcpStream, &Registry),
     ) -> io::Result<bool> {
@@ -119,7 +120,7 @@ impl ControlLinks {
     /// Reads at most `TURN_BYTES`. Returns true if there may be more.
     pub(super) fn read(
         &mut self,
-        now: Duration,
+        now: Moment,
         node: NodeId,
         mut each: impl FnMut(Peer, Message),
     ) -> Result<bool, LinkFailure> {
@@ -145,7 +146,7 @@ impl ControlLinks {
     }
 
     /// Sends as much as the sockets take, on all links. Returns the links that broke.
-    pub(super) fn flush(&mut self, now: Duration) -> Vec<(Peer, LinkFailure)> {
+    pub(super) fn flush(&mut self, now: Moment) -> Vec<(Peer, LinkFailure)> {
         let mut broken = Vec::new();
         for link in self.links.values_mut() {
             if link.flush(now).is_err() {
@@ -156,7 +157,7 @@ impl ControlLinks {
     }
 
     /// Queues keep-alives on links on which nothing was sent for a while. Returns the silent links.
-    pub(super) fn keep_alive(&mut self, now: Duration) -> Vec<(Peer, LinkFailure)> {
+    pub(super) fn keep_alive(&mut self, now: Moment) -> Vec<(Peer, LinkFailure)> {
         for link in self.links.values_mut() {
             if now >= link.said + SAY_EVERY && link.unsent.is_empty() {
                 link.unsent.extend_from_slice(&0_u32.to_le_bytes());
@@ -167,7 +168,7 @@ impl ControlLinks {
     }
 
     /// Returns the time at which `keep_alive` has something to do.
-    pub(super) fn next_due(&self) -> Option<Duration> {
+    pub(super) fn next_due(&self) -> Option<Moment> {
         self.links.values().map(ControlLink::next_due).min()
     }
 }
@@ -184,12 +185,12 @@ fn take_messages(unframer: &mut Unframer, mut each: impl FnMut(Message)) -> Resu
 }
 
 impl ControlLink {
-    fn next_due(&self) -> Duration {
+    fn next_due(&self) -> Moment {
         let silent = self.heard + SILENT_MAX;
         if self.unsent.is_empty() { silent.min(self.said + SAY_EVERY) } else { silent }
     }
 
-    fn flush(&mut self, now: Duration) -> io::Result<()> {
+    fn flush(&mut self, now: Moment) -> io::Result<()> {
         while self.sent < self.unsent.len() {
             match self.stream.write(&self.unsent[self.sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

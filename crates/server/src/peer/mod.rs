@@ -33,9 +33,9 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use cluster::Moment;
 use cluster::consensus::Saved;
 use cluster::control::{Gone, MapChanged, Start};
 use cluster::data::Order;
@@ -78,7 +78,7 @@ pub(crate) trait DataPlane: Send + Sync {
     /// Applies a map. Called for one map after the other, before anything that was decided after it. May wait for
     /// slots.
     fn map_changed(&self, changed: &MapChanged);
-    fn lease_until(&self, until: Duration);
+    fn lease_until(&self, until: Moment);
     /// Takes over a connection on which a process will send its messages about timers.
     fn timers_link(&self, peer: Peer, stream: TcpStream);
     fn order(&self, order: Order);

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cluster::Moment;
 use cluster::control::{Answer, Message, OperatorRequest};
 use cluster::map::{Generation, LogIndex, NodeId, Setting};
 use settings::Secret;
@@ -27,7 +28,7 @@ fn a_node_alone_founds_a_cluster_and_is_ready_at_once() {
     node.is_ready();
     let map = node.map().expect("it has one");
     assert_eq!(map.members().len(), 1);
-    assert!(node.lease() == Duration::MAX, "alone it needs nobody's leave");
+    assert!(node.lease() == Moment::NEVER, "alone it needs nobody's leave");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::control::MapChanged;
 use cluster::data::Plane;
 use cluster::map::{Change, ChangeOutcome, DropReason, Generation, LogIndex, Map, NodeId, Source};
@@ -170,7 +171,7 @@ impl Checkers {
         &mut self,
         nodes: &BTreeMap<NodeId, Node>,
         moved: NodeId,
-        now: Duration,
+        now: Moment,
     ) -> Result<(), String> {
         let Some(node) = nodes.get(&moved) else { return Ok(()) };
         for slot in KEYS.iter().map(|key| Slot::of(key.as_bytes())) {

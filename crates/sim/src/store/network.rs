@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::map::{NodeId, Peer};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -25,7 +26,7 @@ pub(super) struct Stream {
     pub from: Peer,
     pub to: Peer,
     /// Bytes in flight, each with its earliest time of arrival.
-    pub queues: BTreeMap<Way, VecDeque<(Duration, Vec<u8>)>>,
+    pub queues: BTreeMap<Way, VecDeque<(Moment, Vec<u8>)>>,
 }
 
 /// Delays and losses of messages.
@@ -49,7 +50,7 @@ pub(super) struct Network {
     /// True if control messages wait while nothing passes, as on a connection; else they are lost.
     pub queues: bool,
     /// Time when the last cut or slow way was repaired.
-    pub mended_at: Duration,
+    pub mended_at: Moment,
     last: u64,
 }
 
@@ -62,12 +63,12 @@ impl Stream {
         }
     }
 
-    fn queue(&mut self, way: Way) -> &mut VecDeque<(Duration, Vec<u8>)> {
+    fn queue(&mut self, way: Way) -> &mut VecDeque<(Moment, Vec<u8>)> {
         self.queues.entry(way).or_default()
     }
 
     /// Returns the next bytes, if they have arrived.
-    pub(super) fn arrived(&mut self, way: Way, now: Duration) -> Option<Vec<u8>> {
+    pub(super) fn arrived(&mut self, way: Way, now: Moment) -> Option<Vec<u8>> {
         let queue = self.queue(way);
         queue.front().filter(|(at, _)| *at <= now)?;
         queue.pop_front().map(|(_, bytes)| bytes)
@@ -82,19 +83,19 @@ impl Network {
             slow: BTreeMap::new(),
             streams: BTreeMap::new(),
             queues: false,
-            mended_at: Duration::ZERO,
+            mended_at: Moment::START,
             last: 0,
         }
     }
 
     /// Returns whether every request was sure to get through in time for the last `duration`.
-    pub(super) fn is_smooth(&self, now: Duration, duration: Duration) -> bool {
+    pub(super) fn is_smooth(&self, now: Moment, duration: Duration) -> bool {
         let is_whole = self.cut.is_empty() && self.slow.is_empty();
         is_whole && self.weather.lost < FEW_LOST && self.mended_at + duration <= now
     }
 
     /// Opens all ways again.
-    pub(super) fn mend(&mut self, now: Duration) {
+    pub(super) fn mend(&mut self, now: Moment) {
         self.cut.clear();
         self.slow.clear();
         self.mended_at = now;
@@ -118,7 +119,7 @@ impl Network {
     }
 
     /// Returns the next bytes of a stream that have arrived by then.
-    pub(super) fn next_bytes(&mut self, id: StreamId, way: Way, by: Duration) -> Option<Vec<u8>> {
+    pub(super) fn next_bytes(&mut self, id: StreamId, way: Way, by: Moment) -> Option<Vec<u8>> {
         self.streams.get_mut(&id)?.arrived(way, by)
     }
 
@@ -127,8 +128,8 @@ impl Network {
         &mut self,
         (id, way): (StreamId, Way),
         bytes: Vec<u8>,
-        at: Duration,
-    ) -> Option<Duration> {
+        at: Moment,
+    ) -> Option<Moment> {
         let queue = self.streams.get_mut(&id)?.queue(way);
         let at = queue.back().map_or(at, |(before, _)| at.max(*before));
         queue.push_back((at, bytes));

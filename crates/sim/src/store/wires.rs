@@ -1,7 +1,6 @@
 //! Data streams between nodes: dialling, bytes in both directions, breaks.
 
-use std::time::Duration;
-
+use cluster::Moment;
 use cluster::map::{NodeId, Peer};
 use cluster::replication::FrameNumber;
 
@@ -137,7 +136,7 @@ impl World {
             |to: Peer| self.nodes.get(&to.id).is_some_and(|it| !it.is_stopped) && !cut(to);
         let last: Vec<_> = last.filter(|(_, (_, to))| reaches(*to)).collect();
         for (id, (way, _)) in last {
-            while let Some(bytes) = self.network.next_bytes(id, way, Duration::MAX) {
+            while let Some(bytes) = self.network.next_bytes(id, way, Moment::NEVER) {
                 self.take_bytes((id, way), &bytes);
             }
         }

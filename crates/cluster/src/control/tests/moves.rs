@@ -157,7 +157,7 @@ fn a_backup_that_is_stuck_again_and_again_is_filled_again_ever_later() {
         t.run_until(|t| !is_held(t));
         let begun = t.now;
         t.run_until(is_held);
-        waits.push(t.now.checked_sub(begun).unwrap());
+        waits.push(t.now.since(begun));
         t.run(ms(100)); // The primary learns of it, too.
     }
     let least = [400, 900, 1_800, 3_600];

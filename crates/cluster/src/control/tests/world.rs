@@ -13,6 +13,7 @@ use std::time::Duration;
 use placement::{Hashmask, Mask, Slot, SplitMix64};
 
 use super::super::*;
+use crate::Moment;
 use crate::consensus::Saved;
 use crate::data::Order;
 use crate::map::{
@@ -64,7 +65,7 @@ pub(super) struct Weather {
 pub(super) const CALM: Weather = Weather { delay_ms: (1, 1), lost: 0, doubled: 0 };
 
 pub(super) struct World {
-    pub(super) now: Duration,
+    pub(super) now: Moment,
     pub(super) nodes: BTreeMap<NodeId, Node>,
     pub(super) weather: Weather,
     /// No message from the first node reaches the second.
@@ -74,7 +75,7 @@ pub(super) struct World {
     broken: Option<BrokenRule>,
     /// Clock rates of the nodes that will join.
     pub(super) rates: BTreeMap<NodeId, u64>,
-    events: BTreeMap<(Duration, u64), Event>,
+    events: BTreeMap<(Moment, u64), Event>,
     event_count: u64,
     rng: SplitMix64,
     /// Requests of processes that want to join and are not members yet.
@@ -82,7 +83,7 @@ pub(super) struct World {
     pub(super) refused: BTreeMap<NodeId, String>,
     pub(super) answers: BTreeMap<u64, Answer>,
     /// Reported clock skews: the time, and the node that reported it.
-    pub(super) skews: Vec<(Duration, NodeId, Skew)>,
+    pub(super) skews: Vec<(Moment, NodeId, Skew)>,
     gone: BTreeMap<NodeId, Gone>,
     /// True if processes that were declared dead come back under a new boot, with their log, as real
     /// ones do.
@@ -105,7 +106,7 @@ pub(super) struct Node {
     waits_to_do: Option<Vec<Action>>,
     pub(super) is_stopped: bool,
     inbox: Vec<Input>,
-    pub(super) lease_until: Duration,
+    pub(super) lease_until: Moment,
     pub(super) map: Option<Arc<Map>>,
     paused: BTreeMap<Hashmask, Epoch>,
     /// True if fills begin but never end.
@@ -127,21 +128,27 @@ enum Event {
     DiskDone { of: Peer },
 }
 
+/// Returns the time on a clock that advances by `rate` thousandths of the true time.
+fn clock_at(now: Moment, rate: u64) -> Moment {
+    Moment::from_clock(now.clock_reading() * u32::try_from(rate).unwrap() / 1000)
+}
+
 impl Node {
-    fn clock(&self, now: Duration) -> Duration {
-        now * u32::try_from(self.rate).unwrap() / 1000
+    fn clock(&self, now: Moment) -> Moment {
+        clock_at(now, self.rate)
     }
 
     /// Returns the true time at which its clock shows this time.
-    fn true_time(&self, clock: Duration) -> Duration {
-        clock * 1000 / u32::try_from(self.rate).unwrap() + Duration::from_nanos(1000)
+    fn true_time(&self, clock: Moment) -> Moment {
+        let elapsed = clock.clock_reading() * 1000 / u32::try_from(self.rate).unwrap();
+        Moment::from_clock(elapsed + Duration::from_nanos(1000))
     }
 
-    pub(super) fn has_lease(&self, now: Duration) -> bool {
+    pub(super) fn has_lease(&self, now: Moment) -> bool {
         self.clock(now) < self.lease_until
     }
 
-    fn serves(&self, slot: Slot, now: Duration) -> bool {
+    fn serves(&self, slot: Slot, now: Moment) -> bool {
         let Some(map) = self.map.as_ref().filter(|_| self.has_lease(now)) else { return false };
         let bucket = map.bucket_of(slot);
         bucket.primary() == Some(self.me.id)
@@ -152,7 +159,7 @@ impl Node {
 impl World {
     pub(super) fn new(seed: u64, weather: Weather) -> World {
         World {
-            now: Duration::from_secs(100),
+            now: Moment::START + Duration::from_secs(100),
             nodes: BTreeMap::new(),
             weather,
             cut: BTreeSet::new(),
@@ -403,7 +410,7 @@ impl World {
     }
 
     /// Runs the next event, if it is due before `end`.
-    fn step(&mut self, end: Duration) -> bool {
+    fn step(&mut self, end: Moment) -> bool {
         let wake = |node: &Node| (node.true_time(node.control.wake_at()), node.me.id);
         let is_awake = |node: &&Node| !node.is_stopped && node.waits_to_do.is_none();
         let wake = self.nodes.values().filter(is_awake).map(wake).min();
@@ -513,7 +520,7 @@ impl World {
 
     fn start(&mut self, me: Member, begin: Begin, welcome: Option<Welcome>, rate: u64) {
         let peer = me.peer();
-        let clock = self.now * u32::try_from(rate).unwrap() / 1000;
+        let clock = clock_at(self.now, rate);
         let disk = match &begin {
             Begin::Resume(saved) => saved.clone(),
             Begin::Found(_) | Begin::Join => Saved::default(),
@@ -528,7 +535,7 @@ impl World {
             waits_to_do: None,
             is_stopped: false,
             inbox: Vec::new(),
-            lease_until: Duration::ZERO,
+            lease_until: Moment::START,
             map: None,
             paused: BTreeMap::new(),
             holds_fills: false,

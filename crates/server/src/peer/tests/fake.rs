@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use cluster::Moment;
 use cluster::balance::Attempt;
 use cluster::consensus::{
     Ballot, Begin, Configuration, Entry, LogEntry, LogPlace, MessageBody, Payload, RaftMessage,
@@ -48,7 +49,7 @@ struct FakeData {
 #[derive(Default)]
 struct State {
     map: Option<Arc<Map>>,
-    lease: Duration,
+    lease: Moment,
     gone: Option<Gone>,
     outgoing: Vec<(Peer, TcpStream)>,
     incoming: Vec<(Peer, TcpStream)>,
@@ -83,7 +84,7 @@ impl DataPlane for FakeData {
         let _slots = self.slots.lock();
         self.state.lock().map = Some(Arc::clone(&changed.map));
     }
-    fn lease_until(&self, until: Duration) {
+    fn lease_until(&self, until: Moment) {
         self.state.lock().lease = until;
     }
     fn timers_link(&self, _: Peer, _: TcpStream) {}
@@ -112,7 +113,7 @@ impl DataPlane for FakeData {
 
     fn beat(&self, _: NodeId, _: u64) {}
     fn fence(&self) {
-        self.state.lock().lease = Duration::ZERO;
+        self.state.lock().lease = Moment::START;
     }
     fn gone(&self, gone: &Gone) {
         self.state.lock().gone = Some(gone.clone());
@@ -296,7 +297,7 @@ impl FakeNode {
         run();
     }
 
-    pub(super) fn lease(&self) -> Duration {
+    pub(super) fn lease(&self) -> Moment {
         self.data.state.lock().lease
     }
 
