@@ -16,6 +16,7 @@ use std::time::Duration;
 use super::lease::patience;
 use super::proposals::OPERATOR_WAIT;
 use super::{Answer, Control, Message};
+use crate::Moment;
 use crate::map::{Change, DocumentWrite, LogIndex, Map, NodeId};
 
 /// Time without an answer after which a member is asked again.
@@ -42,18 +43,18 @@ struct OpenWrite {
     request: WriteRequest,
     state: WriteState,
     /// Time at which the state ends without a result.
-    until: Duration,
+    until: Moment,
 }
 
 enum WriteState {
     /// Proposed at this version of the documents.
     Proposed(LogIndex),
     /// Committed. These members have not said that they have applied it.
-    Spreading { index: LogIndex, missing: BTreeSet<NodeId>, ask_at: Duration },
+    Spreading { index: LogIndex, missing: BTreeSet<NodeId>, ask_at: Moment },
 }
 
 impl Writes {
-    pub(super) fn next_due(&self) -> Option<Duration> {
+    pub(super) fn next_due(&self) -> Option<Moment> {
         let due = |write: &OpenWrite| match write.state {
             WriteState::Proposed(_) => write.until,
             WriteState::Spreading { ask_at, .. } => ask_at.min(write.until),
