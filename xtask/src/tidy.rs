@@ -29,8 +29,8 @@ impl Finding {
 }
 
 /// The pure crates: no socket, no clock, no thread, no random numbers.
-const THINKING: [&str; 7] =
-    ["placement", "resp", "store", "commands", "cluster", "timers", "fleet"];
+const THINKING: [&str; 8] =
+    ["placement", "resp", "store", "settings", "commands", "cluster", "timers", "fleet"];
 
 pub(crate) fn chore(args: &[String]) -> Result<(), String> {
     match args {

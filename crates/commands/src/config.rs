@@ -1,12 +1,13 @@
-//! CONFIG: reads and changes the settings while the node runs. The settings are the table in `settings/table.rs`.
+//! CONFIG: reads and changes the settings while the node runs. The settings are the table in `settings/src/table.rs`.
 
 use std::collections::BTreeSet;
+
+use settings::TABLE;
 
 use crate::Error;
 use crate::context::Context;
 use crate::glob::glob_matches;
 use crate::help::help;
-use crate::settings::{self, TABLE};
 use crate::spec::{BLANK, Flag, Flags, Group, Spec};
 
 const ADMIN: Flags = Flags::of(&[Flag::Admin, Flag::NoScript, Flag::Loading, Flag::Stale]);

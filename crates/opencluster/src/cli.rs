@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
-use commands::settings::{Kind, Mutability, Setting, TABLE};
+use settings::{Kind, Mutability, Setting, TABLE};
 
 const AFTER_HELP: &str = "\
 Every setting can also be given in a file (--config) or in the environment

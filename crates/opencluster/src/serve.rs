@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use commands::settings::{Settings, SidePort};
 use server::{Gone, Life, Node, NodeOptions, StartError, log};
+use settings::{Settings, SidePort};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 

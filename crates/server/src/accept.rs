@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use mio::net::{TcpListener, TcpStream};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-use commands::settings::Settings;
+use settings::Settings;
 
 /// A connection on its way to its worker.
 pub(crate) struct Accepted {

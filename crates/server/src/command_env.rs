@@ -1,7 +1,7 @@
 //! Values that hold for all commands of one worker round: the time and the relevant settings.
 
 use commands::CommandEnv;
-use commands::settings::{CrossSlot, EvictionPolicy, Settings};
+use settings::{CrossSlot, EvictionPolicy, Settings};
 use store::{Access, LfuTuning};
 
 use crate::clock;

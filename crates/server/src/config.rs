@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use commands::settings::{Settings, find, rewrite_file};
 use commands::{ChangeError, changed_settings};
 use parking_lot::Mutex;
+use settings::{Settings, find, rewrite_file};
 
 use crate::shared::Shared;
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 use cluster::consensus::{Begin, Payload, Saved};
 use cluster::control::{JoinRequest, PROTOCOL_VERSION, Start, Welcome};
 use cluster::map::{Ack, Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
-use commands::settings::{self, JoinAddress, Secret, Settings};
 use parking_lot::Mutex;
 use placement::Mask;
+use settings::{JoinAddress, Secret, Settings};
 
 use crate::disk::{DataDirectory, SharedDirectory};
 use crate::life::Life;
@@ -326,7 +326,7 @@ fn own_address() -> Option<IpAddr> {
 }
 
 fn mask(settings: &Settings) -> Mask {
-    use commands::settings::Buckets;
+    use settings::Buckets;
     match settings.buckets {
         Some(Buckets::B16) => Mask::M000F,
         None | Some(Buckets::B256) => Mask::M00FF,

@@ -2,9 +2,9 @@
 //! free or no key is eligible. Each worker has its own evictor; the selection logic is in `store::evict`.
 
 use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
-use commands::settings::{EvictionPolicy, NotifyClasses, Settings};
 use commands::{CommandEnv, Keys, Locks, Outcome};
 use placement::{Slot, SplitMix64};
+use settings::{EvictionPolicy, NotifyClasses, Settings};
 use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_MAX};
 
 use crate::command_env::lfu_tuning;

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use cluster::map::{Boot, Change, ChangeOutcome, Endpoints, LogIndex, Map, Member, NodeId, Zone};
 use cluster::replication::{Frame, Inbox};
-use commands::settings::{Settings, SidePort};
 use placement::{Hashmask, Mask, Slot};
 use resp::encode_command;
+use settings::{Settings, SidePort};
 
 use crate::data::{boottime, follow, outgoing};
 use crate::shared::Shared;

@@ -19,11 +19,11 @@ use cluster::map::{ClusterId, Endpoints, Map, Member};
 use cluster::replication::Role;
 use commands::Table;
 use commands::cluster::View;
-use commands::settings::{ExtraPort, JoinAddress, Settings};
 use mio::Poll;
 use mio::net::TcpListener;
 use parking_lot::Mutex;
 use placement::Mask;
+use settings::{ExtraPort, JoinAddress, Settings};
 use store::{Garbage, Seed};
 
 use crate::accept::listen;

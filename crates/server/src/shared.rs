@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use cluster::map::Map;
 use commands::Table;
 use commands::cluster::View;
-use commands::settings::Settings;
+use settings::Settings;
 use store::{Garbage, Seed};
 
 use crate::clients::Clients;

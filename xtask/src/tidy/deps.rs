@@ -9,11 +9,12 @@ use super::{Finding, THINKING, licence};
 use crate::workspace::cargo;
 
 /// The allowed dependencies between our pure crates. Crates that do I/O may use any of these.
-const DIRECTIONS: [(&str, &[&str]); 7] = [
+const DIRECTIONS: [(&str, &[&str]); 8] = [
     ("placement", &[]),
     ("resp", &[]),
     ("store", &["placement"]),
-    ("commands", &["cluster", "placement", "resp", "store", "timers"]),
+    ("settings", &["timers"]),
+    ("commands", &["cluster", "placement", "resp", "settings", "store", "timers"]),
     ("cluster", &["placement", "store"]),
     ("timers", &["placement"]),
     ("fleet", &["placement", "resp"]),

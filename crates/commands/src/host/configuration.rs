@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::settings::{SettingError, Settings};
+use settings::{SettingError, Settings};
 
 /// Access to the settings of the node.
 pub trait Configuration {

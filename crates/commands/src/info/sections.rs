@@ -3,10 +3,11 @@
 
 use core::fmt::{Display, Write as _};
 
+use settings::Settings;
+
 use super::Section;
 use super::number::{human_bytes, ratio};
 use crate::connection::REDIS_VERSION;
-use crate::settings::Settings;
 use crate::{CommandCounts, CommandEnv, Host, NodeFacts};
 
 /// The text of INFO while it is written.

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use settings::NotifyClasses;
+
 use super::TestHost;
-use crate::settings::NotifyClasses;
 use crate::{Event, Kind, Post, PubSub, Session, Space, glob_matches};
 
 #[derive(Default)]

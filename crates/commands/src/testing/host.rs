@@ -7,10 +7,10 @@ use std::sync::Arc;
 use cluster::control::OperatorRequest;
 use cluster::map::NodeId;
 use cluster::status::Status;
+use settings::Settings;
 use store::UnixMillis;
 
 use super::Bus;
-use crate::settings::Settings;
 use crate::{
     Acknowledged, ActiveExpiry, Asked, Block, ChangeError, ClientFacts, Clients, Cluster,
     CommandCounts, Configuration, Control, Debugging, Facts, History, Identity, LatencyEvent,

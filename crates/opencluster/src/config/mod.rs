@@ -1,12 +1,12 @@
 //! Settings from all sources: file < environment < flags; a later source overrides an earlier one. Called by
-//! `serve.rs`, first [`layers`] and then [`settings`]; `commands/src/settings` defines the settings
+//! `serve.rs`, first [`layers`] and then [`settings`]; `settings/src` defines the settings
 //! themselves. Every error names the place of the mistake and the values allowed there.
 
 mod check; // Checks across settings: secrets, exposure, ports.
 
 use std::path::{Path, PathBuf};
 
-use commands::settings::{SettingError, Settings, find, parse_file};
+use settings::{SettingError, Settings, find, parse_file};
 
 use crate::Failure;
 use crate::cli::ServeArgs;

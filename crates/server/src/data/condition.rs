@@ -2,8 +2,8 @@
 //! and the sizes of its buckets, because a bucket that has outgrown the rest is split.
 
 use cluster::balance::{Condition, Vitals};
-use commands::settings::EvictionPolicy;
 use placement::{Hashmask, Slot};
+use settings::EvictionPolicy;
 
 use super::Notice;
 use crate::shared::Shared;

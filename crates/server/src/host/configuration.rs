@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use commands::settings::Settings;
 use commands::{ChangeError, Configuration};
+use settings::Settings;
 
 use super::NodeHost;
 

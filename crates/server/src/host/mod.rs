@@ -13,7 +13,7 @@ mod timers; //        The timers of the cluster.
 
 use ::cluster::serving::WrittenSlots;
 use commands::Spec;
-use commands::settings::NotifyClasses;
+use settings::NotifyClasses;
 use store::UnixMillis;
 
 use crate::clients::ClientInfo;

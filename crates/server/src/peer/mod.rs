@@ -41,10 +41,10 @@ use cluster::control::{Gone, MapChanged, Start};
 use cluster::data::Order;
 use cluster::map::{Endpoints, Generation, NodeId, Peer};
 use cluster::merge::{MergeRequest, Reply, Taker};
-use commands::settings::Secret;
 use mio::Waker;
 use mio::net::TcpListener;
 use placement::Hashmask;
+use settings::Secret;
 
 pub(crate) use directory::is_unknown_at;
 pub(crate) use handle::ControlHandle;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use cluster::control::{Answer, Message, OperatorRequest};
 use cluster::map::{Generation, LogIndex, NodeId, Setting};
-use commands::settings::Secret;
+use settings::Secret;
 
 use self::fake::{FakeNode, eventually};
 use super::handshake::forged::{self, Forgery};

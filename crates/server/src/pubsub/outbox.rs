@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cluster::map::Peer;
 use cluster::replication::Frame;
-use commands::settings::NotifyClasses;
 use commands::{Event, Post};
+use settings::NotifyClasses;
 
 use super::{Author, Exchange, PublishedMessage};
 use crate::shared::Shared;

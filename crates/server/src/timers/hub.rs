@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cluster::map::{Map, Peer};
-use commands::settings::Secret;
 use parking_lot::{Mutex, RwLock};
+use settings::Secret;
 use timers::{
     Action, AllowRules, Call, Epoch, Input, Member, Message, Moment, Now, Parted, RequestId, Stats,
     TimerAnswer, TimerSettings, Timers, Wish,
@@ -103,7 +103,7 @@ impl Hub {
     pub(super) fn new(
         me: Peer,
         work: UnboundedSender<Work>,
-        settings: &commands::settings::Settings,
+        settings: &settings::Settings,
         control: ControlHandle,
     ) -> Hub {
         let core = Timers::new(timer_peer(me), draw_number(), now(), TimerSettings::default());
@@ -292,7 +292,7 @@ impl Hub {
     }
 
     /// Takes settings changed at run time.
-    pub(crate) fn settings_changed(&self, settings: &commands::settings::Settings) {
+    pub(crate) fn settings_changed(&self, settings: &settings::Settings) {
         *self.password.write() = settings.requirepass.clone();
     }
 

@@ -31,13 +31,13 @@ use std::time::Duration;
 
 use cluster::map::{Ack, NodeId};
 use cluster::serving::EffectLog;
-use commands::settings::Settings;
 use commands::{CommandEnv, Outcome, PauseScope};
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 use placement::SplitMix64;
 use resp::{Output, Span};
+use settings::Settings;
 use slab::Slab;
 use store::UnixMillis;
 

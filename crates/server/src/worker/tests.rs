@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use cluster::data::Plane;
 use cluster::replication::Role;
-use commands::settings::{Settings, SidePort};
 use placement::Slot;
+use settings::{Settings, SidePort};
 
 use crate::{Node, NodeOptions};
 

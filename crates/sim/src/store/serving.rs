@@ -11,12 +11,12 @@ use cluster::serving::{
     Aborted, AckEpoch, ChangeContext, EffectLog, LockSet, LockedSlots, Passage, ReplyGate,
     ServedSlots, ServingPlane, Ticket, WrittenSlots,
 };
-use commands::settings::NotifyClasses;
 use commands::testing::TestHost;
 use commands::{CommandEnv, Executed, Outcome, Request as Parsed, ServingRules, Session};
 use commands::{OwnedArgs, Table, Workbench, execute};
 use placement::{Slot, SplitMix64};
 use resp::{Output, ReplyParser, Value};
+use settings::NotifyClasses;
 use store::{Access, Cause, Effect, Touch, UnixMillis};
 
 use super::Sabotage;

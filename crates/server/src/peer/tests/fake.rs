@@ -18,9 +18,9 @@ use cluster::map::{
     Peer, Zone,
 };
 use cluster::merge::{MergeRequest, Reply, Taker};
-use commands::settings::Secret;
 use parking_lot::Mutex;
 use placement::{Hashmask, Mask};
+use settings::Secret;
 
 use super::super::joining::ask_node;
 use super::super::*;

@@ -7,7 +7,7 @@ use super::table::{Mutability, Section, Setting, TABLE};
 const HEAD: &str = "\
 # Configuration
 
-Written from the table in `crates/commands/src/settings/table.rs`; after a change there, write it
+Written from the table in `crates/settings/src/table.rs`; after a change there, write it
 again with `UPDATE_DOCS=1 cargo test -p opencluster docs_configuration`.
 
 A node needs no configuration. Settings are read in this order; later sources override earlier ones:

@@ -2,7 +2,7 @@
 //!
 //! This is the only definition of the settings, for the command line, the environment, the configuration file,
 //! `CONFIG GET`, `SET` and `REWRITE`, and `docs/configuration.md`. To add a setting, add a field of [`Settings`],
-//! its default, and a row of [`TABLE`]; all of the above follow. This module reads no environment and no files: the
+//! its default, and a row of [`TABLE`]; all of the above follow. This crate reads no environment and no files: the
 //! binary does, in `opencluster/src/config`.
 
 mod table; //    Start here: every setting, as data.
