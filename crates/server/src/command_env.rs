@@ -1,7 +1,7 @@
 //! Values that hold for all commands of one worker round: the time and the relevant settings.
 
 use commands::CommandEnv;
-use settings::{CrossSlot, EvictionPolicy, Settings};
+use settings::{EvictionPolicy, NodeCrossSlot, Settings};
 use store::{Access, LfuTuning};
 
 use crate::clock;
@@ -16,7 +16,7 @@ pub(crate) fn command_env(shared: &Shared) -> CommandEnv {
         access: access(&settings),
         notify: settings.notify_keyspace_events,
         out_of_memory: false,
-        one_slot_only: settings.cross_slot == CrossSlot::Never || cluster.one_slot_only(),
+        one_slot_only: settings.cross_slot == NodeCrossSlot::Never || cluster.one_slot_only(),
         cluster,
         password_required: !settings.requirepass.is_empty(),
         string_bytes_max: usize::try_from(settings.proto_max_bulk_len).unwrap_or(usize::MAX),

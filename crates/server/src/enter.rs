@@ -12,7 +12,7 @@ use cluster::control::{JoinRequest, PROTOCOL_VERSION, Start, Welcome};
 use cluster::map::{Ack, Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
 use parking_lot::Mutex;
 use placement::Mask;
-use settings::{JoinAddress, Secret, Settings};
+use settings::{InitialAck, JoinAddress, Secret, Settings};
 
 use crate::disk::{DataDirectory, SharedDirectory};
 use crate::life::Life;
@@ -335,10 +335,10 @@ fn mask(settings: &Settings) -> Mask {
     }
 }
 
-fn ack(ack: settings::Ack) -> Ack {
+fn ack(ack: InitialAck) -> Ack {
     match ack {
-        settings::Ack::Backup => Ack::Backup,
-        settings::Ack::Primary => Ack::Primary,
+        InitialAck::Backup => Ack::Backup,
+        InitialAck::Primary => Ack::Primary,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::table::{Mutability, Section, Setting, TABLE};
+use super::table::{Mutability, SettingSection, SettingSpec, TABLE};
 
 const HEAD: &str = "\
 # Configuration
@@ -38,11 +38,11 @@ requirepass-file = \"/etc/opencluster/password\"
 /// Returns the whole text of `docs/configuration.md`.
 pub fn document() -> String {
     let mut page = HEAD.to_owned();
-    for section in Section::ALL {
+    for section in SettingSection::ALL {
         let _ = write!(page, "\n## {}\n\n", section.title());
         page.push_str(section_head(section));
         for setting in TABLE.iter().filter(|setting| setting.section == section) {
-            page.push_str(&match setting.change() {
+            page.push_str(&match setting.mutability() {
                 Mutability::AtRunTime | Mutability::AtStart => row(setting),
                 Mutability::Never => fixed_row(setting),
             });
@@ -51,26 +51,26 @@ pub fn document() -> String {
     page
 }
 
-fn section_head(section: Section) -> &'static str {
+fn section_head(section: SettingSection) -> &'static str {
     match section {
-        Section::Network
-        | Section::Cluster
-        | Section::Memory
-        | Section::Limits
-        | Section::Security
-        | Section::Watching => {
+        SettingSection::Network
+        | SettingSection::Cluster
+        | SettingSection::Memory
+        | SettingSection::Limits
+        | SettingSection::Security
+        | SettingSection::Watching => {
             "| setting | default | what it does | takes | changed by |\n|---|---|---|---|---|\n"
         }
-        Section::Compatibility => {
+        SettingSection::Compatibility => {
             "`CONFIG GET` shows them because clients and tools ask; they cannot be changed.\n\n\
              | setting | value | because |\n|---|---|---|\n"
         }
     }
 }
 
-fn row(setting: &Setting) -> String {
+fn row(setting: &SettingSpec) -> String {
     let default = default_of(setting);
-    let changed_by = match (setting.change(), setting.is_secret()) {
+    let changed_by = match (setting.mutability(), setting.is_secret()) {
         (Mutability::AtRunTime, false) => "start, `CONFIG SET`",
         (Mutability::AtRunTime, true) => "start (no flag), `CONFIG SET`",
         (Mutability::AtStart | Mutability::Never, _) => "start",
@@ -79,11 +79,11 @@ fn row(setting: &Setting) -> String {
     format!("| `{name}` | {default} | {help} | {takes} | {changed_by} |\n")
 }
 
-fn fixed_row(setting: &Setting) -> String {
+fn fixed_row(setting: &SettingSpec) -> String {
     format!("| `{}` | {} | {} |\n", setting.name, default_of(setting), setting.help)
 }
 
-fn default_of(setting: &Setting) -> String {
+fn default_of(setting: &SettingSpec) -> String {
     let text = setting.kind.friendly(&setting.default_text());
     if text.is_empty() { "(empty)".to_owned() } else { format!("`{text}`") }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use toml_edit::{Document, DocumentMut, Item, Value};
 
-use super::{Setting, Settings, TABLE, find};
+use super::{SettingSpec, Settings, TABLE, find};
 
 /// One `name = value` of a file, with its line number, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub fn parse_file(text: &str) -> Result<Vec<FileEntry>, FileError> {
 /// Returns whether there are settings whose names begin with `name` and a dot.
 fn is_group(name: &str) -> bool {
     let rest =
-        |setting: &Setting| setting.name.strip_prefix(name).map(|rest| rest.starts_with('.'));
+        |setting: &SettingSpec| setting.name.strip_prefix(name).map(|rest| rest.starts_with('.'));
     TABLE.iter().filter_map(rest).any(|is_dotted| is_dotted)
 }
 

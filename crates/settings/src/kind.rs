@@ -1,6 +1,6 @@
 //! Parses and formats the values of each kind of setting.
 //!
-//! `table.rs` gives each setting its [`Kind`]; the trait [`Value`] connects a kind with the type of its field.
+//! `table.rs` gives each setting its [`SettingKind`]; the trait [`SettingValue`] connects a kind with the type of its field.
 //! Values with a grammar of their own are in `types.rs`.
 
 use core::net::IpAddr;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The valid texts of a setting, as data: documentation and error messages are generated from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     YesNo,
     Integer {
         min: i64,
@@ -71,13 +71,13 @@ impl SettingUnit {
     }
 }
 
-impl Kind {
+impl SettingKind {
     /// Returns a description of the valid values, to follow "must be".
     pub fn allowed(&self) -> String {
         match *self {
-            Kind::YesNo => "yes or no".to_owned(),
-            Kind::Integer { min, max } => format!("a number{}", range(min, max)),
-            Kind::Bytes { min, max } => {
+            SettingKind::YesNo => "yes or no".to_owned(),
+            SettingKind::Integer { min, max } => format!("a number{}", range(min, max)),
+            SettingKind::Bytes { min, max } => {
                 let least =
                     if min == 0 { String::new() } else { format!(", at least {}", size(min)) };
                 let has_most = max < i64::MAX as u64;
@@ -85,31 +85,31 @@ impl Kind {
                     if has_most { format!(", at most {}", size(max)) } else { String::new() };
                 format!("a size such as 1048576, 100mb or 1gb{least}{most}")
             }
-            Kind::Duration { unit, min, max } => {
+            SettingKind::Duration { unit, min, max } => {
                 format!(
                     "a number of {}{}, or one with a unit such as 500ms, 30s or 5m",
                     unit.word(),
                     range(min, max)
                 )
             }
-            Kind::OneOf(words) => format!("one of {}", words.join(", ")),
-            Kind::Address => "an IP address such as 127.0.0.1, 0.0.0.0 or ::1".to_owned(),
-            Kind::HostPort => "HOST or HOST:PORT".to_owned(),
-            Kind::HostPorts => "HOST:PORT, or several of them joined by commas".to_owned(),
-            Kind::ExtraPort => "a port from 0 to 65535, or off".to_owned(),
-            Kind::SidePort { offset } => {
+            SettingKind::OneOf(words) => format!("one of {}", words.join(", ")),
+            SettingKind::Address => "an IP address such as 127.0.0.1, 0.0.0.0 or ::1".to_owned(),
+            SettingKind::HostPort => "HOST or HOST:PORT".to_owned(),
+            SettingKind::HostPorts => "HOST:PORT, or several of them joined by commas".to_owned(),
+            SettingKind::ExtraPort => "a port from 0 to 65535, or off".to_owned(),
+            SettingKind::SidePort { offset } => {
                 format!("a port from 0 to 65535, auto (port + {offset}) or off")
             }
-            Kind::Name => "1 to 64 letters, digits, dots, dashes, underscores or colons".to_owned(),
-            Kind::Path => "a path".to_owned(),
-            Kind::Secret => "a text of at most 512 bytes".to_owned(),
-            Kind::Networks => {
+            SettingKind::Name => "1 to 64 letters, digits, dots, dashes, underscores or colons".to_owned(),
+            SettingKind::Path => "a path".to_owned(),
+            SettingKind::Secret => "a text of at most 512 bytes".to_owned(),
+            SettingKind::Networks => {
                 "networks and addresses such as 10.0.0.0/8, 192.0.2.7 joined by commas, local, any, \
                  or empty for none"
                     .to_owned()
             }
-            Kind::NotifyClasses => "letters out of Ag$lshzxeKEtmdn, or empty for none".to_owned(),
-            Kind::OutputLimits => {
+            SettingKind::NotifyClasses => "letters out of Ag$lshzxeKEtmdn, or empty for none".to_owned(),
+            SettingKind::OutputLimits => {
                 "CLASS HARD SOFT SECONDS, once or more, with CLASS normal, replica or pubsub \
                  (such as 'pubsub 32mb 8mb 60')"
                     .to_owned()
@@ -120,22 +120,22 @@ impl Kind {
     /// Formats a value for people: sizes with their unit, all other values unchanged.
     pub fn friendly(&self, text: &str) -> String {
         match self {
-            Kind::Bytes { .. } => text.parse().map_or_else(|_| text.to_owned(), size),
-            Kind::YesNo
-            | Kind::Integer { .. }
-            | Kind::Duration { .. }
-            | Kind::OneOf(_)
-            | Kind::Address
-            | Kind::HostPort
-            | Kind::HostPorts
-            | Kind::ExtraPort
-            | Kind::SidePort { .. }
-            | Kind::Name
-            | Kind::Path
-            | Kind::Secret
-            | Kind::NotifyClasses
-            | Kind::OutputLimits
-            | Kind::Networks => text.to_owned(),
+            SettingKind::Bytes { .. } => text.parse().map_or_else(|_| text.to_owned(), size),
+            SettingKind::YesNo
+            | SettingKind::Integer { .. }
+            | SettingKind::Duration { .. }
+            | SettingKind::OneOf(_)
+            | SettingKind::Address
+            | SettingKind::HostPort
+            | SettingKind::HostPorts
+            | SettingKind::ExtraPort
+            | SettingKind::SidePort { .. }
+            | SettingKind::Name
+            | SettingKind::Path
+            | SettingKind::Secret
+            | SettingKind::NotifyClasses
+            | SettingKind::OutputLimits
+            | SettingKind::Networks => text.to_owned(),
         }
     }
 }
@@ -160,21 +160,21 @@ fn size(bytes: u64) -> String {
 }
 
 /// The type of a field: parses and formats the texts of its kind.
-pub(super) trait Value {
+pub(super) trait SettingValue {
     /// Sets the value from `text`. An error holds Redis's text for it, and leaves the value unchanged.
-    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String>;
-    fn show(&self, kind: &Kind) -> String;
+    fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String>;
+    fn show(&self, kind: &SettingKind) -> String;
 }
 
 macro_rules! number {
     ($type:ty) => {
-        impl Value for $type {
-            fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+        impl SettingValue for $type {
+            fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String> {
                 let number = whole_number(text, kind)?;
                 *self = <$type>::try_from(number).expect("the kind's range fits the field");
                 Ok(())
             }
-            fn show(&self, _: &Kind) -> String {
+            fn show(&self, _: &SettingKind) -> String {
                 self.to_string()
             }
         }
@@ -186,12 +186,12 @@ number!(u32);
 number!(u64);
 
 /// Parses a count or a size within the range of its kind.
-fn whole_number(text: &str, kind: &Kind) -> Result<i128, String> {
-    if let Kind::Bytes { min, max } = *kind {
+fn whole_number(text: &str, kind: &SettingKind) -> Result<i128, String> {
+    if let SettingKind::Bytes { min, max } = *kind {
         let bytes = parse_bytes(text).ok_or("argument must be a memory value")?;
         return within(i128::from(bytes), i128::from(min), i128::from(max));
     }
-    let Kind::Integer { min, max } = *kind else {
+    let SettingKind::Integer { min, max } = *kind else {
         unreachable!("{kind:?} is not a kind of number")
     };
     within(parse_integer(text)?, i128::from(min), i128::from(max))
@@ -244,8 +244,8 @@ fn parse_micros(text: &str, plain: SettingUnit) -> Result<i128, String> {
 }
 
 /// Parses a duration; `None` for a negative number, which means "off".
-fn duration(text: &str, kind: &Kind) -> Result<Option<Duration>, String> {
-    let Kind::Duration { unit, min, max } = *kind else {
+fn duration(text: &str, kind: &SettingKind) -> Result<Option<Duration>, String> {
+    let SettingKind::Duration { unit, min, max } = *kind else {
         unreachable!("{kind:?} is not a kind of duration")
     };
     let factor = i128::from(unit.micros());
@@ -257,35 +257,35 @@ fn duration(text: &str, kind: &Kind) -> Result<Option<Duration>, String> {
     Ok(Some(Duration::from_secs(seconds) + Duration::from_micros(rest)))
 }
 
-fn show_duration(duration: Duration, kind: &Kind) -> String {
-    let Kind::Duration { unit, .. } = *kind else {
+fn show_duration(duration: Duration, kind: &SettingKind) -> String {
+    let SettingKind::Duration { unit, .. } = *kind else {
         unreachable!("{kind:?} is not a kind of duration")
     };
     (duration.as_micros() / u128::from(unit.micros().unsigned_abs())).to_string()
 }
 
-impl Value for Duration {
-    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+impl SettingValue for Duration {
+    fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String> {
         *self = duration(text, kind)?.expect("the kind's range has no negative numbers");
         Ok(())
     }
-    fn show(&self, kind: &Kind) -> String {
+    fn show(&self, kind: &SettingKind) -> String {
         show_duration(*self, kind)
     }
 }
 
-impl Value for Option<Duration> {
-    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+impl SettingValue for Option<Duration> {
+    fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String> {
         *self = duration(text, kind)?;
         Ok(())
     }
-    fn show(&self, kind: &Kind) -> String {
+    fn show(&self, kind: &SettingKind) -> String {
         self.map_or_else(|| "-1".to_owned(), |duration| show_duration(duration, kind))
     }
 }
 
-impl Value for bool {
-    fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
+impl SettingValue for bool {
+    fn assign(&mut self, text: &str, _: &SettingKind) -> Result<(), String> {
         *self = match text.to_ascii_lowercase().as_str() {
             "yes" | "true" => true,
             "no" | "false" => false,
@@ -293,25 +293,25 @@ impl Value for bool {
         };
         Ok(())
     }
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         if *self { "yes" } else { "no" }.to_owned()
     }
 }
 
-impl Value for IpAddr {
-    fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
+impl SettingValue for IpAddr {
+    fn assign(&mut self, text: &str, _: &SettingKind) -> Result<(), String> {
         let text = if text == "localhost" { "127.0.0.1" } else { text };
         *self = text.parse().map_err(|_| "Invalid bind address".to_owned())?;
         Ok(())
     }
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         self.to_string()
     }
 }
 
 /// The node's name, the only free text.
-impl Value for String {
-    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+impl SettingValue for String {
+    fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
         if text.is_empty() || text.len() > 64 || !text.bytes().all(fits) {
             return Err(format!("argument must be {}", kind.allowed()));
@@ -319,17 +319,17 @@ impl Value for String {
         text.clone_into(self);
         Ok(())
     }
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         self.clone()
     }
 }
 
-impl Value for Option<PathBuf> {
-    fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
+impl SettingValue for Option<PathBuf> {
+    fn assign(&mut self, text: &str, _: &SettingKind) -> Result<(), String> {
         *self = (!text.is_empty()).then(|| PathBuf::from(text));
         Ok(())
     }
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         self.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
     }
 }

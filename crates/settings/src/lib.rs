@@ -19,12 +19,13 @@ use std::time::Duration;
 
 pub use document::document;
 pub use file::{FileEntry, FileError, parse_file, rewrite_file};
-pub use kind::{Kind, SettingUnit};
+pub use kind::{SettingKind, SettingUnit};
 pub use suggest::nearest;
-pub use table::{Mutability, Section, Setting, TABLE, find};
+pub use table::{Mutability, SettingSection, SettingSpec, TABLE, find};
 pub use types::{
-    Ack, Advertise, AllowedCallbacks, Buckets, CrossSlot, EvictionPolicy, ExtraPort, JoinAddress,
-    JoinAddresses, LogFormat, LogLevel, NotifyClasses, OutputLimit, OutputLimits, Secret, SidePort,
+    Advertise, AllowedCallbacks, Buckets, EvictionPolicy, ExtraPort, InitialAck, JoinAddress,
+    JoinAddresses, LogFormat, LogLevel, NodeCrossSlot, NotifyClasses, OutputLimit, OutputLimits,
+    Secret, SidePort,
 };
 
 /// The settings of a node, typed. The names are those of [`TABLE`] with `_` for `-` and for the dot.
@@ -48,7 +49,7 @@ pub struct Settings {
     pub timeout: Duration,
     /// 0: one per core, at most eight.
     pub io_threads: u16,
-    pub cross_slot: CrossSlot,
+    pub cross_slot: NodeCrossSlot,
 
     /// Empty: this node starts a new cluster.
     pub join: JoinAddresses,
@@ -59,7 +60,7 @@ pub struct Settings {
     /// The first node's values of these three apply to the whole cluster; `None` accepts the cluster's values.
     pub buckets: Option<Buckets>,
     pub backups: Option<u8>,
-    pub ack: Option<Ack>,
+    pub ack: Option<InitialAck>,
 
     /// In bytes; 0 for no limit.
     pub maxmemory: u64,
@@ -112,7 +113,7 @@ impl Default for Settings {
             tcp_keepalive: Duration::from_secs(300),
             timeout: Duration::ZERO,
             io_threads: 0,
-            cross_slot: CrossSlot::Allowed,
+            cross_slot: NodeCrossSlot::Allowed,
             join: JoinAddresses::default(),
             data_dir: None,
             weight: 1,
@@ -165,18 +166,18 @@ impl Settings {
     }
 
     /// Sets a setting from a text, at start. An error changes nothing.
-    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingRefusal> {
         let Some(setting) = find(name) else {
             let suggestion = nearest(name, TABLE.iter().map(|setting| setting.name));
-            return Err(SettingError::Unknown { name: name.to_owned(), suggestion });
+            return Err(SettingRefusal::Unknown { name: name.to_owned(), suggestion });
         };
         setting.write(self, text)
     }
 
     /// Changes a setting while the node runs, as `CONFIG SET` does: refuses settings that need a restart.
-    pub fn change(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
-        match find(name).map(|setting| (setting.change(), setting.name)) {
-            Some((Mutability::AtStart, name)) => Err(SettingError::NeedsRestart { name }),
+    pub fn change(&mut self, name: &str, text: &str) -> Result<(), SettingRefusal> {
+        match find(name).map(|setting| (setting.mutability(), setting.name)) {
+            Some((Mutability::AtStart, name)) => Err(SettingRefusal::NeedsRestart { name }),
             Some((Mutability::AtRunTime | Mutability::Never, _)) | None => self.set(name, text),
         }
     }
@@ -184,7 +185,7 @@ impl Settings {
 
 /// The reason why a setting was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SettingError {
+pub enum SettingRefusal {
     Unknown {
         name: String,
         suggestion: Option<&'static str>,
@@ -209,46 +210,46 @@ pub enum SettingError {
     },
 }
 
-impl SettingError {
+impl SettingRefusal {
     /// Returns the error line of `CONFIG SET` in Redis's words, with the name as the client wrote it.
     pub fn redis_error(&self, name: &str) -> String {
         let reason = match self {
-            SettingError::Unknown { .. } => {
+            SettingRefusal::Unknown { .. } => {
                 return format!(
                     "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
                 );
             }
-            SettingError::Invalid { redis, .. } => redis.clone(),
-            SettingError::NeedsRestart { .. } => "can't set immutable config".to_owned(),
-            SettingError::Fixed { value, .. } => format!("only '{value}' is supported here"),
+            SettingRefusal::Invalid { redis, .. } => redis.clone(),
+            SettingRefusal::NeedsRestart { .. } => "can't set immutable config".to_owned(),
+            SettingRefusal::Fixed { value, .. } => format!("only '{value}' is supported here"),
         };
         format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")
     }
 }
 
-impl fmt::Display for SettingError {
+impl fmt::Display for SettingRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SettingError::Unknown { name, suggestion: Some(near) } => {
+            SettingRefusal::Unknown { name, suggestion: Some(near) } => {
                 write!(f, "there is no setting '{name}'; did you mean '{near}'?")
             }
-            SettingError::Unknown { name, suggestion: None } => {
+            SettingRefusal::Unknown { name, suggestion: None } => {
                 write!(f, "there is no setting '{name}'; docs/configuration.md lists them all")
             }
-            SettingError::Invalid { name, value, allowed, .. } => {
+            SettingRefusal::Invalid { name, value, allowed, .. } => {
                 write!(f, "{name} = '{value}': must be {allowed}")
             }
-            SettingError::NeedsRestart { name } => {
+            SettingRefusal::NeedsRestart { name } => {
                 write!(f, "{name} can only be set when the node starts")
             }
-            SettingError::Fixed { name, value } => {
+            SettingRefusal::Fixed { name, value } => {
                 write!(f, "{name} is always '{value}' here; it is there for Redis clients to read")
             }
         }
     }
 }
 
-impl std::error::Error for SettingError {}
+impl std::error::Error for SettingRefusal {}
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! Values of settings that are not plain numbers: choices, classes of events, buffer limits, addresses and secrets.
-//! Each parses and formats the text that Redis uses, through `kind::Value`.
+//! Each parses and formats the text that Redis uses, through `kind::SettingValue`.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::kind::{Kind, Value, parse_bytes};
+use super::kind::{SettingKind, SettingValue, parse_bytes};
 
 /// Defines a type with one word for each of its values.
 macro_rules! choice {
@@ -22,8 +22,8 @@ macro_rules! choice {
             }
         }
 
-        impl Value for $type {
-            fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
+        impl SettingValue for $type {
+            fn assign(&mut self, text: &str, _: &SettingKind) -> Result<(), String> {
                 *self = match text.to_ascii_lowercase().as_str() {
                     $($word => $type::$variant,)+
                     _ => {
@@ -33,7 +33,7 @@ macro_rules! choice {
                 };
                 Ok(())
             }
-            fn show(&self, _: &Kind) -> String {
+            fn show(&self, _: &SettingKind) -> String {
                 self.word().to_owned()
             }
         }
@@ -43,8 +43,8 @@ macro_rules! choice {
 /// Makes a setting optional: the empty text means `None`.
 macro_rules! unsaid {
     ($($type:ty = $first:expr;)+) => {$(
-        impl Value for Option<$type> {
-            fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+        impl SettingValue for Option<$type> {
+            fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String> {
                 *self = if text.is_empty() {
                     None
                 } else {
@@ -54,7 +54,7 @@ macro_rules! unsaid {
                 };
                 Ok(())
             }
-            fn show(&self, kind: &Kind) -> String {
+            fn show(&self, kind: &SettingKind) -> String {
                 self.as_ref().map(|value| value.show(kind)).unwrap_or_default()
             }
         }
@@ -63,7 +63,7 @@ macro_rules! unsaid {
 unsaid! {
     u8 = 0;
     String = String::new();
-    Ack = Ack::Backup;
+    InitialAck = InitialAck::Backup;
     Buckets = Buckets::B256;
 }
 
@@ -86,14 +86,14 @@ impl Default for AllowedCallbacks {
     }
 }
 
-impl Value for AllowedCallbacks {
-    fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
+impl SettingValue for AllowedCallbacks {
+    fn assign(&mut self, text: &str, _: &SettingKind) -> Result<(), String> {
         let rules = timers::AllowRules::parse(text)
             .map_err(|wrong| format!("'{}' is neither a network nor an address", wrong.0))?;
         *self = AllowedCallbacks { text: text.to_owned(), rules };
         Ok(())
     }
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         self.text.clone()
     }
 }
@@ -113,8 +113,9 @@ choice! {
 }
 
 choice! {
-    /// Permission for one command, or one MULTI, to access several slots.
-    CrossSlot {
+    /// This node's permission for one command, or one MULTI, to access several slots; the cluster's own setting
+    /// must allow it as well.
+    NodeCrossSlot {
         /// Allowed while one node holds them all.
         Allowed = "allowed",
         /// Refused as in a cluster of several nodes, to find such commands early.
@@ -123,8 +124,8 @@ choice! {
 }
 
 choice! {
-    /// The time at which a write is acknowledged.
-    Ack {
+    /// The point at which a new cluster acknowledges writes.
+    InitialAck {
         /// After every backup has it.
         Backup = "backup",
         /// After the primary has it: the write can be lost.
@@ -234,8 +235,8 @@ impl NotifyClasses {
     }
 }
 
-impl Value for NotifyClasses {
-    fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
+impl SettingValue for NotifyClasses {
+    fn assign(&mut self, text: &str, _: &SettingKind) -> Result<(), String> {
         let classes = text.chars().map(NotifyClasses::of_letter);
         let all: Option<NotifyClasses> = classes
             .into_iter()
@@ -244,7 +245,7 @@ impl Value for NotifyClasses {
         Ok(())
     }
 
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         // Redis omits `n` after an `A`, although it is on; we show the same.
         let letters: &[_] =
             if self.contains(Self::ALL) { &[('A', Self::ALL)] } else { &Self::LETTERS };
@@ -282,9 +283,9 @@ impl Default for OutputLimits {
     }
 }
 
-impl Value for OutputLimits {
+impl SettingValue for OutputLimits {
     /// Sets the limits of the named classes; the others keep theirs.
-    fn assign(&mut self, text: &str, _: &Kind) -> Result<(), String> {
+    fn assign(&mut self, text: &str, _: &SettingKind) -> Result<(), String> {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         if words.is_empty() || !words.len().is_multiple_of(4) {
             return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
@@ -308,7 +309,7 @@ impl Value for OutputLimits {
         Ok(())
     }
 
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         format!("normal {} slave {} pubsub {}", self.normal, self.replica, self.pubsub)
     }
 }
@@ -353,8 +354,8 @@ impl SidePort {
     }
 }
 
-impl Value for SidePort {
-    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+impl SettingValue for SidePort {
+    fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String> {
         *self = match text {
             "auto" => SidePort::Offset,
             "off" => SidePort::Off,
@@ -365,7 +366,7 @@ impl Value for SidePort {
         };
         Ok(())
     }
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         match self {
             SidePort::Offset => "auto".to_owned(),
             SidePort::Off => "off".to_owned(),
@@ -382,8 +383,8 @@ pub enum ExtraPort {
     At(u16),
 }
 
-impl Value for ExtraPort {
-    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+impl SettingValue for ExtraPort {
+    fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String> {
         let wrong = |_| format!("argument must be {}", kind.allowed());
         *self = match text {
             "off" => ExtraPort::Off,
@@ -391,7 +392,7 @@ impl Value for ExtraPort {
         };
         Ok(())
     }
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         match self {
             ExtraPort::Off => "off".to_owned(),
             ExtraPort::At(port) => port.to_string(),
@@ -433,8 +434,8 @@ impl fmt::Display for Advertise {
     }
 }
 
-impl Value for Option<Advertise> {
-    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+impl SettingValue for Option<Advertise> {
+    fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String> {
         if text.is_empty() {
             *self = None;
             return Ok(());
@@ -443,7 +444,7 @@ impl Value for Option<Advertise> {
         *self = Some(parsed.ok_or_else(|| format!("argument must be {}", kind.allowed()))?);
         Ok(())
     }
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         self.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 }
@@ -472,14 +473,14 @@ impl fmt::Display for JoinAddress {
     }
 }
 
-impl Value for JoinAddresses {
-    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+impl SettingValue for JoinAddresses {
+    fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String> {
         let words = text.split(',').filter(|_| !text.is_empty());
         let all: Option<Vec<JoinAddress>> = words.map(JoinAddress::parse).collect();
         *self = JoinAddresses(all.ok_or_else(|| format!("argument must be {}", kind.allowed()))?);
         Ok(())
     }
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 }
@@ -508,15 +509,15 @@ impl fmt::Debug for Secret {
     }
 }
 
-impl Value for Secret {
-    fn assign(&mut self, text: &str, kind: &Kind) -> Result<(), String> {
+impl SettingValue for Secret {
+    fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String> {
         if text.len() > Self::BYTES_MAX {
             return Err(format!("argument must be {}", kind.allowed()));
         }
         *self = Secret::new(text);
         Ok(())
     }
-    fn show(&self, _: &Kind) -> String {
+    fn show(&self, _: &SettingKind) -> String {
         self.0.clone()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use settings::{SettingError, Settings};
+use settings::{SettingRefusal, Settings};
 
 /// Access to the settings of the node.
 pub trait Configuration {
@@ -20,7 +20,7 @@ pub trait Configuration {
 pub struct ChangeError {
     /// The index of the refused change.
     pub index: usize,
-    pub error: SettingError,
+    pub error: SettingRefusal,
 }
 
 /// Returns the settings after several changes at run time; if one is refused, none is made.

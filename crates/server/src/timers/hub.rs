@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use cluster::map::{Map, Peer};
 use parking_lot::{Mutex, RwLock};
-use settings::Secret;
+use settings::{Secret, Settings};
 use timers::{
     Action, AllowRules, Call, Epoch, Input, Member, Message, Moment, Now, Parted, RequestId, Stats,
     TimerAnswer, TimerSettings, Timers, Wish,
@@ -103,7 +103,7 @@ impl Hub {
     pub(super) fn new(
         me: Peer,
         work: UnboundedSender<Work>,
-        settings: &settings::Settings,
+        settings: &Settings,
         control: ControlHandle,
     ) -> Hub {
         let core = Timers::new(timer_peer(me), draw_number(), now(), TimerSettings::default());
@@ -292,7 +292,7 @@ impl Hub {
     }
 
     /// Takes settings changed at run time.
-    pub(crate) fn settings_changed(&self, settings: &settings::Settings) {
+    pub(crate) fn settings_changed(&self, settings: &Settings) {
         *self.password.write() = settings.requirepass.clone();
     }
 
