@@ -1,7 +1,8 @@
 //! Parses and formats the values of each kind of setting.
 //!
-//! `table.rs` gives each setting its [`SettingKind`]; the trait [`SettingValue`] connects a kind with the type of its field.
-//! Values with a grammar of their own are in `types.rs`.
+//! `table.rs` gives each setting its [`SettingKind`]; the trait [`SettingValue`] connects a kind with the type of its
+//! field. Values with a grammar of their own are in `choices.rs`, `addresses.rs`, `notify.rs`, `output_limits.rs` and
+//! `secret.rs`.
 
 use core::net::IpAddr;
 use std::path::PathBuf;

@@ -5,28 +5,33 @@
 //! its default, and a row of [`TABLE`]; all of the above follow. This crate reads no environment and no files: the
 //! binary does, in `opencluster/src/config`.
 
-mod table; //    Start here: every setting, as data.
-mod kind; //     Parses and formats the values of each kind of setting.
-mod types; //    Values that are not plain numbers.
-mod file; //     The configuration file: text to settings, and CONFIG REWRITE back.
-mod document; // Generates docs/configuration.md.
-mod suggest; //  Suggests the intended name for an unknown one.
+mod table; //         Start here: every setting, as data.
+mod kind; //          Parses and formats the values of each kind of setting.
+mod choices; //       Values with one word each: policies, levels, formats.
+mod addresses; //     Ports and addresses.
+mod notify; //        Classes of keyspace events.
+mod output_limits; // Limits on unread replies.
+mod secret; //        Passwords and keys.
+mod refusal; //       The reason why a setting was refused, in our words and in Redis's.
+mod file; //          The configuration file: text to settings, and CONFIG REWRITE back.
+mod document; //      Generates docs/configuration.md.
+mod suggest; //       Suggests the intended name for an unknown one.
 
 use core::net::{IpAddr, Ipv4Addr};
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use addresses::{Advertise, AllowedCallbacks, ExtraPort, JoinAddress, JoinAddresses, SidePort};
+pub use choices::{Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot};
 pub use document::document;
 pub use file::{FileEntry, FileError, parse_file, rewrite_file};
 pub use kind::{SettingKind, SettingUnit};
+pub use notify::NotifyClasses;
+pub use output_limits::{OutputLimit, OutputLimits};
+pub use refusal::SettingRefusal;
+pub use secret::Secret;
 pub use suggest::nearest;
 pub use table::{Mutability, SettingSection, SettingSpec, TABLE, find};
-pub use types::{
-    Advertise, AllowedCallbacks, Buckets, EvictionPolicy, ExtraPort, InitialAck, JoinAddress,
-    JoinAddresses, LogFormat, LogLevel, NodeCrossSlot, NotifyClasses, OutputLimit, OutputLimits,
-    Secret, SidePort,
-};
 
 /// The settings of a node, typed. The names are those of [`TABLE`] with `_` for `-` and for the dot.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,74 +187,6 @@ impl Settings {
         }
     }
 }
-
-/// The reason why a setting was refused. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SettingRefusal {
-    Unknown {
-        name: String,
-        suggestion: Option<&'static str>,
-    },
-    Invalid {
-        name: &'static str,
-        /// The value as it was given; a secret is not repeated.
-        value: String,
-        /// The valid values for people, "must be ...".
-        allowed: String,
-        /// Redis's reply to `CONFIG SET` for the same mistake.
-        redis: String,
-    },
-    /// The setting is read only at start: `CONFIG SET` cannot change it.
-    NeedsRestart {
-        name: &'static str,
-    },
-    /// A setting of Redis that has a fixed value here.
-    Fixed {
-        name: &'static str,
-        value: &'static str,
-    },
-}
-
-impl SettingRefusal {
-    /// Returns the error line of `CONFIG SET` in Redis's words, with the name as the client wrote it.
-    pub fn redis_error(&self, name: &str) -> String {
-        let reason = match self {
-            SettingRefusal::Unknown { .. } => {
-                return format!(
-                    "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
-                );
-            }
-            SettingRefusal::Invalid { redis, .. } => redis.clone(),
-            SettingRefusal::NeedsRestart { .. } => "can't set immutable config".to_owned(),
-            SettingRefusal::Fixed { value, .. } => format!("only '{value}' is supported here"),
-        };
-        format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")
-    }
-}
-
-impl fmt::Display for SettingRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SettingRefusal::Unknown { name, suggestion: Some(near) } => {
-                write!(f, "there is no setting '{name}'; did you mean '{near}'?")
-            }
-            SettingRefusal::Unknown { name, suggestion: None } => {
-                write!(f, "there is no setting '{name}'; docs/configuration.md lists them all")
-            }
-            SettingRefusal::Invalid { name, value, allowed, .. } => {
-                write!(f, "{name} = '{value}': must be {allowed}")
-            }
-            SettingRefusal::NeedsRestart { name } => {
-                write!(f, "{name} can only be set when the node starts")
-            }
-            SettingRefusal::Fixed { name, value } => {
-                write!(f, "{name} is always '{value}' here; it is there for Redis clients to read")
-            }
-        }
-    }
-}
-
-impl std::error::Error for SettingRefusal {}
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,9 @@
 //! Every setting of a node, as data. Used by `Settings::get` and `set`, and by all code that lists settings: flags,
 //! `CONFIG GET` patterns, the documentation.
 
+use super::addresses::SidePort;
+use super::choices::{Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot};
 use super::kind::{SettingKind, SettingUnit, SettingValue};
-use super::types::{
-    Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot, SidePort,
-};
 use super::{SettingRefusal, Settings};
 
 /// One row: the setting's name, its valid values, and its field.
