@@ -43,11 +43,11 @@ pub use error::Error;
 pub use execute::{Executed, OwnHost, ServingRules, Workbench, execute};
 pub use glob::glob_matches;
 pub use host::{
-    Acknowledged, ActiveExpiry, Asked, Block, ChangeError, ClientFacts, ClientNumbers, Clients,
-    Cluster, CommandCounts, Configuration, Control, CpuTimes, Debugging, Facts, Histogram, History,
-    Host, Identity, KeyspaceNumbers, LatencyEvent, LatencySample, LinkDirection, LinkFacts, Memory,
+    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, Clients, Cluster,
+    CommandCounts, Configuration, Control, CpuTimes, Debugging, Facts, Histogram, History, Host,
+    Identity, KeyspaceNumbers, LatencyEvent, LatencySample, LinkDirection, LinkFacts, Memory,
     MemoryFigures, NodeFacts, Pause, PauseScope, Post, PubSub, SlowCommand, StallFacts,
-    TimerKeeper, Traffic, Unblock, changed_settings,
+    TimerKeeper, Traffic, Unblock,
 };
 pub use keys::{CommandEnv, Keys, Slots};
 pub use outcome::{Event, Outcome};

@@ -6,9 +6,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use commands::{ChangeError, changed_settings};
 use parking_lot::Mutex;
-use settings::{Settings, find, rewrite_file};
+use settings::{ChangeError, Settings, find, rewrite_file};
 
 use crate::shared::Shared;
 
@@ -24,7 +23,7 @@ impl ConfigChanges {
         changes: &[(&str, &str)],
     ) -> Result<(), ChangeError> {
         let mut changed = self.0.lock();
-        let settings: Settings = changed_settings(&shared.settings.load(), changes)?;
+        let settings: Settings = shared.settings.load().with_changes(changes)?;
         shared.timers.settings_changed(&settings);
         shared.settings.store(Arc::new(settings));
         changed.extend(changes.iter().filter_map(|(name, _)| Some(find(name)?.name)));

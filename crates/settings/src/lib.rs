@@ -28,7 +28,7 @@ pub use file::{FileEntry, FileError, parse_file, rewrite_file};
 pub use kind::{SettingKind, SettingUnit};
 pub use notify::NotifyClasses;
 pub use output_limits::{OutputLimit, OutputLimits};
-pub use refusal::SettingRefusal;
+pub use refusal::{ChangeError, SettingRefusal};
 pub use secret::Secret;
 pub use suggest::nearest;
 pub use table::{Mutability, SettingSection, SettingSpec, TABLE, find};
@@ -185,6 +185,15 @@ impl Settings {
             Some((Mutability::AtStart, name)) => Err(SettingRefusal::NeedsRestart { name }),
             Some((Mutability::AtRunTime | Mutability::Never, _)) | None => self.set(name, text),
         }
+    }
+
+    /// Returns the settings after several changes at run time; if one is refused, none is made.
+    pub fn with_changes(&self, changes: &[(&str, &str)]) -> Result<Settings, ChangeError> {
+        let mut changed = self.clone();
+        for (index, (name, text)) in changes.iter().enumerate() {
+            changed.change(name, text).map_err(|error| ChangeError { index, error })?;
+        }
+        Ok(changed)
     }
 }
 

@@ -69,3 +69,11 @@ impl fmt::Display for SettingRefusal {
 }
 
 impl std::error::Error for SettingRefusal {}
+
+/// A refused change; the other changes of the same call were not made either.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChangeError {
+    /// The index of the refused change.
+    pub index: usize,
+    pub error: SettingRefusal,
+}

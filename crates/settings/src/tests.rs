@@ -280,3 +280,12 @@ fn rewriting_a_file_changes_what_changed_and_nothing_else() {
         "# ours\nport = 7000 # clients\n\nmaxmemory = \"2gb\" # room\nmaxclients = 5\nrequirepass = \"007\"\n"
     );
 }
+
+#[test]
+fn several_changes_are_made_together_or_not_at_all() {
+    let settings = Settings::default();
+    let changed = settings.with_changes(&[("timeout", "5"), ("maxclients", "7")]).expect("both");
+    assert_eq!((changed.timeout.as_secs(), changed.maxclients), (5, 7));
+    let refused = settings.with_changes(&[("timeout", "5"), ("port", "7")]).expect_err("one");
+    assert_eq!((refused.index, refused.error), (1, SettingRefusal::NeedsRestart { name: "port" }));
+}

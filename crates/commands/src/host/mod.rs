@@ -16,7 +16,7 @@ mod timers; //        The timers of the cluster.
 pub use self::cluster::{Acknowledged, Block, Cluster, LinkDirection, LinkFacts, StallFacts};
 pub use self::timers::{Asked, TimerKeeper};
 pub use clients::{ClientFacts, Clients, Pause, PauseScope, Unblock};
-pub use configuration::{ChangeError, Configuration, changed_settings};
+pub use configuration::Configuration;
 pub use control::Control;
 pub use debugging::{ActiveExpiry, Debugging};
 pub use facts::{

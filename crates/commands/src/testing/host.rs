@@ -7,15 +7,14 @@ use std::sync::Arc;
 use cluster::control::OperatorRequest;
 use cluster::map::NodeId;
 use cluster::status::Status;
-use settings::Settings;
+use settings::{ChangeError, Settings};
 use store::UnixMillis;
 
 use super::Bus;
 use crate::{
-    Acknowledged, ActiveExpiry, Asked, Block, ChangeError, ClientFacts, Clients, Cluster,
-    CommandCounts, Configuration, Control, Debugging, Facts, History, Identity, LatencyEvent,
-    LinkFacts, Memory, MemoryFigures, NodeFacts, Pause, Session, SlowCommand, StallFacts,
-    TimerKeeper, Unblock,
+    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, Clients, Cluster, CommandCounts,
+    Configuration, Control, Debugging, Facts, History, Identity, LatencyEvent, LinkFacts, Memory,
+    MemoryFigures, NodeFacts, Pause, Session, SlowCommand, StallFacts, TimerKeeper, Unblock,
 };
 
 #[derive(Default)]
@@ -107,7 +106,7 @@ impl Configuration for TestHost {
     }
 
     fn change_settings(&mut self, changes: &[(&str, &str)]) -> Result<(), ChangeError> {
-        self.settings = crate::changed_settings(&self.settings, changes)?;
+        self.settings = self.settings.with_changes(changes)?;
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use commands::{ChangeError, Configuration};
-use settings::Settings;
+use commands::Configuration;
+use settings::{ChangeError, Settings};
 
 use super::NodeHost;
 
