@@ -1,5 +1,5 @@
 //! CLIENT: settings and queries of a connection about itself. `list.rs` lists connections, `kill.rs` closes them;
-//! both use the node's interface in `host/clients.rs`.
+//! both use the node's interface in `host.rs`.
 mod kill;
 mod list;
 

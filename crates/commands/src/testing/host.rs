@@ -12,9 +12,9 @@ use store::UnixMillis;
 
 use super::Bus;
 use crate::{
-    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, Clients, Cluster, CommandCounts,
-    Configuration, Control, Debugging, Facts, History, Identity, LatencyEvent, LinkFacts, Memory,
-    MemoryFigures, NodeFacts, Pause, Session, SlowCommand, StallFacts, TimerKeeper, Unblock,
+    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, CommandCounts, Event, Host, Identity,
+    Kind, LatencyEvent, LinkFacts, MemoryFigures, NodeFacts, Pause, Post, Session, SlowCommand,
+    Space, StallFacts, Unblock,
 };
 
 #[derive(Default)]
@@ -50,17 +50,7 @@ pub struct TestHost {
     pub callback_objection: Option<String>,
 }
 
-impl TimerKeeper for TestHost {
-    fn ask_timers(&mut self, wish: timers::Wish) -> Asked {
-        if let Some(why) = &self.callback_objection {
-            return Asked::Forbidden(why.clone());
-        }
-        self.wishes.push(wish);
-        self.timers_answer.clone().map_or(Asked::Waiting, Asked::Answered)
-    }
-}
-
-impl Clients for TestHost {
+impl Host for TestHost {
     fn this_client(&self, session: &Session) -> ClientFacts {
         ClientFacts {
             id: session.id,
@@ -98,9 +88,35 @@ impl Clients for TestHost {
     fn start_monitor(&mut self, session: &mut Session) {
         session.is_monitor = true;
     }
-}
 
-impl Configuration for TestHost {
+    fn subscribe(&mut self, session: &Session, kind: Kind, name: &Arc<[u8]>) {
+        self.bus.subscribe(session.id, kind, name);
+    }
+
+    fn unsubscribe(&mut self, session: &Session, kind: Kind, name: &[u8]) {
+        self.bus.unsubscribe(session.id, kind, name);
+    }
+
+    fn publish(&mut self, _: &Session, post: Post<'_>) -> usize {
+        self.bus.publish(post)
+    }
+
+    fn tell(&mut self, _: &Session, events: &mut Vec<Event>) {
+        self.bus.tell(events);
+    }
+
+    fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
+        self.bus.channels(space, pattern)
+    }
+
+    fn subscribers(&self, space: Space, channel: &[u8]) -> usize {
+        self.bus.subscribers(space, channel)
+    }
+
+    fn patterns(&self) -> usize {
+        self.bus.patterns()
+    }
+
     fn settings(&self) -> Arc<Settings> {
         Arc::new(self.settings.clone())
     }
@@ -113,31 +129,17 @@ impl Configuration for TestHost {
     fn rewrite_settings(&mut self) -> Result<(), String> {
         Err("ERR The server is running without a config file".to_owned())
     }
-}
 
-impl Memory for TestHost {
-    fn memory(&self) -> MemoryFigures {
-        self.memory
-    }
-}
-
-impl Debugging for TestHost {
-    fn sleep(&mut self, pause: Duration) {
-        self.slept += pause;
-    }
-
-    fn set_active_expiry(&mut self, active: ActiveExpiry) {
-        self.active_expiry = active;
-    }
-}
-
-impl Facts for TestHost {
     fn facts(&self) -> NodeFacts {
         self.facts.clone()
     }
 
     fn identity(&self) -> Identity {
         self.facts.identity.clone()
+    }
+
+    fn memory(&self) -> MemoryFigures {
+        self.memory
     }
 
     fn command_counts(&self) -> Vec<CommandCounts> {
@@ -155,9 +157,7 @@ impl Facts for TestHost {
     fn time(&self) -> Duration {
         Duration::from_millis(self.now.0)
     }
-}
 
-impl History for TestHost {
     fn slow_commands(&self, count: usize) -> Vec<SlowCommand> {
         self.slow_commands.iter().rev().take(count).cloned().collect()
     }
@@ -179,15 +179,7 @@ impl History for TestHost {
         self.latency_events.retain(|event| event.name != name);
         self.latency_events.len() < before
     }
-}
 
-impl Control for TestHost {
-    fn shut_down(&mut self) {
-        self.is_shut_down = true;
-    }
-}
-
-impl Cluster for TestHost {
     fn status(&self) -> Status {
         self.status.clone().expect("a test that asks for the status says what it is")
     }
@@ -216,5 +208,25 @@ impl Cluster for TestHost {
 
     fn stalls(&self) -> StallFacts {
         StallFacts::default()
+    }
+
+    fn ask_timers(&mut self, wish: timers::Wish) -> Asked {
+        if let Some(why) = &self.callback_objection {
+            return Asked::Forbidden(why.clone());
+        }
+        self.wishes.push(wish);
+        self.timers_answer.clone().map_or(Asked::Waiting, Asked::Answered)
+    }
+
+    fn shut_down(&mut self) {
+        self.is_shut_down = true;
+    }
+
+    fn sleep(&mut self, pause: Duration) {
+        self.slept += pause;
+    }
+
+    fn set_active_expiry(&mut self, active: ActiveExpiry) {
+        self.active_expiry = active;
     }
 }

@@ -1,5 +1,5 @@
 //! A request to the timers that a client's connection waits for (TIMER.*). The connection keeps it;
-//! `host/timers.rs` sends it and takes the answer. The answer wakes the connection's worker.
+//! `host.rs` sends it and takes the answer. The answer wakes the connection's worker.
 
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};

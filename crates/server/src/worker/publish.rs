@@ -1,5 +1,5 @@
 //! Publishes the key events of a connection's commands, and the messages that PUBLISH has left in the
-//! outbox (`host/pubsub.rs`). `hear.rs` is the receiving end.
+//! outbox (`host.rs`). `hear.rs` is the receiving end.
 
 use std::sync::Arc;
 
