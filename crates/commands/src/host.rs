@@ -37,12 +37,13 @@ pub trait Host {
     fn kill_client(&mut self, id: u64) -> bool;
 
     /// Pauses commands until the given time. A second pause only lengthens and widens the first.
-    fn pause(&mut self, pause: Pause);
+    fn pause_clients(&mut self, pause: Pause);
 
-    fn unpause(&mut self);
+    /// Ends all pauses.
+    fn unpause_clients(&mut self);
 
     /// Ends the wait of a connection that is blocked in a command. Returns false if it is not blocked.
-    fn unblock(&mut self, id: u64, how: Unblock) -> bool;
+    fn unblock_client(&mut self, id: u64, how: Unblock) -> bool;
 
     /// Makes this connection a monitor, which receives every command that runs.
     fn start_monitor(&mut self, session: &mut Session);
@@ -60,7 +61,7 @@ pub trait Host {
     fn publish(&mut self, session: &Session, post: Post<'_>) -> usize;
 
     /// Publishes the keyspace events so far, before any later message.
-    fn tell(&mut self, session: &Session, events: &mut Vec<Event>);
+    fn publish_events(&mut self, session: &Session, events: &mut Vec<Event>);
 
     /// Returns the channels with subscribers whose names match the pattern.
     fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>>;
@@ -69,7 +70,7 @@ pub trait Host {
     fn subscribers(&self, space: Space, channel: &[u8]) -> usize;
 
     /// Returns the number of different patterns with subscribers.
-    fn patterns(&self) -> usize;
+    fn pattern_count(&self) -> usize;
 
     // Settings: CONFIG, AUTH.
 
@@ -101,7 +102,7 @@ pub trait Host {
     fn reset_statistics(&mut self);
 
     /// Returns the time of day to the microsecond, since 1970.
-    fn time(&self) -> Duration;
+    fn time_of_day(&self) -> Duration;
 
     // Slow commands: SLOWLOG, LATENCY.
 
@@ -121,14 +122,14 @@ pub trait Host {
     // The cluster: CLUSTER, WAIT.
 
     /// Returns the complete status of the cluster.
-    fn status(&self) -> Status;
+    fn cluster_status(&self) -> Status;
 
     /// Requests an operation that the nodes then perform together, asynchronously. `Err` gives the reason for a
     /// refusal in one line.
-    fn ask(&mut self, ask: OperatorRequest) -> Result<(), String>;
+    fn ask_cluster(&mut self, request: OperatorRequest) -> Result<(), String>;
 
     /// Returns the primaries that are unreachable: this node's backup copies of their slots may be stale.
-    fn pending(&self) -> BTreeSet<NodeId>;
+    fn pending_primaries(&self) -> BTreeSet<NodeId>;
 
     /// Returns the connections to other nodes.
     fn links(&self) -> Vec<LinkFacts>;
@@ -138,10 +139,10 @@ pub trait Host {
 
     /// Counts the backups that have acknowledged everything this connection has written. If they are fewer than
     /// wanted, and `block` allows waiting, the command runs again when more have acknowledged.
-    fn acknowledged(&mut self, wanted: i64, block: Block) -> Acknowledged;
+    fn count_acknowledged(&mut self, wanted: i64, block: Block) -> Acknowledged;
 
     /// Returns statistics about commands that had to wait for a handover of their bucket.
-    fn stalls(&self) -> StallFacts;
+    fn handover_stalls(&self) -> StallFacts;
 
     // Timers: TIMER.*.
 
@@ -156,5 +157,6 @@ pub trait Host {
     /// Blocks this thread for a while, so that it serves no client.
     fn sleep(&mut self, pause: Duration);
 
+    /// Switches the removal of expired keys that nobody accesses.
     fn set_active_expiry(&mut self, active: ActiveExpiry);
 }

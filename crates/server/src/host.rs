@@ -88,16 +88,16 @@ impl Host for NodeHost<'_> {
         true
     }
 
-    fn pause(&mut self, pause: Pause) {
+    fn pause_clients(&mut self, pause: Pause) {
         self.shared.pauses.begin(pause, self.now);
     }
 
-    fn unpause(&mut self) {
+    fn unpause_clients(&mut self) {
         self.shared.pauses.end();
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
     }
 
-    fn unblock(&mut self, _id: u64, _how: Unblock) -> bool {
+    fn unblock_client(&mut self, _id: u64, _how: Unblock) -> bool {
         false // No command of ours blocks.
     }
 
@@ -132,7 +132,7 @@ impl Host for NodeHost<'_> {
         self.branch.outbox.publish(&self.shared.exchange, author, post)
     }
 
-    fn tell(&mut self, session: &Session, events: &mut Vec<Event>) {
+    fn publish_events(&mut self, session: &Session, events: &mut Vec<Event>) {
         let author = Some(Author(session.id));
         self.branch.outbox.tell(&self.shared.exchange, author, self.notify, events);
     }
@@ -145,7 +145,7 @@ impl Host for NodeHost<'_> {
         self.shared.exchange.subscribers(space, channel)
     }
 
-    fn patterns(&self) -> usize {
+    fn pattern_count(&self) -> usize {
         self.shared.exchange.names(Kind::Pattern)
     }
 
@@ -223,7 +223,7 @@ impl Host for NodeHost<'_> {
         self.shared.watching.reset(self.shared);
     }
 
-    fn time(&self) -> Duration {
+    fn time_of_day(&self) -> Duration {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 
@@ -251,23 +251,23 @@ impl Host for NodeHost<'_> {
 
     // The cluster.
 
-    fn status(&self) -> Status {
+    fn cluster_status(&self) -> Status {
         news::status(self.shared)
     }
 
-    fn ask(&mut self, ask: OperatorRequest) -> Result<(), String> {
-        news::ask(self.shared, ask)
+    fn ask_cluster(&mut self, request: OperatorRequest) -> Result<(), String> {
+        news::ask(self.shared, request)
     }
 
     fn conflicts(&self) -> Vec<String> {
         merge::conflicts(self.shared)
     }
 
-    fn pending(&self) -> BTreeSet<NodeId> {
+    fn pending_primaries(&self) -> BTreeSet<NodeId> {
         BTreeSet::clone(&self.shared.data.pending.load())
     }
 
-    fn acknowledged(&mut self, wanted: i64, block: Block) -> Acknowledged {
+    fn count_acknowledged(&mut self, wanted: i64, block: Block) -> Acknowledged {
         let backups = self.written.backups(self.shared, self.has_lease);
         let is_enough = i64::try_from(backups).is_ok_and(|backups| backups >= wanted);
         let until = self.wait_until.take().or(match block {
@@ -279,7 +279,7 @@ impl Host for NodeHost<'_> {
         if self.wait_until.is_some() { Acknowledged::Waiting } else { Acknowledged::By(backups) }
     }
 
-    fn stalls(&self) -> StallFacts {
+    fn handover_stalls(&self) -> StallFacts {
         let stalls = &self.shared.data.parked;
         StallFacts {
             count: stalls.count.load(Relaxed),

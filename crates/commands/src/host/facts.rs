@@ -240,7 +240,7 @@ pub enum Block {
     ForEver,
 }
 
-/// The result of [`Host::acknowledged`](super::Host::acknowledged).
+/// The result of [`Host::count_acknowledged`](super::Host::count_acknowledged).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Acknowledged {
     By(usize),

@@ -68,7 +68,7 @@ impl Bus {
         }
     }
 
-    pub(super) fn tell(&mut self, events: &mut Vec<Event>) {
+    pub(super) fn publish_events(&mut self, events: &mut Vec<Event>) {
         let on = self.notify;
         for event in events.drain(..) {
             event.announce(on, |post| {
@@ -86,7 +86,7 @@ impl Bus {
         self.listeners.get(&(space.kind(), channel.into())).map_or(0, BTreeSet::len)
     }
 
-    pub(super) fn patterns(&self) -> usize {
+    pub(super) fn pattern_count(&self) -> usize {
         self.names(Kind::Pattern).count()
     }
 }

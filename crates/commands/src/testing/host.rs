@@ -73,15 +73,15 @@ impl Host for TestHost {
         self.others.len() < before
     }
 
-    fn pause(&mut self, pause: Pause) {
+    fn pause_clients(&mut self, pause: Pause) {
         self.paused = Some(pause);
     }
 
-    fn unpause(&mut self) {
+    fn unpause_clients(&mut self) {
         self.paused = None;
     }
 
-    fn unblock(&mut self, _: u64, _: Unblock) -> bool {
+    fn unblock_client(&mut self, _: u64, _: Unblock) -> bool {
         false
     }
 
@@ -101,8 +101,8 @@ impl Host for TestHost {
         self.bus.publish(post)
     }
 
-    fn tell(&mut self, _: &Session, events: &mut Vec<Event>) {
-        self.bus.tell(events);
+    fn publish_events(&mut self, _: &Session, events: &mut Vec<Event>) {
+        self.bus.publish_events(events);
     }
 
     fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
@@ -113,8 +113,8 @@ impl Host for TestHost {
         self.bus.subscribers(space, channel)
     }
 
-    fn patterns(&self) -> usize {
-        self.bus.patterns()
+    fn pattern_count(&self) -> usize {
+        self.bus.pattern_count()
     }
 
     fn settings(&self) -> Arc<Settings> {
@@ -154,7 +154,7 @@ impl Host for TestHost {
         self.statistics_reset += 1;
     }
 
-    fn time(&self) -> Duration {
+    fn time_of_day(&self) -> Duration {
         Duration::from_millis(self.now.0)
     }
 
@@ -180,17 +180,17 @@ impl Host for TestHost {
         self.latency_events.len() < before
     }
 
-    fn status(&self) -> Status {
+    fn cluster_status(&self) -> Status {
         self.status.clone().expect("a test that asks for the status says what it is")
     }
 
-    fn ask(&mut self, ask: OperatorRequest) -> Result<(), String> {
+    fn ask_cluster(&mut self, request: OperatorRequest) -> Result<(), String> {
         self.objection.clone().map_or(Ok(()), Err)?;
-        self.asked.push(ask);
+        self.asked.push(request);
         Ok(())
     }
 
-    fn pending(&self) -> BTreeSet<NodeId> {
+    fn pending_primaries(&self) -> BTreeSet<NodeId> {
         self.pending.clone()
     }
 
@@ -202,11 +202,11 @@ impl Host for TestHost {
         vec![r#"{"key":"k"}"#.to_owned()]
     }
 
-    fn acknowledged(&mut self, _wanted: i64, _block: Block) -> Acknowledged {
+    fn count_acknowledged(&mut self, _wanted: i64, _block: Block) -> Acknowledged {
         Acknowledged::By(self.backups)
     }
 
-    fn stalls(&self) -> StallFacts {
+    fn handover_stalls(&self) -> StallFacts {
         StallFacts::default()
     }
 
