@@ -13,11 +13,12 @@ use placement::{Slot, SplitMix64};
 use store::Garbage;
 
 use crate::command_env::command_env;
+use crate::counters::count;
 use crate::data::{Later, report_condition};
 use crate::evictor::{Evictor, Room};
 use crate::news;
 use crate::pubsub::Outbox;
-use crate::shared::{Shared, count};
+use crate::shared::Shared;
 use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
 
 /// Interval between sweeps for expired keys. A key is removed, and its event sent, late by at most this
@@ -99,7 +100,8 @@ impl Janitor {
                 }
                 if self.sample_due <= tick {
                     self.sample_due = tick + SAMPLE_EVERY;
-                    self.shared.watching.hour.sample(&self.shared);
+                    let Shared { watching, counters, table, memory, .. } = &*self.shared;
+                    watching.sample((counters, table), memory.used());
                 }
             }
             self.evict(tick + TICK / 2);
@@ -114,7 +116,7 @@ impl Janitor {
     /// redirects clients: without redirects they would find out by an error.
     fn end_if_forgotten(&mut self, now: Instant) {
         let Some(left) = self.shared.data.left.get() else { return };
-        let commands = self.shared.total(|counters| &counters.commands);
+        let commands = self.shared.counters.total(|counters| &counters.commands);
         if self.asked.0 != commands {
             self.asked = (commands, now);
         }
@@ -147,9 +149,9 @@ impl Janitor {
 
     fn sample_rates(&self) {
         let totals = Totals {
-            commands: self.shared.total(|counters| &counters.commands),
-            bytes_in: self.shared.total(|counters| &counters.bytes_in),
-            bytes_out: self.shared.total(|counters| &counters.bytes_out),
+            commands: self.shared.counters.total(|counters| &counters.commands),
+            bytes_in: self.shared.counters.total(|counters| &counters.bytes_in),
+            bytes_out: self.shared.counters.total(|counters| &counters.bytes_out),
         };
         self.shared.watching.rates.sample(Instant::now(), totals);
     }
@@ -227,7 +229,7 @@ impl Janitor {
 
     fn settle(&mut self) {
         self.shared.have_links_written();
-        let counters = self.shared.counters.last().expect("the keeper's own are the last");
+        let counters = self.shared.counters.threads.last().expect("the keeper's own are the last");
         count(&counters.expired, core::mem::take(&mut self.outcome.expired));
         count(&counters.evicted, core::mem::take(&mut self.outcome.evicted));
         count(&counters.changes, core::mem::take(&mut self.outcome.changes));

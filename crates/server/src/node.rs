@@ -1,7 +1,7 @@
 //! A running node: its workers, its janitor, its HTTP server. The binary starts one; tests may start
 //! several in one process.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
@@ -30,6 +30,7 @@ use crate::accept::listen;
 use crate::any_port;
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
+use crate::counters::AllCounters;
 use crate::data::{Data, run_mover};
 use crate::enter::{Membership, NodeIdentity, Ports, Unheard, enter, identify, identify_again};
 use crate::http::{self, HttpOptions, HttpServer};
@@ -45,7 +46,7 @@ use crate::news::News;
 use crate::pause::Pauses;
 use crate::peer::{self, Beginning, ControlHandle, Prepared, Running, StartupPhase};
 use crate::pubsub::Exchange;
-use crate::shared::{Counters, Shared};
+use crate::shared::Shared;
 use crate::system::{default_name, raise_file_limit};
 use crate::timers;
 use crate::watching::Watching;
@@ -209,11 +210,7 @@ impl Node {
             memory: MemoryGauge::new(options.memory),
             exchange: Exchange::new(count),
             mailboxes: mailboxes.into_iter().map(Arc::new).collect(),
-            // One for each worker and one for the janitor.
-            counters: (0..=count).map(|_| Counters::default()).collect(),
-            connections: (0..count).map(|_| AtomicUsize::new(0)).collect(),
-            accepted: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
+            counters: AllCounters::new(count),
             next_client: AtomicU64::new(1),
             stopping: AtomicBool::new(false),
             expires_actively: AtomicBool::new(true),

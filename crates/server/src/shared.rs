@@ -1,7 +1,7 @@
 //! State shared by all threads of a node. Everything here is immutable, atomic, or behind a lock that is held
 //! only briefly.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use store::{Garbage, Seed};
 
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
+use crate::counters::AllCounters;
 use crate::data::Data;
 use crate::keep::KeptCopies;
 use crate::keyspace::Keyspace;
@@ -60,12 +61,7 @@ pub(crate) struct Shared {
     pub id: String,
     /// One for each worker.
     pub mailboxes: Vec<Arc<Mailbox>>,
-    /// One for each worker; the janitor's is the last.
-    pub counters: Vec<Counters>,
-    /// Number of open connections, by worker.
-    pub connections: Vec<AtomicUsize>,
-    pub accepted: AtomicU64,
-    pub rejected: AtomicU64,
+    pub counters: AllCounters,
     pub next_client: AtomicU64,
     pub stopping: AtomicBool,
     /// True if expired keys are removed actively; after `DEBUG SET-ACTIVE-EXPIRE 0` only on access.
@@ -77,38 +73,7 @@ pub(crate) struct Shared {
     pub garbage: Sender<Garbage>,
 }
 
-/// Counters of one worker. Only that worker writes, so a plain load and store suffice. They lie on cache lines
-/// of their own.
-#[repr(align(128))]
-#[derive(Default)]
-pub(crate) struct Counters {
-    pub commands: AtomicU64,
-    pub hits: AtomicU64,
-    pub misses: AtomicU64,
-    pub expired: AtomicU64,
-    pub evicted: AtomicU64,
-    pub changes: AtomicU64,
-    pub bytes_in: AtomicU64,
-    pub bytes_out: AtomicU64,
-}
-
-/// Adds to a counter that only this thread writes.
-#[inline]
-pub(crate) fn count(counter: &AtomicU64, more: u64) {
-    if more != 0 {
-        counter.store(counter.load(Relaxed) + more, Relaxed);
-    }
-}
-
 impl Shared {
-    pub(crate) fn total(&self, counter: impl Fn(&Counters) -> &AtomicU64) -> u64 {
-        self.counters.iter().map(|counters| counter(counters).load(Relaxed)).sum()
-    }
-
-    pub(crate) fn client_count(&self) -> usize {
-        self.connections.iter().map(|count| count.load(Relaxed)).sum()
-    }
-
     /// Frees something large on the janitor's thread.
     pub(crate) fn discard(&self, garbage: Garbage) {
         // The janitor is gone only when the node stops; then the garbage is freed here.

@@ -8,7 +8,7 @@ use commands::{
 };
 
 use super::NodeHost;
-use crate::shared::{Counters, Shared};
+use crate::shared::Shared;
 use crate::system;
 
 impl Facts for NodeHost<'_> {
@@ -51,7 +51,7 @@ impl Facts for NodeHost<'_> {
     }
 
     fn reset_statistics(&mut self) {
-        self.shared.watching.reset(self.shared);
+        self.shared.watching.reset(&self.shared.counters, &self.shared.table);
     }
 
     fn time(&self) -> Duration {
@@ -91,7 +91,7 @@ fn client_numbers(shared: &Shared, now: store::UnixMillis) -> ClientNumbers {
 }
 
 fn traffic(shared: &Shared) -> Traffic {
-    let sums = shared.watching.counters(shared);
+    let sums = shared.watching.counters(&shared.counters);
     let rates = shared.watching.rates.per_second();
     Traffic {
         connections_accepted: sums.accepted,
@@ -106,7 +106,7 @@ fn traffic(shared: &Shared) -> Traffic {
         evicted: sums.evicted,
         hits: sums.hits,
         misses: sums.misses,
-        changes: shared.total(|counters: &Counters| &counters.changes),
+        changes: shared.counters.total(|counters| &counters.changes),
         errors: shared.watching.errors.total(),
         channels: shared.exchange.names(Kind::Channel),
         patterns: shared.exchange.names(Kind::Pattern),

@@ -50,12 +50,13 @@ use crate::accept::{Accepted, configure};
 use crate::clients::ConnectionRef;
 use crate::clock;
 use crate::command_env::command_env;
+use crate::counters::count;
 use crate::data::Later;
 use crate::evictor::Evictor;
 use crate::mailbox::{Mail, Mailbox};
 use crate::prompt::be_prompt;
 use crate::pubsub::Branch;
-use crate::shared::{Shared, count};
+use crate::shared::Shared;
 
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
@@ -330,15 +331,15 @@ impl<'s> Worker<'s> {
                 }
             };
             let settings = self.shared.settings.load();
-            if self.shared.client_count() >= settings.maxclients as usize {
-                self.shared.rejected.fetch_add(1, Relaxed);
+            if self.shared.counters.client_count() >= settings.maxclients as usize {
+                self.shared.counters.rejected.fetch_add(1, Relaxed);
                 serve::refuse(stream);
                 continue;
             }
             if configure(&stream, &settings).is_err() {
                 continue; // The client has gone already.
             }
-            self.shared.accepted.fetch_add(1, Relaxed);
+            self.shared.counters.accepted.fetch_add(1, Relaxed);
             let id = self.shared.next_client.fetch_add(1, Relaxed);
             self.hand_out(Accepted { id, stream, address });
         }
@@ -347,9 +348,9 @@ impl<'s> Worker<'s> {
 
     /// Gives a new connection to the worker with the fewest connections.
     fn hand_out(&mut self, accepted: Accepted) {
-        let loads = self.shared.connections.iter().map(|count| count.load(Relaxed));
+        let loads = self.shared.counters.connections.iter().map(|count| count.load(Relaxed));
         let (to, _) = loads.enumerate().min_by_key(|(_, load)| *load).expect("there are workers");
-        self.shared.connections[to].fetch_add(1, Relaxed);
+        self.shared.counters.connections[to].fetch_add(1, Relaxed);
         if to == self.number {
             self.adopt(accepted);
         } else {
@@ -369,7 +370,7 @@ impl<'s> Worker<'s> {
             self.shared.clients.enter(Arc::clone(&connection.card));
             entry.insert(connection);
         } else {
-            self.shared.connections[self.number].fetch_sub(1, Relaxed);
+            self.shared.counters.connections[self.number].fetch_sub(1, Relaxed);
         }
     }
 
@@ -379,13 +380,13 @@ impl<'s> Worker<'s> {
         self.shared.clients.leave(connection.session.id);
         self.shared.watching.monitors.leave(connection.session.id);
         self.stop_listening(index, &connection.session);
-        self.shared.connections[self.number].fetch_sub(1, Relaxed);
+        self.shared.counters.connections[self.number].fetch_sub(1, Relaxed);
     }
 
     /// Adds the round's counts to the shared ones, and hands its garbage to the janitor.
     fn settle(&mut self) {
         self.settle_statistics();
-        let counters = &self.shared.counters[self.number];
+        let counters = &self.shared.counters.threads[self.number];
         let outcome = &mut self.outcome;
         count(&counters.hits, core::mem::take(&mut outcome.hits));
         count(&counters.misses, core::mem::take(&mut outcome.misses));
