@@ -13,10 +13,12 @@ impl Configuration for NodeHost<'_> {
     }
 
     fn change_settings(&mut self, changes: &[(&str, &str)]) -> Result<(), ChangeError> {
-        self.shared.config.change(self.shared, changes)
+        let shared = self.shared;
+        shared.config.change(&shared.settings, &shared.timers, changes)
     }
 
     fn rewrite_settings(&mut self) -> Result<(), String> {
-        self.shared.config.rewrite(self.shared)
+        let shared = self.shared;
+        shared.config.rewrite(&shared.settings, shared.config_file.as_deref())
     }
 }
