@@ -9,10 +9,10 @@ use crate::shared::Shared;
 
 pub(crate) fn command_env(shared: &Shared) -> CommandEnv {
     let settings = shared.settings.load();
-    let cluster = shared.cluster.load_full();
+    let cluster = shared.data.view.load_full();
     CommandEnv {
         now: clock::now(),
-        seed: shared.seed.clone(),
+        seed: shared.data.keyspace.seed.clone(),
         access: access(&settings),
         notify: settings.notify_keyspace_events,
         out_of_memory: false,

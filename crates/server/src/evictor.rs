@@ -37,7 +37,13 @@ impl Room<'_> {
     /// Returns whether memory is within its limit.
     #[inline]
     pub(crate) fn is_enough(&self, settings: &Settings) -> bool {
-        let used = self.shared.memory.counted().saturating_add_signed(self.outcome.grown_bytes);
+        let used = self
+            .shared
+            .data
+            .keyspace
+            .memory
+            .counted()
+            .saturating_add_signed(self.outcome.grown_bytes);
         settings.maxmemory == 0 || used <= settings.maxmemory
     }
 }
@@ -84,7 +90,7 @@ impl Evictor {
 
     fn sample(&self, tuning: LfuTuning, room: &mut Room<'_>) -> Option<Candidate> {
         let slot = random_slot(self.policy, room)?;
-        let state = room.shared.keyspace.lock_one(slot);
+        let state = room.shared.data.keyspace.lock_one(slot);
         if !state.replica().is_serving() {
             return None;
         }
@@ -94,7 +100,7 @@ impl Evictor {
 
 /// Returns a slot with an eligible key: the first one at or after a random position.
 fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
-    let keyspace = &room.shared.keyspace;
+    let keyspace = &room.shared.data.keyspace;
     let number = room.rng.draw() % u64::from(Slot::COUNT);
     let start = u16::try_from(number).ok().and_then(Slot::new)?;
     let next = |from: Slot| {

@@ -90,7 +90,7 @@ impl Janitor {
                 self.shared.watching.latency.note(event, begun.elapsed(), &settings);
             }
             if self.memory_due <= tick {
-                self.shared.refresh_memory();
+                self.shared.data.refresh_memory();
                 self.sample_rates();
                 news::refresh(&self.shared);
                 self.memory_due = tick + MEMORY_EVERY;
@@ -100,8 +100,8 @@ impl Janitor {
                 }
                 if self.sample_due <= tick {
                     self.sample_due = tick + SAMPLE_EVERY;
-                    let Shared { watching, counters, table, memory, .. } = &*self.shared;
-                    watching.sample((counters, table), memory.used());
+                    let Shared { watching, counters, table, data, .. } = &*self.shared;
+                    watching.sample((counters, table), data.keyspace.memory.used());
                 }
             }
             self.evict(tick + TICK / 2);
@@ -180,7 +180,7 @@ impl Janitor {
     fn expire(&mut self) {
         let mut from = Slot::new(0);
         while let Some(slot) =
-            from.and_then(|from| self.shared.keyspace.next_due(from, self.env.now))
+            from.and_then(|from| self.shared.data.keyspace.next_due(from, self.env.now))
         {
             while self.expire_some(slot) {}
             from = Slot::new(slot.number() + 1);
@@ -228,12 +228,12 @@ impl Janitor {
     }
 
     fn settle(&mut self) {
-        self.shared.have_links_written();
+        self.shared.data.have_links_written();
         let counters = self.shared.counters.threads.last().expect("the keeper's own are the last");
         count(&counters.expired, core::mem::take(&mut self.outcome.expired));
         count(&counters.evicted, core::mem::take(&mut self.outcome.evicted));
         count(&counters.changes, core::mem::take(&mut self.outcome.changes));
-        self.shared.memory.grow(core::mem::take(&mut self.outcome.grown_bytes));
+        self.shared.data.keyspace.memory.grow(core::mem::take(&mut self.outcome.grown_bytes));
         self.outcome.garbage.clear();
     }
 }

@@ -91,12 +91,12 @@ impl Copies {
         let map = shared.map();
         let buckets = whole_buckets(shared, &map);
         let take = |slot: Slot| {
-            let mut state = shared.keyspace.lock_one(slot);
+            let mut state = shared.data.keyspace.lock_one(slot);
             state.replica().has_copy().then(|| (slot, core::mem::take(&mut *state)))
         };
         let slots = Slot::all().filter_map(take).collect();
-        let generation = shared.kept.generation().unwrap_or_else(|| map.generation());
-        Copies { seed: shared.seed.clone(), generation, buckets, slots }
+        let generation = shared.data.kept.generation().unwrap_or_else(|| map.generation());
+        Copies { seed: shared.data.keyspace.seed.clone(), generation, buckets, slots }
     }
 
     /// Puts the copies into a starting node with the same seed. They are stale copies, offered to the cluster.
@@ -104,16 +104,16 @@ impl Copies {
         let mut items = 0;
         for (slot, state) in self.slots {
             items += state.table().len() as u64;
-            *shared.keyspace.lock_one(slot) = state.into_stale();
+            *shared.data.keyspace.lock_one(slot) = state.into_stale();
         }
-        let _ = shared.kept.generation.set(self.generation); // Not set yet: the node has just started.
+        let _ = shared.data.kept.generation.set(self.generation); // Not set yet: the node has just started.
         Found { items, offers: offers(shared, &self.buckets) }
     }
 }
 
 /// Reads the kept items before the node joins. After an error, none of them is in memory.
 pub(crate) fn read(shared: &Shared) -> Result<Option<Found>, DiskError> {
-    let Some(directory) = &shared.kept.directory else { return Ok(None) };
+    let Some(directory) = &shared.data.kept.directory else { return Ok(None) };
     let (items, cluster) = {
         let directory = directory.lock();
         (directory.read_items()?, directory.cluster())
@@ -124,10 +124,10 @@ pub(crate) fn read(shared: &Shared) -> Result<Option<Found>, DiskError> {
     let (generation, buckets) = (items.head().map.generation(), items.head().held.clone());
     let mut reading = Reading { shared, outcome: Outcome::default() };
     let read = items.read(&mut reading);
-    shared.memory.grow(reading.outcome.grown_bytes);
+    shared.data.keyspace.memory.grow(reading.outcome.grown_bytes);
     match read {
         Ok(items) => {
-            let _ = shared.kept.generation.set(generation); // Not set yet: the items are read once.
+            let _ = shared.data.kept.generation.set(generation); // Not set yet: the items are read once.
             Ok(Some(Found { items, offers: offers(shared, &buckets) }))
         }
         Err(error) => {
@@ -141,11 +141,13 @@ pub(crate) fn read(shared: &Shared) -> Result<Option<Found>, DiskError> {
 fn drop_all(shared: &Shared) {
     let mut outcome = Outcome::default();
     for slot in Slot::all() {
-        if let Some(done) = shared.keyspace.lock_one(slot).drop_stale(&shared.seed) {
+        if let Some(done) =
+            shared.data.keyspace.lock_one(slot).drop_stale(&shared.data.keyspace.seed)
+        {
             outcome.applied(done);
         }
     }
-    shared.memory.grow(outcome.grown_bytes);
+    shared.data.keyspace.memory.grow(outcome.grown_bytes);
 }
 
 impl Found {
@@ -157,7 +159,7 @@ impl Found {
 /// Returns the complete copies of these buckets that are here, with their positions.
 fn offers(shared: &Shared, buckets: &[Hashmask]) -> Vec<Offer> {
     let position = |slot: Slot| {
-        let state = shared.keyspace.lock_one(slot);
+        let state = shared.data.keyspace.lock_one(slot);
         let Position { reign, version } = state.position();
         (reign, version.0)
     };
@@ -175,7 +177,7 @@ fn offers(shared: &Shared, buckets: &[Hashmask]) -> Vec<Offer> {
 pub(crate) fn bring_back(shared: &Shared, found: Option<&Found>) -> Result<(), String> {
     let map = shared.map();
     let is_alone = map.members().len() == 1;
-    if !is_alone || map.lost().next().is_none() || !shared.kept.has_directory() {
+    if !is_alone || map.lost().next().is_none() || !shared.data.kept.has_directory() {
         return Ok(());
     }
     let from = match found {
@@ -201,7 +203,7 @@ pub(crate) fn bring_back(shared: &Shared, found: Option<&Found>) -> Result<(), S
 /// Resets the data directory of a node whose side has yielded: its log is obsolete, and the node joins the
 /// other side as a new one. Called when no thread of the node runs any more.
 pub(crate) fn begin_anew(shared: &Shared) {
-    let Some(directory) = &shared.kept.directory else { return };
+    let Some(directory) = &shared.data.kept.directory else { return };
     if let Err(error) = directory.lock().begin_anew() {
         log::error("data", &format!("cannot reset the data directory: {error}"));
     }
@@ -209,7 +211,7 @@ pub(crate) fn begin_anew(shared: &Shared) {
 
 /// Saves the items. Called when no thread of the node runs any more.
 pub(crate) fn save(shared: &Shared) {
-    let Some(directory) = &shared.kept.directory else { return };
+    let Some(directory) = &shared.data.kept.directory else { return };
     let cluster = directory.lock().cluster();
     let Some(cluster) = cluster else { return };
     match try_save(shared, directory, cluster) {
@@ -225,7 +227,7 @@ fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) ->
     let head = ItemsHead { cluster, held: whole_buckets(shared, &map), map: Map::clone(&map) };
     let mut writer = directory.lock().write_items(&head)?;
     for slot in Slot::all() {
-        let state = shared.keyspace.lock_one(slot);
+        let state = shared.data.keyspace.lock_one(slot);
         // Write empty slots, too: a bucket is complete only if all its slots are here.
         if state.replica().has_copy() {
             writer.slot(slot, state.position(), state.table())?;
@@ -238,7 +240,7 @@ fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) ->
 fn whole_buckets(shared: &Shared, map: &Map) -> Vec<Hashmask> {
     let is_whole = |bucket: &Hashmask| {
         let mut slots = bucket.slots().filter_map(Slot::new);
-        slots.all(|slot| shared.keyspace.lock_one(slot).replica().has_copy())
+        slots.all(|slot| shared.data.keyspace.lock_one(slot).replica().has_copy())
     };
     map.buckets().map(|bucket| bucket.hashmask).filter(is_whole).collect()
 }
@@ -250,18 +252,18 @@ struct Reading<'a> {
 
 impl TakeItems for Reading<'_> {
     fn slot(&mut self, slot: Slot, at: Position) {
-        let mut state = self.shared.keyspace.lock_one(slot);
-        self.outcome.applied(state.load_stale(at, &self.shared.seed));
+        let mut state = self.shared.data.keyspace.lock_one(slot);
+        self.outcome.applied(state.load_stale(at, &self.shared.data.keyspace.seed));
     }
 
     fn divergence(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError> {
-        let mut state = self.shared.keyspace.lock_one(slot);
+        let mut state = self.shared.data.keyspace.lock_one(slot);
         self.outcome.applied(state.load_stale_divergence(piece)?);
         Ok(())
     }
 
     fn item(&mut self, slot: Slot, item: &DecodedItem<'_>) {
-        let mut state = self.shared.keyspace.lock_one(slot);
-        self.outcome.applied(state.load_stale_item(item, &self.shared.seed));
+        let mut state = self.shared.data.keyspace.lock_one(slot);
+        self.outcome.applied(state.load_stale_item(item, &self.shared.data.keyspace.seed));
     }
 }

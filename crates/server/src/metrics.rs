@@ -28,8 +28,8 @@ impl HttpSource for Shared {
 
     fn metrics(&self) -> NodeMetrics {
         let settings = self.settings.load();
-        let population = self.keyspace.population();
-        let report = self.refresh_memory();
+        let population = self.data.keyspace.population();
+        let report = self.data.refresh_memory();
         NodeMetrics {
             name: settings.name.clone(),
             client_addr: self.client_addr,

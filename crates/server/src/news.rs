@@ -72,7 +72,7 @@ fn move_name(it: &MoveStatus) -> MoveName {
 /// request is refused here.
 pub(crate) fn ask(shared: &Shared, ask: OperatorRequest) -> Result<(), String> {
     objection(&shared.map(), &ask).map_or(Ok(()), Err)?;
-    if matches!(ask, OperatorRequest::LeaveFor(_)) && !shared.kept.has_directory() {
+    if matches!(ask, OperatorRequest::LeaveFor(_)) && !shared.data.kept.has_directory() {
         let text = "this node has no data directory to keep its copies in; start it with --data-dir, \
                     or let it leave for good";
         return Err(text.to_owned());
@@ -166,14 +166,14 @@ impl Known {
 
 /// Returns the full status.
 pub(crate) fn status(shared: &Shared) -> Status {
-    let view = shared.cluster.load_full();
+    let view = shared.data.view.load_full();
     let status = Status::of(view.map(), view.me());
     completed(shared, view.map(), status)
 }
 
 /// Returns the status without the buckets, for a caller that has them already.
 pub(crate) fn status_without_buckets(shared: &Shared) -> Status {
-    let view = shared.cluster.load_full();
+    let view = shared.data.view.load_full();
     let status = Status::without_buckets(view.map(), view.me());
     completed(shared, view.map(), status)
 }

@@ -39,8 +39,8 @@ use crate::keep::{self, Copies, KeptCopies};
 use crate::keyspace::Keyspace;
 use crate::life::{self, Life, OldPorts};
 use crate::log;
-use crate::mailbox::Mail;
-use crate::memory::{MemoryGauge, MemoryProbe};
+use crate::mailbox::{Mail, Mailboxes};
+use crate::memory::MemoryProbe;
 use crate::merge::Merging;
 use crate::news::News;
 use crate::pause::Pauses;
@@ -189,36 +189,34 @@ impl Node {
         let count = io_threads(&settings);
         let prepared: io::Result<Vec<_>> = (0..count).map(|_| worker::prepare()).collect();
         let (polls, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
+        let mailboxes = Mailboxes::new(mailboxes);
         let (garbage, garbage_in) = mpsc::channel();
         let (mover, mover_inputs) = mpsc::channel();
         let carried = life.and_then(|life| life.timers.as_ref());
         let timers = timers::prepare(identity.me.peer(), &settings, control.clone(), carried);
         let timers = timers.map_err(failed)?;
-        let seed = seed(life, client_addr);
         let table = Table::default();
+        let watching = Watching::new(count, &table);
+        let seed = seed(life, client_addr);
+        let keyspace = Keyspace::new(Role::Absent, seed, options.memory, garbage);
+        let kept = KeptCopies::on(identity.directory.clone());
+        let stored = (keyspace, kept, unentered(&identity.me));
         let shared = Arc::new(Shared {
-            keyspace: Keyspace::new(Role::Absent),
-            data: Data::new(identity.me.peer(), count, mover),
-            kept: KeptCopies::on(identity.directory.clone()),
-            watching: Watching::new(count, &table),
+            data: Data::new(identity.me.peer(), stored, mailboxes.clone(), mover),
+            watching,
             id: node_id(),
             table,
             clients: Clients::default(),
             pauses: Pauses::default(),
             config: ConfigChanges::default(),
-            seed,
-            memory: MemoryGauge::new(options.memory),
             exchange: Exchange::new(count),
-            mailboxes: mailboxes.into_iter().map(Arc::new).collect(),
+            mailboxes,
             counters: AllCounters::new(count),
             next_client: AtomicU64::new(1),
-            stopping: AtomicBool::new(false),
             expires_actively: AtomicBool::new(true),
             started: Instant::now(),
-            garbage,
             client_addr,
             config_file: options.config_file,
-            cluster: ArcSwap::from_pointee(unentered(&identity.me)),
             control,
             outlook: Arc::default(),
             merging: Merging::default(),
@@ -433,7 +431,7 @@ impl Node {
             host: me.at.host,
             settings: life::settled(settings, &ports, others),
             saved,
-            directory: self.shared.kept.directory(),
+            directory: self.shared.data.kept.directory(),
             copies: Some(Copies::take(&self.shared)),
             timers: self.carried.lock().take(),
             asks_first: false,

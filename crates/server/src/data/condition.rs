@@ -18,9 +18,9 @@ pub(crate) fn report_condition(shared: &Shared) {
 
 pub(crate) fn vitals(shared: &Shared) -> Vitals {
     let settings = shared.settings.load();
-    let bytes = shared.memory.used();
+    let bytes = shared.data.keyspace.memory.used();
     let full = settings.maxmemory != 0
-        && shared.memory.counted() > settings.maxmemory
+        && shared.data.keyspace.memory.counted() > settings.maxmemory
         && settings.maxmemory_policy == EvictionPolicy::NoEviction;
     Vitals {
         bytes,
@@ -46,12 +46,12 @@ fn sizes(shared: &Shared) -> Vec<(Hashmask, u64)> {
 
 fn bytes_in(shared: &Shared, bucket: Hashmask) -> u64 {
     let slots = bucket.slots().filter_map(Slot::new);
-    slots.map(|slot| shared.keyspace.lock_one(slot).table().bytes() as u64).sum()
+    slots.map(|slot| shared.data.keyspace.lock_one(slot).table().bytes() as u64).sum()
 }
 
 impl super::Data {
     /// Returns whether any bucket can have outgrown the rest: none can while all together are small.
     fn has_bytes(&self, shared: &Shared) -> bool {
-        shared.memory.used() > shared.map().settings().split_larger_than.bytes
+        shared.data.keyspace.memory.used() > shared.map().settings().split_larger_than.bytes
     }
 }

@@ -31,7 +31,7 @@ impl DataPlane for Shared {
     fn map_changed(&self, changed: &MapChanged) {
         let before = self.map();
         if holds_anything(self, &changed.map) {
-            self.kept.forget(); // From here on the node's data may change.
+            self.data.kept.forget(); // From here on the node's data may change.
         }
         follow(self, &changed.map);
         news::map_changed(self, &before, changed);

@@ -49,8 +49,8 @@ fn follow_intakes(shared: &Shared, map: &Map, outcome: &mut Outcome) {
 }
 
 fn carry_off(shared: &Shared, outcome: &mut Outcome) {
-    shared.memory.grow(core::mem::take(&mut outcome.grown_bytes));
+    shared.data.keyspace.memory.grow(core::mem::take(&mut outcome.grown_bytes));
     for garbage in outcome.garbage.drain(..) {
-        shared.discard(garbage);
+        shared.data.keyspace.discard(garbage);
     }
 }

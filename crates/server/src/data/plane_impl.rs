@@ -26,7 +26,7 @@ impl Plane for Shared {
     }
 
     fn kept_in(&self) -> Option<Generation> {
-        self.kept.generation()
+        self.data.kept.generation()
     }
 
     fn map(&self) -> Arc<Map> {
@@ -34,7 +34,7 @@ impl Plane for Shared {
     }
 
     fn publish(&self, map: &Arc<Map>) {
-        self.cluster.store(Arc::new(View::new(Arc::clone(map), self.data.me)));
+        self.data.view.store(Arc::new(View::new(Arc::clone(map), self.data.me)));
         self.data.map_number.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -73,11 +73,11 @@ impl Plane for Shared {
 
     fn disturb(&self) {
         self.data.next_ack_epoch();
-        self.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        self.mailboxes.wake_all();
     }
 
     fn flush(&self) {
-        self.have_links_written();
+        self.data.have_links_written();
     }
 
     fn give_way(&self) {

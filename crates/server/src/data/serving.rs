@@ -31,12 +31,12 @@ impl ServingPlane for Shared {
 
     #[inline]
     fn lock_slot(&self, slot: Slot) -> SlotGuard<'_> {
-        self.keyspace.lock_one(slot)
+        self.data.keyspace.lock_one(slot)
     }
 
     #[inline]
     fn seed(&self) -> &Seed {
-        &self.seed
+        &self.data.keyspace.seed
     }
 
     #[inline]
@@ -51,19 +51,19 @@ impl ServingPlane for Shared {
 
     #[inline]
     fn publish_counts(&self, slot: Slot, state: &SlotState) {
-        self.keyspace.note(slot, state);
+        self.data.keyspace.note(slot, state);
     }
 
     fn next_occupied(&self, from: Slot) -> Option<Slot> {
-        self.keyspace.next_occupied(from)
+        self.data.keyspace.next_occupied(from)
     }
 
     fn key_count_of(&self, slot: Slot) -> usize {
-        self.keyspace.len_of(slot)
+        self.data.keyspace.len_of(slot)
     }
 
     fn key_count(&self) -> usize {
-        usize::try_from(self.keyspace.population().keys).unwrap_or(usize::MAX)
+        usize::try_from(self.data.keyspace.population().keys).unwrap_or(usize::MAX)
     }
 
     #[inline]
@@ -78,7 +78,7 @@ impl ServingPlane for Shared {
     /// Returns true also for a slot that is locked: a command that waits in vain is woken by the next map.
     fn awaits_promotion(&self, slot: Slot) -> bool {
         let is_awaited =
-            || self.keyspace.try_lock(slot).is_none_or(|state| is_promotion_pending(&state));
+            || self.data.keyspace.try_lock(slot).is_none_or(|state| is_promotion_pending(&state));
         self.data.pending_promotions.load(Relaxed) > 0 && is_awaited()
     }
 }

@@ -47,7 +47,7 @@ impl Clients for NodeHost<'_> {
 
     fn unpause(&mut self) {
         self.shared.pauses.end();
-        self.shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        self.shared.mailboxes.wake_all();
     }
 
     fn unblock(&mut self, _id: u64, _how: Unblock) -> bool {

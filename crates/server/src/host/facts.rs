@@ -20,13 +20,13 @@ impl Facts for NodeHost<'_> {
             memory: self.memory(),
             machine_bytes: system::machine_bytes(),
             traffic: traffic(self.shared),
-            keyspace: self.shared.keyspace.numbers(self.now),
+            keyspace: self.shared.data.keyspace.numbers(self.now),
             cpu: system::cpu_times(),
         }
     }
 
     fn identity(&self) -> Identity {
-        let cluster = self.shared.cluster.load();
+        let cluster = self.shared.data.view.load();
         let (host, port) = address(self.shared, self.card.local_address);
         Identity {
             id: self.shared.id.clone(),

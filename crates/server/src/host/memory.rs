@@ -7,8 +7,8 @@ use crate::system;
 
 impl Memory for NodeHost<'_> {
     fn memory(&self) -> MemoryFigures {
-        let gauge = &self.shared.memory;
-        let report = self.shared.refresh_memory();
+        let gauge = &self.shared.data.keyspace.memory;
+        let report = self.shared.data.refresh_memory();
         let cards = self.shared.clients.all();
         MemoryFigures {
             allocated: report.allocated,

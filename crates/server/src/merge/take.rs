@@ -44,7 +44,7 @@ pub(crate) fn answer(shared: &Shared, question: MergeRequest, taker: &mut Taker)
 /// Returns the version from which on this side knows nothing of the other side's changes to the slot, if the
 /// slot is served here.
 fn since(shared: &Shared, slot: Slot) -> Option<u64> {
-    let state = shared.keyspace.lock_one(slot);
+    let state = shared.data.keyspace.lock_one(slot);
     state.replica().is_serving().then(|| diverged_at(state.table()).0)
 }
 
@@ -73,13 +73,13 @@ fn take(
         return elsewhere(shared, slot);
     };
     let mut ground = ServedGround::new(slot, &mut slots, now);
-    let tally = taker.take((parted, batch), &shared.seed, &mut ground);
+    let tally = taker.take((parted, batch), &shared.data.keyspace.seed, &mut ground);
     let ServedGround { applied, conflicts, .. } = ground;
     let tickets = slots.finish().tickets;
-    shared.have_links_written();
+    shared.data.have_links_written();
     for done in applied {
-        shared.memory.grow(done.grown_bytes);
-        done.garbage.into_iter().for_each(|garbage| shared.discard(garbage));
+        shared.data.keyspace.memory.grow(done.grown_bytes);
+        done.garbage.into_iter().for_each(|garbage| shared.data.keyspace.discard(garbage));
     }
     note(shared, tally, conflicts);
     if wait_until_safe(shared, tickets) { Reply::Merged(tally) } else { Reply::NotNow }

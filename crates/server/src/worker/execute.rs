@@ -294,7 +294,7 @@ fn lock<'s>(
         (Locks::None, _) => held.clear(),
         (Locks::One(slot), Some(guard)) => return LockedSlots::one(*slot, guard),
         (Locks::One(slot), None) => {
-            if let Some(guard) = shared.keyspace.try_lock(*slot) {
+            if let Some(guard) = shared.data.keyspace.try_lock(*slot) {
                 return LockedSlots::one(*slot, guard);
             }
             held.clear(); // This thread is about to wait.

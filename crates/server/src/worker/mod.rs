@@ -149,7 +149,7 @@ impl<'s> Worker<'s> {
         let env = command_env(shared);
         let settings = shared.settings.load_full();
         let branch = Branch::new(shared.mailboxes.len());
-        let rng = SplitMix64::new(shared.seed.hash(&number.to_le_bytes()));
+        let rng = SplitMix64::new(shared.data.keyspace.seed.hash(&number.to_le_bytes()));
         Worker {
             number,
             shared,
@@ -393,9 +393,9 @@ impl<'s> Worker<'s> {
         count(&counters.expired, core::mem::take(&mut outcome.expired));
         count(&counters.evicted, core::mem::take(&mut outcome.evicted));
         count(&counters.changes, core::mem::take(&mut outcome.changes));
-        self.shared.memory.grow(core::mem::take(&mut outcome.grown_bytes));
+        self.shared.data.keyspace.memory.grow(core::mem::take(&mut outcome.grown_bytes));
         for garbage in outcome.garbage.drain(..) {
-            self.shared.discard(garbage);
+            self.shared.data.keyspace.discard(garbage);
         }
     }
 

@@ -205,17 +205,17 @@ impl Worker<'_> {
         for job in jobs {
             let args = Args::new(bytes, &spans[from..from + job.args]);
             from += job.args;
-            let request = Request::prepare(args, &shared.table, &shared.seed);
+            let request = Request::prepare(args, &shared.table, &shared.data.keyspace.seed);
             if let Some(key) = &request.key {
-                shared.keyspace.prefetch_slot(key);
+                shared.data.keyspace.prefetch_slot(key);
                 if is_in_cluster {
-                    shared.keyspace.prefetch_behind(key);
+                    shared.data.keyspace.prefetch_behind(key);
                 }
             }
             requests.push(request);
         }
         let mut held = if requests.len() > 1 {
-            lock_early(&shared.keyspace, &requests)
+            lock_early(&shared.data.keyspace, &requests)
         } else {
             EarlyLocks::new()
         };
