@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use cluster::consensus::{Begin, Saved};
-use cluster::control::{Gone, Input, Offer, OperatorRequest};
+use cluster::control::{Answer, Gone, Input, Offer, OperatorRequest};
 use cluster::data::MoverInput;
 use cluster::map::{ClusterId, Endpoints, Map, Member};
 use cluster::replication::Role;
@@ -58,6 +58,8 @@ const IO_THREADS_MAX: usize = 8;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// Time a process that was declared dead tries to return with its log alone, before it asks to be admitted.
 const HEARD_WITHIN: Duration = Duration::from_secs(10);
+/// Time limit for a decision that needs no other node.
+const DECIDED_WITHIN: Duration = Duration::from_secs(10);
 /// Time limit for a new member to get the map and its links to all others.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
@@ -148,7 +150,8 @@ impl Node {
         let (node, parts) = Node::prepare(options, client_addr, who, line.line.clone())?;
         identity.me.at.http = node.http_addr().map_or(0, |addr| addr.port());
         let copies = life.as_mut().and_then(|life| life.copies.take());
-        let carried = copies.map(|copies| copies.give_to(&node.shared));
+        let carried =
+            copies.map(|copies| copies.give_to(&node.shared.data.keyspace, &node.shared.data.kept));
         let begun = node.begin(parts).and_then(|()| {
             // 4) Read the kept data and enter the cluster.
             let found = match carried {
@@ -158,13 +161,13 @@ impl Node {
             let place = enter(identity, &settings).map_err(StartError::Refused)?;
             let offers = found.as_ref().map(keep::Found::offers).unwrap_or_default();
             node.take_place(place, others.map(|bound| bound.listener), line, offers)?;
-            keep::bring_back(&node.shared, found.as_ref()).map_err(StartError::Refused)
+            node.bring_back(found.as_ref()).map_err(StartError::Refused)
         });
         if let Err(error) = begun {
             node.shutdown();
             node.wait();
             if matches!(error, StartError::Stopped) {
-                keep::save(&node.shared);
+                node.save();
             }
             if let Some(life) = life {
                 node.give_back(life, &error);
@@ -318,8 +321,8 @@ impl Node {
 
     /// Reads the data this node held when it stopped. A read error is fatal only if no other node has the data.
     fn read_kept(&self, identity: &NodeIdentity) -> Result<Option<keep::Found>, String> {
-        let settings = self.shared.settings.load();
-        match identity.while_loading(&settings, || keep::read(&self.shared)) {
+        let (settings, data) = (self.shared.settings.load(), &self.shared.data);
+        match identity.while_loading(&settings, || data.kept.read(&data.keyspace)) {
             Ok(found) => Ok(found),
             Err(error) if identity.is_alone() => Err(error.to_string()),
             Err(error) => {
@@ -407,8 +410,8 @@ impl Node {
         let gone = gone?;
         match gone {
             // No other node has the data, or this node will return.
-            Gone::LeftAsTheLast | Gone::LeftFor(_) => keep::save(&self.shared),
-            Gone::Yielded(_) => keep::begin_anew(&self.shared),
+            Gone::LeftAsTheLast | Gone::LeftFor(_) => self.save(),
+            Gone::Yielded(_) => self.shared.data.kept.begin_anew(),
             // A node that was declared dead keeps everything in memory: `next_life`.
             Gone::Outcast | Gone::Left | Gone::Refused(_) => {}
         }
@@ -432,16 +435,41 @@ impl Node {
             settings: life::settled(settings, &ports, others),
             saved,
             directory: self.shared.data.kept.directory(),
-            copies: Some(Copies::take(&self.shared)),
+            copies: Some(self.take_copies()),
             timers: self.carried.lock().take(),
             asks_first: false,
             stop: Arc::default(),
         })
     }
 
+    fn take_copies(&self) -> Copies {
+        let data = &self.shared.data;
+        Copies::take(&data.keyspace, &data.kept, &data.map())
+    }
+
+    /// Saves the items to the data directory, if there is one. Called when no thread runs any more.
+    fn save(&self) {
+        let data = &self.shared.data;
+        data.kept.save(&data.keyspace, &data.map());
+    }
+
+    /// Restores lost buckets if this node is alone. An error is one line.
+    fn bring_back(&self, found: Option<&keep::Found>) -> Result<(), String> {
+        let data = &self.shared.data;
+        let Some(from) = data.kept.source_of_lost(&data.map(), found) else { return Ok(()) };
+        let recreate = OperatorRequest::Recreate(from);
+        match self.shared.control.ask_and_wait(recreate, DECIDED_WITHIN) {
+            Some(Answer::Done) => Ok(()),
+            Some(Answer::Refused(why) | Answer::Unknown(why)) => Err(why),
+            Some(Answer::Join(_)) | None => {
+                Err("no decision on the saved items within 10 s: the map did not change".to_owned())
+            }
+        }
+    }
+
     /// Puts all state back into a life that could not begin.
     fn give_back(&self, life: &mut Life, error: &StartError) {
-        life.copies = Some(Copies::take(&self.shared));
+        life.copies = Some(self.take_copies());
         life.timers = self.carried.lock().take();
         if let Some(saved) = self.saved.lock().take() {
             (life.node, life.saved) = (self.shared.data.me, saved);
