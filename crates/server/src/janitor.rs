@@ -219,7 +219,7 @@ impl Janitor {
         if self.outbox.is_empty() {
             return;
         }
-        self.outbox.post(&self.shared, None);
+        self.outbox.post(&self.shared.data.links, &self.shared.mailboxes, None);
         while !self.shared.is_stopping()
             && self.shared.mailboxes.iter().any(|mailbox| mailbox.is_full())
         {

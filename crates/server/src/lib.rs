@@ -22,6 +22,7 @@ mod watching; //   Statistics, the slow log, monitors.
 mod system; //     Facts from the operating system.
 mod prompt; //     Scheduling priority for threads that serve clients.
 mod mailbox; //    Messages from other threads to a worker.
+mod published; //  A published message, encoded once for all receivers.
 mod pubsub; //     Subscriptions and message delivery.
 mod timers; //     Callbacks at a given time.
 mod any_port; //   A listener for clients without cluster support.

@@ -11,7 +11,7 @@ use mio::net::{TcpListener, TcpStream};
 use parking_lot::Mutex;
 
 use crate::accept::Accepted;
-use crate::pubsub::PublishedMessage;
+use crate::published::PublishedMessage;
 
 /// A task for a worker on its own connections.
 pub(crate) enum Mail {

@@ -116,7 +116,7 @@ pub(crate) fn map_changed(shared: &Shared, before: &Map, changed: &MapChanged) {
     let channel = MAP_CHANNEL.as_bytes();
     let post = Post { space: Space::Global, channel, payload: epoch.as_bytes() };
     if outbox.publish_here(&shared.exchange, None, post) > 0 {
-        outbox.post(shared, None);
+        outbox.post(&shared.data.links, &shared.mailboxes, None);
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn follow(shared: &Shared, map: &Arc<Map>) {
     let others: Vec<Peer> = map.members().iter().map(Member::peer).collect();
     let others: Vec<Peer> = others.into_iter().filter(|peer| peer.id != data.me).collect();
     for link in data.links.follow(&others) {
-        introduce(shared, &link);
+        introduce(&shared.exchange, &link);
     }
     shared.exchange.afar.keep(&others);
     let before = (data.map_number() > 0).then(|| shared.map());

@@ -5,23 +5,25 @@ use std::sync::Arc;
 use commands::{Event, Kind, Post, PubSub, Session, Space};
 
 use super::NodeHost;
-use crate::pubsub::{Author, News, announce};
+use crate::published::Author;
+use crate::pubsub::{News, announce};
 
 impl PubSub for NodeHost<'_> {
     fn subscribe(&mut self, _: &Session, kind: Kind, name: &Arc<[u8]>) {
         // The connection must not receive what it published before.
-        self.branch.post(self.shared, self.card.place.worker);
+        let (links, mailboxes) = (&self.shared.data.links, &self.shared.mailboxes);
+        self.branch.post(links, mailboxes, self.card.place.worker);
         // Read the number before the entry: in between, the connection may receive too much, never too little.
         let from = self.shared.mailboxes[self.card.place.worker].messages();
         if self.shared.exchange.enter(self.card.place.worker, kind, name) {
-            announce(self.shared, News::Listen(kind, name));
+            announce(&self.shared.data.links, News::Listen(kind, name));
         }
         self.branch.subscribe(self.card.place.index, kind, name, from);
     }
 
     fn unsubscribe(&mut self, _: &Session, kind: Kind, name: &[u8]) {
         if self.shared.exchange.strike(self.card.place.worker, kind, name) {
-            announce(self.shared, News::Stop(kind, name));
+            announce(&self.shared.data.links, News::Stop(kind, name));
         }
         self.branch.unsubscribe(self.card.place.index, kind, name);
     }
