@@ -12,11 +12,9 @@ use commands::{CommandEnv, Keys, Locks, Outcome};
 use placement::{Slot, SplitMix64};
 use store::Garbage;
 
-use crate::command_env::command_env;
 use crate::counters::count;
-use crate::data::{Later, report_condition};
+use crate::data::Later;
 use crate::evictor::{Evictor, Room};
-use crate::news;
 use crate::pubsub::Outbox;
 use crate::shared::Shared;
 use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
@@ -56,7 +54,7 @@ pub(crate) struct Janitor {
 
 impl Janitor {
     pub(crate) fn new(shared: Arc<Shared>, garbage: Receiver<Garbage>) -> Janitor {
-        let env = command_env(&shared);
+        let env = shared.command_env();
         let outbox = Outbox::new(shared.mailboxes.len());
         Janitor {
             shared,
@@ -81,7 +79,7 @@ impl Janitor {
         while !self.shared.is_stopping() {
             tick += TICK;
             self.free_until(tick);
-            self.env = command_env(&self.shared);
+            self.env = self.shared.command_env();
             if self.shared.expires_actively.load(Relaxed) {
                 let begun = Instant::now();
                 self.expire();
@@ -92,11 +90,11 @@ impl Janitor {
             if self.memory_due <= tick {
                 self.shared.data.refresh_memory();
                 self.sample_rates();
-                news::refresh(&self.shared);
+                self.shared.news.refresh(&self.shared.control);
                 self.memory_due = tick + MEMORY_EVERY;
                 if self.condition_due <= tick {
                     self.condition_due = tick + CONDITION_EVERY;
-                    report_condition(&self.shared);
+                    self.shared.data.report_condition(self.shared.vitals());
                 }
                 if self.sample_due <= tick {
                     self.sample_due = tick + SAMPLE_EVERY;
@@ -133,7 +131,7 @@ impl Janitor {
             return;
         }
         let mut room = Room {
-            shared: &self.shared,
+            data: &self.shared.data,
             env: &self.env,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
@@ -191,9 +189,9 @@ impl Janitor {
     /// Expires some keys of a slot. Returns true if there may be more.
     fn expire_some(&mut self, slot: Slot) -> bool {
         let shared = Arc::clone(&self.shared);
-        let locked = LockedSlots::lock(&*shared, Locks::One(slot));
+        let locked = LockedSlots::lock(&shared.data, Locks::One(slot));
         let effects = &mut self.effects;
-        let Ok(mut slots) = ServedSlots::open(&*shared, locked, Access::WRITE, effects) else {
+        let Ok(mut slots) = ServedSlots::open(&shared.data, locked, Access::WRITE, effects) else {
             return false; // Another node serves the slot by now, or will in a moment.
         };
         let due = slots.due(slot, self.env.now, EXPIRE_BATCH);
@@ -213,7 +211,7 @@ impl Janitor {
 
     /// Publishes the events of removed keys. Waits while the delivering workers cannot keep up.
     fn tell(&mut self) {
-        self.outcome.events.append(&mut self.later.ripe(&self.shared));
+        self.outcome.events.append(&mut self.later.ripe(&self.shared.data));
         let events = &mut self.outcome.events;
         self.outbox.tell(&self.shared.exchange, None, self.env.notify, events);
         if self.outbox.is_empty() {

@@ -27,6 +27,7 @@ mod pubsub; //     Subscriptions and message delivery.
 mod timers; //     Callbacks at a given time.
 mod any_port; //   A listener for clients without cluster support.
 mod data; //       The data plane: replication traffic to and from other nodes.
+mod data_plane; // The node, as the control thread sees it.
 mod wait_until; // The deadline of a WAIT.
 mod janitor; //     The thread that expires keys, frees garbage and watches memory.
 mod evictor; //    Evicts keys when memory is short.

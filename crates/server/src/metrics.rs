@@ -12,8 +12,6 @@ use crate::http::{
     ClassDurations, ClusterMetrics, CommandClass, HttpSource, LinkMetrics, MemoryMetrics,
     NodeMetrics, Readiness,
 };
-use crate::merge::merged;
-use crate::news;
 use crate::peer::StartupPhase;
 use crate::shared::Shared;
 
@@ -48,7 +46,7 @@ impl HttpSource for Shared {
             keys_evicted: self.counters.total(|counters| &counters.evicted),
             lookups_hit: self.counters.total(|counters| &counters.hits),
             lookups_missed: self.counters.total(|counters| &counters.misses),
-            merged: merged(self),
+            merged: self.merging.tally(),
             memory: MemoryMetrics {
                 allocated: report.allocated,
                 resident: report.resident,
@@ -70,11 +68,11 @@ impl HttpSource for Shared {
     }
 
     fn cluster(&self) -> Status {
-        news::status(self)
+        self.status()
     }
 
     fn cluster_metrics(&self) -> ClusterMetrics {
-        let status = news::status(self);
+        let status = self.status();
         let mine = status.members.iter().find(|member| member.name == status.node);
         let holders = |count: fn(usize) -> bool| {
             status.buckets.iter().filter(|bucket| count(bucket.holders.len())).count() as u64

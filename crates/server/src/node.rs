@@ -32,6 +32,7 @@ use crate::clients::Clients;
 use crate::config::ConfigChanges;
 use crate::counters::AllCounters;
 use crate::data::{Data, run_mover};
+use crate::data_plane::{hand_over_if_wanted, report_to};
 use crate::enter::{Membership, NodeIdentity, Ports, Unheard, enter, identify, identify_again};
 use crate::http::{self, HttpOptions, HttpServer};
 use crate::janitor::Janitor;
@@ -44,7 +45,7 @@ use crate::memory::MemoryProbe;
 use crate::merge::Merging;
 use crate::news::News;
 use crate::pause::Pauses;
-use crate::peer::{self, Beginning, ControlHandle, Prepared, Running, StartupPhase};
+use crate::peer::{self, Beginning, ControlHandle, DataPlane, Prepared, Running, StartupPhase};
 use crate::pubsub::Exchange;
 use crate::shared::Shared;
 use crate::system::{default_name, raise_file_limit};
@@ -253,7 +254,9 @@ impl Node {
         let janitor = Janitor::new(Arc::clone(&self.shared), garbage_in);
         self.spawn("janitor", move || janitor.run())?;
         let shared = Arc::clone(&self.shared);
-        self.spawn("mover", move || run_mover(shared, mover_inputs))?;
+        self.spawn("mover", move || {
+            run_mover(&shared.data, &mover_inputs, || hand_over_if_wanted(&shared));
+        })?;
         self.start_any_port()
     }
 
@@ -274,7 +277,9 @@ impl Node {
         let secret = self.shared.settings.load().secret.clone();
         let outlook = Arc::clone(&self.shared.outlook);
         let beginning = Beginning { start, roster, secret, directory, listener, outlook };
-        let running = peer::start_node(line, beginning, &self.shared);
+        report_to(&self.shared.data, line.line.clone());
+        let data = Arc::clone(&self.shared) as Arc<dyn DataPlane>;
+        let running = peer::start(line, beginning, data);
         let failed = |error| StartError::Address { addr: self.client_addr, error };
         let running = running.map_err(failed)?;
         self.shared.timers.link_with(running.link_maker());

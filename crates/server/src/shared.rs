@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use cluster::balance::Vitals;
 use cluster::map::Map;
-use commands::Table;
+use cluster::status::Status;
 use commands::settings::Settings;
+use commands::{CommandEnv, Table};
 
 use crate::clients::Clients;
+use crate::command_env::command_env;
 use crate::config::ConfigChanges;
 use crate::counters::AllCounters;
 use crate::data::Data;
@@ -60,6 +63,21 @@ impl Shared {
     /// Returns the map this node currently uses.
     pub(crate) fn map(&self) -> Arc<Map> {
         self.data.map()
+    }
+
+    /// Returns the values that hold for all commands of one round.
+    pub(crate) fn command_env(&self) -> CommandEnv {
+        command_env(&self.settings.load(), self.data.view.load_full(), &self.data.keyspace.seed)
+    }
+
+    /// Returns this node's condition.
+    pub(crate) fn vitals(&self) -> Vitals {
+        self.data.vitals(&self.settings.load(), self.watching.rates.per_second().commands)
+    }
+
+    /// Returns the status of the cluster, as this node knows it.
+    pub(crate) fn status(&self) -> Status {
+        self.news.status(&self.data, &self.merging, self.vitals())
     }
 
     /// Asks all threads to end.

@@ -1,12 +1,12 @@
 //! The data plane: replicates writes to other nodes and moves buckets. `cluster::data` decides; here are
-//! the locks, sockets and threads around it (`standing.rs`).
+//! the locks, sockets and threads around it (`plane_impl.rs`). The control thread reaches it through
+//! `data_plane.rs`.
 //!
 //! `link.rs` sends frames to one other node, `intake.rs` receives them from one; workers read both
 //! (`worker/links.rs`). `follow.rs` makes every slot's replica what the map says. `mover.rs` is a thread
 //! that copies buckets, hands them over and notices backups that fall behind.
 
 mod condition; // This node's condition, for its load levels.
-mod control; // The data plane as the control thread sees it.
 mod follow; //  Applies a new map: this node's duty for each slot.
 mod intake; //  Frames from one other node.
 mod later; //   Key events that wait as replies do.
@@ -35,11 +35,7 @@ use cluster::serving::AckEpoch;
 use commands::cluster::View;
 use parking_lot::Mutex;
 
-pub(crate) use condition::report_condition;
-pub(crate) use condition::vitals;
-pub(crate) use connections::{Notice, incoming, outgoing};
-pub(crate) use control::report_to;
-pub(crate) use follow::follow;
+pub(crate) use connections::{Notice, Unwanted};
 pub(crate) use intake::apply_context;
 pub(crate) use later::{Later, judge_all};
 pub(crate) use lease::Lease;

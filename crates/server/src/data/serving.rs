@@ -8,78 +8,78 @@ use core::sync::atomic::Ordering::Relaxed;
 use placement::Slot;
 use store::Seed;
 
+use super::Data;
 use crate::keyspace::SlotGuard;
-use crate::shared::Shared;
 
-impl LinkProgress for Shared {
+impl LinkProgress for Data {
     fn link_to(&self, node: NodeId) -> Option<LinkId> {
-        self.data.links.to_node(node)
+        self.links.to_node(node)
     }
 
     fn last(&self, link: LinkId) -> FrameNumber {
-        self.data.links.get(link).map_or(FrameNumber(0), |link| link.last())
+        self.links.get(link).map_or(FrameNumber(0), |link| link.last())
     }
 
     #[inline]
     fn acked(&self, link: LinkId) -> FrameNumber {
-        self.data.links.acked(link)
+        self.links.acked(link)
     }
 }
 
-impl ServingPlane for Shared {
+impl ServingPlane for Data {
     type Guard<'a> = SlotGuard<'a>;
 
     #[inline]
     fn lock_slot(&self, slot: Slot) -> SlotGuard<'_> {
-        self.data.keyspace.lock_one(slot)
+        self.keyspace.lock_one(slot)
     }
 
     #[inline]
     fn seed(&self) -> &Seed {
-        &self.data.keyspace.seed
+        &self.keyspace.seed
     }
 
     #[inline]
     fn push_frame(&self, link: LinkId, frame: &Frame<'_>) -> FrameNumber {
-        self.data.links.push(link, frame)
+        self.links.push(link, frame)
     }
 
     #[inline]
     fn ack_epoch(&self) -> AckEpoch {
-        self.data.ack_epoch()
+        Data::ack_epoch(self)
     }
 
     #[inline]
     fn publish_counts(&self, slot: Slot, state: &SlotState) {
-        self.data.keyspace.note(slot, state);
+        self.keyspace.note(slot, state);
     }
 
     fn next_occupied(&self, from: Slot) -> Option<Slot> {
-        self.data.keyspace.next_occupied(from)
+        self.keyspace.next_occupied(from)
     }
 
     fn key_count_of(&self, slot: Slot) -> usize {
-        self.data.keyspace.len_of(slot)
+        self.keyspace.len_of(slot)
     }
 
     fn key_count(&self) -> usize {
-        usize::try_from(self.data.keyspace.population().keys).unwrap_or(usize::MAX)
+        usize::try_from(self.keyspace.population().keys).unwrap_or(usize::MAX)
     }
 
     #[inline]
     fn has_congestion(&self) -> bool {
-        self.data.links.has_congestion()
+        self.links.has_congestion()
     }
 
     fn is_congested(&self, link: LinkId) -> bool {
-        self.data.links.is_congested(link)
+        self.links.is_congested(link)
     }
 
     /// Returns true also for a slot that is locked: a command that waits in vain is woken by the next map.
     fn awaits_promotion(&self, slot: Slot) -> bool {
         let is_awaited =
-            || self.data.keyspace.try_lock(slot).is_none_or(|state| is_promotion_pending(&state));
-        self.data.pending_promotions.load(Relaxed) > 0 && is_awaited()
+            || self.keyspace.try_lock(slot).is_none_or(|state| is_promotion_pending(&state));
+        self.pending_promotions.load(Relaxed) > 0 && is_awaited()
     }
 }
 
@@ -88,6 +88,6 @@ fn is_promotion_pending(state: &SlotState) -> bool {
 }
 
 /// Judges a reply that waits with this ticket.
-pub(crate) fn judge(shared: &Shared, ticket: &mut Ticket) -> Passage {
-    ticket.judge_on(shared)
+pub(crate) fn judge(data: &Data, ticket: &mut Ticket) -> Passage {
+    ticket.judge_on(data)
 }

@@ -10,21 +10,20 @@ use cluster::status::Status;
 use commands::{Acknowledged, Block, Cluster, LinkDirection, LinkFacts, StallFacts};
 
 use super::NodeHost;
-use crate::merge;
 use crate::news;
 use crate::wait_until::WaitUntil;
 
 impl Cluster for NodeHost<'_> {
     fn status(&self) -> Status {
-        news::status(self.shared)
+        self.shared.status()
     }
 
     fn ask(&mut self, ask: OperatorRequest) -> Result<(), String> {
-        news::ask(self.shared, ask)
+        news::ask(&self.shared.data, &self.shared.control, ask)
     }
 
     fn conflicts(&self) -> Vec<String> {
-        merge::conflicts(self.shared)
+        self.shared.merging.conflicts()
     }
 
     fn pending(&self) -> BTreeSet<NodeId> {
@@ -32,7 +31,7 @@ impl Cluster for NodeHost<'_> {
     }
 
     fn acknowledged(&mut self, wanted: i64, block: Block) -> Acknowledged {
-        let backups = self.written.backups(self.shared, self.has_lease);
+        let backups = self.written.backups(&self.shared.data, self.has_lease);
         let is_enough = i64::try_from(backups).is_ok_and(|backups| backups >= wanted);
         let until = self.wait_until.take().or(match block {
             Block::Not => None,

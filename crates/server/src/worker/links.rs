@@ -199,6 +199,7 @@ impl Worker<'_> {
         incoming.waits = false;
         let mut at = 0;
         let shared = self.shared;
+        let access = (self.env.now, self.env.access);
         loop {
             let unread = &incoming.unread[at..];
             let Some((number, frame, length)) = intake.inbox.peek(unread).map_err(broken)? else {
@@ -207,7 +208,7 @@ impl Worker<'_> {
             if matches!(frame, Frame::FillEnd { .. }) {
                 shared.data.kept.forget(); // From here on this node holds a copy that counts.
             }
-            let mut apply_context = apply_context(shared, &self.env, &mut self.outcome);
+            let mut apply_context = apply_context(&shared.data, access, &mut self.outcome);
             let taken = intake.take(number, &frame, &mut apply_context);
             drop(apply_context);
             match taken {

@@ -49,7 +49,6 @@ use self::waiting::WaitList;
 use crate::accept::{Accepted, configure};
 use crate::clients::ConnectionRef;
 use crate::clock;
-use crate::command_env::command_env;
 use crate::counters::count;
 use crate::data::Later;
 use crate::evictor::Evictor;
@@ -146,7 +145,7 @@ pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
 
 impl<'s> Worker<'s> {
     pub(crate) fn new(number: usize, shared: &'s Shared, poll: Poll) -> Worker<'s> {
-        let env = command_env(shared);
+        let env = shared.command_env();
         let settings = shared.settings.load_full();
         let branch = Branch::new(shared.mailboxes.len());
         let rng = SplitMix64::new(shared.data.keyspace.seed.hash(&number.to_le_bytes()));
@@ -240,7 +239,7 @@ impl<'s> Worker<'s> {
 
     /// Refreshes this worker's copies of the time, the map and the settings.
     fn look_around(&mut self) {
-        self.env = command_env(self.shared);
+        self.env = self.shared.command_env();
         self.settings = self.shared.settings.load_full();
         let settings = self.env.cluster.map().settings();
         self.waits_for_backups = settings.ack == Ack::Backup;

@@ -82,7 +82,7 @@ impl Worker<'_> {
 
     /// Publishes the events of writes that are acknowledged by now.
     pub(super) fn publish_safe_events(&mut self) {
-        let mut events = self.later.ripe(self.shared);
+        let mut events = self.later.ripe(&self.shared.data);
         if !events.is_empty() {
             let exchange = &self.shared.exchange;
             self.branch.outbox.tell(exchange, None, self.env.notify, &mut events);
