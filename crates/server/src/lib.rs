@@ -26,6 +26,7 @@ mod published; //  A published message, encoded once for all receivers.
 mod pubsub; //     Subscriptions and message delivery.
 mod timers; //     Callbacks at a given time.
 mod any_port; //   A listener for clients without cluster support.
+mod home; //       The node, as the any-port sees it.
 mod data; //       The data plane: replication traffic to and from other nodes.
 mod data_plane; // The node, as the control thread sees it.
 mod wait_until; // The deadline of a WAIT.
