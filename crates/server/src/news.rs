@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cluster::balance::{LoadLevels, Vitals};
-use cluster::control::{Control, Input, MapChanged, OperatorRequest, Sight, objection};
+use cluster::control::{Control, Input, MapChanged, OperatorRequest, objection};
 use cluster::map::{Change, ChangeOutcome, ClusterId, Map, NodeId};
-use cluster::status::{Chronicle, MoveStatus, Status, Vote, digits, name};
+use cluster::status::{Chronicle, MoveStatus, Sight, Status, Vote, digits, name};
 use commands::cluster::MAP_CHANNEL;
 use commands::{Post, Space};
 use parking_lot::Mutex;
