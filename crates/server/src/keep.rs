@@ -91,9 +91,9 @@ impl KeptCopies {
         }
     }
 
-    /// Returns the source of lost buckets, when the node has its map and serves no client yet. A node that is alone,
-    /// and to which no other node can give its buckets back, takes the items it has kept; if it has none, it starts
-    /// empty. `None` if no bucket is to be restored here.
+    /// Returns the source of lost buckets, when the node has its map and serves no client yet. A node that is
+    /// alone, and to which no other node can give its buckets back, takes the items it has kept; if it has none,
+    /// it starts empty. `None` if no bucket is to be restored here.
     pub(crate) fn source_of_lost(&self, map: &Map, found: Option<&Found>) -> Option<Source> {
         let is_alone = map.members().len() == 1;
         if !is_alone || map.lost().next().is_none() || !self.has_directory() {
@@ -129,10 +129,8 @@ impl KeptCopies {
         match try_save((keyspace, map), directory, cluster) {
             Ok(count) => log::info("data", &format!("saved {count} keys to the data directory")),
             Err(error) => {
-                log::error(
-                    "data",
-                    &format!("cannot save the items to the data directory: {error}"),
-                );
+                let line = format!("cannot save the items to the data directory: {error}");
+                log::error("data", &line);
             }
         }
     }
