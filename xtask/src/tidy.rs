@@ -6,6 +6,7 @@ mod tree; //    the files that are checked
 mod code; //    Rust source with comments and strings blanked out
 mod text; //    heads, words, whitespace, commands that README must show
 mod sizes; //   files and functions that are too long, as a ratchet
+mod modules; // cycles between the modules of a crate
 mod purity; //  pure crates: paths that their source may not name
 mod deps; //    the dependency graph: directions, I/O, licences, bans
 mod licence; // licence expressions
@@ -53,6 +54,7 @@ pub(crate) fn check() -> Result<(), String> {
         text::ignored_tests(&tree),
         text::readme_shows_both_commands(&tree),
         sizes::check(&tree, &ratchet),
+        modules::cycles(&tree),
         purity::impure_source(&tree),
         purity::clippy_configs(&tree),
         shown::tests_that_are_none(&tree),

@@ -41,7 +41,6 @@ pub use input::{Action, Answer, Gone, Input, MapChanged, OperatorRequest};
 pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
 pub use operator::objection;
 pub use recreate::{Freshness, Offer};
-pub use sights::Sight;
 pub use skew::{SKEW_MAX, Skew};
 
 use crate::Moment;

@@ -6,10 +6,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use settings::{ChangeError, Settings, find, rewrite_file};
 
-use crate::shared::Shared;
+use crate::timers::Hub;
 
 /// Serializes changes and remembers which settings differ from those at start.
 #[derive(Default)]
@@ -19,26 +20,30 @@ impl ConfigChanges {
     /// Applies all changes or none.
     pub(crate) fn change(
         &self,
-        shared: &Shared,
+        settings: &ArcSwap<Settings>,
+        timers: &Hub,
         changes: &[(&str, &str)],
     ) -> Result<(), ChangeError> {
         let mut changed = self.0.lock();
-        let settings: Settings = shared.settings.load().with_changes(changes)?;
-        shared.timers.settings_changed(&settings);
-        shared.settings.store(Arc::new(settings));
+        let next = settings.load().with_changes(changes)?;
+        timers.settings_changed(&next);
+        settings.store(Arc::new(next));
         changed.extend(changes.iter().filter_map(|(name, _)| Some(find(name)?.name)));
         Ok(())
     }
 
     /// Writes the changed settings into the configuration file. The error is a complete error reply.
-    pub(crate) fn rewrite(&self, shared: &Shared) -> Result<(), String> {
-        let Some(path) = &shared.config_file else {
+    pub(crate) fn rewrite(
+        &self,
+        settings: &ArcSwap<Settings>,
+        file: Option<&Path>,
+    ) -> Result<(), String> {
+        let Some(path) = file else {
             return Err("ERR The server is running without a config file".to_owned());
         };
         let changed = self.0.lock();
         let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
-        let settings = shared.settings.load();
-        let text = rewrite_file(&text, &settings, changed.iter().copied());
+        let text = rewrite_file(&text, &settings.load(), changed.iter().copied());
         let text = text.map_err(|error| failed(&error))?;
         replace(path, text.as_bytes()).map_err(|error| failed(&error))
     }

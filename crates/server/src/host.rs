@@ -25,12 +25,13 @@ use timers::Wish;
 use crate::clients::ClientInfo;
 use crate::data::Link;
 use crate::mailbox::Mail;
-use crate::pubsub::{Author, Branch, News, announce};
-use crate::shared::{Counters, Shared};
+use crate::published::Author;
+use crate::pubsub::{Branch, News, announce};
+use crate::shared::Shared;
 use crate::timers::{PendingAnswer, Resume, judge_now};
 use crate::wait_until::WaitUntil;
 use crate::watching::Monitor;
-use crate::{merge, news, system};
+use crate::{news, system};
 
 pub(crate) struct NodeHost<'a> {
     pub shared: &'a Shared,
@@ -94,7 +95,7 @@ impl Host for NodeHost<'_> {
 
     fn unpause_clients(&mut self) {
         self.shared.pauses.end();
-        self.shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        self.shared.mailboxes.wake_all();
     }
 
     fn unblock_client(&mut self, _id: u64, _how: Unblock) -> bool {
@@ -111,18 +112,19 @@ impl Host for NodeHost<'_> {
 
     fn subscribe(&mut self, _: &Session, kind: Kind, name: &Arc<[u8]>) {
         // The connection must not receive what it published before.
-        self.branch.post(self.shared, self.card.place.worker);
+        let (links, mailboxes) = (&self.shared.data.links, &self.shared.mailboxes);
+        self.branch.post(links, mailboxes, self.card.place.worker);
         // Read the number before the entry: in between, the connection may receive too much, never too little.
         let from = self.shared.mailboxes[self.card.place.worker].messages();
         if self.shared.exchange.enter(self.card.place.worker, kind, name) {
-            announce(self.shared, News::Listen(kind, name));
+            announce(&self.shared.data.links, News::Listen(kind, name));
         }
         self.branch.subscribe(self.card.place.index, kind, name, from);
     }
 
     fn unsubscribe(&mut self, _: &Session, kind: Kind, name: &[u8]) {
         if self.shared.exchange.strike(self.card.place.worker, kind, name) {
-            announce(self.shared, News::Stop(kind, name));
+            announce(&self.shared.data.links, News::Stop(kind, name));
         }
         self.branch.unsubscribe(self.card.place.index, kind, name);
     }
@@ -156,11 +158,13 @@ impl Host for NodeHost<'_> {
     }
 
     fn change_settings(&mut self, changes: &[(&str, &str)]) -> Result<(), ChangeError> {
-        self.shared.config.change(self.shared, changes)
+        let shared = self.shared;
+        shared.config.change(&shared.settings, &shared.timers, changes)
     }
 
     fn rewrite_settings(&mut self) -> Result<(), String> {
-        self.shared.config.rewrite(self.shared)
+        let shared = self.shared;
+        shared.config.rewrite(&shared.settings, shared.config_file.as_deref())
     }
 
     // Facts and statistics.
@@ -173,13 +177,13 @@ impl Host for NodeHost<'_> {
             memory: self.memory(),
             machine_bytes: system::machine_bytes(),
             traffic: traffic(self.shared),
-            keyspace: self.shared.keyspace.numbers(self.now),
+            keyspace: self.shared.data.keyspace.numbers(self.now),
             cpu: system::cpu_times(),
         }
     }
 
     fn identity(&self) -> Identity {
-        let cluster = self.shared.cluster.load();
+        let cluster = self.shared.data.view.load();
         let (host, port) = address(self.shared, self.card.local_address);
         Identity {
             id: self.shared.id.clone(),
@@ -196,8 +200,8 @@ impl Host for NodeHost<'_> {
     }
 
     fn memory(&self) -> MemoryFigures {
-        let gauge = &self.shared.memory;
-        let report = self.shared.refresh_memory();
+        let gauge = &self.shared.data.keyspace.memory;
+        let report = self.shared.data.refresh_memory();
         let cards = self.shared.clients.all();
         MemoryFigures {
             allocated: report.allocated,
@@ -220,7 +224,7 @@ impl Host for NodeHost<'_> {
     }
 
     fn reset_statistics(&mut self) {
-        self.shared.watching.reset(self.shared);
+        self.shared.watching.reset(&self.shared.counters, &self.shared.table);
     }
 
     fn time_of_day(&self) -> Duration {
@@ -252,15 +256,15 @@ impl Host for NodeHost<'_> {
     // The cluster.
 
     fn cluster_status(&self) -> Status {
-        news::status(self.shared)
+        self.shared.status()
     }
 
     fn ask_cluster(&mut self, request: OperatorRequest) -> Result<(), String> {
-        news::ask(self.shared, request)
+        news::ask(&self.shared.data, &self.shared.control, request)
     }
 
     fn conflicts(&self) -> Vec<String> {
-        merge::conflicts(self.shared)
+        self.shared.merging.conflicts()
     }
 
     fn pending_primaries(&self) -> BTreeSet<NodeId> {
@@ -268,7 +272,7 @@ impl Host for NodeHost<'_> {
     }
 
     fn count_acknowledged(&mut self, wanted: i64, block: Block) -> Acknowledged {
-        let backups = self.written.backups(self.shared, self.has_lease);
+        let backups = self.written.backups(&self.shared.data, self.has_lease);
         let is_enough = i64::try_from(backups).is_ok_and(|backups| backups >= wanted);
         let until = self.wait_until.take().or(match block {
             Block::Not => None,
@@ -377,7 +381,7 @@ fn client_numbers(shared: &Shared, now: UnixMillis) -> ClientNumbers {
 }
 
 fn traffic(shared: &Shared) -> Traffic {
-    let sums = shared.watching.counters(shared);
+    let sums = shared.watching.counters(&shared.counters);
     let rates = shared.watching.rates.per_second();
     Traffic {
         connections_accepted: sums.accepted,
@@ -392,7 +396,7 @@ fn traffic(shared: &Shared) -> Traffic {
         evicted: sums.evicted,
         hits: sums.hits,
         misses: sums.misses,
-        changes: shared.total(|counters: &Counters| &counters.changes),
+        changes: shared.counters.total(|counters| &counters.changes),
         errors: shared.watching.errors.total(),
         channels: shared.exchange.names(Kind::Channel),
         patterns: shared.exchange.names(Kind::Pattern),

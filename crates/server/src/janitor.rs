@@ -12,12 +12,11 @@ use commands::{CommandEnv, Keys, Locks, Outcome};
 use placement::{Slot, SplitMix64};
 use store::Garbage;
 
-use crate::command_env::command_env;
-use crate::data::{Later, report_condition};
+use crate::counters::count;
+use crate::data::Later;
 use crate::evictor::{Evictor, Room};
-use crate::news;
 use crate::pubsub::Outbox;
-use crate::shared::{Shared, count};
+use crate::shared::Shared;
 use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
 
 /// Interval between sweeps for expired keys. A key is removed, and its event sent, late by at most this
@@ -55,7 +54,7 @@ pub(crate) struct Janitor {
 
 impl Janitor {
     pub(crate) fn new(shared: Arc<Shared>, garbage: Receiver<Garbage>) -> Janitor {
-        let env = command_env(&shared);
+        let env = shared.command_env();
         let outbox = Outbox::new(shared.mailboxes.len());
         Janitor {
             shared,
@@ -80,7 +79,7 @@ impl Janitor {
         while !self.shared.is_stopping() {
             tick += TICK;
             self.free_until(tick);
-            self.env = command_env(&self.shared);
+            self.env = self.shared.command_env();
             if self.shared.expires_actively.load(Relaxed) {
                 let begun = Instant::now();
                 self.expire();
@@ -89,17 +88,18 @@ impl Janitor {
                 self.shared.watching.latency.note(event, begun.elapsed(), &settings);
             }
             if self.memory_due <= tick {
-                self.shared.refresh_memory();
+                self.shared.data.refresh_memory();
                 self.sample_rates();
-                news::refresh(&self.shared);
+                self.shared.news.refresh(&self.shared.control);
                 self.memory_due = tick + MEMORY_EVERY;
                 if self.condition_due <= tick {
                     self.condition_due = tick + CONDITION_EVERY;
-                    report_condition(&self.shared);
+                    self.shared.data.report_condition(self.shared.vitals());
                 }
                 if self.sample_due <= tick {
                     self.sample_due = tick + SAMPLE_EVERY;
-                    self.shared.watching.hour.sample(&self.shared);
+                    let Shared { watching, counters, table, data, .. } = &*self.shared;
+                    watching.sample((counters, table), data.keyspace.memory.used());
                 }
             }
             self.evict(tick + TICK / 2);
@@ -114,7 +114,7 @@ impl Janitor {
     /// redirects clients: without redirects they would find out by an error.
     fn end_if_forgotten(&mut self, now: Instant) {
         let Some(left) = self.shared.data.left.get() else { return };
-        let commands = self.shared.total(|counters| &counters.commands);
+        let commands = self.shared.counters.total(|counters| &counters.commands);
         if self.asked.0 != commands {
             self.asked = (commands, now);
         }
@@ -131,7 +131,7 @@ impl Janitor {
             return;
         }
         let mut room = Room {
-            shared: &self.shared,
+            data: &self.shared.data,
             env: &self.env,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
@@ -147,9 +147,9 @@ impl Janitor {
 
     fn sample_rates(&self) {
         let totals = Totals {
-            commands: self.shared.total(|counters| &counters.commands),
-            bytes_in: self.shared.total(|counters| &counters.bytes_in),
-            bytes_out: self.shared.total(|counters| &counters.bytes_out),
+            commands: self.shared.counters.total(|counters| &counters.commands),
+            bytes_in: self.shared.counters.total(|counters| &counters.bytes_in),
+            bytes_out: self.shared.counters.total(|counters| &counters.bytes_out),
         };
         self.shared.watching.rates.sample(Instant::now(), totals);
     }
@@ -178,7 +178,7 @@ impl Janitor {
     fn expire(&mut self) {
         let mut from = Slot::new(0);
         while let Some(slot) =
-            from.and_then(|from| self.shared.keyspace.next_due(from, self.env.now))
+            from.and_then(|from| self.shared.data.keyspace.next_due(from, self.env.now))
         {
             while self.expire_some(slot) {}
             from = Slot::new(slot.number() + 1);
@@ -189,9 +189,9 @@ impl Janitor {
     /// Expires some keys of a slot. Returns true if there may be more.
     fn expire_some(&mut self, slot: Slot) -> bool {
         let shared = Arc::clone(&self.shared);
-        let locked = LockedSlots::lock(&*shared, Locks::One(slot));
+        let locked = LockedSlots::lock(&shared.data, Locks::One(slot));
         let effects = &mut self.effects;
-        let Ok(mut slots) = ServedSlots::open(&*shared, locked, Access::WRITE, effects) else {
+        let Ok(mut slots) = ServedSlots::open(&shared.data, locked, Access::WRITE, effects) else {
             return false; // Another node serves the slot by now, or will in a moment.
         };
         let due = slots.due(slot, self.env.now, EXPIRE_BATCH);
@@ -211,13 +211,13 @@ impl Janitor {
 
     /// Publishes the events of removed keys. Waits while the delivering workers cannot keep up.
     fn tell(&mut self) {
-        self.outcome.events.append(&mut self.later.ripe(&self.shared));
+        self.outcome.events.append(&mut self.later.ripe(&self.shared.data));
         let events = &mut self.outcome.events;
         self.outbox.tell(&self.shared.exchange, None, self.env.notify, events);
         if self.outbox.is_empty() {
             return;
         }
-        self.outbox.post(&self.shared, None);
+        self.outbox.post(&self.shared.data.links, &self.shared.mailboxes, None);
         while !self.shared.is_stopping()
             && self.shared.mailboxes.iter().any(|mailbox| mailbox.is_full())
         {
@@ -226,12 +226,12 @@ impl Janitor {
     }
 
     fn settle(&mut self) {
-        self.shared.have_links_written();
-        let counters = self.shared.counters.last().expect("the keeper's own are the last");
+        self.shared.data.have_links_written();
+        let counters = self.shared.counters.threads.last().expect("the keeper's own are the last");
         count(&counters.expired, core::mem::take(&mut self.outcome.expired));
         count(&counters.evicted, core::mem::take(&mut self.outcome.evicted));
         count(&counters.changes, core::mem::take(&mut self.outcome.changes));
-        self.shared.memory.grow(core::mem::take(&mut self.outcome.grown_bytes));
+        self.shared.data.keyspace.memory.grow(core::mem::take(&mut self.outcome.grown_bytes));
         self.outcome.garbage.clear();
     }
 }

@@ -1,5 +1,6 @@
 //! Messages from other threads to a worker: a queue, and a way to wake the worker.
 
+use core::ops::Deref;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use mio::net::{TcpListener, TcpStream};
 use parking_lot::Mutex;
 
 use crate::accept::Accepted;
-use crate::pubsub::PublishedMessage;
+use crate::published::PublishedMessage;
 
 /// A task for a worker on its own connections.
 pub(crate) enum Mail {
@@ -100,5 +101,27 @@ impl Mailbox {
 
     pub(crate) fn take(&self) -> Vec<Mail> {
         core::mem::take(&mut self.waiting.lock().mail)
+    }
+}
+
+/// The mailboxes of all workers. Clones are handles to the same mailboxes.
+#[derive(Clone)]
+pub(crate) struct Mailboxes(Arc<[Arc<Mailbox>]>);
+
+impl Mailboxes {
+    pub(crate) fn new(mailboxes: Vec<Mailbox>) -> Mailboxes {
+        Mailboxes(mailboxes.into_iter().map(Arc::new).collect())
+    }
+
+    pub(crate) fn wake_all(&self) {
+        self.0.iter().for_each(|mailbox| mailbox.wake());
+    }
+}
+
+impl Deref for Mailboxes {
+    type Target = [Arc<Mailbox>];
+
+    fn deref(&self) -> &[Arc<Mailbox>] {
+        &self.0
     }
 }

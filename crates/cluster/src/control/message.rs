@@ -10,10 +10,10 @@ use placement::{Hashmask, Mask};
 use serde::{Deserialize, Serialize};
 
 use super::recreate::Offer;
-use super::sights::Sight;
 use crate::balance::{self, Attempt};
 use crate::consensus::{LogEntry, RaftMessage};
 use crate::map::{Ack, ClusterId, Generation, LogIndex, Member};
+use crate::status::Sight;
 
 /// The version of all protocols between nodes. Nodes of different versions do not join.
 pub const PROTOCOL_VERSION: u32 = 4;

@@ -5,21 +5,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::{Control, Message};
 use crate::Moment;
 use crate::balance::Vitals;
 use crate::map::NodeId;
-use crate::status::MoveStatus;
-
-/// One member's report about itself.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Sight {
-    pub vitals: Vitals,
-    /// The move it takes part in, if any.
-    pub moving: Option<MoveStatus>,
-}
+use crate::status::{MoveStatus, Sight};
 
 #[derive(Default)]
 pub(super) struct Sights {

@@ -8,7 +8,7 @@ use super::effects::EffectLog;
 use super::slots::{
     Access, ChangeContext, Denied, Finished, ServingPlane, check_backlog, check_slot, ship_unit,
 };
-use crate::data::SlotState;
+use crate::replication::SlotState;
 
 pub struct ServedSlot<'a, 'e, P: ServingPlane + 'a> {
     plane: &'a P,

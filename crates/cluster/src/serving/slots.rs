@@ -14,8 +14,7 @@ use super::access::{Need, Obstacle, SlotAccess};
 use super::effects::EffectLog;
 use super::ship::ship;
 use super::ticket::{AckEpoch, Ticket};
-use crate::data::SlotState;
-use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress};
+use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress, SlotState};
 use crate::rules::{Rule, holds};
 
 /// The locks, links and counters that serving depends on.

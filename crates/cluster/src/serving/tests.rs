@@ -7,9 +7,8 @@ use placement::{Hashmask, Mask, Slot};
 use store::{Cause, Effect, NewValue, Seed, Touch, UnixMillis};
 
 use super::*;
-use crate::data::SlotState;
 use crate::map::{Bucket, Epoch, LogIndex, NodeId};
-use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress, Role};
+use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress, Role, SlotState};
 
 const ME: NodeId = NodeId(1);
 const FIRST: NodeId = NodeId(2);

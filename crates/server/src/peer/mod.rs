@@ -54,18 +54,13 @@ pub(crate) use random::number as draw_number;
 pub(crate) use roster::Roster;
 pub(crate) use startup::{StartupPhase, StartupState};
 
-use crate::data::report_to;
+use crate::data::Unwanted;
 use crate::disk::SharedDirectory;
-use crate::shared::Shared;
 use applier::Applier;
 use complaints::Complaints;
 use control::ControlThread;
 use hello::{HandshakeRefusal, HelloError, Purpose};
 use listener::Doorkeeper;
-
-/// The connection was not taken: the two ends do not agree on the next frame, or the peer is no member.
-#[derive(Debug)]
-pub(crate) struct Unwanted;
 
 /// The part of a node that moves data, as the control thread and the peer port see it.
 pub(crate) trait DataPlane: Send + Sync {
@@ -186,16 +181,6 @@ impl LinkMaker {
             Err(HelloError::Refused(HandshakeRefusal::OtherBoot))
         }
     }
-}
-
-/// [`start`], for a real node.
-pub(crate) fn start_node(
-    prepared: Prepared,
-    beginning: Beginning,
-    shared: &Arc<Shared>,
-) -> io::Result<Running> {
-    report_to(shared, prepared.line.clone());
-    start(prepared, beginning, Arc::clone(shared) as Arc<dyn DataPlane>)
 }
 
 impl Running {

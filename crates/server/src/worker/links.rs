@@ -125,7 +125,7 @@ impl Worker<'_> {
                     acked = true;
                 }
                 BackFrame::Refused { frame, slot, reign } => {
-                    if shared.keyspace.lock_one(slot).refused(link.id, frame) {
+                    if shared.data.keyspace.lock_one(slot).refused(link.id, frame) {
                         link.refuse(slot);
                     }
                     shared.data.next_ack_epoch(); // Before the acknowledgement that covers it.
@@ -199,15 +199,16 @@ impl Worker<'_> {
         incoming.waits = false;
         let mut at = 0;
         let shared = self.shared;
+        let access = (self.env.now, self.env.access);
         loop {
             let unread = &incoming.unread[at..];
             let Some((number, frame, length)) = intake.inbox.peek(unread).map_err(broken)? else {
                 break;
             };
             if matches!(frame, Frame::FillEnd { .. }) {
-                shared.kept.forget(); // From here on this node holds a copy that counts.
+                shared.data.kept.forget(); // From here on this node holds a copy that counts.
             }
-            let mut apply_context = apply_context(shared, &self.env, &mut self.outcome);
+            let mut apply_context = apply_context(&shared.data, access, &mut self.outcome);
             let taken = intake.take(number, &frame, &mut apply_context);
             drop(apply_context);
             match taken {

@@ -49,13 +49,13 @@ use self::waiting::WaitList;
 use crate::accept::{Accepted, configure};
 use crate::clients::ConnectionRef;
 use crate::clock;
-use crate::command_env::command_env;
+use crate::counters::count;
 use crate::data::Later;
 use crate::evictor::Evictor;
 use crate::mailbox::{Mail, Mailbox};
 use crate::prompt::be_prompt;
 use crate::pubsub::Branch;
-use crate::shared::{Shared, count};
+use crate::shared::Shared;
 
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
@@ -145,10 +145,10 @@ pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
 
 impl<'s> Worker<'s> {
     pub(crate) fn new(number: usize, shared: &'s Shared, poll: Poll) -> Worker<'s> {
-        let env = command_env(shared);
+        let env = shared.command_env();
         let settings = shared.settings.load_full();
         let branch = Branch::new(shared.mailboxes.len());
-        let rng = SplitMix64::new(shared.seed.hash(&number.to_le_bytes()));
+        let rng = SplitMix64::new(shared.data.keyspace.seed.hash(&number.to_le_bytes()));
         Worker {
             number,
             shared,
@@ -239,7 +239,7 @@ impl<'s> Worker<'s> {
 
     /// Refreshes this worker's copies of the time, the map and the settings.
     fn look_around(&mut self) {
-        self.env = command_env(self.shared);
+        self.env = self.shared.command_env();
         self.settings = self.shared.settings.load_full();
         let settings = self.env.cluster.map().settings();
         self.waits_for_backups = settings.ack == Ack::Backup;
@@ -330,15 +330,15 @@ impl<'s> Worker<'s> {
                 }
             };
             let settings = self.shared.settings.load();
-            if self.shared.client_count() >= settings.maxclients as usize {
-                self.shared.rejected.fetch_add(1, Relaxed);
+            if self.shared.counters.client_count() >= settings.maxclients as usize {
+                self.shared.counters.rejected.fetch_add(1, Relaxed);
                 serve::refuse(stream);
                 continue;
             }
             if configure(&stream, &settings).is_err() {
                 continue; // The client has gone already.
             }
-            self.shared.accepted.fetch_add(1, Relaxed);
+            self.shared.counters.accepted.fetch_add(1, Relaxed);
             let id = self.shared.next_client.fetch_add(1, Relaxed);
             self.hand_out(Accepted { id, stream, address });
         }
@@ -347,9 +347,9 @@ impl<'s> Worker<'s> {
 
     /// Gives a new connection to the worker with the fewest connections.
     fn hand_out(&mut self, accepted: Accepted) {
-        let loads = self.shared.connections.iter().map(|count| count.load(Relaxed));
+        let loads = self.shared.counters.connections.iter().map(|count| count.load(Relaxed));
         let (to, _) = loads.enumerate().min_by_key(|(_, load)| *load).expect("there are workers");
-        self.shared.connections[to].fetch_add(1, Relaxed);
+        self.shared.counters.connections[to].fetch_add(1, Relaxed);
         if to == self.number {
             self.adopt(accepted);
         } else {
@@ -369,7 +369,7 @@ impl<'s> Worker<'s> {
             self.shared.clients.enter(Arc::clone(&connection.card));
             entry.insert(connection);
         } else {
-            self.shared.connections[self.number].fetch_sub(1, Relaxed);
+            self.shared.counters.connections[self.number].fetch_sub(1, Relaxed);
         }
     }
 
@@ -379,22 +379,22 @@ impl<'s> Worker<'s> {
         self.shared.clients.leave(connection.session.id);
         self.shared.watching.monitors.leave(connection.session.id);
         self.stop_listening(index, &connection.session);
-        self.shared.connections[self.number].fetch_sub(1, Relaxed);
+        self.shared.counters.connections[self.number].fetch_sub(1, Relaxed);
     }
 
     /// Adds the round's counts to the shared ones, and hands its garbage to the janitor.
     fn settle(&mut self) {
         self.settle_statistics();
-        let counters = &self.shared.counters[self.number];
+        let counters = &self.shared.counters.threads[self.number];
         let outcome = &mut self.outcome;
         count(&counters.hits, core::mem::take(&mut outcome.hits));
         count(&counters.misses, core::mem::take(&mut outcome.misses));
         count(&counters.expired, core::mem::take(&mut outcome.expired));
         count(&counters.evicted, core::mem::take(&mut outcome.evicted));
         count(&counters.changes, core::mem::take(&mut outcome.changes));
-        self.shared.memory.grow(core::mem::take(&mut outcome.grown_bytes));
+        self.shared.data.keyspace.memory.grow(core::mem::take(&mut outcome.grown_bytes));
         for garbage in outcome.garbage.drain(..) {
-            self.shared.discard(garbage);
+            self.shared.data.keyspace.discard(garbage);
         }
     }
 

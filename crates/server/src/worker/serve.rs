@@ -12,8 +12,8 @@ use super::connection::Connection;
 use super::execute::EarlyLocks;
 use super::timing::BatchTime;
 use super::{READ_BYTES, Worker};
+use crate::counters::count;
 use crate::keyspace::Keyspace;
-use crate::shared::count;
 
 /// Maximum number of bytes of a large request that are read at once.
 const LARGE_READ_BYTES: usize = 1024 * 1024;
@@ -124,7 +124,7 @@ impl Worker<'_> {
         };
         connection.readable = filled == into.len() || connection.hung_up;
         connection.last_active = self.env.now;
-        count(&self.shared.counters[self.number].bytes_in, filled as u64);
+        count(&self.shared.counters.threads[self.number].bytes_in, filled as u64);
         Ok(filled)
     }
 
@@ -205,17 +205,17 @@ impl Worker<'_> {
         for job in jobs {
             let args = Args::new(bytes, &spans[from..from + job.args]);
             from += job.args;
-            let request = Request::prepare(args, &shared.table, &shared.seed);
+            let request = Request::prepare(args, &shared.table, &shared.data.keyspace.seed);
             if let Some(key) = &request.key {
-                shared.keyspace.prefetch_slot(key);
+                shared.data.keyspace.prefetch_slot(key);
                 if is_in_cluster {
-                    shared.keyspace.prefetch_behind(key);
+                    shared.data.keyspace.prefetch_behind(key);
                 }
             }
             requests.push(request);
         }
         let mut held = if requests.len() > 1 {
-            lock_early(&shared.keyspace, &requests)
+            lock_early(&shared.data.keyspace, &requests)
         } else {
             EarlyLocks::new()
         };
@@ -231,7 +231,7 @@ impl Worker<'_> {
         }
         self.note_batch(jobs, &requests, time.end());
         self.post();
-        count(&shared.counters[self.number].commands, requests.len() as u64);
+        count(&shared.counters.threads[self.number].commands, requests.len() as u64);
     }
 
     /// Sends the output that may leave. The part that the socket does not take stays for the next turn.
@@ -239,7 +239,7 @@ impl Worker<'_> {
         let connection = &mut self.connections[index];
         let limit = connection.gate.limit(connection.output.mark());
         let sent = send(&mut connection.stream, &mut connection.output, limit)?;
-        count(&self.shared.counters[self.number].bytes_out, sent);
+        count(&self.shared.counters.threads[self.number].bytes_out, sent);
         if connection.output.is_empty() {
             let mut spare = core::mem::take(&mut connection.output);
             spare.trim(SPARE_BYTES_MAX);

@@ -1,11 +1,9 @@
-//! A published message, encoded once and shared by all receivers.
+//! A published message, encoded once and shared by all receivers. `pubsub/` makes it, a mailbox carries it.
 
 use std::sync::Arc;
 
 use commands::{Post, Space};
 use resp::{Output, Protocol, SHARED_BYTES_MIN};
-
-use super::exchange::Route;
 
 /// The connection that caused a message. It receives the message before its own reply, not by mail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,20 +23,26 @@ pub(crate) struct PublishedMessage {
 pub(crate) struct Body(Arc<Vec<u8>>);
 
 impl PublishedMessage {
-    pub(super) fn new(post: Post<'_>, route: &Route, author: Option<Author>) -> PublishedMessage {
+    /// Encodes a message for subscribers by name, if there are any, and for these patterns.
+    pub(crate) fn new(
+        post: Post<'_>,
+        by_name: bool,
+        patterns: &[Arc<[u8]>],
+        author: Option<Author>,
+    ) -> PublishedMessage {
         let Post { space, channel, payload } = post;
         let word: &[u8] = match space {
             Space::Global => b"message",
             Space::Sharded => b"smessage",
         };
-        let by_pattern = route.patterns.iter().map(|pattern| {
+        let by_pattern = patterns.iter().map(|pattern| {
             let body = Body::new(&[b"pmessage", pattern, channel, payload]);
             (Arc::clone(pattern), body)
         });
         PublishedMessage {
             space,
             channel: channel.into(),
-            by_name: route.by_name.then(|| Body::new(&[word, channel, payload])),
+            by_name: by_name.then(|| Body::new(&[word, channel, payload])),
             by_pattern: by_pattern.collect(),
             author,
         }

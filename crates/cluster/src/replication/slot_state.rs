@@ -5,7 +5,7 @@
 
 use store::{Applied, DecodeError, DecodedItem, Seed, SlotTable, Version};
 
-use crate::replication::{FrameNumber, LinkId, Position, Role, SlotReplica};
+use super::{FrameNumber, LinkId, Position, Role, SlotReplica};
 
 /// A slot's table and replica, laid out so that a command on a plain slot touches one cache line, together with
 /// the lock before it.

@@ -1,6 +1,8 @@
-//! The data plane as the control thread and its applier see it: connections, maps, leases and orders come in here.
+//! The node, as the control thread and its applier see it: connections, maps, leases and orders come in here.
 
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::thread;
 use std::time::Instant;
 
 use cluster::Moment;
@@ -10,10 +12,10 @@ use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
 use cluster::merge::{MergeRequest, Reply, Taker};
 use placement::Hashmask;
 
-use super::{Notice, follow, incoming, outgoing};
-use crate::merge;
-use crate::news;
-use crate::peer::{ControlHandle, DataPlane, Unwanted};
+use crate::command_env::access;
+use crate::data::{Data, Notice, Unwanted};
+use crate::peer::{ControlHandle, DataPlane};
+use crate::pubsub::introduce;
 use crate::shared::Shared;
 
 impl DataPlane for Shared {
@@ -22,20 +24,21 @@ impl DataPlane for Shared {
     }
 
     fn outgoing(&self, peer: Peer, stream: TcpStream, next: u64) -> Result<(), Unwanted> {
-        outgoing(self, peer, stream, next)
+        self.data.outgoing(peer, stream, next)
     }
 
     fn incoming(&self, peer: Peer, stream: TcpStream, announced: u64) -> Result<(), Unwanted> {
-        incoming(self, peer, stream, announced)
+        self.data.incoming(peer, stream, announced)
     }
 
     fn map_changed(&self, changed: &MapChanged) {
         let before = self.map();
-        if holds_anything(self, &changed.map) {
-            self.kept.forget(); // From here on the node's data may change.
+        if holds_anything(&self.data, &changed.map) {
+            self.data.kept.forget(); // From here on the node's data may change.
         }
         follow(self, &changed.map);
-        news::map_changed(self, &before, changed);
+        let links = &self.data.links;
+        self.news.map_changed((&before, changed), &self.exchange, (links, &self.mailboxes));
         self.timers.map_changed(&changed.map);
     }
 
@@ -65,7 +68,8 @@ impl DataPlane for Shared {
     }
 
     fn merge(&self, question: MergeRequest, taker: &mut Taker) -> Option<Reply> {
-        merge::answer(self, question, taker)
+        let settings = self.settings.load_full();
+        self.merging.answer(&self.data, settings.data_dir.as_deref(), (question, taker))
     }
 
     fn beat(&self, from: NodeId, remaining_bytes: u64) {
@@ -89,14 +93,43 @@ impl DataPlane for Shared {
     }
 }
 
+/// Applies a map: to the links to its members, then to the slots.
+pub(crate) fn follow(shared: &Shared, map: &Arc<Map>) {
+    let others = shared.data.others_in(map);
+    for link in shared.data.links.follow(&others) {
+        introduce(&shared.exchange, &link);
+    }
+    shared.exchange.afar.keep(&others);
+    shared.data.follow(map, access(&shared.settings.load()));
+}
+
+/// Hands data over to another side of the cluster if the control plane has asked for it. Called on the mover's
+/// thread, which has nothing else to do while this node yields. Copies of buckets that were started again are
+/// handed over on a thread of its own.
+pub(crate) fn hand_over_if_wanted(shared: &Arc<Shared>) {
+    if let Some(to) = shared.merging.yields() {
+        shared.merging.give(&shared.data, &shared.control, to);
+    }
+    if let Some(buckets) = shared.merging.take_brings() {
+        let shared = Arc::clone(shared);
+        let bring = move || {
+            let brought = shared.merging.bring_copies(&shared.data, &buckets);
+            shared.control.tell(Input::Brought(brought));
+        };
+        let started = thread::Builder::new().name("bring".to_owned()).spawn(bring);
+        // Panics: a node that cannot keep its promises must not go on making them.
+        started.expect("a thread can be started");
+    }
+}
+
 /// Returns whether, by this map, this very process holds a copy of anything.
-fn holds_anything(shared: &Shared, map: &Map) -> bool {
-    let is_member = map.member(shared.data.me).is_some_and(|it| it.boot == shared.data.boot);
-    is_member && map.load(shared.data.me).total() > 0
+fn holds_anything(data: &Data, map: &Map) -> bool {
+    let is_member = map.member(data.me).is_some_and(|it| it.boot == data.boot);
+    is_member && map.load(data.me).total() > 0
 }
 
 /// Sends the notices of the data plane to the control thread from now on.
-pub(crate) fn report_to(shared: &Shared, line: ControlHandle) {
+pub(crate) fn report_to(data: &Data, line: ControlHandle) {
     let tell = move |notice| match notice {
         Notice::LinkBroke(peer) => line.data_link_lost(peer),
         Notice::Reigned { slot, reign } => line.tell(Input::Reigned { slot, reign }),
@@ -106,5 +139,5 @@ pub(crate) fn report_to(shared: &Shared, line: ControlHandle) {
         Notice::Moved(report) => line.tell(report.into()),
     };
     // There is one control thread, and this is called once.
-    let _ = shared.data.notice.set(Box::new(tell));
+    let _ = data.notice.set(Box::new(tell));
 }
