@@ -188,7 +188,7 @@ impl Control {
             Input::Found(offers) => self.on_found(offers),
             Input::Vitals(vitals) => self.on_vitals(vitals),
             Input::HandsFull(full) => self.balancing.hands_full = full,
-            Input::Sizes(sizes) => self.on_sizes(sizes),
+            Input::Sizes(report) => self.on_sizes(report),
             Input::Unreachable(node) => self.on_unreachable(node),
             Input::HungUp(node) => self.on_hung_up(node),
             Input::LookAround => self.on_look_around(),
@@ -219,7 +219,7 @@ impl Control {
                 self.on_join_ask(*request, JoinRequester::There(from.id, number));
             }
             Message::JoinAnswer { number, answer } => self.on_join_answer(number, answer),
-            Message::Sizes(sizes) => self.on_sizes_of(sizes),
+            Message::Sizes(report) => self.on_sizes_of(from.id, report),
             Message::Sick => self.on_sick(from.id),
             Message::Look => self.on_look(from.id),
             Message::Sight(sight) => self.on_sight(from.id, *sight),

@@ -11,13 +11,14 @@ use std::time::Duration;
 use cluster::control::OperatorRequest;
 use cluster::map::NodeId;
 use cluster::status::Status;
-use settings::{ChangeError, Settings};
+use settings::Settings;
 use timers::Wish;
 
 pub use facts::{
     Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, CpuTimes,
     Identity, KeyspaceNumbers, LatencyEvent, LatencySample, LinkDirection, LinkFacts,
-    MemoryFigures, NodeFacts, Pause, PauseScope, Post, SlowCommand, StallFacts, Traffic, Unblock,
+    MemoryFigures, NodeFacts, Pause, PauseScope, Post, SettingsChange, SlowCommand, StallFacts,
+    Traffic, Unblock,
 };
 
 use crate::{Event, Kind, Session, Space};
@@ -76,8 +77,9 @@ pub trait Host {
 
     fn settings(&self) -> Arc<Settings>;
 
-    /// Changes several settings, all or none of them.
-    fn change_settings(&mut self, changes: &[(&str, &str)]) -> Result<(), ChangeError>;
+    /// Changes several settings, all or none of them. If some are cluster-wide, all nodes agree on them first; unless
+    /// `block` is `Block::Not`, the command waits for that.
+    fn change_settings(&mut self, changes: &[(&str, &str)], block: Block) -> SettingsChange;
 
     /// Writes the changed settings to the file the node was started with. The error is a complete error reply.
     fn rewrite_settings(&mut self) -> Result<(), String>;

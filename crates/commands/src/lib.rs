@@ -47,7 +47,8 @@ pub use histogram::Histogram;
 pub use host::{
     Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, CpuTimes,
     Host, Identity, KeyspaceNumbers, LatencyEvent, LatencySample, LinkDirection, LinkFacts,
-    MemoryFigures, NodeFacts, Pause, PauseScope, Post, SlowCommand, StallFacts, Traffic, Unblock,
+    MemoryFigures, NodeFacts, Pause, PauseScope, Post, SettingsChange, SlowCommand, StallFacts,
+    Traffic, Unblock,
 };
 pub use keys::{CommandEnv, Keys, Slots};
 pub use outcome::{Event, Outcome};

@@ -7,16 +7,50 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use cluster::map::{LogIndex, Map};
 use parking_lot::Mutex;
 use settings::{ChangeError, Settings, find, rewrite_file};
 
+use crate::cluster_settings::{differences, overruled_flags};
+use crate::log;
 use crate::timers::Hub;
 
-/// Serializes changes and remembers which settings differ from those at start.
+/// Serializes changes of the settings.
 #[derive(Default)]
-pub(crate) struct ConfigChanges(Mutex<BTreeSet<&'static str>>);
+pub(crate) struct ConfigChanges(Mutex<Changed>);
+
+#[derive(Default)]
+struct Changed {
+    /// Settings that differ from those at start.
+    names: BTreeSet<&'static str>,
+    /// Version of the cluster's documents that the settings follow; `None` before the first map.
+    follows: Option<LogIndex>,
+}
 
 impl ConfigChanges {
+    /// Applies the settings of the whole cluster. Called for every map, before anything that was decided after it.
+    pub(crate) fn follow(&self, settings: &ArcSwap<Settings>, timers: &Hub, map: &Map) {
+        let mut changed = self.0.lock();
+        let version = Some(map.documents().version());
+        if changed.follows == version {
+            return;
+        }
+        let current = settings.load_full();
+        if changed.follows.is_none() {
+            for line in overruled_flags(&current, map) {
+                log::warn("settings", &line);
+            }
+        }
+        changed.follows = version;
+        let differences = differences(&current, map.documents());
+        let changes: Vec<(&str, &str)> =
+            differences.iter().map(|it| (it.name, it.cluster.as_str())).collect();
+        let next = current.with_changes(&changes).expect("only valid values are differences");
+        timers.settings_changed(&next);
+        settings.store(Arc::new(next));
+        changed.names.extend(differences.iter().map(|it| it.name));
+    }
+
     /// Applies all changes or none.
     pub(crate) fn change(
         &self,
@@ -28,7 +62,7 @@ impl ConfigChanges {
         let next = settings.load().with_changes(changes)?;
         timers.settings_changed(&next);
         settings.store(Arc::new(next));
-        changed.extend(changes.iter().filter_map(|(name, _)| Some(find(name)?.name)));
+        changed.names.extend(changes.iter().filter_map(|(name, _)| Some(find(name)?.name)));
         Ok(())
     }
 
@@ -43,7 +77,7 @@ impl ConfigChanges {
         };
         let changed = self.0.lock();
         let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
-        let text = rewrite_file(&text, &settings.load(), changed.iter().copied());
+        let text = rewrite_file(&text, &settings.load(), changed.names.iter().copied());
         let text = text.map_err(|error| failed(&error))?;
         replace(path, text.as_bytes()).map_err(|error| failed(&error))
     }

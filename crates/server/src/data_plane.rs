@@ -42,6 +42,10 @@ impl DataPlane for Shared {
         self.timers.map_changed(&changed.map);
     }
 
+    fn follow_settings(&self, map: &Map) {
+        self.config.follow(&self.settings, &self.timers, map);
+    }
+
     fn lease_until(&self, until: Moment) {
         self.data.lease.set(until);
         self.timers.lease_until(until);

@@ -9,29 +9,31 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use cluster::control::OperatorRequest;
+use cluster::control::{Answer, OperatorRequest, WriteRequest};
 use cluster::map::NodeId;
 use cluster::serving::WrittenSlots;
 use cluster::status::Status;
 use commands::{
     Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, Event,
     Host, Identity, Kind, LatencyEvent, LinkDirection, LinkFacts, MemoryFigures, NodeFacts, Pause,
-    Post, Session, SlowCommand, Space, Spec, StallFacts, Traffic, Unblock,
+    Post, Session, SettingsChange, SlowCommand, Space, Spec, StallFacts, Traffic, Unblock,
 };
-use settings::{ChangeError, NotifyClasses, Settings};
+use settings::{NotifyClasses, Settings, find};
 use store::UnixMillis;
-use timers::Wish;
+use timers::{TimerAnswer, TimerRefusal, Wish};
+use tokio::sync::oneshot;
 
 use crate::clients::ClientInfo;
 use crate::data::Link;
 use crate::mailbox::Mail;
 use crate::published::Author;
 use crate::pubsub::{Branch, News, announce};
+use crate::question::{PendingAnswer, Question, Resume};
 use crate::shared::Shared;
-use crate::timers::{PendingAnswer, Resume, judge_now};
+use crate::timers::judge_now;
 use crate::wait_until::WaitUntil;
 use crate::watching::Monitor;
-use crate::{news, system};
+use crate::{cluster_settings, news, system};
 
 pub(crate) struct NodeHost<'a> {
     pub shared: &'a Shared,
@@ -43,8 +45,8 @@ pub(crate) struct NodeHost<'a> {
     /// The worker's part of pub/sub.
     pub branch: &'a mut Branch,
     pub notify: NotifyClasses,
-    /// This connection's pending request to the timers, until it has the answer.
-    pub question: &'a mut Option<PendingAnswer>,
+    /// The question whose answer this connection's command waits for.
+    pub question: &'a mut Option<Question>,
     /// Slots that this connection has written.
     pub written: &'a WrittenSlots,
     /// The deadline of this connection's WAIT.
@@ -157,9 +159,28 @@ impl Host for NodeHost<'_> {
         self.shared.settings.load_full()
     }
 
-    fn change_settings(&mut self, changes: &[(&str, &str)]) -> Result<(), ChangeError> {
+    fn change_settings(&mut self, changes: &[(&str, &str)], block: Block) -> SettingsChange {
+        if let Some(Question::Cluster(pending)) = self.question.take() {
+            return self.follow_change(pending, changes);
+        }
         let shared = self.shared;
-        shared.config.change(&shared.settings, &shared.timers, changes)
+        let changed = match shared.settings.load().with_changes(changes) {
+            Ok(changed) => changed,
+            Err(refused) => return SettingsChange::Refused(refused),
+        };
+        let documents = cluster_settings::writes_of(&changed, changes);
+        if documents.is_empty() {
+            return self.change_own_settings(changes);
+        }
+        let (answer, pending) = oneshot::channel();
+        let request = OperatorRequest::Write(WriteRequest { documents, only_at: None });
+        shared.control.ask(request, move |it| {
+            let _ = answer.send(it); // The connection may be gone.
+        });
+        match block {
+            Block::Not => self.change_own_settings(changes),
+            Block::For(_) | Block::ForEver => self.follow_change(PendingAnswer(pending), changes),
+        }
     }
 
     fn rewrite_settings(&mut self) -> Result<(), String> {
@@ -318,17 +339,18 @@ impl Host for NodeHost<'_> {
             {
                 return Asked::Forbidden(why);
             }
-            *self.question = Some(PendingAnswer(hub.begin(wish)));
+            *self.question = Some(Question::Timers(PendingAnswer(hub.begin(wish))));
         }
-        let place = self.card.place;
-        let mailbox = Arc::clone(&self.shared.mailboxes[place.worker]);
-        let resume = Resume { mailbox, id: self.card.id, index: place.index };
         // A node alone has answered already.
-        let question = self.question.take().expect("asked above, if not before");
-        match question.answer(&Waker::from(Arc::new(resume))) {
-            Ok(answer) => Asked::Answered(answer),
-            Err(question) => {
-                *self.question = Some(question);
+        let Some(Question::Timers(pending)) = self.question.take() else {
+            unreachable!("asked above, if not before")
+        };
+        match pending.answer(&self.waker()) {
+            Ok(Some(answer)) => Asked::Answered(answer),
+            // The node stops. Other nodes may have begun to carry the request out.
+            Ok(None) => Asked::Answered(TimerAnswer::Refused(TimerRefusal::Unknown)),
+            Err(pending) => {
+                *self.question = Some(Question::Timers(pending));
                 Asked::Waiting
             }
         }
@@ -346,6 +368,47 @@ impl Host for NodeHost<'_> {
 
     fn set_active_expiry(&mut self, active: ActiveExpiry) {
         self.shared.expires_actively.store(active == ActiveExpiry::On, Relaxed);
+    }
+}
+
+impl NodeHost<'_> {
+    /// Returns a waker that has this connection's command run again.
+    fn waker(&self) -> Waker {
+        let place = self.card.place;
+        let mailbox = Arc::clone(&self.shared.mailboxes[place.worker]);
+        Waker::from(Arc::new(Resume { mailbox, id: self.card.id, index: place.index }))
+    }
+
+    /// Looks whether the cluster has decided on a change of its settings. If so, changes this node's own as well.
+    fn follow_change(
+        &mut self,
+        pending: PendingAnswer<Answer>,
+        changes: &[(&str, &str)],
+    ) -> SettingsChange {
+        match pending.answer(&self.waker()) {
+            Err(pending) => {
+                *self.question = Some(Question::Cluster(pending));
+                SettingsChange::Waiting
+            }
+            Ok(Some(Answer::Done)) => self.change_own_settings(changes),
+            Ok(Some(Answer::Refused(text) | Answer::Unknown(text))) => SettingsChange::Failed(text),
+            Ok(Some(Answer::Join(_)) | None) => {
+                let text = "this node is stopping; the change may still take effect";
+                SettingsChange::Failed(text.to_owned())
+            }
+        }
+    }
+
+    /// Changes those of the settings that concern this node alone.
+    fn change_own_settings(&self, changes: &[(&str, &str)]) -> SettingsChange {
+        let is_own = |name: &str| find(name).is_some_and(|setting| !setting.is_cluster_wide());
+        let own: Vec<(&str, &str)> =
+            changes.iter().copied().filter(|(name, _)| is_own(name)).collect();
+        let shared = self.shared;
+        match shared.config.change(&shared.settings, &shared.timers, &own) {
+            Ok(()) => SettingsChange::Done,
+            Err(refused) => SettingsChange::Refused(refused),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! values, evicts when a limit was lowered, and queries the allocator's memory usage.
 
 use core::sync::atomic::Ordering::Relaxed;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
@@ -9,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
 use commands::{CommandEnv, Keys, Locks, Outcome};
-use placement::{Slot, SplitMix64};
+use placement::{Hashmask, Slot, SplitMix64};
 use store::Garbage;
 
 use crate::counters::count;
 use crate::data::Later;
 use crate::evictor::{Evictor, Room};
+use crate::log;
 use crate::pubsub::Outbox;
 use crate::shared::Shared;
 use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
@@ -28,6 +30,7 @@ const BREATH: Duration = Duration::from_millis(1);
 const TURN: Duration = Duration::from_millis(1);
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
 const CONDITION_EVERY: Duration = Duration::from_secs(1);
+const SIZES_EVERY: Duration = Duration::from_secs(5);
 /// A node that has left stops after this time without a command, or after `FAREWELL_MAX` at the latest.
 const FORGOTTEN_AFTER: Duration = Duration::from_millis(1_500);
 const FAREWELL_MAX: Duration = Duration::from_secs(6);
@@ -44,6 +47,9 @@ pub(crate) struct Janitor {
     outbox: Outbox,
     memory_due: Instant,
     condition_due: Instant,
+    sizes_due: Instant,
+    /// Buckets that were logged as too large and not worth splitting.
+    one_slot_buckets: BTreeSet<Hashmask>,
     sample_due: Instant,
     evictor: Evictor,
     /// The command count when it last changed, and the time of that change.
@@ -66,6 +72,8 @@ impl Janitor {
             outbox,
             memory_due: Instant::now(),
             condition_due: Instant::now(),
+            sizes_due: Instant::now(),
+            one_slot_buckets: BTreeSet::new(),
             sample_due: Instant::now(),
             evictor: Evictor::default(),
             asked: (0, Instant::now()),
@@ -96,6 +104,10 @@ impl Janitor {
                     self.condition_due = tick + CONDITION_EVERY;
                     self.shared.data.report_condition(self.shared.vitals());
                 }
+                if self.sizes_due <= tick {
+                    self.sizes_due = tick + SIZES_EVERY;
+                    self.report_sizes();
+                }
                 if self.sample_due <= tick {
                     self.sample_due = tick + SAMPLE_EVERY;
                     let Shared { watching, counters, table, data, .. } = &*self.shared;
@@ -108,6 +120,22 @@ impl Janitor {
             // After a suspension of the whole machine, catching up tick by tick is pointless.
             tick = tick.max(Instant::now());
         }
+    }
+
+    /// Reports the sizes of this node's buckets, and logs each that has outgrown the rest but cannot be split.
+    fn report_sizes(&mut self) {
+        let one_slot = self.shared.data.report_sizes();
+        for size in &one_slot {
+            if self.one_slot_buckets.insert(size.bucket) {
+                let (bucket, mebibytes) = (size.bucket, size.bytes >> 20);
+                let line = format!(
+                    "bucket {bucket} has {mebibytes} MiB, nearly all of it in one slot: one large key, or many keys \
+                     with the same hash tag; it cannot be split, spread its keys over more tags"
+                );
+                log::warn("balance", &line);
+            }
+        }
+        self.one_slot_buckets.retain(|bucket| one_slot.iter().any(|size| size.bucket == *bucket));
     }
 
     /// Stops a node that has left, once no client asks any more or some time has passed. Until then it

@@ -15,6 +15,8 @@ mod clients; //    Client connections, as other threads see them.
 mod host; //       The node, as a running command sees it.
 mod news; //       The node's knowledge of its cluster beyond the map.
 mod config; //     Settings that change at run time.
+mod cluster_settings; // Settings of the whole cluster, as documents of the map.
+mod question; //   A question whose answer a command waits for.
 mod pause; //      CLIENT PAUSE.
 mod peer; //       Connections to the other nodes.
 mod disk; //       The data directory.

@@ -23,6 +23,10 @@ Sizes take `kb`, `mb` and `gb` (1024) or `k`, `m` and `g` (1000). Durations take
 `m`, `h` and `d`; without one, the unit is the one given. A wrong name or value stops the start and
 says what is allowed.
 
+A setting marked \"all nodes\" has one value in the whole cluster: the first node's, until `CONFIG SET` on any
+node changes it for all. A node that joins or comes back takes the cluster's value, whatever its own
+flags say, and logs the difference.
+
 Secrets come from a file or the environment, never from a flag: arguments can be read by everyone
 on the machine.
 
@@ -71,6 +75,9 @@ fn section_head(section: SettingSection) -> &'static str {
 fn row(setting: &SettingSpec) -> String {
     let default = default_of(setting);
     let changed_by = match (setting.mutability(), setting.is_secret()) {
+        (Mutability::AtRunTime, false) if setting.is_cluster_wide() => {
+            "start of the first node, `CONFIG SET` for all nodes"
+        }
         (Mutability::AtRunTime, false) => "start, `CONFIG SET`",
         (Mutability::AtRunTime, true) => "start (no flag), `CONFIG SET`",
         (Mutability::AtStart | Mutability::Never, _) => "start",

@@ -197,5 +197,10 @@ impl Settings {
     }
 }
 
+/// Returns the settings whose value is the same on all nodes of a cluster.
+pub fn cluster_wide() -> impl Iterator<Item = &'static SettingSpec> {
+    TABLE.iter().filter(|setting| setting.is_cluster_wide())
+}
+
 #[cfg(test)]
 mod tests;

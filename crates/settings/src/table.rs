@@ -68,6 +68,8 @@ pub enum Mutability {
 enum Storage {
     RunTime(Field),
     Start(Field),
+    /// Changed at run time, for all nodes of the cluster together.
+    Cluster(Field),
     Fixed(&'static str),
 }
 
@@ -80,10 +82,16 @@ struct Field {
 impl SettingSpec {
     pub fn mutability(&self) -> Mutability {
         match self.storage {
-            Storage::RunTime(_) => Mutability::AtRunTime,
+            Storage::RunTime(_) | Storage::Cluster(_) => Mutability::AtRunTime,
             Storage::Start(_) => Mutability::AtStart,
             Storage::Fixed(_) => Mutability::Never,
         }
+    }
+
+    /// Returns whether all nodes of a cluster have the same value: that of the first node, until `CONFIG SET` on any
+    /// node changes it for all.
+    pub fn is_cluster_wide(&self) -> bool {
+        matches!(self.storage, Storage::Cluster(_))
     }
 
     /// Returns whether the setting is a secret: read from a file or the environment, never from an argument, and
@@ -104,14 +112,16 @@ impl SettingSpec {
 
     pub(super) fn read(&self, settings: &Settings) -> String {
         match &self.storage {
-            Storage::RunTime(field) | Storage::Start(field) => (field.read)(settings, &self.kind),
+            Storage::RunTime(field) | Storage::Start(field) | Storage::Cluster(field) => {
+                (field.read)(settings, &self.kind)
+            }
             Storage::Fixed(value) => (*value).to_owned(),
         }
     }
 
     pub(super) fn write(&self, settings: &mut Settings, text: &str) -> Result<(), SettingRefusal> {
         match &self.storage {
-            Storage::RunTime(field) | Storage::Start(field) => {
+            Storage::RunTime(field) | Storage::Start(field) | Storage::Cluster(field) => {
                 (field.write)(settings, text, &self.kind).map_err(|redis| self.invalid(text, redis))
             }
             // Many scripts send `CONFIG SET save ""`: setting the present value is allowed.
@@ -147,6 +157,9 @@ macro_rules! row {
     };
     ($section:ident $name:literal Start $field:ident, $kind:expr, $help:literal) => {
         row!(@ $section $name $kind, $help, Storage::Start(field!($field)))
+    };
+    ($section:ident $name:literal Cluster $field:ident, $kind:expr, $help:literal) => {
+        row!(@ $section $name $kind, $help, Storage::Cluster(field!($field)))
     };
     ($section:ident $name:literal Fixed $value:literal, $kind:expr, $help:literal) => {
         row!(@ $section $name $kind, $help, Storage::Fixed($value))
@@ -214,13 +227,13 @@ pub static TABLE: &[SettingSpec] = &[
 
     row!(Memory "maxmemory" RunTime maxmemory, ANY_SIZE,
         "Memory for data before keys are evicted or writes refused; 0 for no limit"),
-    row!(Memory "maxmemory-policy" RunTime maxmemory_policy, SettingKind::OneOf(EvictionPolicy::WORDS),
+    row!(Memory "maxmemory-policy" Cluster maxmemory_policy, SettingKind::OneOf(EvictionPolicy::WORDS),
         "Which keys are evicted when maxmemory is reached"),
-    row!(Memory "maxmemory-samples" RunTime maxmemory_samples, SettingKind::Integer { min: 1, max: INT_MAX },
+    row!(Memory "maxmemory-samples" Cluster maxmemory_samples, SettingKind::Integer { min: 1, max: INT_MAX },
         "Keys looked at to find one to evict; more is more exact and slower"),
-    row!(Memory "lfu-log-factor" RunTime lfu_log_factor, COUNT,
+    row!(Memory "lfu-log-factor" Cluster lfu_log_factor, COUNT,
         "How slowly the counter of accesses grows under an lfu policy"),
-    row!(Memory "lfu-decay-time" RunTime lfu_decay_time, COUNT,
+    row!(Memory "lfu-decay-time" Cluster lfu_decay_time, COUNT,
         "Minutes after which the access counter is decremented by one; 0 for never"),
 
     row!(Limits "maxclients" RunTime maxclients, SettingKind::Integer { min: 1, max: u32::MAX as i64 },
@@ -229,7 +242,7 @@ pub static TABLE: &[SettingSpec] = &[
         "Unfinished requests of one client before it is disconnected"),
     row!(Limits "client-output-buffer-limit" RunTime client_output_buffer_limit, SettingKind::OutputLimits,
         "Unread replies of one client before it is disconnected: at once above the hard limit, after some seconds above the soft one"),
-    row!(Limits "proto-max-bulk-len" RunTime proto_max_bulk_len, BULK,
+    row!(Limits "proto-max-bulk-len" Cluster proto_max_bulk_len, BULK,
         "The largest single argument, and so the largest string"),
 
     row!(Security "requirepass" RunTime requirepass, SettingKind::Secret,
@@ -249,7 +262,7 @@ pub static TABLE: &[SettingSpec] = &[
         "Minimum level of messages written to standard error"),
     row!(Watching "log-format" Start log_format, SettingKind::OneOf(LogFormat::WORDS),
         "Lines of the log as text, or as JSON"),
-    row!(Watching "notify-keyspace-events" RunTime notify_keyspace_events, SettingKind::NotifyClasses,
+    row!(Watching "notify-keyspace-events" Cluster notify_keyspace_events, SettingKind::NotifyClasses,
         "Events about keys to publish: K or E for the channel, then classes, A for all"),
     row!(Watching "slowlog-log-slower-than" RunTime slowlog_log_slower_than,
         SettingKind::Duration { unit: SettingUnit::Microseconds, min: -1, max: i64::MAX },

@@ -12,7 +12,7 @@ use placement::Hashmask;
 use super::membership::Stay;
 use super::{Action, Control, Message};
 use crate::Moment;
-use crate::balance::{self, Attempt, Balancer, Condition, MoveRole, Plan, Timer, View};
+use crate::balance::{self, Attempt, Balancer, Condition, MoveRole, Plan, SizeReport, Timer, View};
 use crate::consensus::LogEntry;
 use crate::data::Order;
 use crate::map::{Change, DropReason, Epoch, Map, NodeId};
@@ -291,21 +291,21 @@ impl Control {
 
     // ---- Sizes.
 
-    pub(super) fn on_sizes(&mut self, sizes: Vec<(Hashmask, u64)>) {
+    pub(super) fn on_sizes(&mut self, report: SizeReport) {
         if self.now < self.balancing.sizes_due {
             return;
         }
         self.balancing.sizes_due = self.now + SIZES_INTERVAL;
         match self.consensus.leader() {
-            Some(leader) if leader == self.me.id => self.on_sizes_of(sizes),
-            Some(leader) => self.send(leader, Message::Sizes(sizes)),
+            Some(leader) if leader == self.me.id => self.on_sizes_of(leader, report),
+            Some(leader) => self.send(leader, Message::Sizes(report)),
             None => {}
         }
     }
 
-    pub(super) fn on_sizes_of(&mut self, sizes: Vec<(Hashmask, u64)>) {
+    pub(super) fn on_sizes_of(&mut self, node: NodeId, report: SizeReport) {
         if let Some(leader) = &mut self.leader {
-            leader.note_sizes(sizes);
+            leader.note_sizes(node, report);
         }
     }
 }

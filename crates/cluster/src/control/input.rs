@@ -13,7 +13,7 @@ use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::Offer;
 use super::skew::Skew;
 use crate::Moment;
-use crate::balance::{Attempt, Vitals};
+use crate::balance::{Attempt, SizeReport, Vitals};
 use crate::consensus::{LogEntry, Persist};
 use crate::data::{Order, Report};
 use crate::map::{ChangeOutcome, Epoch, Generation, LogIndex, Map, NodeId, Peer, Setting, Source};
@@ -79,8 +79,8 @@ pub enum Input {
     /// True if this node holds data besides buckets (timers) that other nodes have yet to take over:
     /// until then it does not leave.
     HandsFull(bool),
-    /// Sizes in bytes of the buckets that this node serves.
-    Sizes(Vec<(Hashmask, u64)>),
+    /// Sizes of the buckets that this node serves.
+    Sizes(SizeReport),
     /// A viewer requests the cluster's state from this node: the other members are asked for theirs.
     LookAround,
     /// The time of the wall clock, once a second.

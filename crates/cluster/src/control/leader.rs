@@ -15,6 +15,7 @@ use super::recreate::Lost;
 use super::votes::Votes;
 use crate::Moment;
 use crate::balance::split::{split_by_count, split_by_size};
+use crate::balance::{SizeReport, Sizes};
 use crate::consensus::LogEntry;
 use crate::map::{Change, DropReason, Map, NodeId, Peer, Setting};
 use crate::rules::{Rule, holds};
@@ -36,8 +37,7 @@ pub(super) struct Leader {
     pub(super) away_since: BTreeMap<NodeId, Moment>,
     /// Entries in the log that are not applied yet.
     in_flight: Vec<LogEntry>,
-    sizes: BTreeMap<Hashmask, u64>,
-    has_new_sizes: bool,
+    sizes: Sizes,
     /// A shorter lease that becomes the cluster's when every longer one has surely expired.
     shorter: Option<(Duration, Moment)>,
     transfer_again_at: Moment,
@@ -95,22 +95,17 @@ impl Leader {
         }
     }
 
-    pub(super) fn note_sizes(&mut self, sizes: Vec<(Hashmask, u64)>) {
-        self.sizes.extend(sizes);
-        self.has_new_sizes = true;
+    pub(super) fn note_sizes(&mut self, node: NodeId, report: SizeReport) {
+        self.sizes.note(node, report);
     }
 
-    /// Returns the split of buckets that have outgrown the rest, once the size of every bucket is
-    /// known.
+    /// Returns the split of buckets that have outgrown the rest, after a report of sizes.
     fn split_by_size(&mut self, map: &Map) -> Option<Change> {
-        if !std::mem::take(&mut self.has_new_sizes) {
+        if !self.sizes.take_news() {
             return None;
         }
-        self.sizes.retain(|bucket, _| map.bucket(*bucket).is_some());
-        if self.sizes.len() < map.bucket_count() {
-            return None;
-        }
-        split_by_size(map, |bucket| self.sizes.get(&bucket).copied().unwrap_or(0))
+        self.sizes.follow(map);
+        split_by_size(map, &self.sizes)
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cluster::map::NodeId;
 use resp::Protocol;
+use settings::ChangeError;
 use store::UnixMillis;
 use timers::TimerAnswer;
 
@@ -280,6 +281,18 @@ pub enum Asked {
     Answered(TimerAnswer),
     /// The request was not sent: its callback target is not allowed.
     Forbidden(String),
+}
+
+/// The state of a change of settings.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SettingsChange {
+    Done,
+    /// The other nodes have to agree. Nothing is replied; the command runs again when they have.
+    Waiting,
+    /// One of the settings was refused, and none was changed.
+    Refused(ChangeError),
+    /// The cluster did not decide; the text says why, and whether the change may still take effect.
+    Failed(String),
 }
 
 /// The mode of expiry: expired keys are removed when they are due, or only on access.

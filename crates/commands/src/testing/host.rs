@@ -7,14 +7,14 @@ use std::sync::Arc;
 use cluster::control::OperatorRequest;
 use cluster::map::NodeId;
 use cluster::status::Status;
-use settings::{ChangeError, Settings};
+use settings::Settings;
 use store::UnixMillis;
 
 use super::Bus;
 use crate::{
     Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, CommandCounts, Event, Host, Identity,
-    Kind, LatencyEvent, LinkFacts, MemoryFigures, NodeFacts, Pause, Post, Session, SlowCommand,
-    Space, StallFacts, Unblock,
+    Kind, LatencyEvent, LinkFacts, MemoryFigures, NodeFacts, Pause, Post, Session, SettingsChange,
+    SlowCommand, Space, StallFacts, Unblock,
 };
 
 #[derive(Default)]
@@ -121,9 +121,12 @@ impl Host for TestHost {
         Arc::new(self.settings.clone())
     }
 
-    fn change_settings(&mut self, changes: &[(&str, &str)]) -> Result<(), ChangeError> {
-        self.settings = self.settings.with_changes(changes)?;
-        Ok(())
+    fn change_settings(&mut self, changes: &[(&str, &str)], _block: Block) -> SettingsChange {
+        match self.settings.with_changes(changes) {
+            Ok(changed) => self.settings = changed,
+            Err(refused) => return SettingsChange::Refused(refused),
+        }
+        SettingsChange::Done
     }
 
     fn rewrite_settings(&mut self) -> Result<(), String> {

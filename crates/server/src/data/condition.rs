@@ -1,7 +1,7 @@
 //! Reports this node's condition for its load levels: what it holds, how busy it is, whether it is sick;
 //! and the sizes of its buckets, because a bucket that has outgrown the rest is split.
 
-use cluster::balance::{Condition, Vitals};
+use cluster::balance::{BucketSize, Condition, SizeReport, Vitals};
 use placement::{Hashmask, Slot};
 use settings::{EvictionPolicy, Settings};
 
@@ -11,9 +11,14 @@ impl Data {
     /// Reports to the control thread. Called by the janitor at intervals.
     pub(crate) fn report_condition(&self, vitals: Vitals) {
         self.notify(Notice::Vitals(vitals));
-        if self.has_bytes() {
-            self.notify(Notice::Sizes(self.sizes()));
-        }
+    }
+
+    /// Reports the sizes of the buckets that this node serves. Returns those that are too large and cannot be split.
+    pub(crate) fn report_sizes(&self) -> Vec<BucketSize> {
+        let report = self.sizes();
+        let one_slot = report.named().iter().filter(|size| size.is_one_slot()).copied().collect();
+        self.notify(Notice::Sizes(report));
+        one_slot
     }
 
     /// Returns the condition of a node that runs so many commands per second.
@@ -34,20 +39,21 @@ impl Data {
         }
     }
 
-    /// Returns the bytes in each bucket that this node serves.
-    fn sizes(&self) -> Vec<(Hashmask, u64)> {
+    /// Returns the sizes of the buckets that this node serves.
+    fn sizes(&self) -> SizeReport {
         let map = self.map();
         let mine = map.buckets().filter(|bucket| bucket.primary() == Some(self.me));
-        mine.map(|bucket| (bucket.hashmask, self.bytes_in(bucket.hashmask))).collect()
+        let limit = map.settings().split_larger_than.bytes;
+        SizeReport::new(limit, mine.map(|bucket| self.size_of(bucket.hashmask)))
     }
 
-    fn bytes_in(&self, bucket: Hashmask) -> u64 {
-        let slots = bucket.slots().filter_map(Slot::new);
-        slots.map(|slot| self.keyspace.lock_one(slot).table().bytes() as u64).sum()
-    }
-
-    /// Returns whether any bucket can have outgrown the rest: none can while all together are small.
-    fn has_bytes(&self) -> bool {
-        self.keyspace.memory.used() > self.map().settings().split_larger_than.bytes
+    fn size_of(&self, bucket: Hashmask) -> BucketSize {
+        let mut size = BucketSize { bucket, bytes: 0, largest_slot_bytes: 0 };
+        for slot in bucket.slots().filter_map(Slot::new) {
+            let bytes = self.keyspace.lock_one(slot).table().bytes() as u64;
+            size.bytes += bytes;
+            size.largest_slot_bytes = size.largest_slot_bytes.max(bytes);
+        }
+        size
     }
 }

@@ -4,11 +4,11 @@
 use std::io;
 use std::net::TcpStream;
 
-use cluster::balance::Vitals;
+use cluster::balance::{SizeReport, Vitals};
 use cluster::data::Report;
 use cluster::map::{LogIndex, Peer};
 use cluster::replication::{FrameNumber, LinkId};
-use placement::{Hashmask, Slot};
+use placement::Slot;
 
 use super::Data;
 use crate::mailbox::Mail;
@@ -31,8 +31,8 @@ pub(crate) enum Notice {
     /// A client has asked for something that this node may not serve.
     ClientTurned,
     Vitals(Vitals),
-    /// The bytes in the buckets that this node serves.
-    Sizes(Vec<(Hashmask, u64)>),
+    /// Sizes of the buckets that this node serves.
+    Sizes(SizeReport),
 }
 
 impl Data {

@@ -39,7 +39,7 @@ use cluster::Moment;
 use cluster::consensus::Saved;
 use cluster::control::{Gone, MapChanged, Start};
 use cluster::data::Order;
-use cluster::map::{Endpoints, Generation, NodeId, Peer};
+use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
 use cluster::merge::{MergeRequest, Reply, Taker};
 use mio::Waker;
 use mio::net::TcpListener;
@@ -73,6 +73,8 @@ pub(crate) trait DataPlane: Send + Sync {
     /// Applies a map. Called for one map after the other, before anything that was decided after it. May wait for
     /// slots.
     fn map_changed(&self, changed: &MapChanged);
+    /// Applies the settings that all nodes share. Called before `map_changed`, on the control thread: takes no slot.
+    fn follow_settings(&self, map: &Map);
     fn lease_until(&self, until: Moment);
     /// Takes over a connection on which a process will send its messages about timers.
     fn timers_link(&self, peer: Peer, stream: TcpStream);

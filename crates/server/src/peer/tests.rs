@@ -73,12 +73,8 @@ fn whoever_may_not_join_is_told_why_and_the_cluster_is_undisturbed() {
     let epoch = a.map().expect("it has one").epoch();
     let why = |result: Result<FakeNode, String>| result.map(|_| ()).expect_err("not welcome");
     assert_eq!(
-        why(FakeNode::join_with("b", &a, "another secret", None)),
+        why(FakeNode::join_with("b", &a, "another secret")),
         "wrong cluster secret; set --secret-file to the cluster's secret"
-    );
-    assert_eq!(
-        why(FakeNode::join_with("b", &a, fake::SECRET, Some(3))),
-        "--backups 3: the cluster has backups = 1"
     );
     let namesake = why(FakeNode::join("a", &a));
     assert!(namesake.starts_with("the name a is in use by a live node"), "{namesake}");

@@ -14,7 +14,7 @@ use super::unread::Unread;
 use super::waiting::Waiting;
 use crate::accept::Accepted;
 use crate::clients::{ClientInfo, ConnectionRef, TurnEnd};
-use crate::timers::PendingAnswer;
+use crate::question::Question;
 use crate::wait_until::WaitUntil;
 
 /// Number of unread reply bytes from which on a client is not served further until it reads.
@@ -49,8 +49,8 @@ pub(crate) struct Connection {
     pub waiting: Option<Box<Waiting>>,
     /// The time since which the current request has waited for a handover.
     pub parked_since: Option<Instant>,
-    /// Its question to the timers; its command waits for the answer.
-    pub question: Option<PendingAnswer>,
+    /// The question whose answer its command waits for.
+    pub question: Option<Question>,
     /// Slots it has written, for WAIT.
     pub written: WrittenSlots,
     /// The deadline of its WAIT.

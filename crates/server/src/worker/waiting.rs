@@ -40,7 +40,7 @@ pub(crate) struct Waiting {
 pub(crate) enum Reason {
     /// The slot is between two primaries, lacks copies, or has a backup that is far behind.
     Slot(Slot, Obstacle),
-    /// The timers of other nodes have not answered (`Connection::question`).
+    /// The timers of other nodes, or the cluster, have not answered (`Connection::question`).
     Answer,
     /// CLIENT PAUSE.
     Pause,

@@ -253,9 +253,6 @@ impl World {
             version: PROTOCOL_VERSION,
             member: self.member(id),
             cluster: None,
-            backups: None,
-            ack: None,
-            buckets: None,
             skew: Duration::ZERO,
             is_loading: false,
         };

@@ -46,9 +46,6 @@ pub(super) fn request(member: Member) -> JoinRequest {
         version: PROTOCOL_VERSION,
         member,
         cluster: None,
-        backups: None,
-        ack: None,
-        buckets: None,
         skew: Duration::ZERO,
         is_loading: false,
     }

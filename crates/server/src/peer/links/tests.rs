@@ -4,6 +4,7 @@ use std::net::{Shutdown, TcpListener};
 
 use cluster::Moment;
 use cluster::balance;
+use cluster::control::JoinAnswer;
 use cluster::map::{Boot, LogIndex};
 use mio::{Events, Poll};
 
@@ -108,9 +109,8 @@ fn a_silent_link_is_found_and_one_that_is_kept_alive_is_not() {
 fn what_nobody_reads_is_dropped_and_not_kept_for_ever() {
     let mut here = Here::new();
     let _there = here.link(peer(2), MadeBy::Me).expect("taken");
-    let sizes =
-        vec![(placement::Hashmask::all(placement::Mask::M000F).next().expect("one"), 1); 1 << 18];
-    let large = Message::Sizes(sizes);
+    let answer = JoinAnswer::Wait("x".repeat(1 << 20));
+    let large = Message::JoinAnswer { number: 1, answer };
     for _ in 0..200 {
         here.links.send(NodeId(2), &large).expect("below the limit");
         here.links.flush(Moment::START);

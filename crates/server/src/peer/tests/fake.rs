@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cluster::Moment;
-use cluster::balance::Attempt;
+use cluster::balance::{Attempt, BucketSize, SizeReport};
 use cluster::consensus::{
     Ballot, Begin, Configuration, Entry, LogEntry, LogPlace, MessageBody, Payload, RaftMessage,
     SnapshotData, Term,
@@ -84,6 +84,7 @@ impl DataPlane for FakeData {
         let _slots = self.slots.lock();
         self.state.lock().map = Some(Arc::clone(&changed.map));
     }
+    fn follow_settings(&self, _: &Map) {}
     fn lease_until(&self, until: Moment) {
         self.state.lock().lease = until;
     }
@@ -133,12 +134,14 @@ pub(super) fn sample_messages(map: &Map) -> Vec<Message> {
     ];
     let entry = LogEntry { planned_at: None, changes };
     let attempt = Attempt { giver: node, number: 3 };
+    let size = BucketSize { bucket: hashmask, bytes: 1 << 30, largest_slot_bytes: 1 << 20 };
+    let sizes = SizeReport::new(1 << 20, [size].into_iter());
     let mut messages = vec![
         Message::LeaseAsk { number: 1, applied: LogIndex(2), is_cut_off: false },
         Message::LeaseGrant { number: 1, index: LogIndex(2), lease: Duration::from_secs(1) },
         Message::Propose(entry.clone()),
         Message::Engaged { attempt },
-        Message::Sizes(vec![(hashmask, 1 << 30)]),
+        Message::Sizes(sizes),
         Message::Balance(cluster::balance::Message::AskLevels { round: 1 }),
     ];
     let generation = map.generation();
@@ -235,23 +238,15 @@ impl FakeNode {
     }
 
     pub(super) fn join(name: &str, at: &FakeNode) -> Result<FakeNode, String> {
-        FakeNode::join_with(name, at, SECRET, None)
+        FakeNode::join_with(name, at, SECRET)
     }
 
-    pub(super) fn join_with(
-        name: &str,
-        at: &FakeNode,
-        secret: &str,
-        backups: Option<u8>,
-    ) -> Result<FakeNode, String> {
+    pub(super) fn join_with(name: &str, at: &FakeNode, secret: &str) -> Result<FakeNode, String> {
         let process = Process::new(name);
         let request = JoinRequest {
             version: PROTOCOL_VERSION,
             member: process.me.clone(),
             cluster: None,
-            backups,
-            ack: None,
-            buckets: None,
             skew: Duration::ZERO,
             is_loading: false,
         };
