@@ -1,7 +1,7 @@
 //! Passes a server's answers to their receivers. Usually an answer's bytes are copied from the read buffer to
 //! its client's output without being parsed: only the end of the answer is found.
 
-use std::io::ErrorKind;
+use std::io::Read;
 
 use super::link::{Awaiter, Purpose};
 use super::replies::Ticket;
@@ -95,7 +95,7 @@ impl Worker<'_> {
     }
 
     fn took_nothing(&mut self, index: usize, error: &std::io::Error) -> Result<(), String> {
-        if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) {
+        if net::must_wait(error) {
             let link = &mut self.links[index];
             link.readable = false;
             return Ok(());

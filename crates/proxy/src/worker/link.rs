@@ -11,7 +11,7 @@ use fleet::{Epoch, Server};
 use resp::{Protocol, ReplySkipper};
 
 use super::replies::Ticket;
-use crate::stream::{Outbox, Stream};
+use crate::stream::{Outbox, ServerStream};
 
 /// Receiver of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ pub(crate) enum LinkState {
 }
 
 pub(crate) struct Link {
-    pub stream: Stream,
+    pub stream: ServerStream,
     pub server: Server,
     pub protocol: Protocol,
     pub purpose: Purpose,
@@ -100,7 +100,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(stream: Stream, to: LinkTo, now: Instant) -> Link {
+    pub(crate) fn new(stream: ServerStream, to: LinkTo, now: Instant) -> Link {
         Link {
             stream,
             server: to.server,

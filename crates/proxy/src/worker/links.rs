@@ -10,7 +10,7 @@ use resp::Protocol;
 
 use super::link::{Awaiter, Hello, Link, LinkState, LinkTo, Purpose};
 use super::{Worker, link_token};
-use crate::stream::{ClusterStream, Stream};
+use crate::stream::{ClusterStream, ServerStream, connect};
 
 /// Timeout for connecting and greeting.
 const GREETING_MAX: Duration = Duration::from_secs(2);
@@ -134,12 +134,13 @@ impl Worker<'_> {
             // Every node receives what is published at any other.
             (Kind::Plain, _) | (Kind::Cluster, Purpose::Listening) => {
                 let socket = known.socket.ok_or("its name resolves to no address")?;
-                Stream::connect_plain(socket, &known.address, access).map_err(text)?
+                let stream = connect(socket, &known.address, access);
+                ServerStream::Single(stream.map_err(text)?)
             }
             (Kind::Cluster, Purpose::Shared | Purpose::Own) => {
                 let place = (registry.try_clone().map_err(text)?, link_token(index));
                 let stream = ClusterStream::connect(&known.address, access, place);
-                Stream::Cluster(Box::new(stream.map_err(text)?))
+                ServerStream::Cluster(Box::new(stream.map_err(text)?))
             }
         };
         stream.register(registry, link_token(index)).map_err(text)?;

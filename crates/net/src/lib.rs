@@ -1,0 +1,11 @@
+//! Sockets and event loops for the I/O threads of `server` and `proxy`: what both need, written once. It
+//! knows sockets and bytes, but no protocol and none of our other crates.
+
+mod configure; // Socket options.
+mod stream; //    A non-blocking connection, with or without TLS.
+mod tls; //       TLS on a non-blocking socket.
+#[cfg(test)]
+mod testing;
+
+pub use configure::{Keepalive, configure};
+pub use stream::{Stream, must_wait};
