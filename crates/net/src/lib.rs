@@ -2,10 +2,12 @@
 //! knows sockets and bytes, but no protocol and none of our other crates.
 
 mod configure; // Socket options.
+mod send_buffer; // Bytes on their way to a stream.
 mod stream; //    A non-blocking connection, with or without TLS.
 mod tls; //       TLS on a non-blocking socket.
 #[cfg(test)]
 mod testing;
 
 pub use configure::{Keepalive, configure};
+pub use send_buffer::SendBuffer;
 pub use stream::{Stream, must_wait};

@@ -2,15 +2,21 @@
 
 mod cluster;
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 
 use fleet::Address;
 use mio::{Registry, Token};
-use net::{Keepalive, Stream, must_wait};
+use net::{Keepalive, SendBuffer, Stream};
 
 pub(crate) use self::cluster::ClusterStream;
 use crate::servers::{Access, tls_connection};
+
+/// Maximum capacity that an empty buffer to a server keeps.
+const KEPT_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes to be sent to a server.
+pub(crate) type ServerBuffer = SendBuffer<KEPT_BYTES_MAX>;
 
 pub(crate) enum ServerStream {
     Single(Stream),
@@ -72,49 +78,6 @@ impl Write for ServerStream {
         match self {
             ServerStream::Single(stream) => stream.flush(),
             ServerStream::Cluster(cluster) => cluster.flush(),
-        }
-    }
-}
-
-/// Bytes to be sent, and the number already sent.
-#[derive(Default)]
-pub(crate) struct Outbox {
-    bytes: Vec<u8>,
-    sent: usize,
-}
-
-/// Maximum capacity that an empty buffer keeps.
-const KEPT_BYTES_MAX: usize = 256 * 1024;
-
-impl Outbox {
-    /// Returns the buffer to which bytes to be sent are appended.
-    #[inline]
-    pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
-    }
-
-    /// Returns the number of bytes not sent yet.
-    #[inline]
-    pub(crate) fn unsent(&self) -> usize {
-        self.bytes.len() - self.sent
-    }
-
-    /// Sends what the stream accepts.
-    pub(crate) fn flush(&mut self, stream: &mut impl Write) -> io::Result<()> {
-        while self.sent < self.bytes.len() {
-            match stream.write(&self.bytes[self.sent..]) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(count) => self.sent += count,
-                Err(error) if must_wait(&error) => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-        self.bytes.clear();
-        self.bytes.shrink_to(KEPT_BYTES_MAX);
-        self.sent = 0;
-        match stream.flush() {
-            Err(error) if !must_wait(&error) => Err(error),
-            Ok(()) | Err(_) => Ok(()),
         }
     }
 }

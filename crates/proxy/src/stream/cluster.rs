@@ -10,7 +10,7 @@ use mio::{Registry, Token};
 use net::{Stream, must_wait};
 use resp::ReplySkipper;
 
-use super::{Outbox, connect};
+use super::{ServerBuffer, connect};
 use crate::servers::{Access, Learnt, resolve};
 
 /// Maximum number of bytes per read from a node.
@@ -33,7 +33,7 @@ struct Socket {
     skipper: ReplySkipper,
     /// The beginning of an incomplete answer.
     input: Vec<u8>,
-    output: Outbox,
+    output: ServerBuffer,
 }
 
 impl ClusterStream {
@@ -143,7 +143,7 @@ impl ClusterStream {
         }
         for node in 0..self.sockets.len() {
             let Some(socket) = &mut self.sockets[node] else { continue };
-            socket.output.bytes().append(&mut self.session.take_outgoing(node));
+            socket.output.bytes_mut().append(&mut self.session.take_outgoing(node));
             if let Err(error) = socket.output.flush(&mut socket.stream) {
                 self.lose(node, &error.to_string())?;
             }
@@ -155,6 +155,6 @@ impl ClusterStream {
         let mut stream = connect(resolve(address)?, address, &self.access)?;
         stream.register(&self.registry, self.token)?;
         let skipper = ReplySkipper::default();
-        Ok(Socket { stream, skipper, input: Vec::new(), output: Outbox::default() })
+        Ok(Socket { stream, skipper, input: Vec::new(), output: ServerBuffer::default() })
     }
 }

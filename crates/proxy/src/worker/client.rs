@@ -1,6 +1,6 @@
 //! State of a client between its turns.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::time::Instant;
 
 use mio::net::TcpStream;
@@ -101,15 +101,6 @@ impl Client {
 
     /// Sends what the socket accepts.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        while !self.replies.unsent().is_empty() {
-            match self.stream.write(self.replies.unsent()) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(count) => self.replies.advance(count),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        self.replies.output.flush(&mut self.stream).map(drop)
     }
 }

@@ -11,7 +11,7 @@ use fleet::{Epoch, Server};
 use resp::{Protocol, ReplySkipper};
 
 use super::replies::Ticket;
-use crate::stream::{Outbox, ServerStream};
+use crate::stream::{ServerBuffer, ServerStream};
 
 /// Receiver of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ pub(crate) struct Link {
     /// The server's ID of this connection, if the server reported it: for CLIENT UNBLOCK.
     pub client_id: Option<i64>,
     pub awaiting: VecDeque<Awaiter>,
-    output: Outbox,
+    output: ServerBuffer,
     /// The beginning of an incomplete answer.
     pub input: Vec<u8>,
     pub skipper: ReplySkipper,
@@ -112,7 +112,7 @@ impl Link {
             holder: None,
             client_id: None,
             awaiting: VecDeque::new(),
-            output: Outbox::default(),
+            output: ServerBuffer::default(),
             input: Vec::new(),
             skipper: ReplySkipper::default(),
             readable: false,
@@ -129,7 +129,7 @@ impl Link {
         if self.awaiting.is_empty() {
             self.since = now;
         }
-        self.output.bytes().extend_from_slice(bytes);
+        self.output.bytes_mut().extend_from_slice(bytes);
         self.awaiting.push_back(awaiter);
     }
 
@@ -137,7 +137,7 @@ impl Link {
         if self.awaiting.is_empty() {
             self.since = now;
         }
-        resp::encode_command(self.output.bytes(), args);
+        resp::encode_command(self.output.bytes_mut(), args);
         self.awaiting.push_back(awaiter);
     }
 
@@ -151,23 +151,23 @@ impl Link {
         if self.awaiting.is_empty() {
             self.since = now;
         }
-        self.output.bytes().extend_from_slice(bytes);
+        self.output.bytes_mut().extend_from_slice(bytes);
         self.awaiting.extend(std::iter::repeat_n(awaiter, count));
     }
 
     /// Appends a command on a listening link, where the answers themselves say what they are about.
     pub(crate) fn push_unanswered(&mut self, args: &[&[u8]]) {
-        resp::encode_command(self.output.bytes(), args);
+        resp::encode_command(self.output.bytes_mut(), args);
     }
 
     /// Returns the number of bytes the server has not accepted.
     pub(crate) fn unsent(&self) -> usize {
-        self.output.unsent()
+        self.output.len()
     }
 
     /// Sends what the socket accepts.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.output.flush(&mut self.stream)
+        self.output.flush(&mut self.stream).map(drop)
     }
 }
 

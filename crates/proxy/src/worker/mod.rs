@@ -281,7 +281,7 @@ impl<'s> Worker<'s> {
             if client.gone || client.closing || client.replies.awaited() > 0 {
                 return true;
             }
-            if client.flush().is_err() || !client.replies.unsent().is_empty() {
+            if client.flush().is_err() || !client.replies.output.is_empty() {
                 return true;
             }
             client.touched = false;
@@ -304,7 +304,7 @@ impl<'s> Worker<'s> {
             // It may have waited for buffer space.
             self.stirred |= client.put_off;
             let limits = &self.shared.options.limits;
-            let told_all = client.replies.awaited() == 0 && client.replies.unsent().is_empty();
+            let told_all = client.replies.awaited() == 0 && client.replies.output.is_empty();
             if flushed.is_err()
                 || client.replies.held_bytes() > limits.unread_bytes_hard_max
                 || client.closing && told_all

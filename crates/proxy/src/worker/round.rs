@@ -52,7 +52,7 @@ impl Worker<'_> {
             return;
         }
         client.round = self.round;
-        if !client.replies.unsent().is_empty() {
+        if !client.replies.output.is_empty() {
             self.touch_client(index);
         }
         let client = &self.clients[index];
