@@ -2,7 +2,7 @@
 //! reads the answers to frames that this node has sent.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::thread;
 
@@ -11,6 +11,7 @@ use cluster::map::Peer;
 use cluster::replication::{BackFrame, BadFrame, Frame, LinkId, first_answer};
 use mio::net::TcpStream;
 use mio::{Interest, Token};
+use net::SendBuffer;
 
 use super::Worker;
 use crate::data::apply_context;
@@ -36,7 +37,7 @@ pub(super) struct Incoming {
     intake: Arc<parking_lot::Mutex<Intake>>,
     connection: u64,
     unread: Vec<u8>,
-    back: Vec<u8>,
+    back: SendBuffer<TURN_BYTES>,
     /// True if its next frame waits for a newer map.
     waits: bool,
     /// True if there may be more to read; epoll is edge-triggered and will not report it again.
@@ -85,7 +86,7 @@ impl Worker<'_> {
                 intake,
                 connection,
                 unread: Vec::new(),
-                back: Vec::new(),
+                back: SendBuffer::default(),
                 waits: false,
                 more: false,
             });
@@ -231,9 +232,10 @@ impl Worker<'_> {
         if at > 0 {
             shared.data.note_heard(incoming.peer.id);
         }
-        intake.answer(&mut incoming.back);
+        intake.answer(incoming.back.bytes_mut());
         drop(intake);
-        write_back(incoming)?;
+        let Incoming { stream, back, .. } = incoming;
+        back.flush(stream).map_err(|_| BrokenConnection)?;
         if at >= TURN_BYTES {
             // That many bytes at once are a fill: no client waits for it, but another thread may wait
             // for this core.
@@ -269,16 +271,4 @@ fn read_all(
         }
     }
     Ok(End::More)
-}
-
-fn write_back(incoming: &mut Incoming) -> Result<(), BrokenConnection> {
-    while !incoming.back.is_empty() {
-        match incoming.stream.write(&incoming.back) {
-            Ok(count) => drop(incoming.back.drain(..count)),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(_) => return Err(BrokenConnection),
-        }
-    }
-    Ok(())
 }

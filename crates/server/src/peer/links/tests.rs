@@ -1,5 +1,6 @@
 //! Tests of links over real sockets, to peers that follow the protocol and to some that do not.
 
+use std::io::Write;
 use std::net::{Shutdown, TcpListener};
 
 use cluster::balance;
