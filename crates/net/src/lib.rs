@@ -2,6 +2,7 @@
 //! knows sockets and bytes, but no protocol and none of our other crates.
 
 mod configure; // Socket options.
+mod mailbox; //   Messages from other threads to an event loop.
 mod send_buffer; // Bytes on their way to a stream.
 mod stream; //    A non-blocking connection, with or without TLS.
 mod tls; //       TLS on a non-blocking socket.
@@ -9,5 +10,6 @@ mod tls; //       TLS on a non-blocking socket.
 mod testing;
 
 pub use configure::{Keepalive, configure};
+pub use mailbox::Mailbox;
 pub use send_buffer::SendBuffer;
 pub use stream::{Stream, must_wait};

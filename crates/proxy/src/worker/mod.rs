@@ -31,6 +31,7 @@ use fleet::Known;
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
+use net::Mailbox;
 use resp::Span;
 use slab::Slab;
 use socket2::SockRef;
@@ -41,7 +42,7 @@ use self::jobs::Jobs;
 use self::link::Link;
 use self::links::Doors;
 use self::pubsub::PubSub;
-use crate::shared::{Fleet, Mailbox, Newcomer, Shared};
+use crate::shared::{Fleet, Newcomer, Shared};
 
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
@@ -95,7 +96,7 @@ pub(crate) struct Worker<'s> {
 }
 
 /// Creates the poll of a future worker, and the mailbox through which others reach it.
-pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
+pub(crate) fn prepare() -> io::Result<(Poll, Mailbox<Newcomer>)> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKER)?;
     Ok((poll, Mailbox::new(waker)))
