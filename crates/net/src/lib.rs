@@ -3,6 +3,7 @@
 
 mod configure; // Socket options.
 mod mailbox; //   Messages from other threads to an event loop.
+mod poller; //    The epoll instance of a thread.
 mod send_buffer; // Bytes on their way to a stream.
 mod stream; //    A non-blocking connection, with or without TLS.
 mod tls; //       TLS on a non-blocking socket.
@@ -11,5 +12,6 @@ mod testing;
 
 pub use configure::{Keepalive, configure};
 pub use mailbox::Mailbox;
+pub use poller::{LISTENER, Poller, WAKER};
 pub use send_buffer::SendBuffer;
 pub use stream::{Stream, must_wait};

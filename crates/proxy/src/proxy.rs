@@ -38,14 +38,15 @@ impl Proxy {
             why: error.to_string(),
         })?;
         let address = listener.local_addr().map_err(|error| StartError::system(&error))?;
-        let mut polls = Vec::new();
+        let mut pollers = Vec::new();
         let mut mailboxes = Vec::new();
         for _ in 0..options.threads.max(1) {
-            let (poll, mailbox) = worker::prepare().map_err(|error| StartError::system(&error))?;
-            polls.push(poll);
+            let (poller, mailbox) =
+                worker::prepare().map_err(|error| StartError::system(&error))?;
+            pollers.push(poller);
             mailboxes.push(mailbox);
         }
-        let workers = polls.len();
+        let workers = pollers.len();
         let counters = || (0..workers).map(|_| AtomicU64::new(0)).collect();
         let shared = Arc::new(Shared {
             id: identity().map_err(|error| StartError::system(&error))?,
@@ -66,10 +67,10 @@ impl Proxy {
         let watcher = Watcher::new(Arc::clone(&proxy.shared), found.config);
         proxy.spawn("fleet-watcher".to_owned(), move || watcher.run())?;
         let mut listener = Some(listener);
-        for (number, poll) in polls.into_iter().enumerate() {
+        for (number, poller) in pollers.into_iter().enumerate() {
             let (shared, listener) = (Arc::clone(&proxy.shared), listener.take());
             proxy.spawn(format!("fleet-{number}"), move || {
-                Worker::new(number, &shared, poll).run(listener);
+                Worker::new(number, &shared, poller).run(listener);
             })?;
         }
         proxy.start_http()?;

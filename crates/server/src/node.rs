@@ -20,8 +20,8 @@ use cluster::replication::Role;
 use commands::Table;
 use commands::cluster::View;
 use commands::settings::{ExtraPort, JoinAddress, Settings};
-use mio::Poll;
 use mio::net::TcpListener;
+use net::Poller;
 use parking_lot::Mutex;
 use placement::Mask;
 use store::{Garbage, Seed};
@@ -187,7 +187,7 @@ impl Node {
         let failed = |error| StartError::Address { addr: client_addr, error };
         let count = io_threads(&settings);
         let prepared: io::Result<Vec<_>> = (0..count).map(|_| worker::prepare()).collect();
-        let (polls, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
+        let (pollers, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
         let (garbage, garbage_in) = mpsc::channel();
         let (mover, mover_inputs) = mpsc::channel();
         let carried = life.and_then(|life| life.timers.as_ref());
@@ -243,14 +243,16 @@ impl Node {
             saved: Mutex::default(),
             returning: life.map(|life| Arc::clone(&life.stop)),
         };
-        Ok((node, NodeParts { polls, garbage_in, mover_inputs }))
+        Ok((node, NodeParts { pollers, garbage_in, mover_inputs }))
     }
 
     fn begin(&self, parts: NodeParts) -> Result<(), StartError> {
-        let NodeParts { polls, garbage_in, mover_inputs } = parts;
-        for (number, poll) in polls.into_iter().enumerate() {
+        let NodeParts { pollers, garbage_in, mover_inputs } = parts;
+        for (number, poller) in pollers.into_iter().enumerate() {
             let shared = Arc::clone(&self.shared);
-            self.spawn(&format!("io-{number}"), move || Worker::new(number, &shared, poll).run())?;
+            self.spawn(&format!("io-{number}"), move || {
+                Worker::new(number, &shared, poller).run();
+            })?;
         }
         let janitor = Janitor::new(Arc::clone(&self.shared), garbage_in);
         self.spawn("janitor", move || janitor.run())?;
@@ -480,7 +482,7 @@ impl Node {
 
 /// Inputs of the threads, consumed when they start.
 struct NodeParts {
-    polls: Vec<Poll>,
+    pollers: Vec<Poller>,
     garbage_in: mpsc::Receiver<Garbage>,
     mover_inputs: mpsc::Receiver<MoverInput>,
 }

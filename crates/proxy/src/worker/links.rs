@@ -127,7 +127,7 @@ impl Worker<'_> {
         let fleet = Arc::clone(&self.fleet);
         let known = fleet.servers.get(to.server.0).ok_or("it is not in the list of servers")?;
         let text = |error: std::io::Error| error.to_string();
-        let (access, registry) = (&self.shared.options.access, self.poll.registry());
+        let (access, registry) = (&self.shared.options.access, self.poller.registry());
         let entry = self.links.vacant_entry();
         let index = entry.key();
         let mut stream = match (known.address.kind, to.purpose) {
@@ -165,7 +165,7 @@ impl Worker<'_> {
         if link.state == LinkState::Up && link.holder.is_some() | !link.awaiting.is_empty() {
             self.shared.counts.links_lost.fetch_add(1, Relaxed);
         }
-        link.stream.deregister(self.poll.registry());
+        link.stream.deregister(self.poller.registry());
         match link.purpose {
             Purpose::Shared => self.close_door(link.server, link.protocol, why),
             Purpose::Own => self.own_is_lost(index),

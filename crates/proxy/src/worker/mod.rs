@@ -30,8 +30,8 @@ use std::time::{Duration, Instant};
 use fleet::Known;
 use mio::event::Event;
 use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token, Waker};
-use net::Mailbox;
+use mio::{Events, Interest, Token};
+use net::{LISTENER, Mailbox, Poller, WAKER};
 use resp::Span;
 use slab::Slab;
 use socket2::SockRef;
@@ -44,8 +44,6 @@ use self::links::Doors;
 use self::pubsub::PubSub;
 use crate::shared::{Fleet, Newcomer, Shared};
 
-const WAKER: Token = Token(usize::MAX);
-const LISTENER: Token = Token(usize::MAX - 1);
 const EVENTS_MAX: usize = 1_024;
 /// Maximum number of bytes read from one socket before the next has its turn.
 const READ_BYTES: usize = 64 * 1024;
@@ -58,7 +56,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) struct Worker<'s> {
     number: usize,
     shared: &'s Shared,
-    poll: Poll,
+    poller: Poller,
     /// The listening socket. Only the first worker has it.
     listener: Option<TcpListener>,
     accept_again: bool,
@@ -95,11 +93,10 @@ pub(crate) struct Worker<'s> {
     begun: u64,
 }
 
-/// Creates the poll of a future worker, and the mailbox through which others reach it.
-pub(crate) fn prepare() -> io::Result<(Poll, Mailbox<Newcomer>)> {
-    let poll = Poll::new()?;
-    let waker = Waker::new(poll.registry(), WAKER)?;
-    Ok((poll, Mailbox::new(waker)))
+/// Creates the poller of a future worker, and the mailbox through which others reach it.
+pub(crate) fn prepare() -> io::Result<(Poller, Mailbox<Newcomer>)> {
+    let (poller, waker) = Poller::new()?;
+    Ok((poller, Mailbox::new(waker)))
 }
 
 /// Returns the token of a client. Clients have even tokens, links odd ones.
@@ -112,12 +109,12 @@ fn link_token(index: usize) -> Token {
 }
 
 impl<'s> Worker<'s> {
-    pub(crate) fn new(number: usize, shared: &'s Shared, poll: Poll) -> Worker<'s> {
+    pub(crate) fn new(number: usize, shared: &'s Shared, poller: Poller) -> Worker<'s> {
         let now = Instant::now();
         Worker {
             number,
             shared,
-            poll,
+            poller,
             listener: None,
             accept_again: false,
             clients: Slab::new(),
@@ -148,15 +145,13 @@ impl<'s> Worker<'s> {
     pub(crate) fn run(mut self, listener: Option<TcpListener>) {
         self.listener = listener;
         if let Some(listener) = &mut self.listener {
-            let registered = self.poll.registry().register(listener, LISTENER, Interest::READABLE);
+            let registered = self.poller.registry().register(listener, LISTENER, Interest::READABLE);
             registered.expect("a listening socket can be polled");
         }
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {
-            if let Err(error) = self.poll.poll(&mut events, Some(self.sleep())) {
-                assert_eq!(error.kind(), io::ErrorKind::Interrupted, "epoll failed: {error}");
-                continue;
-            }
+            let timeout = self.sleep();
+            self.poller.wait(&mut events, Some(timeout));
             self.one_round(&events);
         }
         self.say_goodbye();
@@ -369,7 +364,7 @@ impl<'s> Worker<'s> {
         let token = client_token(entry.key());
         let interest = Interest::READABLE | Interest::WRITABLE;
         // epoll reports at once if it is readable.
-        if self.poll.registry().register(&mut client.stream, token, interest).is_ok() {
+        if self.poller.registry().register(&mut client.stream, token, interest).is_ok() {
             entry.insert(client);
         } else {
             self.shared.loads[self.number].fetch_sub(1, Relaxed);
@@ -386,7 +381,7 @@ impl<'s> Worker<'s> {
         client.gone = true;
         client.replies.forget();
         client.input = Vec::new();
-        let _ = self.poll.registry().deregister(&mut client.stream);
+        let _ = self.poller.registry().deregister(&mut client.stream);
         let _ = client.stream.shutdown(std::net::Shutdown::Both);
         self.shared.clients.fetch_sub(1, Relaxed);
         self.shared.loads[self.number].fetch_sub(1, Relaxed);

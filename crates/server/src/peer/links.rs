@@ -64,11 +64,6 @@ pub(super) enum LinkFailure {
 }
 
 impl ControlLinks {
-    /// Creates an empty set. Tokens from `first_token` on are links.
-    pub(super) fn new(first_token: usize) -> ControlLinks {
-        ControlLinks { links: BTreeMap::new(), next_token: first_token }
-    }
-
     /// Takes over a new link. If two nodes have dialed each other, the link made by the one with the
     /// lower id stays. Returns false if the new link was not wanted.
     pub(super) fn add(

@@ -67,7 +67,7 @@ impl Worker<'_> {
         let token = Token(LINKS + id.0 as usize);
         self.answers.retain(|answers| answers.id != id);
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if self.poll.registry().register(&mut stream, token, interest).is_ok() {
+        if self.poller.registry().register(&mut stream, token, interest).is_ok() {
             self.answers.push(Answers { id, stream, unread: Vec::new() });
         }
     }
@@ -79,7 +79,7 @@ impl Worker<'_> {
         let entry = self.incoming.vacant_entry();
         let token = Token(INTAKES + entry.key());
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if self.poll.registry().register(&mut stream, token, interest).is_ok() {
+        if self.poller.registry().register(&mut stream, token, interest).is_ok() {
             entry.insert(Incoming {
                 peer,
                 stream,
@@ -181,7 +181,7 @@ impl Worker<'_> {
                 }
             }
             Err(BrokenConnection) => {
-                let _ = self.poll.registry().deregister(&mut incoming.stream);
+                let _ = self.poller.registry().deregister(&mut incoming.stream);
             }
         }
     }

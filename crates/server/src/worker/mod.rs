@@ -35,7 +35,8 @@ use commands::settings::Settings;
 use commands::{CommandEnv, Outcome, PauseScope};
 use mio::event::Event;
 use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Interest, Token};
+use net::{LISTENER, Poller, WAKER};
 use placement::SplitMix64;
 use resp::{Output, Span};
 use slab::Slab;
@@ -57,8 +58,6 @@ use crate::prompt::be_prompt;
 use crate::pubsub::Branch;
 use crate::shared::{Shared, count};
 
-const WAKER: Token = Token(usize::MAX);
-const LISTENER: Token = Token(usize::MAX - 1);
 /// Tokens from here on do not belong to client connections.
 const CONNECTIONS_MAX: usize = links::INTAKES;
 const EVENTS_MAX: usize = 1_024;
@@ -74,7 +73,7 @@ const BREATH: Duration = Duration::from_millis(1);
 pub(crate) struct Worker<'s> {
     number: usize,
     shared: &'s Shared,
-    poll: Poll,
+    poller: Poller,
     /// Only the first worker listens.
     listener: Option<TcpListener>,
     /// True if clients may wait to be accepted; epoll is edge-triggered and will not report them again.
@@ -136,15 +135,14 @@ pub(crate) struct Worker<'s> {
     rng: SplitMix64,
 }
 
-/// Creates the poll of a future worker, and the mailbox through which other threads reach it.
-pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
-    let poll = Poll::new()?;
-    let waker = Waker::new(poll.registry(), WAKER)?;
-    Ok((poll, Mailbox::new(waker)))
+/// Creates the poller of a future worker, and the mailbox through which other threads reach it.
+pub(crate) fn prepare() -> io::Result<(Poller, Mailbox)> {
+    let (poller, waker) = Poller::new()?;
+    Ok((poller, Mailbox::new(waker)))
 }
 
 impl<'s> Worker<'s> {
-    pub(crate) fn new(number: usize, shared: &'s Shared, poll: Poll) -> Worker<'s> {
+    pub(crate) fn new(number: usize, shared: &'s Shared, poller: Poller) -> Worker<'s> {
         let env = command_env(shared);
         let settings = shared.settings.load_full();
         let branch = Branch::new(shared.mailboxes.len());
@@ -152,7 +150,7 @@ impl<'s> Worker<'s> {
         Worker {
             number,
             shared,
-            poll,
+            poller,
             listener: None,
             accept_again: false,
             connections: Slab::new(),
@@ -193,10 +191,8 @@ impl<'s> Worker<'s> {
         be_prompt();
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {
-            if let Err(error) = self.poll.poll(&mut events, Some(self.sleep())) {
-                assert_eq!(error.kind(), io::ErrorKind::Interrupted, "epoll failed: {error}");
-                continue;
-            }
+            let timeout = self.sleep();
+            self.poller.wait(&mut events, Some(timeout));
             self.look_around();
             self.notice_new_map();
             self.look_at_lease();
@@ -310,7 +306,7 @@ impl<'s> Worker<'s> {
     }
 
     fn listen(&mut self, mut listener: TcpListener) {
-        let registered = self.poll.registry().register(&mut listener, LISTENER, Interest::READABLE);
+        let registered = self.poller.registry().register(&mut listener, LISTENER, Interest::READABLE);
         registered.expect("a listening socket can be polled");
         self.listener = Some(listener);
         // Clients that came before are not reported again.
@@ -365,7 +361,7 @@ impl<'s> Worker<'s> {
         connection.session.authenticated = !self.env.password_required;
         let interest = Interest::READABLE | Interest::WRITABLE;
         // If the connection is readable already, epoll reports it at once.
-        if self.poll.registry().register(&mut connection.stream, token, interest).is_ok() {
+        if self.poller.registry().register(&mut connection.stream, token, interest).is_ok() {
             self.shared.clients.enter(Arc::clone(&connection.card));
             entry.insert(connection);
         } else {
@@ -375,7 +371,7 @@ impl<'s> Worker<'s> {
 
     fn close(&mut self, index: usize) {
         let mut connection = self.connections.remove(index);
-        let _ = self.poll.registry().deregister(&mut connection.stream);
+        let _ = self.poller.registry().deregister(&mut connection.stream);
         self.shared.clients.leave(connection.session.id);
         self.shared.watching.monitors.leave(connection.session.id);
         self.stop_listening(index, &connection.session);

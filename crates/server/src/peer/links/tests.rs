@@ -32,7 +32,7 @@ struct Here {
 
 impl Here {
     fn new() -> Here {
-        Here { links: ControlLinks::new(1), poll: Poll::new().expect("a poll can be had") }
+        Here { links: ControlLinks::default(), poll: Poll::new().expect("a poll can be had") }
     }
 
     /// Adds a link to this peer, and returns its other end if the link was taken.
