@@ -21,6 +21,13 @@ pub enum Keepalive {
     After(Duration),
 }
 
+impl Keepalive {
+    /// Returns the keepalive with this time to the first probe; zero stands for none.
+    pub fn after(time: Duration) -> Keepalive {
+        if time.is_zero() { Keepalive::Off } else { Keepalive::After(time) }
+    }
+}
+
 /// Sets the options of a connection: no delay for small writes, and keepalive.
 pub fn configure(stream: &TcpStream, keepalive: Keepalive) -> io::Result<()> {
     let socket = SockRef::from(stream);
@@ -48,8 +55,9 @@ mod tests {
     fn small_writes_are_not_delayed_and_probes_are_sent_as_asked() {
         for (keepalive, expected) in [
             (Keepalive::Off, None),
-            (Keepalive::After(Duration::from_secs(300)), Some((300, 100))),
-            (Keepalive::After(Duration::from_millis(10)), Some((1, 1))),
+            (Keepalive::after(Duration::ZERO), None),
+            (Keepalive::after(Duration::from_secs(300)), Some((300, 100))),
+            (Keepalive::after(Duration::from_millis(10)), Some((1, 1))),
         ] {
             let (stream, _other) = pair();
             configure(&stream, keepalive).unwrap();

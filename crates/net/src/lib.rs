@@ -1,6 +1,7 @@
 //! Sockets and event loops for the I/O threads of `server` and `proxy`: what both need, written once. It
 //! knows sockets and bytes, but no protocol and none of our other crates.
 
+mod accept; //    Listening, accepting, and choosing a worker.
 mod configure; // Socket options.
 mod mailbox; //   Messages from other threads to an event loop.
 mod poller; //    The epoll instance of a thread.
@@ -10,6 +11,7 @@ mod tls; //       TLS on a non-blocking socket.
 #[cfg(test)]
 mod testing;
 
+pub use accept::{Acceptor, listen, refuse, take_least_loaded};
 pub use configure::{Keepalive, configure};
 pub use mailbox::Mailbox;
 pub use poller::{LISTENER, Poller, WAKER};

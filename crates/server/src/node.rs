@@ -26,7 +26,6 @@ use parking_lot::Mutex;
 use placement::Mask;
 use store::{Garbage, Seed};
 
-use crate::accept::listen;
 use crate::any_port;
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
@@ -496,7 +495,7 @@ struct Bound {
 fn bind(settings: &Settings, port: u16) -> Result<Bound, StartError> {
     let addr = SocketAddr::new(settings.bind, port);
     let failed = |error| StartError::Address { addr, error };
-    let listener = listen(addr, settings.tcp_backlog).map_err(failed)?;
+    let listener = net::listen(addr, settings.tcp_backlog).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok(Bound { listener, address })
 }

@@ -31,10 +31,9 @@ use fleet::Known;
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Token};
-use net::{LISTENER, Mailbox, Poller, WAKER};
+use net::{Acceptor, Keepalive, LISTENER, Mailbox, Poller, WAKER};
 use resp::Span;
 use slab::Slab;
-use socket2::SockRef;
 
 use self::client::Client;
 use self::gather::Gather;
@@ -58,8 +57,7 @@ pub(crate) struct Worker<'s> {
     shared: &'s Shared,
     poller: Poller,
     /// The listening socket. Only the first worker has it.
-    listener: Option<TcpListener>,
-    accept_again: bool,
+    acceptor: Acceptor,
     clients: Slab<Client>,
     links: Slab<Link>,
     doors: Doors,
@@ -115,8 +113,7 @@ impl<'s> Worker<'s> {
             number,
             shared,
             poller,
-            listener: None,
-            accept_again: false,
+            acceptor: Acceptor::default(),
             clients: Slab::new(),
             links: Slab::new(),
             doors: Doors::default(),
@@ -143,10 +140,8 @@ impl<'s> Worker<'s> {
 
     /// Runs until the proxy stops.
     pub(crate) fn run(mut self, listener: Option<TcpListener>) {
-        self.listener = listener;
-        if let Some(listener) = &mut self.listener {
-            let registered = self.poller.registry().register(listener, LISTENER, Interest::READABLE);
-            registered.expect("a listening socket can be polled");
+        if let Some(listener) = listener {
+            self.acceptor.listen(listener, self.poller.registry());
         }
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {
@@ -167,7 +162,7 @@ impl<'s> Worker<'s> {
         for event in events {
             match event.token() {
                 WAKER => mail = true,
-                LISTENER => self.accept_again = true,
+                LISTENER => self.acceptor.note_ready(),
                 Token(token) if token % 2 == 0 => {
                     self.note_client(token / 2, event);
                     ready.push(token / 2);
@@ -199,9 +194,7 @@ impl<'s> Worker<'s> {
         if mail {
             self.read_mail();
         }
-        if std::mem::take(&mut self.accept_again) {
-            self.accept();
-        }
+        self.accept();
         self.flush_links();
         self.flush_clients();
         self.shared.commands[self.number].fetch_add(std::mem::take(&mut self.begun), Relaxed);
@@ -319,37 +312,23 @@ impl<'s> Worker<'s> {
     }
 
     fn accept(&mut self) {
-        let Some(listener) = self.listener.take() else { return };
-        loop {
-            let stream = match listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Mostly out of file descriptors. epoll is edge-triggered and does not report waiting
-                // connections again.
-                Err(_) => {
-                    self.accept_again = true;
-                    break;
-                }
-            };
+        while let Some((stream, _)) = self.acceptor.accept() {
             if self.shared.clients.load(Relaxed) >= self.shared.options.limits.clients_max {
-                round::refuse(stream);
+                net::refuse(stream);
                 continue;
             }
-            if SockRef::from(&stream).set_tcp_nodelay(true).is_err() {
+            if net::configure(&stream, Keepalive::Off).is_err() {
                 continue; // The client has already disconnected.
             }
             self.shared.clients.fetch_add(1, Relaxed);
             let id = self.shared.next_client.fetch_add(1, Relaxed);
             self.hand_out(Newcomer { id, stream });
         }
-        self.listener = Some(listener);
     }
 
     /// Gives a new client to the worker with the fewest clients.
     fn hand_out(&mut self, newcomer: Newcomer) {
-        let loads = self.shared.loads.iter().map(|load| load.load(Relaxed));
-        let (to, _) = loads.enumerate().min_by_key(|(_, load)| *load).expect("there are workers");
-        self.shared.loads[to].fetch_add(1, Relaxed);
+        let to = net::take_least_loaded(&self.shared.loads);
         if to == self.number {
             self.adopt(newcomer);
         } else {

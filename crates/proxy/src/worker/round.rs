@@ -1,9 +1,8 @@
 //! A client's turn: reads it, parses its requests, and passes each to `dispatch.rs`, until one has to wait.
 //! Requests behind that one wait with it, so a client's requests keep their order.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 
-use mio::net::TcpStream;
 use resp::{Limits, Parsed, Protocol, Span};
 use smallvec::SmallVec;
 
@@ -285,11 +284,6 @@ fn canonical(request: &[u8], at: usize, spans: &[Span]) -> bool {
         next = end + 2;
     }
     next == request.len()
-}
-
-/// Tells a client that there is no room, as far as its socket accepts the text at once.
-pub(super) fn refuse(mut stream: TcpStream) {
-    let _ = stream.write(b"-ERR max number of clients reached\r\n");
 }
 
 #[cfg(test)]

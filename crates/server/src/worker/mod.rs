@@ -34,9 +34,8 @@ use cluster::serving::EffectLog;
 use commands::settings::Settings;
 use commands::{CommandEnv, Outcome, PauseScope};
 use mio::event::Event;
-use mio::net::TcpListener;
 use mio::{Events, Interest, Token};
-use net::{LISTENER, Poller, WAKER};
+use net::{Acceptor, Keepalive, LISTENER, Poller, WAKER};
 use placement::SplitMix64;
 use resp::{Output, Span};
 use slab::Slab;
@@ -47,7 +46,7 @@ use self::down::Fence;
 use self::links::{Answers, Incoming};
 use self::round::Region;
 use self::waiting::WaitList;
-use crate::accept::{Accepted, configure};
+use crate::accept::Accepted;
 use crate::clients::ConnectionRef;
 use crate::clock;
 use crate::command_env::command_env;
@@ -75,9 +74,7 @@ pub(crate) struct Worker<'s> {
     shared: &'s Shared,
     poller: Poller,
     /// Only the first worker listens.
-    listener: Option<TcpListener>,
-    /// True if clients may wait to be accepted; epoll is edge-triggered and will not report them again.
-    accept_again: bool,
+    acceptor: Acceptor,
     connections: Slab<Connection>,
     /// Ready connections; epoll is edge-triggered and will not report them again.
     again: Vec<usize>,
@@ -151,8 +148,7 @@ impl<'s> Worker<'s> {
             number,
             shared,
             poller,
-            listener: None,
-            accept_again: false,
+            acceptor: Acceptor::default(),
             connections: Slab::new(),
             again: Vec::new(),
             patient: Vec::new(),
@@ -208,7 +204,7 @@ impl<'s> Worker<'s> {
             for event in &events {
                 match event.token() {
                     WAKER => self.read_mail(),
-                    LISTENER => self.accept(),
+                    LISTENER => self.acceptor.note_ready(),
                     Token(token @ links::LINKS..) => self.on_link(links::link_of(token)),
                     Token(token @ links::INTAKES..) => self.on_intake(token - links::INTAKES),
                     Token(_) => {}
@@ -217,9 +213,7 @@ impl<'s> Worker<'s> {
             for key in core::mem::take(&mut self.intakes_again) {
                 self.on_intake(key);
             }
-            if core::mem::take(&mut self.accept_again) {
-                self.accept();
-            }
+            self.accept();
             self.resume_waiting();
             self.serve_all(&mut ready);
             self.announce_awaiting_acks();
@@ -291,7 +285,7 @@ impl<'s> Worker<'s> {
     fn read_mail(&mut self) {
         for mail in self.shared.mailboxes[self.number].take() {
             match mail {
-                Mail::Listen(listener) => self.listen(listener),
+                Mail::Listen(listener) => self.acceptor.listen(listener, self.poller.registry()),
                 Mail::Adopt(accepted) => self.adopt(accepted),
                 Mail::Close { id, index } => self.close_if(id, index),
                 Mail::Resume { id, index } => self.on_answer(id, index),
@@ -305,47 +299,26 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn listen(&mut self, mut listener: TcpListener) {
-        let registered = self.poller.registry().register(&mut listener, LISTENER, Interest::READABLE);
-        registered.expect("a listening socket can be polled");
-        self.listener = Some(listener);
-        // Clients that came before are not reported again.
-        self.accept_again = true;
-    }
-
     fn accept(&mut self) {
-        let Some(listener) = self.listener.take() else { return };
-        loop {
-            let (stream, address) = match listener.accept() {
-                Ok(accepted) => accepted,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Out of file descriptors, mostly. epoll will not report waiting clients again: retry.
-                Err(_) => {
-                    self.accept_again = true;
-                    break;
-                }
-            };
+        while let Some((stream, address)) = self.acceptor.accept() {
             let settings = self.shared.settings.load();
             if self.shared.client_count() >= settings.maxclients as usize {
                 self.shared.rejected.fetch_add(1, Relaxed);
-                serve::refuse(stream);
+                net::refuse(stream);
                 continue;
             }
-            if configure(&stream, &settings).is_err() {
+            if net::configure(&stream, Keepalive::after(settings.tcp_keepalive)).is_err() {
                 continue; // The client has gone already.
             }
             self.shared.accepted.fetch_add(1, Relaxed);
             let id = self.shared.next_client.fetch_add(1, Relaxed);
             self.hand_out(Accepted { id, stream, address });
         }
-        self.listener = Some(listener);
     }
 
     /// Gives a new connection to the worker with the fewest connections.
     fn hand_out(&mut self, accepted: Accepted) {
-        let loads = self.shared.connections.iter().map(|count| count.load(Relaxed));
-        let (to, _) = loads.enumerate().min_by_key(|(_, load)| *load).expect("there are workers");
-        self.shared.connections[to].fetch_add(1, Relaxed);
+        let to = net::take_least_loaded(&self.shared.connections);
         if to == self.number {
             self.adopt(accepted);
         } else {

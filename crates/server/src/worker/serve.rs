@@ -360,8 +360,3 @@ impl Rules {
         batch
     }
 }
-
-/// Refuses a client because `maxclients` is reached; the error is sent as far as the socket takes it at once.
-pub(super) fn refuse(mut stream: TcpStream) {
-    let _ = stream.write(b"-ERR max number of clients reached\r\n");
-}
