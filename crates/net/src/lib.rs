@@ -5,6 +5,7 @@ mod accept; //    Listening, accepting, and choosing a worker.
 mod configure; // Socket options.
 mod mailbox; //   Messages from other threads to an event loop.
 mod poller; //    The epoll instance of a thread.
+mod readiness; // A socket's readiness in an edge-triggered poll.
 mod send_buffer; // Bytes on their way to a stream.
 mod stream; //    A non-blocking connection, with or without TLS.
 mod tls; //       TLS on a non-blocking socket.
@@ -15,5 +16,6 @@ pub use accept::{Acceptor, listen, refuse, take_least_loaded};
 pub use configure::{Keepalive, configure};
 pub use mailbox::Mailbox;
 pub use poller::{LISTENER, Poller, WAKER};
+pub use readiness::Readiness;
 pub use send_buffer::SendBuffer;
 pub use stream::{Stream, must_wait};

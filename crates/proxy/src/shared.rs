@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use arc_swap::ArcSwap;
 use fleet::{Address, Config, View};
-use mio::net::TcpStream;
-use net::Mailbox;
+use net::{Mailbox, Stream};
 use parking_lot::Mutex;
 
 use crate::options::Options;
@@ -94,5 +93,5 @@ impl Shared {
 /// A client that its worker has yet to adopt.
 pub(crate) struct Newcomer {
     pub id: u64,
-    pub stream: TcpStream,
+    pub stream: Stream,
 }

@@ -8,6 +8,7 @@ use std::io;
 use std::time::Instant;
 
 use fleet::{Epoch, Server};
+use net::Readiness;
 use resp::{Protocol, ReplySkipper};
 
 use super::replies::Ticket;
@@ -88,9 +89,7 @@ pub(crate) struct Link {
     /// The beginning of an incomplete answer.
     pub input: Vec<u8>,
     pub skipper: ReplySkipper,
-    /// True if the socket may have more to read.
-    pub readable: bool,
-    pub hung_up: bool,
+    pub readiness: Readiness,
     /// True if it is in the list of links to be flushed.
     pub touched: bool,
     /// Time of the last question to an idle server, or of the last bytes from a busy one.
@@ -115,8 +114,7 @@ impl Link {
             output: ServerBuffer::default(),
             input: Vec::new(),
             skipper: ReplySkipper::default(),
-            readable: false,
-            hung_up: false,
+            readiness: Readiness { readable: false, hung_up: false },
             touched: false,
             since: now,
             patient: false,

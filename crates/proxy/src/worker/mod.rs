@@ -30,8 +30,8 @@ use std::time::{Duration, Instant};
 use fleet::Known;
 use mio::event::Event;
 use mio::net::TcpListener;
-use mio::{Events, Interest, Token};
-use net::{Acceptor, Keepalive, LISTENER, Mailbox, Poller, WAKER};
+use mio::{Events, Token};
+use net::{Acceptor, Keepalive, LISTENER, Mailbox, Poller, Stream, WAKER};
 use resp::Span;
 use slab::Slab;
 
@@ -217,15 +217,14 @@ impl<'s> Worker<'s> {
 
     fn note_client(&mut self, index: usize, event: &Event) {
         if let Some(client) = self.clients.get_mut(index) {
-            client.hung_up |= event.is_read_closed();
-            client.readable = true;
+            client.readiness.note(event);
         }
     }
 
     fn note_link(&mut self, index: usize, event: &Event) {
         if let Some(link) = self.links.get_mut(index) {
-            link.hung_up |= event.is_read_closed() || event.is_error();
-            link.readable = true;
+            link.readiness.note(event);
+            link.readiness.hung_up |= event.is_error();
             if event.is_writable() {
                 self.touch_link(index);
             }
@@ -322,7 +321,7 @@ impl<'s> Worker<'s> {
             }
             self.shared.clients.fetch_add(1, Relaxed);
             let id = self.shared.next_client.fetch_add(1, Relaxed);
-            self.hand_out(Newcomer { id, stream });
+            self.hand_out(Newcomer { id, stream: Stream::from(stream) });
         }
     }
 
@@ -341,9 +340,7 @@ impl<'s> Worker<'s> {
         let mut client = Client::new(newcomer.stream, newcomer.id, authenticated);
         let entry = self.clients.vacant_entry();
         let token = client_token(entry.key());
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        // epoll reports at once if it is readable.
-        if self.poller.registry().register(&mut client.stream, token, interest).is_ok() {
+        if client.stream.register(self.poller.registry(), token).is_ok() {
             entry.insert(client);
         } else {
             self.shared.loads[self.number].fetch_sub(1, Relaxed);
@@ -360,8 +357,8 @@ impl<'s> Worker<'s> {
         client.gone = true;
         client.replies.forget();
         client.input = Vec::new();
-        let _ = self.poller.registry().deregister(&mut client.stream);
-        let _ = client.stream.shutdown(std::net::Shutdown::Both);
+        client.stream.deregister(self.poller.registry());
+        client.stream.shut_down();
         self.shared.clients.fetch_sub(1, Relaxed);
         self.shared.loads[self.number].fetch_sub(1, Relaxed);
         self.stop_listening(index);

@@ -58,7 +58,7 @@ impl Worker<'_> {
         if client.closing {
             return;
         }
-        if client.hung_up && client.waits.is_some() {
+        if client.readiness.hung_up && client.waits.is_some() {
             // Its blocking command must not take an element that nobody would then receive.
             return self.close_client(index);
         }
@@ -100,7 +100,7 @@ impl Worker<'_> {
             self.run_kept(index, input);
         }
         let Some(client) = self.clients.get(index) else { return Ok(()) };
-        if client.readable && !client.put_off && !client.gone && !client.closing {
+        if client.readiness.readable && !client.put_off && !client.gone && !client.closing {
             self.clients_again.push(index);
         }
         Ok(())
@@ -151,7 +151,7 @@ impl Worker<'_> {
         let Some(client) = self.clients.get_mut(index) else { return };
         if !client.put_off && !client.gone && !client.closing {
             // It was not read while it waited; epoll may have reported it long ago and will not do so again.
-            client.readable = true;
+            client.readiness.readable = true;
             self.clients_again.push(index);
         }
     }
