@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use mio::net::TcpStream;
+use net::Stream;
 
 /// A connection on its way to its worker.
 pub(crate) struct Accepted {
     pub id: u64,
-    pub stream: TcpStream,
+    pub stream: Stream,
     pub address: SocketAddr,
 }

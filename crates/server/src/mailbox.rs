@@ -6,7 +6,8 @@ use std::sync::Arc;
 use cluster::map::Peer;
 use cluster::replication::LinkId;
 use mio::Waker;
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpListener;
+use net::Stream;
 
 use crate::accept::Accepted;
 use crate::pubsub::PublishedMessage;
@@ -26,9 +27,9 @@ pub(crate) enum Mail {
     /// Deliver this message to its subscribers.
     Deliver(Arc<PublishedMessage>),
     /// Read the acknowledgements of this link.
-    AdoptLink(LinkId, TcpStream),
+    AdoptLink(LinkId, Stream),
     /// Read the frames that this peer sends.
-    AdoptIntake { peer: Peer, stream: TcpStream, connection: u64 },
+    AdoptIntake { peer: Peer, stream: Stream, connection: u64 },
 }
 
 /// Above this, publishers wait: a worker with many subscribers is slower than one publisher.

@@ -8,6 +8,7 @@ use cluster::balance::Vitals;
 use cluster::data::Report;
 use cluster::map::{LogIndex, Peer};
 use cluster::replication::{FrameNumber, LinkId};
+use net::Stream;
 use placement::{Hashmask, Slot};
 
 use super::Data;
@@ -70,7 +71,7 @@ pub(crate) fn outgoing(
     let link = data.links.to(peer).ok_or(Unwanted)?;
     let other_end = prepare(&stream).map_err(|_| Unwanted)?;
     link.connect(other_end, FrameNumber(next)).map_err(|_| Unwanted)?;
-    let stream = mio::net::TcpStream::from_std(stream);
+    let stream = Stream::from(mio::net::TcpStream::from_std(stream));
     shared.mailboxes[data.worker_of(peer.id)].send(Mail::AdoptLink(link.id, stream));
     Ok(())
 }
@@ -91,7 +92,7 @@ pub(crate) fn incoming(
         return Err(Unwanted); // The previous connection has brought more meanwhile.
     }
     let connection = intake.connect();
-    let stream = mio::net::TcpStream::from_std(stream);
+    let stream = Stream::from(mio::net::TcpStream::from_std(stream));
     shared.mailboxes[data.worker_of(peer.id)].send(Mail::AdoptIntake { peer, stream, connection });
     Ok(())
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use cluster::control::Message;
 use cluster::map::{NodeId, Peer};
-use mio::{Interest, Registry, Token};
-use net::SendBuffer;
+use mio::{Registry, Token};
+use net::{SendBuffer, Stream};
 
 use super::frame::{self, BadFrame, CONTROL_BYTES_MAX, Unframer};
 
@@ -47,7 +47,7 @@ struct ControlLink {
     peer: Peer,
     made_by: MadeBy,
     token: Token,
-    stream: mio::net::TcpStream,
+    stream: Stream,
     unframer: Unframer,
     unsent: SendBuffer<KEPT_BYTES_MAX>,
     heard: Duration,
@@ -78,9 +78,9 @@ impl ControlLinks {
             return Ok(false);
         }
         stream.set_nonblocking(true)?;
-        let mut stream = mio::net::TcpStream::from_std(stream);
+        let mut stream = Stream::from(mio::net::TcpStream::from_std(stream));
         let token = Token(self.next_token);
-        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        stream.register(registry, token)?;
         self.next_token += 1;
         let (unframer, unsent) = (Unframer::default(), SendBuffer::default());
         let (heard, said) = (now, now);
@@ -134,7 +134,6 @@ impl ControlLinks {
                     taken.map_err(|_| LinkFailure::Garbled)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return Err(LinkFailure::Lost),
             }
         }

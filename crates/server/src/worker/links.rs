@@ -9,9 +9,8 @@ use std::thread;
 use cluster::data::{FrameOutcome, Intake, MoverInput};
 use cluster::map::Peer;
 use cluster::replication::{BackFrame, BadFrame, Frame, LinkId, first_answer};
-use mio::net::TcpStream;
-use mio::{Interest, Token};
-use net::SendBuffer;
+use mio::Token;
+use net::{SendBuffer, Stream};
 
 use super::Worker;
 use crate::data::apply_context;
@@ -26,14 +25,14 @@ const TURN_BYTES: usize = 16 * 1024;
 /// The answers to frames that were sent on one link.
 pub(super) struct Answers {
     id: LinkId,
-    stream: TcpStream,
+    stream: Stream,
     unread: Vec<u8>,
 }
 
 /// An incoming stream of frames from another node.
 pub(super) struct Incoming {
     peer: Peer,
-    stream: TcpStream,
+    stream: Stream,
     intake: Arc<parking_lot::Mutex<Intake>>,
     connection: u64,
     unread: Vec<u8>,
@@ -63,23 +62,21 @@ pub(super) fn link_of(token: usize) -> LinkId {
 
 impl Worker<'_> {
     /// Starts reading the answers of this link.
-    pub(super) fn adopt_link(&mut self, id: LinkId, mut stream: TcpStream) {
+    pub(super) fn adopt_link(&mut self, id: LinkId, mut stream: Stream) {
         let token = Token(LINKS + id.0 as usize);
         self.answers.retain(|answers| answers.id != id);
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if self.poller.registry().register(&mut stream, token, interest).is_ok() {
+        if stream.register(self.poller.registry(), token).is_ok() {
             self.answers.push(Answers { id, stream, unread: Vec::new() });
         }
     }
 
     /// Starts reading from `peer`; an older connection from it is dropped.
-    pub(super) fn adopt_intake(&mut self, peer: Peer, mut stream: TcpStream, connection: u64) {
+    pub(super) fn adopt_intake(&mut self, peer: Peer, mut stream: Stream, connection: u64) {
         let intake = self.shared.data.intake(peer);
         self.incoming.retain(|_, incoming| incoming.peer != peer);
         let entry = self.incoming.vacant_entry();
         let token = Token(INTAKES + entry.key());
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if self.poller.registry().register(&mut stream, token, interest).is_ok() {
+        if stream.register(self.poller.registry(), token).is_ok() {
             entry.insert(Incoming {
                 peer,
                 stream,
@@ -181,7 +178,7 @@ impl Worker<'_> {
                 }
             }
             Err(BrokenConnection) => {
-                let _ = self.poller.registry().deregister(&mut incoming.stream);
+                incoming.stream.deregister(self.poller.registry());
             }
         }
     }
@@ -251,7 +248,7 @@ fn broken(_: BadFrame) -> BrokenConnection {
 
 /// Reads from the socket until it is empty or there are about `max` unread bytes.
 fn read_all(
-    stream: &mut TcpStream,
+    stream: &mut Stream,
     unread: &mut Vec<u8>,
     buffer: &mut [u8],
     max: usize,
@@ -261,11 +258,10 @@ fn read_all(
             Ok(0) => return Ok(End::Closed),
             Ok(count) => {
                 unread.extend_from_slice(&buffer[..count]);
-                if count < buffer.len() {
+                if count < buffer.len() && stream.short_read_is_all() {
                     return Ok(End::Drained);
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(End::Drained),
             Err(_) => return Err(BrokenConnection),
         }

@@ -34,8 +34,8 @@ use cluster::serving::EffectLog;
 use commands::settings::Settings;
 use commands::{CommandEnv, Outcome, PauseScope};
 use mio::event::Event;
-use mio::{Events, Interest, Token};
-use net::{Acceptor, Keepalive, LISTENER, Poller, WAKER};
+use mio::{Events, Token};
+use net::{Acceptor, Keepalive, LISTENER, Poller, Stream, WAKER};
 use placement::SplitMix64;
 use resp::{Output, Span};
 use slab::Slab;
@@ -195,7 +195,7 @@ impl<'s> Worker<'s> {
             let mut ready = self.connections_to_resume();
             for event in &events {
                 if let Token(index @ ..CONNECTIONS_MAX) = event.token() {
-                    self.note_hang_up(index, event);
+                    self.note_event(index, event);
                     ready.push(index);
                 }
             }
@@ -269,9 +269,9 @@ impl<'s> Worker<'s> {
         indices
     }
 
-    fn note_hang_up(&mut self, index: usize, event: &Event) {
+    fn note_event(&mut self, index: usize, event: &Event) {
         if let Some(connection) = self.connections.get_mut(index) {
-            connection.hung_up |= event.is_read_closed();
+            connection.readiness.note(event);
         }
     }
 
@@ -312,7 +312,7 @@ impl<'s> Worker<'s> {
             }
             self.shared.accepted.fetch_add(1, Relaxed);
             let id = self.shared.next_client.fetch_add(1, Relaxed);
-            self.hand_out(Accepted { id, stream, address });
+            self.hand_out(Accepted { id, stream: Stream::from(stream), address });
         }
     }
 
@@ -332,9 +332,7 @@ impl<'s> Worker<'s> {
         let place = ConnectionRef { worker: self.number, index: entry.key() };
         let mut connection = Connection::new(accepted, place, clock::now());
         connection.session.authenticated = !self.env.password_required;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        // If the connection is readable already, epoll reports it at once.
-        if self.poller.registry().register(&mut connection.stream, token, interest).is_ok() {
+        if connection.stream.register(self.poller.registry(), token).is_ok() {
             self.shared.clients.enter(Arc::clone(&connection.card));
             entry.insert(connection);
         } else {
@@ -344,7 +342,7 @@ impl<'s> Worker<'s> {
 
     fn close(&mut self, index: usize) {
         let mut connection = self.connections.remove(index);
-        let _ = self.poller.registry().deregister(&mut connection.stream);
+        connection.stream.deregister(self.poller.registry());
         self.shared.clients.leave(connection.session.id);
         self.shared.watching.monitors.leave(connection.session.id);
         self.stop_listening(index, &connection.session);
