@@ -1,9 +1,8 @@
 //! Decides which requests to accept: those with the password, if there is one, and none that a page of
 //! another site has made a browser send.
 
-use std::net::IpAddr;
-
 use axum::http::{HeaderMap, StatusCode, header};
+use net::{host_name, is_address_or_localhost};
 
 /// Returns the reason for which a request is refused, if it is.
 pub(super) fn refusal(
@@ -18,7 +17,7 @@ pub(super) fn refusal(
         return Some((StatusCode::FORBIDDEN, "requests from web pages are refused\n"));
     }
     // Without a password, nothing else prevents a page from pointing its own name here (DNS rebinding).
-    if password.is_none() && !is_an_address(host) {
+    if password.is_none() && !is_address_or_localhost(host_name(host)) {
         let why = "without a password this proxy answers to addresses and localhost only\n";
         return Some((StatusCode::MISDIRECTED_REQUEST, why));
     }
@@ -30,14 +29,6 @@ pub(super) fn refusal(
         )),
         Some(_) | None => None,
     }
-}
-
-fn is_an_address(host: &str) -> bool {
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
 /// Compares secrets in a time that does not reveal where they differ.
