@@ -3,6 +3,7 @@
 
 use axum::http::{HeaderMap, StatusCode, header};
 use net::{host_name, is_address_or_localhost};
+use subtle::ConstantTimeEq;
 
 /// Returns the reason for which a request is refused, if it is.
 pub(super) fn refusal(
@@ -23,7 +24,7 @@ pub(super) fn refusal(
     }
     let given = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     match password {
-        Some(password) if !given.is_some_and(|given| same(password, given)) => Some((
+        Some(password) if !given.is_some_and(|given| is_same(password, given)) => Some((
             StatusCode::UNAUTHORIZED,
             "the header 'Authorization: Bearer PASSWORD' is missing or wrong\n",
         )),
@@ -31,9 +32,6 @@ pub(super) fn refusal(
     }
 }
 
-/// Compares secrets in a time that does not reveal where they differ.
-pub(crate) fn same(wanted: &str, given: &str) -> bool {
-    let pairs = wanted.bytes().zip(given.bytes());
-    let differences = pairs.fold(0, |seen, (one, other)| seen | (one ^ other));
-    wanted.len() == given.len() && differences == 0
+fn is_same(wanted: &str, given: &str) -> bool {
+    wanted.as_bytes().ct_eq(given.as_bytes()).into()
 }
