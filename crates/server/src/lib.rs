@@ -10,7 +10,7 @@ mod shared; //     State shared by all threads of a node.
 mod counters; //   Counters of the threads' traffic.
 mod keyspace; //   The slots and their locks.
 mod worker; //     An I/O thread: read, parse, run, reply.
-mod accept; //     Listening sockets and new connections.
+mod accept; //     New connections on their way to a worker.
 mod clients; //    Client connections, as other threads see them.
 mod host; //       The node, as a running command sees it.
 mod news; //       The node's knowledge of its cluster beyond the map.

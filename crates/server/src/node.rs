@@ -20,14 +20,13 @@ use cluster::map::{ClusterId, Endpoints, Map, Member};
 use cluster::replication::Role;
 use commands::Table;
 use commands::cluster::View;
-use mio::Poll;
 use mio::net::TcpListener;
+use net::Poller;
 use parking_lot::Mutex;
 use placement::Mask;
 use settings::{ExtraPort, JoinAddress, Settings};
 use store::{Garbage, Seed};
 
-use crate::accept::listen;
 use crate::any_port;
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
@@ -193,7 +192,7 @@ impl Node {
         let failed = |error| StartError::Address { addr: client_addr, error };
         let count = io_threads(&settings);
         let prepared: io::Result<Vec<_>> = (0..count).map(|_| worker::prepare()).collect();
-        let (polls, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
+        let (pollers, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
         let mailboxes = Mailboxes::new(mailboxes);
         let (garbage, garbage_in) = mpsc::channel();
         let (mover, mover_inputs) = mpsc::channel();
@@ -243,14 +242,16 @@ impl Node {
             saved: Mutex::default(),
             returning: life.map(|life| Arc::clone(&life.stop)),
         };
-        Ok((node, NodeParts { polls, garbage_in, mover_inputs }))
+        Ok((node, NodeParts { pollers, garbage_in, mover_inputs }))
     }
 
     fn begin(&self, parts: NodeParts) -> Result<(), StartError> {
-        let NodeParts { polls, garbage_in, mover_inputs } = parts;
-        for (number, poll) in polls.into_iter().enumerate() {
+        let NodeParts { pollers, garbage_in, mover_inputs } = parts;
+        for (number, poller) in pollers.into_iter().enumerate() {
             let shared = Arc::clone(&self.shared);
-            self.spawn(&format!("io-{number}"), move || Worker::new(number, &shared, poll).run())?;
+            self.spawn(&format!("io-{number}"), move || {
+                Worker::new(number, &shared, poller).run();
+            })?;
         }
         let janitor = Janitor::new(Arc::clone(&self.shared), garbage_in);
         self.spawn("janitor", move || janitor.run())?;
@@ -509,7 +510,7 @@ impl Node {
 
 /// Inputs of the threads, consumed when they start.
 struct NodeParts {
-    polls: Vec<Poll>,
+    pollers: Vec<Poller>,
     garbage_in: mpsc::Receiver<Garbage>,
     mover_inputs: mpsc::Receiver<MoverInput>,
 }
@@ -523,7 +524,7 @@ struct Bound {
 fn bind(settings: &Settings, port: u16) -> Result<Bound, StartError> {
     let addr = SocketAddr::new(settings.bind, port);
     let failed = |error| StartError::Address { addr, error };
-    let listener = listen(addr, settings.tcp_backlog).map_err(failed)?;
+    let listener = net::listen(addr, settings.tcp_backlog).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok(Bound { listener, address })
 }

@@ -8,6 +8,7 @@ use cluster::balance::{SizeReport, Vitals};
 use cluster::data::Report;
 use cluster::map::{LogIndex, Peer};
 use cluster::replication::{FrameNumber, LinkId};
+use net::Stream;
 use placement::Slot;
 
 use super::Data;
@@ -70,7 +71,7 @@ impl Data {
         let link = self.links.to(peer).ok_or(Unwanted)?;
         let other_end = prepare(&stream).map_err(|_| Unwanted)?;
         link.connect(other_end, FrameNumber(next)).map_err(|_| Unwanted)?;
-        let stream = mio::net::TcpStream::from_std(stream);
+        let stream = Stream::from(mio::net::TcpStream::from_std(stream));
         self.mailboxes[self.worker_of(peer.id)].send(Mail::AdoptLink(link.id, stream));
         Ok(())
     }
@@ -90,7 +91,7 @@ impl Data {
             return Err(Unwanted); // The previous connection has brought more meanwhile.
         }
         let connection = intake.connect();
-        let stream = mio::net::TcpStream::from_std(stream);
+        let stream = Stream::from(mio::net::TcpStream::from_std(stream));
         let mail = Mail::AdoptIntake { peer, stream, connection };
         self.mailboxes[self.worker_of(peer.id)].send(mail);
         Ok(())

@@ -12,7 +12,8 @@ use cluster::Moment;
 use cluster::consensus::Saved;
 use cluster::control::{Action, Answer, Control, Gone, Input, Message, Start};
 use cluster::map::{NodeId, Peer};
-use mio::{Events, Poll, Token, Waker};
+use mio::Events;
+use net::{Poller, WAKER};
 
 use super::applier::Applier;
 use super::dialer::{self, Dialed};
@@ -25,8 +26,6 @@ use crate::clock;
 use crate::data::boottime;
 use crate::disk::SharedDirectory;
 
-const WAKER: Token = Token(0);
-const FIRST_LINK: usize = 1;
 const EVENTS_MAX: usize = 256;
 /// Timeout of leaving without a lease: after this time the node will not get one any more.
 const CUT_OFF_MAX: Duration = Duration::from_secs(10);
@@ -37,15 +36,14 @@ const SLEEP_MIN: Duration = Duration::from_millis(1);
 
 /// A control thread that does not run yet.
 pub(super) struct PreparedThread {
-    poll: Poll,
+    poller: Poller,
     events: Receiver<ControlEvent>,
 }
 
 pub(super) fn prepare() -> io::Result<(ControlHandle, PreparedThread)> {
-    let poll = Poll::new()?;
-    let waker = Waker::new(poll.registry(), WAKER)?;
+    let (poller, waker) = Poller::new()?;
     let (line, events) = ControlHandle::new(waker);
-    Ok((line, PreparedThread { poll, events }))
+    Ok((line, PreparedThread { poller, events }))
 }
 
 pub(super) struct ControlThread {
@@ -59,7 +57,7 @@ pub(super) struct ControlThread {
     /// Callbacks that wait for an answer, by the number of their question.
     pub(super) asked: BTreeMap<u64, Box<dyn FnOnce(Answer) + Send>>,
     last_ask: u64,
-    poll: Poll,
+    poller: Poller,
     events: Receiver<ControlEvent>,
     /// Links with more to read than fits in one turn.
     unread: Vec<NodeId>,
@@ -79,7 +77,7 @@ impl ControlThread {
         (applier, directory): (Applier, Option<SharedDirectory>),
         outlook: Arc<StartupState>,
     ) -> ControlThread {
-        let PreparedThread { poll, events } = prepared;
+        let PreparedThread { poller, events } = prepared;
         let me = start.me.peer();
         ControlThread {
             control: Control::new(boottime::now(), start),
@@ -87,11 +85,11 @@ impl ControlThread {
             applier,
             directory,
             outlook,
-            links: ControlLinks::new(FIRST_LINK),
+            links: ControlLinks::default(),
             dials: Dials::default(),
             asked: BTreeMap::new(),
             last_ask: 0,
-            poll,
+            poller,
             events,
             unread: Vec::new(),
             me,
@@ -112,10 +110,8 @@ impl ControlThread {
             self.dial();
             self.flush();
             self.look_around();
-            let sleep = Some(self.sleep());
-            if let Err(error) = self.poll.poll(&mut ready, sleep) {
-                assert_eq!(error.kind(), io::ErrorKind::Interrupted, "polling failed: {error}");
-            }
+            let timeout = self.sleep();
+            self.poller.wait(&mut ready, Some(timeout));
             let polled_at = boottime::now();
             self.read_links(&ready);
             while let Ok(event) = self.events.try_recv() {
@@ -241,7 +237,7 @@ impl ControlThread {
     }
 
     fn add_link(&mut self, peer: Peer, made_by: MadeBy, stream: std::net::TcpStream) {
-        let (now, registry) = (boottime::now(), self.poll.registry());
+        let (now, registry) = (boottime::now(), self.poller.registry());
         let whose = (self.me.id, peer, made_by);
         match self.links.add(now, whose, (stream, registry)) {
             // This link is up, or a better one was there already.

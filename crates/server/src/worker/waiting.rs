@@ -244,7 +244,7 @@ impl Worker<'_> {
         self.post();
         self.answered.push(index);
         let connection = &mut self.connections[index];
-        connection.readable |= connection.waiting.is_none();
+        connection.readiness.readable |= connection.waiting.is_none();
     }
 
     /// Replies with an error to a request that has waited for too long. It has not run.

@@ -1,5 +1,6 @@
 //! Tests of links over real sockets, to peers that follow the protocol and to some that do not.
 
+use std::io::Write;
 use std::net::{Shutdown, TcpListener};
 
 use cluster::Moment;
@@ -33,7 +34,7 @@ struct Here {
 
 impl Here {
     fn new() -> Here {
-        Here { links: ControlLinks::new(1), poll: Poll::new().expect("a poll can be had") }
+        Here { links: ControlLinks::default(), poll: Poll::new().expect("a poll can be had") }
     }
 
     /// Adds a link to this peer, and returns its other end if the link was taken.

@@ -193,7 +193,7 @@ struct Process {
 impl Process {
     fn new(name: &str) -> Process {
         let any = "127.0.0.1:0".parse().expect("an address");
-        let listener = crate::accept::listen(any, 16).expect("a free port");
+        let listener = net::listen(any, 16).expect("a free port");
         let peer = listener.local_addr().expect("bound").port();
         let at = Endpoints { host: "127.0.0.1".to_owned(), client: 1, peer, http: 0 };
         let (id, boot) = (NodeId(draw_number()), Boot(draw_number()));
